@@ -1,0 +1,140 @@
+//! What can go wrong, in one type.
+
+use core::fmt;
+use std::io;
+
+/// Every failure that paceline reports, apart from refused work (see [`Rejected`]).
+///
+/// A message names the thing, its value and what would be right.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting or an argument is out of its range; nothing was started or changed.
+    Invalid {
+        /// The field or argument, as the user wrote it.
+        name: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would be right.
+        allowed: String,
+    },
+    /// The operating system refused.
+    Os {
+        /// What was being done, with its object: "register descriptor 7".
+        doing: String,
+        /// The system's own error.
+        source: io::Error,
+    },
+    /// The pool has been shut down.
+    ShutDown,
+    /// The process was forked; a pool works only in the process that built it.
+    Forked,
+    /// No other thread is left that could do what this call would wait for.
+    WouldDeadlock,
+    /// The wait ended before what it waited for.
+    TimedOut,
+    /// The handler is running; its slot closes when it returns.
+    Closing,
+    /// All places of this kind are taken.
+    Full {
+        /// What is full.
+        what: &'static str,
+        /// How many there are.
+        capacity: usize,
+    },
+}
+
+/// The crate's result.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn invalid(
+        name: &'static str,
+        value: impl fmt::Display,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Self::Invalid { name, value: value.to_string(), allowed: allowed.into() }
+    }
+
+    pub(crate) fn os(doing: impl Into<String>, source: io::Error) -> Self {
+        Self::Os { doing: doing.into(), source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { name, value, allowed } => {
+                write!(f, "{name} is {value}, but must be {allowed}")
+            }
+            Self::Os { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Self::ShutDown => f.write_str("the pool has been shut down"),
+            Self::Forked => f.write_str("this process was forked; build a pool of its own here"),
+            Self::WouldDeadlock => {
+                f.write_str("waiting here would deadlock: every other pool thread is waiting too")
+            }
+            Self::TimedOut => f.write_str("the time ran out"),
+            Self::Closing => f.write_str("the handler is running; it closes when it returns"),
+            Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Work that was not accepted, handed back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rejected<F> {
+    /// The lane is full.
+    Full(F),
+    /// The pool takes no more work.
+    ShutDown(F),
+    /// The process was forked since the pool was built.
+    Forked(F),
+}
+
+impl<F> Rejected<F> {
+    /// The work itself.
+    pub fn into_inner(self) -> F {
+        match self {
+            Self::Full(work) | Self::ShutDown(work) | Self::Forked(work) => work,
+        }
+    }
+
+    pub(crate) fn map<G>(self, f: impl FnOnce(F) -> G) -> Rejected<G> {
+        match self {
+            Self::Full(work) => Rejected::Full(f(work)),
+            Self::ShutDown(work) => Rejected::ShutDown(f(work)),
+            Self::Forked(work) => Rejected::Forked(f(work)),
+        }
+    }
+}
+
+impl<F> fmt::Display for Rejected<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the lane is full",
+            Self::ShutDown(_) => "the pool has been shut down",
+            Self::Forked(_) => "this process was forked; build a pool of its own here",
+        })
+    }
+}
+
+impl<F> fmt::Debug for Rejected<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::ShutDown(_) => "ShutDown(..)",
+            Self::Forked(_) => "Forked(..)",
+        })
+    }
+}
+
+impl<F> std::error::Error for Rejected<F> {}

@@ -1,0 +1,101 @@
+//! One thread's place to sleep, with the reason it was woken.
+//!
+//! # The word
+//!
+//! ```text
+//! { wakes: 31, parked: 1 }
+//! ```
+//!
+//! `wakes` is a set of reasons ([`Wakes`]); reasons given before the owner sleeps are kept, and
+//! several are merged. Only the owner sets and clears `parked`.
+//!
+//! | step | owner | waker |
+//! |---|---|---|
+//! | 1 | takes `wakes` if there are any, else `parked` := 1 by the same CAS | ORs its reason in |
+//! | 2 | futex wait while the word is exactly `parked` | futex wake only if `parked` was set |
+//! | 3 | swaps the word to 0: what it takes is why it woke | |
+//!
+//! No wake is lost: both sides change the same word, so either the owner's CAS sees the reason, or
+//! the waker sees `parked`, and the futex compares the word again before it sleeps.
+//!
+//! # Orderings
+//!
+//! `unpark` is Release and `park` is Acquire, so whatever the waker wrote before is visible to the
+//! woken thread. Nothing here orders a *store then load*: callers who announce sleep in another
+//! word use `store_load_barrier` themselves.
+
+use super::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sys::futex::Futex;
+use core::time::Duration;
+
+/// A set of reasons to be awake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) struct Wakes(u32);
+
+impl Wakes {
+    /// Nobody called: the time ran out.
+    pub(crate) const TIMEOUT: Wakes = Wakes(0);
+    /// There is work to look for; the woken thread holds the `searching` mark.
+    pub(crate) const SEARCH: Wakes = Wakes(1 << 1);
+    /// The woken thread is the watch from now on.
+    pub(crate) const WATCH: Wakes = Wakes(1 << 2);
+    /// The woken thread should lead before it looks for anything else.
+    pub(crate) const LEAD: Wakes = Wakes(1 << 3);
+    /// The pool is closing.
+    pub(crate) const STOP: Wakes = Wakes(1 << 4);
+
+    #[inline]
+    pub(crate) fn contains(self, other: Wakes) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn is_timeout(self) -> bool {
+        self.0 == 0
+    }
+}
+
+const PARKED: u32 = 1;
+
+/// A thread's own futex word. Any thread may `unpark`; only the owner parks.
+#[derive(Debug)]
+pub(crate) struct Parker {
+    word: Futex,
+}
+
+impl Parker {
+    pub(crate) fn new() -> Self {
+        Self { word: Futex::new(0) }
+    }
+
+    /// Sleeps until somebody unparks this thread or `timeout` passes. A signal does not end it.
+    pub(crate) fn park(&self, timeout: Option<Duration>) -> Wakes {
+        // Acquire (failure): pairs with the Release in `unpark`, which came first.
+        if self.word.compare_exchange(0, PARKED, Relaxed, Acquire).is_ok() {
+            self.word.wait(PARKED, timeout);
+        }
+        self.take()
+    }
+
+    /// Takes the reasons that are there without sleeping.
+    pub(crate) fn take(&self) -> Wakes {
+        // Acquire: pairs with the Release in `unpark`.
+        Wakes(self.word.swap(0, Acquire) & !PARKED)
+    }
+
+    /// Whether a reason is waiting to be taken. A hint: it may be stale at once.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.word.load(Relaxed) & !PARKED != 0
+    }
+
+    /// Adds a reason and wakes the owner if it sleeps. True if that took a system call.
+    pub(crate) fn unpark(&self, reason: Wakes) -> bool {
+        // Release: pairs with the Acquire in `park`.
+        let before = self.word.fetch_or(reason.0, Release);
+        let asleep = before == PARKED;
+        if asleep {
+            self.word.wake(1);
+        }
+        asleep
+    }
+}

@@ -1,0 +1,6 @@
+//! Thin safe wrappers over the kernel: one file per facility, no policy.
+//!
+//! Nothing above this layer makes a system call, so a scripted source, loom and the fault injector
+//! of the tests can stand in for it.
+
+pub(crate) mod futex;
