@@ -1,1 +1,13 @@
 //! Queues.
+
+mod erased;
+mod lanes;
+mod mpmc;
+
+pub(crate) use erased::Erased;
+pub use lanes::Lane;
+pub(crate) use lanes::{Claimed, Hand, TaskQueue, Turn};
+pub(crate) use mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! A task by value: any `FnOnce() + Send` in 56 bytes.
+//!
+//! ```text
+//! { act: fn(Act, *mut ()), storage: 48 bytes }      with a slot's state: one line of the cache
+//! ```
+//!
+//! One function knows the closure's type, and either runs or drops what is in the storage. A
+//! closure that is larger than [`INLINE_SIZE`] or aligned to more than [`INLINE_ALIGN`] lives in a
+//! box, and the storage holds the pointer. Alignment 16 would cost 8 bytes of every slot, so it is
+//! boxed too.
+#![allow(unsafe_code, reason = "the closure's type is known only to the function beside it")]
+
+use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+
+pub(crate) const INLINE_SIZE: usize = 48;
+pub(crate) const INLINE_ALIGN: usize = 8;
+
+#[repr(C, align(8))]
+struct Storage([MaybeUninit<u8>; INLINE_SIZE]);
+
+#[derive(Clone, Copy)]
+enum Act {
+    Run,
+    Drop,
+}
+
+/// A type-erased closure that runs once, or is dropped unrun.
+#[must_use = "a task that is dropped never runs"]
+pub(crate) struct Erased {
+    /// Consumes what is in the storage.
+    act: unsafe fn(Act, *mut Storage),
+    storage: Storage,
+}
+
+// SAFETY: every constructor demands that the closure is `Send`.
+unsafe impl Send for Erased {}
+
+impl Erased {
+    /// Whether `F` lies in the task itself.
+    pub(crate) const fn fits<F>() -> bool {
+        size_of::<F>() <= INLINE_SIZE && align_of::<F>() <= INLINE_ALIGN
+    }
+
+    /// Inline if it fits, else boxed; which of the two is known when compiling.
+    #[inline(always)]
+    pub(crate) fn new<F: FnOnce() + Send + 'static>(work: F) -> Self {
+        if const { Self::fits::<F>() } { Self::inline(work) } else { Self::boxed(work) }
+    }
+
+    /// Allocates nothing. Panics if the closure does not fit, which folds away when compiling.
+    #[inline(always)]
+    pub(crate) fn inline<F: FnOnce() + Send + 'static>(work: F) -> Self {
+        Self::store(work, act_inline::<F>)
+    }
+
+    /// Allocates a box for the closure.
+    #[inline(always)]
+    pub(crate) fn boxed<F: FnOnce() + Send + 'static>(work: F) -> Self {
+        Self::store(Box::new(work), act_boxed::<F>)
+    }
+
+    /// `act` must consume a `V`.
+    #[inline(always)]
+    fn store<V>(value: V, act: unsafe fn(Act, *mut Storage)) -> Self {
+        assert!(Self::fits::<V>(), "too large or over-aligned to be a task inline");
+        let mut storage = Storage([MaybeUninit::uninit(); INLINE_SIZE]);
+        // SAFETY: `V` fits the storage by size and alignment, as asserted.
+        unsafe { (&raw mut storage).cast::<V>().write(value) };
+        Self { act, storage }
+    }
+
+    /// Runs the closure. If it panics it has been dropped all the same.
+    #[inline]
+    pub(crate) fn run(self) {
+        let mut task = ManuallyDrop::new(self);
+        // SAFETY: `act` belongs to what is stored, which is consumed only here: no drop follows.
+        unsafe { (task.act)(Act::Run, &raw mut task.storage) };
+    }
+
+    /// The closure itself, for a caller whose push was refused.
+    ///
+    /// # Safety
+    ///
+    /// `self` was made by [`Erased::new::<F>`](Self::new), with this very `F`.
+    #[inline]
+    pub(crate) unsafe fn into_inner<F: FnOnce() + Send + 'static>(self) -> F {
+        let mut task = ManuallyDrop::new(self);
+        let storage = &raw mut task.storage;
+        // SAFETY: the caller vouches for `F`; `new` chose between the two by the same condition,
+        // and what is stored is consumed only here.
+        unsafe {
+            if const { Self::fits::<F>() } {
+                storage.cast::<F>().read()
+            } else {
+                *storage.cast::<Box<F>>().read()
+            }
+        }
+    }
+}
+
+impl Drop for Erased {
+    /// Drops the closure unrun.
+    fn drop(&mut self) {
+        // SAFETY: `act` belongs to what is stored, and `run` and `into_inner` do not come here.
+        unsafe { (self.act)(Act::Drop, &raw mut self.storage) };
+    }
+}
+
+/// # Safety
+///
+/// The storage holds an `F`, which the call consumes.
+unsafe fn act_inline<F: FnOnce()>(act: Act, storage: *mut Storage) {
+    // SAFETY: as promised by the caller.
+    let work = unsafe { storage.cast::<F>().read() };
+    match act {
+        Act::Run => work(),
+        Act::Drop => drop(work),
+    }
+}
+
+/// # Safety
+///
+/// The storage holds a `Box<F>`, which the call consumes.
+unsafe fn act_boxed<F: FnOnce()>(act: Act, storage: *mut Storage) {
+    // SAFETY: as promised by the caller.
+    let work = unsafe { storage.cast::<Box<F>>().read() };
+    match act {
+        Act::Run => work(),
+        Act::Drop => drop(work),
+    }
+}
+
+impl core::fmt::Debug for Erased {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Erased(..)")
+    }
+}

@@ -1,0 +1,525 @@
+//! A bounded lock-free queue for many producers and many consumers.
+//!
+//! # The problem
+//!
+//! Threads put values in and take them out without locks, singly or in batches, and never copy a
+//! value more than once each way. A thread that stops half-way may delay others, but never makes
+//! the ring lie: "empty" must not be said because somebody else is slow.
+//!
+//! # The idea
+//!
+//! Dmitry Vyukov's bounded MPMC queue: positions count up for ever, and each slot says by itself
+//! for which position it is ready. Added here: claiming a run of slots by one CAS, a third answer
+//! beside "some" and "empty", and close bits in the tail.
+//!
+//! ```text
+//!  tail  { closed_all:1, closed_outside:1, position:62 }   next position to push
+//!  head  { position:64 }                                   next position to pop
+//!
+//!          head                 tail
+//!           │                    │
+//!   ┌───┬───┼───┬───┬───┬───┬───┬┴──┬───┐      p  published      ·  free
+//!   │ · │ c │ p │ p │ w │ p │ p │ · │ · │      w  being written  c  claimed, not yet taken
+//!   └───┴───┴───┴───┴───┴───┴───┴───┴───┘
+//! ```
+//!
+//! A slot's state is `{ published:1, lap:63 }`, where the lap is the position with its index bits
+//! cleared. A fresh ring is therefore all zeros, and memory nobody pushed to is never touched.
+//!
+//! | state | means for position p = lap + index | changed by | to |
+//! |---|---|---|---|
+//! | `{0, lap}`, p ≥ tail | free | whoever moved the tail over p | itself, writing |
+//! | `{0, lap}`, p < tail | being written: `Busy` | the same | `{1, lap}` |
+//! | `{1, lap}`, p ≥ head | published | whoever moved the head over p | itself, reading |
+//! | `{1, lap}`, p < head | claimed, not yet taken | the same | `{0, lap + capacity}` |
+//!
+//! # Invariants
+//!
+//! 1. A position is pushed by the one thread whose CAS moved the tail over it, and that thread had
+//!    seen its slot free. Head and tail only grow, so a successful CAS proves that what was seen
+//!    still holds.
+//! 2. A position is taken once, by whoever holds the claim made by the CAS that moved the head over
+//!    it; every claimed slot had been seen published. A claim may be split and handed on.
+//! 3. A slot holds a live value exactly while `published` is set.
+//! 4. No code of the user runs between a claim and its end; where a closure must, a guard ends it.
+//! 5. `Empty` is said only after the tail was seen equal to the head, so a value that was published
+//!    before (in the sense of happens-before) and that nobody else has claimed is never missed.
+//! 6. After `close`, no push that it refuses is accepted: both change the tail.
+//!
+//! # Orderings
+//!
+//! | store | partner | carries |
+//! |---|---|---|
+//! | state := published, Release | Acquire in `published_from`, `take` | the value |
+//! | state := next lap, Release | Acquire in `free_from` | the end of the read |
+//! | head, Acquire load | later loads of the same pop | keeps the load of the tail behind it (5) |
+//!
+//! The CAS on head and tail are Relaxed: they decide *who*, the slots say *when*.
+#![allow(unsafe_code, reason = "slots are handed from thread to thread by their state words")]
+
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{CachePadded, SpinWait, UnsafeCell};
+use crate::{Error, Result};
+use core::alloc::Layout;
+use core::mem::{MaybeUninit, size_of};
+use core::ptr::NonNull;
+use std::alloc;
+
+/// Refuses pushes from [`Origin::Outside`].
+pub(crate) const CLOSED_OUTSIDE: u64 = 1 << 62;
+/// Refuses every push.
+pub(crate) const CLOSED_ALL: u64 = 1 << 63;
+const POSITION: u64 = CLOSED_OUTSIDE - 1;
+
+const PUBLISHED: u64 = 1 << 63;
+
+/// The largest capacity of any ring.
+pub(crate) const MAX_CAPACITY: usize = 1 << 31;
+
+/// How far ahead of itself a push asks for a line, for slots that fill one.
+const PREFETCH_AHEAD: u64 = 8;
+const LINE: usize = 64;
+
+/// Who pushes; it decides which close bit refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    Outside,
+    Inside,
+}
+
+impl Origin {
+    #[inline(always)]
+    fn refused_by(self) -> u64 {
+        match self {
+            Self::Outside => CLOSED_OUTSIDE | CLOSED_ALL,
+            Self::Inside => CLOSED_ALL,
+        }
+    }
+}
+
+/// A push that did not happen, with what should have gone in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum PushError<T> {
+    /// The next slot still holds the value of one lap ago. That may have been claimed but not yet
+    /// taken, so a ring can be full while its length is less than its capacity.
+    Full(T),
+    /// Closed for this origin, for good.
+    Closed(T),
+}
+
+impl<T> PushError<T> {
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> PushError<U> {
+        match self {
+            Self::Full(value) => PushError::Full(f(value)),
+            Self::Closed(value) => PushError::Closed(f(value)),
+        }
+    }
+}
+
+/// Why nothing was popped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum PopError {
+    /// There was nothing.
+    Empty,
+    /// The next slot is being written. There may be published values behind it: never to be trusted
+    /// as empty, and never to be waited for by spinning alone.
+    Busy,
+}
+
+/// A run of claimed positions. Each must be taken exactly once, by anyone.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a claimed slot that is not taken is lost to the ring"]
+pub(crate) struct Claim {
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+}
+
+/// See the module's documentation.
+pub(crate) struct MpmcRing<T> {
+    head: CachePadded<AtomicU64>,
+    tail: CachePadded<AtomicU64>,
+    slots: Slots<T>,
+}
+
+// SAFETY: values move through the ring from thread to thread, one owner at a time (invariants 1, 2).
+unsafe impl<T: Send> Send for MpmcRing<T> {}
+// SAFETY: as above; no `&T` is ever handed out, so `T: Sync` is not needed.
+unsafe impl<T: Send> Sync for MpmcRing<T> {}
+
+impl<T> MpmcRing<T> {
+    /// Room for `capacity` values, rounded up to a power of two. `name` is what the error calls it.
+    pub(crate) fn new(name: &'static str, capacity: usize) -> Result<Self> {
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
+            return Err(Error::invalid(name, capacity, format!("1 to {MAX_CAPACITY}")));
+        }
+        Ok(Self {
+            head: CachePadded::new(AtomicU64::new(0)),
+            tail: CachePadded::new(AtomicU64::new(0)),
+            slots: Slots::new(name, capacity.next_power_of_two())?,
+        })
+    }
+
+    /// Appends `value`, or gives it back.
+    #[inline]
+    pub(crate) fn try_push(&self, value: T, origin: Origin) -> Result<(), PushError<T>> {
+        match self.claim_free(1, origin) {
+            Ok(free) => {
+                // SAFETY: `free.start` is ours to write (invariant 1).
+                unsafe { self.publish(free.start, value) };
+                Ok(())
+            }
+            Err(refused) => Err(refused.map(|()| value)),
+        }
+    }
+
+    /// Appends up to `count` values, by one CAS; says how many. `make` is called that many times.
+    ///
+    /// `make` runs while its slots hold up everyone, so it must be short; if it panics the process
+    /// is aborted.
+    #[inline]
+    pub(crate) fn push_batch_with(
+        &self,
+        count: usize,
+        origin: Origin,
+        mut make: impl FnMut() -> T,
+    ) -> Result<usize, PushError<()>> {
+        if count == 0 {
+            return Ok(0);
+        }
+        let free = self.claim_free(count, origin)?;
+        let unpublished = AbortOnUnwind;
+        for position in free.start..free.start + free.len as u64 {
+            // SAFETY: the position is ours to write (invariant 1).
+            unsafe { self.publish(position, make()) };
+        }
+        core::mem::forget(unpublished);
+        Ok(free.len)
+    }
+
+    /// Removes the oldest value.
+    #[inline]
+    pub(crate) fn try_pop(&self) -> Result<T, PopError> {
+        let claim = self.claim(1)?;
+        // SAFETY: claimed just now, taken once (invariant 2).
+        Ok(unsafe { self.take(claim.start) })
+    }
+
+    /// Removes up to `max` of the oldest values by one CAS and gives them to `sink`; says how many.
+    /// Should `sink` panic, the rest of them are dropped.
+    #[inline]
+    pub(crate) fn pop_batch(&self, max: usize, mut sink: impl FnMut(T)) -> Result<usize, PopError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        let claim = self.claim(max)?;
+        let len = claim.len;
+        let mut rest = Rest { ring: self, claim };
+        while let Some(value) = rest.next() {
+            sink(value);
+        }
+        Ok(len)
+    }
+
+    /// Claims up to `max` (at least 1) of the oldest values by one CAS, and leaves them in place
+    /// for [`take`](Self::take).
+    #[inline]
+    pub(crate) fn claim(&self, max: usize) -> Result<Claim, PopError> {
+        debug_assert!(max > 0);
+        let mut lost = SpinWait::new();
+        loop {
+            // Acquire: keeps the load of the tail in `why_nothing` behind this one.
+            let head = self.head.load(Acquire);
+            let len = self.published_from(head, max);
+            if len == 0 {
+                match self.why_nothing(head) {
+                    Some(why) => return Err(why),
+                    None => continue,
+                }
+            }
+            // Relaxed: the slots' states carry the values.
+            match self.head.compare_exchange(head, head + len as u64, Relaxed, Relaxed) {
+                Ok(_) => return Ok(Claim { start: head, len }),
+                Err(_) => lost.back_off(),
+            }
+        }
+    }
+
+    /// Moves the value out of one claimed slot and returns the slot to the producers. Of `position`
+    /// only the bits below 2^46 need be right.
+    ///
+    /// # Safety
+    ///
+    /// `position` belongs to a [`Claim`] of this ring that the caller holds, and is taken only once.
+    #[inline]
+    pub(crate) unsafe fn take(&self, position: u64) -> T {
+        let slot = self.slots.at(position);
+        // Acquire: pairs with the Release in `publish`, for a thread that was handed the claim.
+        let lap = slot.state.load(Acquire) & !PUBLISHED;
+        // SAFETY: the slot is published and the claim is ours alone (invariants 2 and 3).
+        let value = slot.value.with(|value| unsafe { value.read().assume_init() });
+        // Release: pairs with the Acquire in `free_from`; the read is over before the next write.
+        slot.state.store(lap + self.slots.capacity(), Release);
+        value
+    }
+
+    /// Refuses pushes from now on; `which` is [`CLOSED_OUTSIDE`] or [`CLOSED_ALL`]. Pushes already
+    /// accepted may still be being written: they show as `Busy`.
+    pub(crate) fn close(&self, which: u64) {
+        debug_assert!(which & POSITION == 0);
+        self.tail.fetch_or(which, Relaxed);
+    }
+
+    /// Whether a push from there would be refused as closed.
+    pub(crate) fn is_closed(&self, origin: Origin) -> bool {
+        self.tail.load(Relaxed) & origin.refused_by() != 0
+    }
+
+    /// The position of the oldest unclaimed value: how many were claimed since the start.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.head.load(Acquire)
+    }
+
+    /// The position of the next push: how many were accepted since the start.
+    #[inline]
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail.load(Acquire) & POSITION
+    }
+
+    /// How many values are accepted and unclaimed. Exact when nobody pushes or pops, and else a
+    /// number that was true at some instant of the call, or slightly less.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // The head first: it never passes the tail, so the difference is not negative.
+        let head = self.head();
+        ((self.tail() - head) as usize).min(self.capacity())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        let head = self.head();
+        self.tail() == head
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.capacity() as usize
+    }
+
+    /// Claims up to `max` free positions by one CAS.
+    #[inline]
+    fn claim_free(&self, max: usize, origin: Origin) -> Result<Claim, PushError<()>> {
+        let mut lost = SpinWait::new();
+        let mut tail = self.tail.load(Relaxed);
+        loop {
+            if tail & origin.refused_by() != 0 {
+                return Err(PushError::Closed(()));
+            }
+            let start = tail & POSITION;
+            let len = self.free_from(start, max);
+            if len == 0 {
+                let now = self.tail.load(Relaxed);
+                if now == tail {
+                    return Err(PushError::Full(()));
+                }
+                tail = now;
+                continue;
+            }
+            // Relaxed: the slots' states carry the values. A close bit set meanwhile makes it fail.
+            match self.tail.compare_exchange(tail, tail + len as u64, Relaxed, Relaxed) {
+                Ok(_) => return Ok(Claim { start, len }),
+                Err(now) => tail = now,
+            }
+            lost.back_off();
+        }
+    }
+
+    /// Writes a slot and publishes it.
+    ///
+    /// # Safety
+    ///
+    /// `position` was claimed by this thread with `claim_free` and is published only once.
+    #[inline]
+    unsafe fn publish(&self, position: u64, value: T) {
+        if size_of::<Slot<T>>() >= LINE {
+            prefetch_for_write(self.slots.at(position + PREFETCH_AHEAD));
+        }
+        let slot = self.slots.at(position);
+        // SAFETY: the slot is free and ours (invariant 1), so nobody else looks at the value.
+        slot.value.with_mut(|place| unsafe { place.write(MaybeUninit::new(value)) });
+        // Release: pairs with the Acquire in `published_from` and `take`.
+        slot.state.store(self.slots.lap(position) | PUBLISHED, Release);
+    }
+
+    /// How many slots from `start` on are free, up to `max`.
+    #[inline]
+    fn free_from(&self, start: u64, max: usize) -> usize {
+        // Acquire: pairs with the Release in `take`.
+        self.run_of(start, max, |lap| lap)
+    }
+
+    /// How many slots from `start` on are published, up to `max`.
+    #[inline]
+    fn published_from(&self, start: u64, max: usize) -> usize {
+        // Acquire: pairs with the Release in `publish`.
+        self.run_of(start, max, |lap| lap | PUBLISHED)
+    }
+
+    #[inline(always)]
+    fn run_of(&self, start: u64, max: usize, state_in: impl Fn(u64) -> u64) -> usize {
+        let is_ready = |position| {
+            self.slots.at(position).state.load(Acquire) == state_in(self.slots.lap(position))
+        };
+        (0..max).take_while(|&i| is_ready(start + i as u64)).count()
+    }
+
+    /// Why the slot at `head` was not published; none if it may be by now.
+    #[cold]
+    fn why_nothing(&self, head: u64) -> Option<PopError> {
+        let tail = self.tail();
+        if self.head.load(Relaxed) != head || self.published_from(head, 1) == 1 {
+            return None;
+        }
+        Some(if tail == head { PopError::Empty } else { PopError::Busy })
+    }
+}
+
+impl<T> Drop for MpmcRing<T> {
+    /// Drops what is in the slots, claimed or not. Should a value's drop panic, the rest leak.
+    fn drop(&mut self) {
+        let touched = self.tail().min(self.slots.capacity());
+        for index in 0..touched {
+            if self.slots.at(index).state.load(Relaxed) & PUBLISHED != 0 {
+                // SAFETY: `&mut self`: no claim is outstanding, the value is live (invariant 3).
+                drop(unsafe { self.take(index) });
+            }
+        }
+    }
+}
+
+/// The untaken rest of a claim.
+struct Rest<'a, T> {
+    ring: &'a MpmcRing<T>,
+    claim: Claim,
+}
+
+impl<T> Rest<'_, T> {
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.claim.len = self.claim.len.checked_sub(1)?;
+        let position = self.claim.start;
+        self.claim.start += 1;
+        // SAFETY: the position leaves the claim as it is taken (invariant 2).
+        Some(unsafe { self.ring.take(position) })
+    }
+}
+
+impl<T> Drop for Rest<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        while let Some(value) = self.next() {
+            drop(value);
+        }
+    }
+}
+
+/// Ends the process when unwinding drops it.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+/// With a value of 56 bytes this is one line of the cache; small values are packed.
+#[repr(C)]
+struct Slot<T> {
+    state: AtomicU64,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// The array of slots, aligned to a line, zeroed by the allocator and so not yet in memory.
+struct Slots<T> {
+    first: NonNull<Slot<T>>,
+    mask: u64,
+}
+
+impl<T> Slots<T> {
+    fn new(name: &'static str, capacity: usize) -> Result<Self> {
+        let too_large = || Error::invalid(name, capacity, "a capacity whose slots fit in memory");
+        let layout = Self::layout(capacity).ok_or_else(too_large)?;
+        // SAFETY: a slot has a state, so the layout's size is not zero.
+        let memory = unsafe { alloc::alloc_zeroed(layout) };
+        let first = NonNull::new(memory.cast::<Slot<T>>()).ok_or_else(too_large)?;
+        #[cfg(loom)]
+        for index in 0..capacity {
+            // SAFETY: within the allocation; loom's atomics are not valid as zeros.
+            unsafe {
+                first.add(index).write(Slot {
+                    state: AtomicU64::new(0),
+                    value: UnsafeCell::new(MaybeUninit::uninit()),
+                });
+            }
+        }
+        Ok(Self { first, mask: capacity as u64 - 1 })
+    }
+
+    fn layout(capacity: usize) -> Option<Layout> {
+        Layout::array::<Slot<T>>(capacity).and_then(|array| array.align_to(LINE)).ok()
+    }
+
+    #[inline(always)]
+    fn at(&self, position: u64) -> &Slot<T> {
+        // SAFETY: the mask keeps the index within the allocation, which lives as long as `self`;
+        // all zeros is a valid slot.
+        unsafe { self.first.add((position & self.mask) as usize).as_ref() }
+    }
+
+    #[inline(always)]
+    fn lap(&self, position: u64) -> u64 {
+        position & !self.mask
+    }
+
+    #[inline(always)]
+    fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        let capacity = self.mask as usize + 1;
+        #[cfg(loom)]
+        for index in 0..capacity {
+            // SAFETY: written by `new`; the values in them are not dropped by this.
+            unsafe { self.first.add(index).drop_in_place() };
+        }
+        if let Some(layout) = Self::layout(capacity) {
+            // SAFETY: allocated by `new` with this very layout.
+            unsafe { alloc::dealloc(self.first.as_ptr().cast(), layout) };
+        }
+    }
+}
+
+/// Asks for a line in a state that can be written.
+///
+/// Rust's `_mm_prefetch` makes this a read prefetch unless the whole crate is built for newer CPUs;
+/// `prefetchw` is a no-op at worst on every x86-64.
+#[inline(always)]
+fn prefetch_for_write<T>(place: &T) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) core::ptr::from_ref(place),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+    let _ = place;
+}
