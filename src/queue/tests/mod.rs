@@ -1,6 +1,8 @@
 //! Tests with real threads, and models of every race under loom.
 
 #[cfg(not(loom))]
+mod activations;
+#[cfg(not(loom))]
 mod erased;
 #[cfg(not(loom))]
 mod lanes;
