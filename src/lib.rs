@@ -9,4 +9,4 @@ mod sys;
 mod time;
 
 pub use error::{Error, Rejected, Result};
-pub use queue::Lane;
+pub use queue::{Full, Lane, Queue};

@@ -237,6 +237,13 @@ impl TaskQueue {
         self.lanes.iter().all(MpmcRing::is_empty)
     }
 
+    /// Whether a claim would get a task. Tasks that are still being written do not count: their
+    /// producers wake somebody when they are done.
+    #[inline]
+    pub(crate) fn has_claimable(&self) -> bool {
+        self.lanes.iter().any(MpmcRing::is_claimable)
+    }
+
     /// The position after the youngest task of each lane. A task that was queued when this was read
     /// is still unclaimed while the lane's [head](Self::heads) is below it.
     pub(crate) fn ages(&self) -> [u64; LANES] {

@@ -1,15 +1,40 @@
-//! Queues.
+//! Queues: which one when, and why.
+//!
+//! | what waits in it | queue | full | order |
+//! |---|---|---|---|
+//! | tasks, by value | [`TaskQueue`]: four [`MpmcRing`]s of [`Erased`] | refuses, gives back | by lane, then first in, first out |
+//! | what a leader harvested beyond the one event it keeps | [`Surplus`] | asked for room beforehand | first in, first out |
+//! | any other activation | [`IntrusiveStack`] | never: each object brings its link | oldest first, by chains |
+//! | anything of the user's | [`Queue`] | refuses, gives back, or waits | first in, first out |
+//! | a cold path's | `crossbeam_queue::ArrayQueue` | refuses | first in, first out |
+//!
+//! *Tasks* are foreign and unbounded in number, so their queue must be able to say no.
+//! *Activations* stand for readiness that the kernel will not report twice, so theirs must not.
+//!
+//! What a thread has claimed but not begun is never its own: it lies in a [`Hand`] (tasks) or a
+//! [`ChainHand`] (activations), one word each, which any other thread can take over. A batch thus
+//! costs one compare-exchange on a shared line, and still nothing is stuck behind a slow handler.
+//!
+//! The ring has three answers: something, `Empty`, and `Busy` when the next slot is claimed by a
+//! push that has not finished. `Busy` is not `Empty`: a thread that parked on it could sleep through
+//! its own task. [`Queue`] waits it out, since a push runs no foreign code; the pool looks elsewhere
+//! first.
+//!
+//! Files: `mpmc` the ring, `lanes` and `erased` for tasks, `activations`, `standalone` the public
+//! queue.
 
 mod activations;
 mod erased;
 mod lanes;
 mod mpmc;
+mod standalone;
 
 pub(crate) use activations::{Chain, ChainHand, IntrusiveStack, Links, NONE, Surplus};
 pub(crate) use erased::Erased;
 pub use lanes::Lane;
 pub(crate) use lanes::{Claimed, Hand, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
+pub use standalone::{Full, Queue};
 
 #[cfg(test)]
 mod tests;

@@ -289,6 +289,13 @@ impl<T> MpmcRing<T> {
         self.tail.load(Acquire) & POSITION
     }
 
+    /// Whether the oldest unclaimed value has been published, so that a claim would get it. A value
+    /// that is still being written does not count: its producer wakes somebody when it is done.
+    #[inline]
+    pub(crate) fn is_claimable(&self) -> bool {
+        self.published_from(self.head(), 1) != 0
+    }
+
     /// How many values are accepted and unclaimed. Exact when nobody pushes or pops, and else a
     /// number that was true at some instant of the call, or slightly less.
     #[inline]
@@ -302,6 +309,13 @@ impl<T> MpmcRing<T> {
     pub(crate) fn is_empty(&self) -> bool {
         let head = self.head();
         self.tail() == head
+    }
+
+    /// Whether as many values are accepted and unclaimed as there are slots.
+    pub(crate) fn is_full(&self) -> bool {
+        // The tail first: if a head that was seen later is a whole lap behind, there was no room.
+        let tail = self.tail();
+        tail - self.head().min(tail) == self.slots.capacity()
     }
 
     #[inline]
