@@ -3,8 +3,11 @@
 //! Nothing above this layer makes a system call, so a scripted source, loom and the fault injector
 //! of the tests can stand in for it.
 
+pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod fd;
+pub(crate) mod fork;
 pub(crate) mod futex;
+pub(crate) mod thread;
 pub(crate) mod timerfd;
