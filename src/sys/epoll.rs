@@ -131,7 +131,7 @@ impl Epoll {
             tv_nsec: (nanos % NANOS_PER_SEC) as _,
         };
         // SAFETY: as in `wait_millis`; `timeout` is readable for the length of the call, and a NULL
-        // mask of size 0 leaves the signal mask alone..
+        // mask of size 0 leaves the signal mask alone.
         let count = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,

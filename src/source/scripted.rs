@@ -1,0 +1,428 @@
+//! A source for tests: it says what a script says, when the test's own clock says so.
+//!
+//! No kernel, no waiting and no chance are in the way, so a test of a handler is exact: it decides
+//! what happens in which order, and every time-out and timer runs by the clock that it moves.
+//!
+//! One lock guards the whole script, and one condition variable announces every change of it: the
+//! leader waits for "something is due", the test in [`settle`](ScriptedSource::settle) for "the leader
+//! waits and nothing is due". Both are from the `sync` facade, so models can use this source too.
+
+use super::doorbell::{Doorbell, Wait};
+use super::{Events, Interest, Ready};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{Arc, Condvar, Mutex};
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
+
+#[cfg(loom)]
+type Guard<'a> = loom::sync::MutexGuard<'a, Script>;
+#[cfg(not(loom))]
+type Guard<'a> = MutexGuard<'a, Script>;
+
+/// What the clock shows when a script begins. Not zero, so that code may look back from it.
+const EPOCH: u64 = 1_000_000_000;
+
+/// How many calls are remembered; older ones are forgotten.
+const HISTORY: usize = 65_536;
+
+/// An event source that plays a script under a clock that stands still until the test moves it.
+///
+/// Clones are handles to the same script: the pool gets one, the test keeps another. Every method may
+/// be called from any thread, a handler's included.
+///
+/// # Testing a handler
+///
+/// Register [`ScriptedIo`]s instead of sockets. Each step of the test is then: say what becomes ready
+/// ([`ready`](Self::ready) or [`ready_at`](Self::ready_at)), or move the clock
+/// ([`advance`](Self::advance)); wait until the pool has nothing left to do
+/// ([`settle`](Self::settle)); look at what the handler did.
+///
+/// ```
+/// use paceline::{Ready, ScriptedIo, ScriptedSource};
+/// use std::io::{Read, Write};
+///
+/// // The handler under test, generic over what it reads from.
+/// fn shout(io: &mut (impl Read + Write)) -> std::io::Result<usize> {
+///     let mut line = [0; 64];
+///     let count = io.read(&mut line)?;
+///     line.make_ascii_uppercase();
+///     io.write(&line[..count])
+/// }
+///
+/// let io = ScriptedIo::new()?;
+/// io.feed(b"hello");
+/// assert_eq!(shout(&mut io.clone())?, 5);
+/// assert_eq!(io.written(), b"HELLO");
+///
+/// // In a pool: build it with this source and one thread, register `io.clone()`, and then
+/// let source = ScriptedSource::new();
+/// source.ready(&io, Ready::READABLE);
+/// // source.settle(patience) returns once the handler has run.
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # What is ready when
+///
+/// An event is delivered at the first wait at or after its time, in the order of the times; those of
+/// one time in the order in which they were given. It waits for its descriptor to be registered, and
+/// for a level-triggered one to be armed, as readiness does in a kernel. Flags outside the
+/// registration's interest are dropped. A wait delivers at most one event for each descriptor.
+#[derive(Clone)]
+pub struct ScriptedSource {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    bell: Doorbell,
+    /// Changed under the lock only.
+    now: AtomicU64,
+    script: Mutex<Script>,
+    changed: Condvar,
+}
+
+/// One call that the pool made; see [`ScriptedSource::history`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ScriptedCall {
+    /// A descriptor was registered.
+    Registered {
+        /// Its number.
+        fd: RawFd,
+        /// What it is watched for.
+        interest: Interest,
+        /// Whether each event disarms it.
+        level: bool,
+    },
+    /// A level-triggered descriptor was armed again.
+    Rearmed {
+        /// Its number.
+        fd: RawFd,
+    },
+    /// A descriptor was deregistered.
+    Deregistered {
+        /// Its number.
+        fd: RawFd,
+    },
+    /// A leader waited, or only looked if the time-out is zero.
+    Waited {
+        /// When, since the script began.
+        at: Duration,
+        /// For how long at most; `None` is for ever.
+        timeout: Option<Duration>,
+    },
+}
+
+struct Script {
+    /// In the order of delivery.
+    planned: Vec<Planned>,
+    registered: BTreeMap<RawFd, Registration>,
+    /// The bell was sounded, and no wait has told of it yet.
+    rung: bool,
+    /// A leader waits until this instant, or for ever.
+    waiting: Option<Option<u64>>,
+    history: VecDeque<ScriptedCall>,
+}
+
+#[derive(Clone, Copy)]
+struct Planned {
+    at: u64,
+    whose: Whose,
+    ready: Ready,
+}
+
+#[derive(Clone, Copy)]
+enum Whose {
+    Descriptor(RawFd),
+    /// Whether or not anything is registered with it, as a late kernel event may be.
+    Token(u64),
+}
+
+#[derive(Clone, Copy)]
+struct Registration {
+    token: u64,
+    interest: Interest,
+    level: bool,
+    armed: bool,
+}
+
+impl ScriptedSource {
+    /// An empty script. Its clock stands at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let script = Script {
+            planned: Vec::new(),
+            registered: BTreeMap::new(),
+            rung: false,
+            waiting: None,
+            history: VecDeque::new(),
+        };
+        let shared = Shared {
+            bell: Doorbell::new(),
+            now: AtomicU64::new(EPOCH),
+            script: Mutex::new(script),
+            changed: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Makes `io` ready now.
+    pub fn ready(&self, io: &impl AsFd, ready: Ready) {
+        self.ready_at(self.now(), io, ready);
+    }
+
+    /// Makes `io` ready at `at`, counted from the beginning of the script. Only its descriptor's
+    /// number is taken note of: `io` may be registered later, earlier, or never.
+    pub fn ready_at(&self, at: Duration, io: &impl AsFd, ready: Ready) {
+        self.plan(at, Whose::Descriptor(io.as_fd().as_raw_fd()), ready);
+    }
+
+    /// Delivers an event with this token, whoever it was given to: what a kernel event is that was
+    /// taken off the queue before its descriptor was deregistered.
+    pub(crate) fn stale_at(&self, at: Duration, token: u64, ready: Ready) {
+        self.plan(at, Whose::Token(token), ready);
+    }
+
+    fn plan(&self, at: Duration, whose: Whose, ready: Ready) {
+        let at = EPOCH.saturating_add(nanos(at));
+        let mut script = self.lock();
+        let position = script.planned.partition_point(|planned| planned.at <= at);
+        script.planned.insert(position, Planned { at, whose, ready });
+        self.shared.changed.notify_all();
+    }
+
+    /// Moves the clock forward. Everything that becomes due is delivered in order, by one wait or by
+    /// several; timers see the new time only.
+    pub fn advance(&self, by: Duration) {
+        let _script = self.lock();
+        let now = self.now_nanos().saturating_add(nanos(by));
+        // Relaxed: whoever needs the time to go with the script holds the lock.
+        self.shared.now.store(now, Relaxed);
+        self.shared.changed.notify_all();
+    }
+
+    /// What the clock shows: the time since the script began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_nanos() - EPOCH)
+    }
+
+    /// Waits until a leader waits here, everything that is due has been delivered, and no ring is
+    /// under way. In a pool of one thread every handler has returned by then, and nothing will happen
+    /// until the next event, task or advance. (Other threads of a larger pool may still be running
+    /// handlers.) Never call it from a handler.
+    ///
+    /// False if that did not come within `patience`, in real time.
+    #[must_use = "false: the pool is still at work"]
+    pub fn settle(&self, patience: Duration) -> bool {
+        let give_up = Instant::now() + patience;
+        let mut script = self.lock();
+        while !script.is_at_rest(self.now_nanos()) {
+            let left = give_up.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.shared.changed.wait_timeout(script, left);
+            script = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// The numbers of the descriptors that are registered now, in ascending order.
+    #[must_use]
+    pub fn registered(&self) -> Vec<RawFd> {
+        self.lock().registered.keys().copied().collect()
+    }
+
+    /// How many events have not been delivered.
+    #[must_use]
+    pub fn undelivered(&self) -> usize {
+        self.lock().planned.len()
+    }
+
+    /// What the pool did since this was last called, oldest first. Only the last 65,536 calls are
+    /// kept.
+    #[must_use]
+    pub fn history(&self) -> Vec<ScriptedCall> {
+        self.lock().history.drain(..).collect()
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        self.shared.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(super) fn now_nanos(&self) -> u64 {
+        self.shared.now.load(Relaxed)
+    }
+}
+
+/// The source's side of the contract.
+impl ScriptedSource {
+    pub(super) fn register(
+        &self,
+        fd: RawFd,
+        token: u64,
+        interest: Interest,
+        level: bool,
+    ) -> io::Result<()> {
+        let mut script = self.lock();
+        if script.registered.contains_key(&fd) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        script.registered.insert(fd, Registration { token, interest, level, armed: true });
+        script.record(ScriptedCall::Registered { fd, interest, level });
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn rearm(&self, fd: RawFd, token: u64, interest: Interest) -> io::Result<()> {
+        let mut script = self.lock();
+        let registration = script.registered.get_mut(&fd).ok_or(io::ErrorKind::NotFound)?;
+        *registration = Registration { token, interest, level: true, armed: true };
+        script.record(ScriptedCall::Rearmed { fd });
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn deregister(&self, fd: RawFd) -> io::Result<()> {
+        let mut script = self.lock();
+        script.registered.remove(&fd).ok_or(io::ErrorKind::NotFound)?;
+        script.record(ScriptedCall::Deregistered { fd });
+        Ok(())
+    }
+
+    pub(super) fn wait(&self, events: &mut Events, max: usize, timeout: Option<u64>) -> usize {
+        let mut script = self.lock();
+        let start = self.now_nanos();
+        let deadline = timeout.map(|timeout| start.saturating_add(timeout));
+        let at = Duration::from_nanos(start - EPOCH);
+        script.record(ScriptedCall::Waited { at, timeout: timeout.map(Duration::from_nanos) });
+        loop {
+            let now = self.now_nanos();
+            script.deliver(now, events, max.min(events.capacity()));
+            events.set_rung(core::mem::take(&mut script.rung));
+            let timed_out = deadline.is_some_and(|deadline| now >= deadline);
+            if events.len() > 0 || events.is_rung() || timed_out {
+                return events.len();
+            }
+            script.waiting = Some(deadline);
+            self.shared.changed.notify_all();
+            script = self.shared.changed.wait(script).unwrap_or_else(PoisonError::into_inner);
+            script.waiting = None;
+        }
+    }
+
+    #[inline]
+    pub(super) fn arm(&self) {
+        self.shared.bell.arm(Wait::Blocking);
+    }
+
+    pub(super) fn ring(&self) -> bool {
+        let sound = self.shared.bell.ring();
+        if sound {
+            self.lock().rung = true;
+            self.shared.changed.notify_all();
+        }
+        sound
+    }
+
+    pub(super) fn bell(&self) -> &Doorbell {
+        &self.shared.bell
+    }
+}
+
+impl Script {
+    fn record(&mut self, call: ScriptedCall) {
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(call);
+    }
+
+    /// Moves what is due into `events`, in order, up to the second event of one descriptor.
+    fn deliver(&mut self, now: u64, events: &mut Events, max: usize) {
+        while events.len() < max
+            && let Some((position, token, ready)) = self.next_due(now)
+            && events.iter().all(|(delivered, _)| delivered != token)
+        {
+            let planned = self.planned.remove(position);
+            self.disarm(planned.whose);
+            events.push(token, ready);
+        }
+    }
+
+    /// The first event that can be delivered. Those that nobody is interested in are dropped.
+    fn next_due(&mut self, now: u64) -> Option<(usize, u64, Ready)> {
+        let registered = &self.registered;
+        self.planned.retain(|planned| planned.at > now || planned.interests(registered));
+        let due = self.planned.iter().take_while(|planned| planned.at <= now).enumerate();
+        due.into_iter().find_map(|(position, planned)| {
+            planned.target(registered).map(|(token, ready)| (position, token, ready))
+        })
+    }
+
+    fn disarm(&mut self, whose: Whose) {
+        if let Whose::Descriptor(fd) = whose
+            && let Some(registration) = self.registered.get_mut(&fd)
+        {
+            registration.armed = !registration.level;
+        }
+    }
+
+    /// Whether a leader waits for something that only the test can bring about.
+    fn is_at_rest(&mut self, now: u64) -> bool {
+        let waits = |deadline: Option<u64>| deadline.is_none_or(|deadline| now < deadline);
+        self.waiting.is_some_and(waits) && !self.rung && self.next_due(now).is_none()
+    }
+}
+
+impl Planned {
+    /// False if its descriptor is registered, but for other things.
+    fn interests(&self, registered: &BTreeMap<RawFd, Registration>) -> bool {
+        match self.whose {
+            Whose::Token(_) => true,
+            Whose::Descriptor(fd) => registered
+                .get(&fd)
+                .is_none_or(|registration| !registration.reports(self.ready).is_empty()),
+        }
+    }
+
+    /// Whom it goes to, and what is said, if it can be delivered.
+    fn target(&self, registered: &BTreeMap<RawFd, Registration>) -> Option<(u64, Ready)> {
+        match self.whose {
+            Whose::Token(token) => Some((token, self.ready)),
+            Whose::Descriptor(fd) => registered
+                .get(&fd)
+                .filter(|registration| registration.armed)
+                .map(|registration| (registration.token, registration.reports(self.ready))),
+        }
+    }
+}
+
+impl Registration {
+    fn reports(&self, ready: Ready) -> Ready {
+        Ready::from_bits(ready.bits() & self.interest.reportable().bits())
+    }
+}
+
+impl Default for ScriptedSource {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ScriptedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedSource").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// The end of time for what a u64 cannot hold: 584 years.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
