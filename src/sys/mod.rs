@@ -3,6 +3,7 @@
 //! Nothing above this layer makes a system call, so a scripted source, loom and the fault injector
 //! of the tests can stand in for it.
 
+pub(crate) mod affinity;
 pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod eventfd;
@@ -11,3 +12,4 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod thread;
 pub(crate) mod timerfd;
+pub(crate) mod topology;
