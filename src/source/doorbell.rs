@@ -43,7 +43,7 @@
 //!
 //! `arm` ends with `store_load_barrier`; its partner is the barrier that a ringer passes *before*
 //! it calls `ring` (the caller does, since one barrier serves this word and the wake word). The CAS
-//! in `ring` is Release and the load in `disarm` is Acquire, so a leader that finds RUNG sees what
+//! in `ring` is Release and the swap in `disarm` is Acquire, so a leader that finds RUNG sees what
 //! was published before it. A ringer that found RUNG has only invariant 1 on its side: if the scan
 //! after `disarm` misses its work, the scan after the next `arm` cannot.
 //!
@@ -121,11 +121,8 @@ impl Doorbell {
     /// looks at the queues next (invariant 3).
     #[inline]
     pub(super) fn disarm(&self) -> bool {
-        // Acquire: pairs with the Release in `call`. A ring between the load and the store is
-        // overwritten: the leader is awake, and arms and scans before it blocks again.
-        let rung = self.word.load(Acquire) == RUNG;
-        self.word.store(QUIET, Relaxed);
-        rung
+        // Acquire: pairs with the Release in `call`. One step, so that no ring is overwritten unseen.
+        self.word.swap(QUIET, Acquire) == RUNG
     }
 
     /// Whether somebody has called the leader since it armed.
@@ -271,6 +268,12 @@ mod models {
     #[test]
     fn two_ringers() {
         no_ring_is_lost(2, 1, Wait::Blocking);
+    }
+
+    /// Goal: the step from LOOKING to POLLING loses no ring either.
+    #[test]
+    fn two_ringers_and_a_leader_that_looks_first() {
+        no_ring_is_lost(2, 1, Wait::Looking);
     }
 
     /// Goal: a leader that finds RUNG sees what was published. Method: plain data, and a leader
