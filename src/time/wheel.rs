@@ -206,8 +206,9 @@ impl Wheel {
         Some(tick.saturating_mul(TICK_NS))
     }
 
-    /// Removes every entry that `is_dead` in one pass and says how many those were. An entry may be
-    /// reused once the pass is over.
+    /// Removes every entry that `is_dead` in one pass and says how many those were. An entry is out of
+    /// the wheel when `is_dead` is asked about it, and a dead one is not touched again: its place in
+    /// the table may be given away at once.
     pub(crate) fn sweep(
         &mut self,
         entries: &impl WheelEntries,
@@ -232,13 +233,17 @@ impl Wheel {
         list: u32,
         is_dead: &mut impl FnMut(u32) -> bool,
     ) {
-        let mut index = self.lists[list as usize].head;
-        while index != NIL {
-            let next = entries.links(index).next.load(Relaxed);
+        // One turn of the list: what stays goes to the end, and so keeps its order.
+        let last = self.lists[list as usize].tail;
+        while let Some(index) = self.pop(entries, list) {
             if is_dead(index) {
-                self.remove(entries, index);
+                self.len -= 1;
+            } else {
+                self.push(entries, index, list);
             }
-            index = next;
+            if index == last {
+                break;
+            }
         }
     }
 
@@ -536,7 +541,11 @@ mod tests {
                         let dead = |index: u32| mask >> index & 1 != 0;
                         let expected =
                             (0..ENTRIES as u32).filter(|&i| dead(i) && model.remove(i)).count();
-                        prop_assert_eq!(wheel.sweep(entries, dead), expected);
+                        let swept = wheel.sweep(entries, |index| {
+                            assert!(!entries.links(index).is_linked());
+                            dead(index)
+                        });
+                        prop_assert_eq!(swept, expected);
                     }
                 }
                 prop_assert_eq!(wheel.len(), model.waiting.len());
