@@ -42,9 +42,9 @@
 //! # Orderings
 //!
 //! `arm` ends with `store_load_barrier`; its partner is the barrier that a ringer passes *before*
-//! it calls `ring` (the caller does, since one barrier serves this word and the wake word). The CAS
-//! in `ring` is Release and the swap in `disarm` is Acquire, so a leader that finds RUNG sees what
-//! was published before it. A ringer that found RUNG has only invariant 1 on its side: if the scan
+//! it calls `ring` (the caller does, since one barrier serves this word and the wake word). The same
+//! barrier, followed by the CAS in `ring`, releases to the Acquire swap in `disarm`: a leader that
+//! finds RUNG sees what was published before it. A ringer that found RUNG has only invariant 1 on its side: if the scan
 //! after `disarm` misses its work, the scan after the next `arm` cannot.
 //!
 //! # Trade-offs
@@ -52,7 +52,7 @@
 //! One word could carry the earliest deadline too, and save the ring for a timer that is due later
 //! than the wait ends anyway. The timer intake knows that already, so it rings only when it must.
 
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::time::Duration;
@@ -108,8 +108,8 @@ impl Doorbell {
     fn call(&self) -> bool {
         let mut state = self.word.load(Relaxed);
         while matches!(state, LOOKING | POLLING) {
-            // Release: pairs with the Acquire in `disarm`.
-            match self.word.compare_exchange_weak(state, RUNG, Release, Relaxed) {
+            // Relaxed: the caller's barrier is a release fence for what it published.
+            match self.word.compare_exchange_weak(state, RUNG, Relaxed, Relaxed) {
                 Ok(_) => return state == POLLING,
                 Err(now) => state = now,
             }
@@ -121,7 +121,7 @@ impl Doorbell {
     /// looks at the queues next (invariant 3).
     #[inline]
     pub(super) fn disarm(&self) -> bool {
-        // Acquire: pairs with the Release in `call`. One step, so that no ring is overwritten unseen.
+        // Acquire: pairs with the ringer's barrier and its CAS in `call`. One step, so that no ring is overwritten unseen.
         self.word.swap(QUIET, Acquire) == RUNG
     }
 
