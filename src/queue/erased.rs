@@ -15,6 +15,19 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 pub(crate) const INLINE_SIZE: usize = 48;
 pub(crate) const INLINE_ALIGN: usize = 8;
 
+/// What a task is made of: any `FnOnce() + Send`, or a type that wraps one and must be able to give
+/// it back when the task is refused.
+pub(crate) trait Run: Send + 'static {
+    fn run(self);
+}
+
+impl<F: FnOnce() + Send + 'static> Run for F {
+    #[inline(always)]
+    fn run(self) {
+        self()
+    }
+}
+
 #[repr(C, align(8))]
 struct Storage([MaybeUninit<u8>; INLINE_SIZE]);
 
@@ -43,19 +56,19 @@ impl Erased {
 
     /// Inline if it fits, else boxed; which of the two is known when compiling.
     #[inline(always)]
-    pub(crate) fn new<F: FnOnce() + Send + 'static>(work: F) -> Self {
+    pub(crate) fn new<F: Run>(work: F) -> Self {
         if const { Self::fits::<F>() } { Self::inline(work) } else { Self::boxed(work) }
     }
 
     /// Allocates nothing. Panics if the closure does not fit, which folds away when compiling.
     #[inline(always)]
-    pub(crate) fn inline<F: FnOnce() + Send + 'static>(work: F) -> Self {
+    pub(crate) fn inline<F: Run>(work: F) -> Self {
         Self::store(work, act_inline::<F>)
     }
 
     /// Allocates a box for the closure.
     #[inline(always)]
-    pub(crate) fn boxed<F: FnOnce() + Send + 'static>(work: F) -> Self {
+    pub(crate) fn boxed<F: Run>(work: F) -> Self {
         Self::store(Box::new(work), act_boxed::<F>)
     }
 
@@ -83,7 +96,7 @@ impl Erased {
     ///
     /// `self` was made by [`Erased::new::<F>`](Self::new), with this very `F`.
     #[inline]
-    pub(crate) unsafe fn into_inner<F: FnOnce() + Send + 'static>(self) -> F {
+    pub(crate) unsafe fn into_inner<F: Run>(self) -> F {
         let mut task = ManuallyDrop::new(self);
         let storage = &raw mut task.storage;
         // SAFETY: the caller vouches for `F`; `new` chose between the two by the same condition,
@@ -109,11 +122,11 @@ impl Drop for Erased {
 /// # Safety
 ///
 /// The storage holds an `F`, which the call consumes.
-unsafe fn act_inline<F: FnOnce()>(act: Act, storage: *mut Storage) {
+unsafe fn act_inline<F: Run>(act: Act, storage: *mut Storage) {
     // SAFETY: as promised by the caller.
     let work = unsafe { storage.cast::<F>().read() };
     match act {
-        Act::Run => work(),
+        Act::Run => work.run(),
         Act::Drop => drop(work),
     }
 }
@@ -121,11 +134,11 @@ unsafe fn act_inline<F: FnOnce()>(act: Act, storage: *mut Storage) {
 /// # Safety
 ///
 /// The storage holds a `Box<F>`, which the call consumes.
-unsafe fn act_boxed<F: FnOnce()>(act: Act, storage: *mut Storage) {
+unsafe fn act_boxed<F: Run>(act: Act, storage: *mut Storage) {
     // SAFETY: as promised by the caller.
     let work = unsafe { storage.cast::<Box<F>>().read() };
     match act {
-        Act::Run => work(),
+        Act::Run => (*work).run(),
         Act::Drop => drop(work),
     }
 }

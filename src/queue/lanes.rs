@@ -40,7 +40,7 @@
 //!
 //! | store | partner | carries |
 //! |---|---|---|
-//! | `install`, Release | Acquire CAS in `steal` | the claim. (The task comes by its slot's state.) |
+//! | `install`, Release | Acquire CAS in `steal` | the claim, and the tasks as the claimer saw them |
 //! | `next`, Relaxed CAS | | the owner's own slots |
 //!
 //! # Fairness
@@ -50,7 +50,7 @@
 //! one in sixteen, and no pick is wasted when some lane is empty.
 #![allow(unsafe_code, reason = "takes slots of the rings by the claims in the hands")]
 
-use super::erased::Erased;
+use super::erased::{Erased, Run};
 use super::mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
 use crate::Result;
 use crate::sync::CachePadded;
@@ -166,7 +166,7 @@ impl TaskQueue {
 
     /// Appends a closure, or gives the closure itself back. Boxes it if it does not fit a slot.
     #[inline]
-    pub(crate) fn push_work<F: FnOnce() + Send + 'static>(
+    pub(crate) fn push_work<F: Run>(
         &self,
         lane: Lane,
         work: F,

@@ -30,9 +30,9 @@ mod mpmc;
 mod standalone;
 
 pub(crate) use activations::{Chain, ChainHand, IntrusiveStack, Links, NONE, Surplus};
-pub(crate) use erased::Erased;
+pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
-pub(crate) use lanes::{Claimed, Hand, TaskQueue, Turn};
+pub(crate) use lanes::{Claimed, Hand, LANES, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
 pub use standalone::{Full, Queue};
 

@@ -50,11 +50,13 @@
 //!
 //! | store | partner | carries |
 //! |---|---|---|
-//! | state := published, Release | Acquire in `published_from`, `take` | the value |
+//! | state := published, Release | Acquire in `published_from` | the value |
 //! | state := next lap, Release | Acquire in `free_from` | the end of the read |
-//! | head, Acquire load | later loads of the same pop | keeps the load of the tail behind it (5) |
+//! | head CAS, Release | Acquire load of the head in `claim`, `head` | the tail as the claimer saw it, so that whoever sees the head sees a tail that is not behind it, and a push before that pop too (5) |
+//! | tail CAS, Release | Acquire load of the tail in `claim_free`, `tail` | the same for "full": a pop before that push is seen |
 //!
-//! The CAS on head and tail are Relaxed: they decide *who*, the slots say *when*.
+//! Loads are made in the order that makes the answer true at the instant of the last one: head
+//! before tail for "empty", tail before head for "full". On x86-64 all of this is free.
 #![allow(unsafe_code, reason = "slots are handed from thread to thread by their state words")]
 
 use crate::sync::atomic::AtomicU64;
@@ -230,7 +232,7 @@ impl<T> MpmcRing<T> {
         debug_assert!(max > 0);
         let mut lost = SpinWait::new();
         loop {
-            // Acquire: keeps the load of the tail in `why_nothing` behind this one.
+            // Acquire: pairs with the Release below, and keeps the load of the tail behind this one.
             let head = self.head.load(Acquire);
             let len = self.published_from(head, max);
             if len == 0 {
@@ -239,8 +241,8 @@ impl<T> MpmcRing<T> {
                     None => continue,
                 }
             }
-            // Relaxed: the slots' states carry the values.
-            match self.head.compare_exchange(head, head + len as u64, Relaxed, Relaxed) {
+            // Release: pairs with the Acquire above. The slots' states carry the values.
+            match self.head.compare_exchange(head, head + len as u64, Release, Relaxed) {
                 Ok(_) => return Ok(Claim { start: head, len }),
                 Err(_) => lost.back_off(),
             }
@@ -253,11 +255,12 @@ impl<T> MpmcRing<T> {
     /// # Safety
     ///
     /// `position` belongs to a [`Claim`] of this ring that the caller holds, and is taken only once.
+    /// If another thread made the claim, that happened before.
     #[inline]
     pub(crate) unsafe fn take(&self, position: u64) -> T {
         let slot = self.slots.at(position);
-        // Acquire: pairs with the Release in `publish`, for a thread that was handed the claim.
-        let lap = slot.state.load(Acquire) & !PUBLISHED;
+        // Relaxed: the claimer's Acquire came before; a claim is handed on by Release and Acquire.
+        let lap = slot.state.load(Relaxed) & !PUBLISHED;
         // SAFETY: the slot is published and the claim is ours alone (invariants 2 and 3).
         let value = slot.value.with(|value| unsafe { value.read().assume_init() });
         // Release: pairs with the Acquire in `free_from`; the read is over before the next write.
@@ -327,7 +330,8 @@ impl<T> MpmcRing<T> {
     #[inline]
     fn claim_free(&self, max: usize, origin: Origin) -> Result<Claim, PushError<()>> {
         let mut lost = SpinWait::new();
-        let mut tail = self.tail.load(Relaxed);
+        // Acquire, here and below: pairs with the Release of the CAS.
+        let mut tail = self.tail.load(Acquire);
         loop {
             if tail & origin.refused_by() != 0 {
                 return Err(PushError::Closed(()));
@@ -335,15 +339,15 @@ impl<T> MpmcRing<T> {
             let start = tail & POSITION;
             let len = self.free_from(start, max);
             if len == 0 {
-                let now = self.tail.load(Relaxed);
+                let now = self.tail.load(Acquire);
                 if now == tail {
                     return Err(PushError::Full(()));
                 }
                 tail = now;
                 continue;
             }
-            // Relaxed: the slots' states carry the values. A close bit set meanwhile makes it fail.
-            match self.tail.compare_exchange(tail, tail + len as u64, Relaxed, Relaxed) {
+            // A close bit that was set meanwhile makes it fail.
+            match self.tail.compare_exchange(tail, tail + len as u64, Release, Acquire) {
                 Ok(_) => return Ok(Claim { start, len }),
                 Err(now) => tail = now,
             }
@@ -364,7 +368,7 @@ impl<T> MpmcRing<T> {
         let slot = self.slots.at(position);
         // SAFETY: the slot is free and ours (invariant 1), so nobody else looks at the value.
         slot.value.with_mut(|place| unsafe { place.write(MaybeUninit::new(value)) });
-        // Release: pairs with the Acquire in `published_from` and `take`.
+        // Release: pairs with the Acquire in `published_from`.
         slot.state.store(self.slots.lap(position) | PUBLISHED, Release);
     }
 

@@ -302,6 +302,9 @@ impl<T> fmt::Debug for Queue<T> {
 #[cold]
 fn spin_or_yield(wait: &mut SpinWait) {
     if !wait.spin() {
+        #[cfg(loom)]
+        loom::thread::yield_now();
+        #[cfg(not(loom))]
         std::thread::yield_now();
     }
 }

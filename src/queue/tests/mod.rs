@@ -6,8 +6,12 @@ mod activations;
 mod erased;
 #[cfg(not(loom))]
 mod lanes;
+#[cfg(loom)]
+mod models;
 #[cfg(not(loom))]
 mod mpmc;
+#[cfg(not(loom))]
+mod standalone;
 
 #[cfg(not(loom))]
 mod counted {
