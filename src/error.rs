@@ -35,6 +35,18 @@ pub enum Error {
     TimedOut,
     /// The handler is running; its slot closes when it returns.
     Closing,
+    /// The task panicked.
+    Panicked {
+        /// The panic's message.
+        message: String,
+    },
+    /// The task was cancelled before it began, or the pool stopped.
+    Cancelled,
+    /// The thing has ended, was closed, or was taken already.
+    Stale {
+        /// What is stale.
+        what: &'static str,
+    },
     /// All places of this kind are taken.
     Full {
         /// What is full.
@@ -75,6 +87,9 @@ impl fmt::Display for Error {
             }
             Self::TimedOut => f.write_str("the time ran out"),
             Self::Closing => f.write_str("the handler is running; it closes when it returns"),
+            Self::Panicked { message } => write!(f, "the task panicked: {message}"),
+            Self::Cancelled => f.write_str("the task was cancelled"),
+            Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
         }
     }

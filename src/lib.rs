@@ -1,7 +1,9 @@
 //! paceline: a fixed pool of CPU-pinned threads that take turns leading.
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 mod error;
+mod pool;
 mod queue;
 mod source;
 mod sync;
@@ -9,4 +11,10 @@ mod sys;
 mod time;
 
 pub use error::{Error, Rejected, Result};
+pub use pool::{
+    Audit, Builder, Flow, Handle, HandleOptions, LaneRef, Pin, Pool, Promotion, Report, Role,
+    SetStats, SlowReport, SourceKind, Stats, Strand, Task, ThreadStats, Timer, Unposted,
+    promote_new_leader,
+};
 pub use queue::{Full, Lane, Queue};
+pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};

@@ -34,8 +34,6 @@ use core::time::Duration;
 pub(crate) struct Wakes(u32);
 
 impl Wakes {
-    /// Nobody called: the time ran out.
-    pub(crate) const TIMEOUT: Wakes = Wakes(0);
     /// There is work to look for; the woken thread holds the `searching` mark.
     pub(crate) const SEARCH: Wakes = Wakes(1 << 1);
     /// The woken thread is the watch from now on.
@@ -50,8 +48,10 @@ impl Wakes {
         self.0 & other.0 != 0
     }
 
-    pub(crate) fn is_timeout(self) -> bool {
-        self.0 == 0
+    /// Whether the wake word gave a reason: somebody took this thread's announcement.
+    #[inline]
+    pub(crate) fn is_call(self) -> bool {
+        self.contains(Wakes(Self::SEARCH.0 | Self::WATCH.0 | Self::LEAD.0))
     }
 }
 
@@ -77,15 +77,10 @@ impl Parker {
         self.take()
     }
 
-    /// Takes the reasons that are there without sleeping.
-    pub(crate) fn take(&self) -> Wakes {
+    /// Takes the reasons that are there.
+    fn take(&self) -> Wakes {
         // Acquire: pairs with the Release in `unpark`.
         Wakes(self.word.swap(0, Acquire) & !PARKED)
-    }
-
-    /// Whether a reason is waiting to be taken. A hint: it may be stale at once.
-    pub(crate) fn is_woken(&self) -> bool {
-        self.word.load(Relaxed) & !PARKED != 0
     }
 
     /// Adds a reason and wakes the owner if it sleeps. True if that took a system call.

@@ -1,0 +1,81 @@
+//! What a thread knows of itself: which pool it belongs to at this moment.
+
+use super::Shared;
+use crate::error::{Error, Result};
+use core::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// How the task that just ran ended, told by the task's own wrapper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+thread_local! {
+    /// The address of the pool whose member this thread is now, or 0. It is only compared.
+    static POOL: Cell<usize> = const { Cell::new(0) };
+    static SEAT: Cell<usize> = const { Cell::new(0) };
+    static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
+    static MEMBER: RefCell<Option<(Arc<Shared>, usize)>> = const { RefCell::new(None) };
+}
+
+/// Makes this thread a member until the guard is dropped.
+pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            POOL.set(0);
+            MEMBER.with_borrow_mut(Option::take);
+        }
+    }
+    POOL.set(Arc::as_ptr(shared).addr());
+    SEAT.set(member);
+    MEMBER.set(Some((Arc::clone(shared), member)));
+    Leave
+}
+
+/// Whether this thread is a member of `shared`.
+#[inline]
+pub(crate) fn is_inside(shared: &Shared) -> bool {
+    POOL.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
+}
+
+/// This thread's seat in `shared`, if it is a member.
+#[inline]
+pub(crate) fn seat_in(shared: &Shared) -> Option<usize> {
+    is_inside(shared).then(|| SEAT.get())
+}
+
+/// Whether this thread is a member of any pool.
+pub(crate) fn is_member() -> bool {
+    POOL.try_with(Cell::get).unwrap_or(0) != 0
+}
+
+/// This thread's pool and seat.
+pub(crate) fn current() -> Option<(Arc<Shared>, usize)> {
+    if !is_member() {
+        return None;
+    }
+    MEMBER.try_with(|member| member.borrow().clone()).ok().flatten()
+}
+
+/// Tells the worker how the task that runs now ended.
+pub(crate) fn report(outcome: Outcome) {
+    OUTCOME.set(outcome);
+}
+
+#[inline]
+pub(crate) fn take_outcome() -> Outcome {
+    OUTCOME.replace(Outcome::Completed)
+}
+
+/// Runs a wait of ours. On a member it hands leadership on first, and refuses when no other member
+/// is left that could do what is waited for.
+pub(crate) fn blocking<R>(wait: impl FnOnce() -> R) -> Result<R> {
+    let Some((shared, member)) = current() else { return Ok(wait()) };
+    let _waiting = shared.begin_wait(member).ok_or(Error::WouldDeadlock)?;
+    shared.promote_for_blocking();
+    Ok(wait())
+}

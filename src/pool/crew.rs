@@ -1,0 +1,309 @@
+//! The members of a pool: its own threads and the seats for host threads, how each is woken, and
+//! what each has done.
+
+use super::context::Outcome;
+use super::wake::{Called, GROUP, Sleepers, WakeWord};
+use crate::queue::{ChainHand, Hand};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::{CachePadded, Parker, Wakes};
+
+/// What a member is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// A seat that no thread has taken, or a thread that has ended.
+    Away,
+    /// Idle: parked until it is woken.
+    Follower,
+    /// Parked with a timer, looking out for stuck work.
+    Watch,
+    /// Leads a handle set, or looks for work.
+    Leader,
+    /// Runs a handler of a handle, strand, timer or ring.
+    Processing,
+    /// Runs a task.
+    Task,
+}
+
+impl Role {
+    fn from_bits(bits: u32) -> Self {
+        match bits {
+            1 => Self::Follower,
+            2 => Self::Watch,
+            3 => Self::Leader,
+            4 => Self::Processing,
+            5 => Self::Task,
+            _ => Self::Away,
+        }
+    }
+
+    fn bits(self) -> u32 {
+        match self {
+            Self::Away => 0,
+            Self::Follower => 1,
+            Self::Watch => 2,
+            Self::Leader => 3,
+            Self::Processing => 4,
+            Self::Task => 5,
+        }
+    }
+}
+
+/// A count that one thread writes and any thread reads.
+#[derive(Debug)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Only the owner may call this: it is a load and a store, no read-modify-write.
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed) + n, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // Acquire: pairs with nothing but keeps a snapshot's reads in order.
+        self.0.load(Acquire)
+    }
+}
+
+/// What one member has done, counted by itself.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) terms: Count,
+    pub(crate) handovers: Count,
+    pub(crate) rescues: Count,
+    pub(crate) events: Count,
+    pub(crate) handled: Count,
+    pub(crate) tasks: Count,
+    pub(crate) failed: Count,
+    pub(crate) cancelled: Count,
+    pub(crate) panics: Count,
+    pub(crate) stolen: Count,
+    pub(crate) parked: Count,
+    pub(crate) woken: Count,
+    pub(crate) ticks: Count,
+}
+
+impl Tally {
+    fn new() -> Self {
+        Self {
+            terms: Count::new(),
+            handovers: Count::new(),
+            rescues: Count::new(),
+            events: Count::new(),
+            handled: Count::new(),
+            tasks: Count::new(),
+            failed: Count::new(),
+            cancelled: Count::new(),
+            panics: Count::new(),
+            stolen: Count::new(),
+            parked: Count::new(),
+            woken: Count::new(),
+            ticks: Count::new(),
+        }
+    }
+}
+
+impl Tally {
+    /// A task has ended.
+    #[inline]
+    pub(crate) fn count_task(&self, panicked: bool, outcome: Outcome) {
+        self.tasks.add(1);
+        if panicked {
+            self.panics.add(1);
+        }
+        match outcome {
+            Outcome::Cancelled => self.cancelled.add(1),
+            Outcome::Completed if !panicked => {}
+            Outcome::Completed | Outcome::Failed => self.failed.add(1),
+        }
+    }
+}
+
+/// One member's shared side. What only its own thread needs is in the worker.
+pub(crate) struct Member {
+    pub(crate) parker: CachePadded<Parker>,
+    /// Claimed tasks that it has not begun; others may steal them.
+    pub(crate) hand: Hand,
+    /// Activations that it has not begun; others may steal them.
+    pub(crate) chain: ChainHand,
+    pub(crate) tally: CachePadded<Tally>,
+    role: AtomicU32,
+    /// When the handler that runs began, for reports of slow ones; 0: none runs, or nobody asked.
+    pub(crate) began: AtomicU64,
+    /// The CPU it is pinned to plus one, or 0.
+    pub(crate) pinned: AtomicU32,
+    pub(crate) pin_failed: AtomicU32,
+    /// Waits of its own inside a handler ([`super::context::blocking`]).
+    pub(crate) waiting: AtomicU32,
+}
+
+impl Member {
+    fn new() -> Self {
+        Self {
+            parker: CachePadded::new(Parker::new()),
+            hand: Hand::new(),
+            chain: ChainHand::new(),
+            tally: CachePadded::new(Tally::new()),
+            role: AtomicU32::new(0),
+            began: AtomicU64::new(0),
+            pinned: AtomicU32::new(0),
+            pin_failed: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_role(&self, role: Role) {
+        // Release: whoever sees that a task has ended sees what it did.
+        self.role.store(role.bits(), Release);
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        Role::from_bits(self.role.load(Acquire))
+    }
+
+    /// Takes an empty seat.
+    fn sit_down(&self) -> bool {
+        let away = Role::Away.bits();
+        self.role.compare_exchange(away, Role::Leader.bits(), AcqRel, Relaxed).is_ok()
+    }
+}
+
+/// All members. The pool's own threads come first, then the seats.
+pub(crate) struct Crew {
+    groups: Box<[WakeWord]>,
+    pub(crate) members: Box<[Member]>,
+    pub(crate) threads: usize,
+    /// System calls spent on waking, counted where no member's tally is at hand.
+    wakes: CachePadded<AtomicU64>,
+}
+
+impl Crew {
+    pub(crate) fn new(threads: usize, seats: usize) -> Self {
+        let members = threads + seats;
+        Self {
+            groups: (0..members.div_ceil(GROUP).max(1)).map(|_| WakeWord::new()).collect(),
+            members: (0..members).map(|_| Member::new()).collect(),
+            threads,
+            wakes: CachePadded::new(AtomicU64::new(0)),
+        }
+    }
+
+    /// The word that `member` is announced in, and its number there.
+    #[inline]
+    pub(crate) fn place(&self, member: usize) -> (&WakeWord, usize) {
+        (&self.groups[member / GROUP], member % GROUP)
+    }
+
+    /// A free seat for a host thread.
+    pub(crate) fn take_seat(&self) -> Option<usize> {
+        (self.threads..self.members.len()).find(|&seat| self.members[seat].sit_down())
+    }
+
+    /// How many wake-ups took a system call.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.wakes.load(Relaxed)
+    }
+
+    /// Members that sleep, the watches included.
+    pub(crate) fn sleepers(&self) -> u32 {
+        self.groups.iter().map(WakeWord::sleepers).sum()
+    }
+
+    /// Who has the watch.
+    pub(crate) fn watch(&self) -> Option<usize> {
+        let watch = |(index, group): (usize, &WakeWord)| Some(index * GROUP + group.watch()?);
+        self.groups.iter().enumerate().find_map(watch)
+    }
+
+    /// Calls one sleeper to search. True: somebody is on the way, or was already. The caller has
+    /// published its work and passed a barrier.
+    #[inline]
+    pub(crate) fn wake_one(&self) -> bool {
+        for (index, group) in self.groups.iter().enumerate() {
+            match group.wake_one() {
+                Ok(member) => {
+                    self.unpark(index * GROUP + member, Wakes::SEARCH);
+                    return true;
+                }
+                Err(Sleepers::Searching) => return true,
+                Err(Sleepers::None) => {}
+            }
+        }
+        false
+    }
+
+    /// Calls one sleeper to lead.
+    pub(crate) fn wake_to_lead(&self) -> bool {
+        for (index, group) in self.groups.iter().enumerate() {
+            if let Ok(member) = group.wake_to_lead() {
+                self.unpark(index * GROUP + member, Wakes::LEAD);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether no group has a watch.
+    #[inline]
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.groups.iter().all(WakeWord::is_unwatched)
+    }
+
+    /// Sees to it that there is a watch. True: a polling leader has to be rung for it.
+    #[cold]
+    #[must_use]
+    pub(crate) fn arm_watch(&self, leader_can: bool) -> bool {
+        for (index, group) in self.groups.iter().enumerate() {
+            match group.arm_watch(leader_can && index + 1 == self.groups.len()) {
+                Called::Member(member) => {
+                    self.unpark(index * GROUP + member, Wakes::WATCH);
+                    return false;
+                }
+                Called::Leader => return true,
+                Called::Nobody => {}
+            }
+        }
+        false
+    }
+
+    /// Passes the watch on to the member that `called` names in `me`'s group.
+    pub(crate) fn pass_watch(&self, me: usize, called: Called) {
+        if let Called::Member(member) = called {
+            self.unpark(me / GROUP * GROUP + member, Wakes::WATCH);
+        }
+    }
+
+    /// Whether a polling leader has the watch.
+    pub(crate) fn leader_watches(&self) -> bool {
+        self.groups[self.groups.len() - 1].leader_watches()
+    }
+
+    pub(crate) fn end_leader_watch(&self) {
+        self.groups[self.groups.len() - 1].end_leader_watch();
+    }
+
+    #[inline]
+    pub(crate) fn has_sleeper(&self) -> bool {
+        self.groups.iter().any(WakeWord::has_sleeper)
+    }
+
+    /// Wakes everybody, because the pool closes.
+    pub(crate) fn stop_all(&self) {
+        for member in 0..self.members.len() {
+            self.unpark(member, Wakes::STOP);
+        }
+    }
+
+    fn unpark(&self, member: usize, reason: Wakes) {
+        if self.members[member].parker.unpark(reason) {
+            self.wakes.fetch_add(1, Relaxed);
+        }
+    }
+}

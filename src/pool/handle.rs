@@ -1,0 +1,366 @@
+//! Handles: registered descriptors and periodic timers.
+
+use super::slots::{Activity, Close, Key, Payload, Start, Traits};
+use super::{Flow, Pool, Shared, context};
+use crate::error::{Error, Result};
+use crate::source::{Interest, Ready};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::any::Any;
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+/// How a descriptor is waited for; see [`Pool::register_with`].
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct HandleOptions {
+    interest: Interest,
+    level: bool,
+    may_block: bool,
+    paused: bool,
+}
+
+impl Default for HandleOptions {
+    fn default() -> Self {
+        Self { interest: Interest::BOTH, level: false, may_block: false, paused: false }
+    }
+}
+
+impl HandleOptions {
+    /// Edge-triggered, for reading and writing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the handler wants to hear of. Default: [`Interest::BOTH`].
+    pub fn interest(mut self, interest: Interest) -> Self {
+        self.interest = interest;
+        self
+    }
+
+    /// Level-triggered: the handler is called again as long as the descriptor is ready, so it need
+    /// not read until EAGAIN. Costs one system call per event; for libraries that own their
+    /// descriptors (libpq, libcurl …). Default: edge-triggered.
+    pub fn level(mut self) -> Self {
+        self.level = true;
+        self
+    }
+
+    /// The handler may block: another thread is called to lead before each run. Default: no.
+    pub fn may_block(mut self) -> Self {
+        self.may_block = true;
+        self
+    }
+
+    /// Registers paused: nothing is delivered before [`Handle::resume`]. Default: no.
+    pub fn paused(mut self) -> Self {
+        self.paused = true;
+        self
+    }
+}
+
+/// Something registered with a pool: a descriptor, with `S` what owns it, or a periodic timer.
+///
+/// Dropping it deregisters and drops `S`; [`detach`](Self::detach) lets it live on until its handler
+/// returns [`Flow::Done`] or the pool shuts down. All methods may be called by any thread, also from
+/// handlers.
+#[must_use = "dropping a Handle deregisters it; use `detach` to let it live on"]
+pub struct Handle<S> {
+    shared: Arc<Shared>,
+    /// None once it has been deregistered or detached.
+    key: Option<Key>,
+    owns: PhantomData<fn() -> S>,
+}
+
+impl<S> Handle<S> {
+    fn new(shared: &Arc<Shared>, key: Key) -> Self {
+        Self { shared: Arc::clone(shared), key: Some(key), owns: PhantomData }
+    }
+
+    /// Lets it live on without this value.
+    pub fn detach(mut self) {
+        self.key = None;
+    }
+
+    /// Holds further calls of the handler back; what arrives meanwhile is kept. Errors and hang-ups
+    /// of edge-triggered descriptors are delivered all the same. A run that has begun is not
+    /// interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if it is closed, [`Error::Forked`] in a forked child.
+    pub fn pause(&self) -> Result<()> {
+        let (slot, key) = self.slot()?;
+        if slot.pause(key.generation) { Ok(()) } else { Err(STALE) }
+    }
+
+    /// Ends a pause; what was kept is delivered.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    pub fn resume(&self) -> Result<()> {
+        let (slot, key) = self.slot()?;
+        let queued = slot.resume(key.generation).ok_or(STALE)?;
+        if queued {
+            self.shared.push_activation(key.index);
+        } else if slot.traits().level {
+            self.shared.rearm(key.index, slot.traits());
+        }
+        Ok(())
+    }
+
+    /// Whether it is still registered.
+    pub fn is_open(&self) -> bool {
+        self.slot().is_ok_and(|(slot, key)| slot.is_open(key.generation))
+    }
+
+    fn slot(&self) -> Result<(&super::slots::Slot, Key)> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let key = self.key.ok_or(STALE)?;
+        Ok((self.shared.slots.slot(key.index), key))
+    }
+
+    fn close(&mut self) -> Result<Payload> {
+        let key = self.key.take().ok_or(STALE)?;
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let inside = context::is_inside(&self.shared);
+        match self.shared.close(key, !inside) {
+            (Close::Mine, payload) => payload.ok_or(STALE),
+            (Close::Stale, _) => Err(STALE),
+            (Close::Running, _) if inside => Err(Error::Closing),
+            (Close::Running, _) => self.fetch(key),
+        }
+    }
+
+    /// Waits until the running handler has returned, and takes the payload over.
+    fn fetch(&self, key: Key) -> Result<Payload> {
+        let shared = &self.shared;
+        let slot = shared.slots.slot(key.index);
+        loop {
+            let epoch = shared.changed.load(Acquire);
+            if slot.is_handed_over(key.generation) {
+                let payload = shared.take_payload(key.index);
+                shared.slots.free(key.index);
+                return Ok(payload);
+            }
+            if !slot.is_open(key.generation) {
+                return Err(STALE);
+            }
+            shared.changed.wait(epoch, None);
+        }
+    }
+}
+
+const STALE: Error = Error::Stale { what: "handle" };
+
+impl<S: Send + 'static> Handle<S> {
+    /// Deregisters and gives back what was registered. When this returns, the handler does not run
+    /// and never will again.
+    ///
+    /// # Errors
+    /// [`Error::Closing`] if this is called inside a handler of the same pool while the handler of
+    /// this handle runs: waiting could deadlock, so the handle is closed as soon as that handler
+    /// returns, and `S` is dropped then. [`Error::Stale`] if it is closed already: its handler
+    /// returned [`Flow::Done`] or panicked, or the pool was shut down.
+    pub fn deregister(mut self) -> Result<S> {
+        let Payload::Activity(activity) = self.close()? else { return Err(STALE) };
+        let io = activity.into_io().downcast::<S>().map_err(|_| STALE)?;
+        Ok(*io)
+    }
+}
+
+impl<S> Drop for Handle<S> {
+    fn drop(&mut self) {
+        if self.key.is_some() {
+            match self.close() {
+                // In a forked child the parent's registration must not be touched.
+                Err(Error::Forked) => {}
+                closed => drop(closed),
+            }
+        }
+    }
+}
+
+impl<S> fmt::Debug for Handle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("open", &self.is_open()).finish_non_exhaustive()
+    }
+}
+
+/// A descriptor with its handler.
+struct Descriptor<S, F> {
+    io: S,
+    handler: F,
+}
+
+impl<S, F> Activity for Descriptor<S, F>
+where
+    S: Send + 'static,
+    F: FnMut(&mut S, Ready) -> Flow + Send,
+{
+    fn run(&mut self, ready: Ready) -> Flow {
+        (self.handler)(&mut self.io, ready)
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(self.io)
+    }
+}
+
+/// A periodic timer with its handler.
+struct Periodic<F> {
+    handler: F,
+    period: u64,
+    due: u64,
+}
+
+impl<F: FnMut() -> Flow + Send> Activity for Periodic<F> {
+    fn run(&mut self, _: Ready) -> Flow {
+        (self.handler)()
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+
+    /// The next multiple of the period that is not over: missed runs are skipped, not made up.
+    fn next_deadline(&mut self, now: u64) -> u64 {
+        let missed = now.saturating_sub(self.due) / self.period;
+        self.due = self.due.saturating_add(self.period.saturating_mul(missed + 1));
+        self.due
+    }
+}
+
+impl Pool {
+    /// Calls `handler` whenever `io` becomes ready, edge-triggered, for reading and writing.
+    ///
+    /// `io` must be non-blocking, because the handler has to go on until it sees EAGAIN before it
+    /// returns [`Flow::Wait`]; see [`Flow`]. The first call reports what is ready already. The
+    /// handler runs on one thread at a time.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the descriptor is in blocking mode. [`Error::Os`] if it cannot be
+    /// waited for (regular files cannot) or is registered already. [`Error::Full`] when all
+    /// `max_handles` are in use, [`Error::ShutDown`], [`Error::Forked`]. `io` is dropped.
+    pub fn register<S, F>(&self, io: S, handler: F) -> Result<Handle<S>>
+    where
+        S: AsFd + Send + 'static,
+        F: FnMut(&mut S, Ready) -> Flow + Send + 'static,
+    {
+        self.register_with(io, HandleOptions::default(), handler)
+    }
+
+    /// As [`register`](Self::register), with options.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register); level-triggered descriptors may be in blocking mode.
+    pub fn register_with<S, F>(
+        &self,
+        io: S,
+        options: HandleOptions,
+        handler: F,
+    ) -> Result<Handle<S>>
+    where
+        S: AsFd + Send + 'static,
+        F: FnMut(&mut S, Ready) -> Flow + Send + 'static,
+    {
+        let shared = self.shared();
+        shared.check_open()?;
+        let descriptor = io.as_fd().as_raw_fd();
+        let failed = |error| Error::os(format!("register descriptor {descriptor}"), error);
+        if !options.level && !crate::sys::fd::is_nonblocking(io.as_fd()).map_err(failed)? {
+            let value = format!("descriptor {descriptor} in blocking mode");
+            return Err(Error::invalid("io", value, "non-blocking (O_NONBLOCK) or level()"));
+        }
+        let traits = Traits {
+            set: shared.pick_set(),
+            may_block: options.may_block,
+            level: options.level,
+            interest: options.interest.bits(),
+            ..Traits::default()
+        };
+        let payload = Payload::Activity(Box::new(Descriptor { io, handler }));
+        let key = shared.allocate(traits, descriptor, payload)?;
+        let slot = shared.slots.slot(key.index);
+        shared.slots.publish(key, if options.paused { Start::Paused } else { Start::Idle });
+        // From here on the handler may run. The payload, and with it the descriptor, stays where it
+        // is as long as the slot is open, which this call's key sees to.
+        #[allow(unsafe_code, reason = "the descriptor lives in the slot now")]
+        // SAFETY: nobody closes the slot before `register` below could report it: the key has not
+        // been given out, and a pool that shuts down meanwhile only makes the call fail.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+        let source = &shared.sets[traits.set as usize].source;
+        let registered = source.register(fd, key.token(), options.interest, options.level);
+        if let Err(error) = registered {
+            slot.forget_descriptor();
+            drop(shared.close(key, false));
+            return Err(failed(error));
+        }
+        if shared.is_stopping() {
+            drop(shared.close(key, false));
+            return Err(Error::ShutDown);
+        }
+        Ok(Handle::new(shared, key))
+    }
+
+    /// Calls `handler` every `period` (1 µs to 100 years), first after one period, until it returns
+    /// [`Flow::Done`] or the handle is deregistered. Runs that were missed are skipped. Other
+    /// answers than `Done` and `Pause` mean "go on".
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a period out of range; [`Error::Full`], [`Error::ShutDown`],
+    /// [`Error::Forked`].
+    pub fn every<F>(&self, period: Duration, handler: F) -> Result<Handle<()>>
+    where
+        F: FnMut() -> Flow + Send + 'static,
+    {
+        let shared = self.shared();
+        shared.check_open()?;
+        if !(MIN_PERIOD..=MAX_DELAY).contains(&period) {
+            let allowed = "1 microsecond to 100 years";
+            return Err(Error::invalid("period", format!("{period:?}"), allowed));
+        }
+        let period = period.as_nanos() as u64;
+        let due = shared.now() + period;
+        let traits = Traits { set: shared.pick_set(), timer: true, ..Traits::default() };
+        let payload = Payload::Activity(Box::new(Periodic { handler, period, due }));
+        let key = shared.allocate(traits, -1, payload)?;
+        shared.arm(key, due);
+        Ok(Handle::new(shared, key))
+    }
+}
+
+const MIN_PERIOD: Duration = Duration::from_micros(1);
+/// The longest delay of any timer.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+impl Shared {
+    /// A slot for a payload, or an error that says that there is none.
+    pub(crate) fn allocate(
+        &self,
+        traits: Traits,
+        descriptor: i32,
+        payload: Payload,
+    ) -> Result<Key> {
+        self.slots
+            .allocate(traits, descriptor, payload)
+            .map_err(|_| Error::Full { what: "handles", capacity: self.slots.limit() })
+    }
+
+    /// Publishes a timer and hands it to its set.
+    pub(crate) fn arm(&self, key: Key, deadline: u64) {
+        let slot = self.slots.slot(key.index);
+        slot.set_deadline(deadline);
+        let set = slot.traits().set;
+        self.slots.publish(key, Start::Armed);
+        self.sets[set as usize].arm(&self.slots, key.index, deadline);
+        if self.hosted.load(Relaxed) {
+            self.refresh_alarm();
+        }
+    }
+}

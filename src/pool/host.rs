@@ -1,0 +1,86 @@
+//! Host threads: taking part for a while, and a descriptor for hosts with a loop of their own.
+
+use super::worker::Worker;
+use super::{Pool, Shared, context};
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::store_load_barrier;
+use core::time::Duration;
+use std::os::fd::BorrowedFd;
+
+impl Pool {
+    /// Makes the calling thread a member of the pool for `time`: it leads, follows and runs handlers
+    /// as the pool's own threads do. Returns how many handlers and tasks it has run. With a time of
+    /// zero it runs what is ready and returns. The thread is not pinned.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when `max_joined` host threads are here already, [`Error::Invalid`] inside a
+    /// handler, [`Error::ShutDown`], [`Error::Forked`].
+    pub fn join(&self, time: Duration) -> Result<u64> {
+        let shared = self.shared();
+        shared.check_open()?;
+        if context::is_member() {
+            let allowed = "called by a thread that is not in a pool";
+            return Err(Error::invalid("join", "called inside a handler", allowed));
+        }
+        let capacity = shared.crew.members.len() - shared.crew.threads;
+        let seat = shared
+            .crew
+            .take_seat()
+            .ok_or(Error::Full { what: "seats for host threads", capacity })?;
+        let tally = &shared.crew.members[seat].tally;
+        let before = tally.handled.get() + tally.tasks.get();
+        let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        shared.arrive();
+        {
+            let _member = context::enter(shared, seat);
+            // One less than "never leaves", which is for the pool's own threads.
+            Worker::new(shared, seat, until.min(u64::MAX - 1)).run();
+        }
+        if shared.hosted.load(Relaxed) {
+            shared.refresh_alarm();
+        }
+        shared.depart();
+        Ok(tally.handled.get() + tally.tasks.get() - before)
+    }
+
+    /// A descriptor that becomes readable when there is something to do, for hosts that wait in a
+    /// loop of their own and then call [`join`](Self::join) with a time of zero. Never read it.
+    /// It belongs to the pool. For a pool of no threads and one handle set.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the pool has threads of its own or a source without descriptors.
+    pub fn pollable(&self) -> Result<BorrowedFd<'_>> {
+        let shared = self.shared();
+        shared.check_open()?;
+        if shared.crew.threads > 0 {
+            let allowed = "0 for a pool that a host polls";
+            return Err(Error::invalid("threads", shared.crew.threads, allowed));
+        }
+        let Some(fd) = shared.sets[0].source.pollable() else {
+            return Err(Error::invalid("source", "without descriptors", "epoll"));
+        };
+        shared.hosted.store(true, SeqCst);
+        shared.refresh_alarm();
+        Ok(fd)
+    }
+}
+
+impl Shared {
+    /// Gets the pollable descriptor ready for the time when nobody is in the pool: readable at the
+    /// next deadline, and rung by whoever publishes work.
+    pub(crate) fn refresh_alarm(&self) {
+        // No member leads while the host polls; if one does, it refreshes when it leaves.
+        let Some(mut lead) = self.sets[0].try_lead(self.crew.members.len()) else { return };
+        let earliest = lead.take_in_timers(&self.slots);
+        // Without descriptors left for a timer the host must come by itself: nothing better is
+        // possible, and the next call tries again.
+        let _ = lead.set.source.set_alarm((earliest != u64::MAX).then_some(earliest));
+        lead.set.source.arm();
+        if self.has_unclaimed() || lead.has_new_timers() {
+            lead.set.source.ring();
+        }
+        drop(lead);
+        store_load_barrier();
+    }
+}

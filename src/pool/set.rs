@@ -1,0 +1,294 @@
+//! A handle set and the right to lead it.
+//!
+//! # The word
+//!
+//! ```text
+//! { harvest: 40, last: 12, holder: 12 }       holder: 0 = offered, else member + 1
+//! ```
+//!
+//! | holder | meaning | who may change it |
+//! |---|---|---|
+//! | 0 | *offered*: nobody leads this set | any free member, by CAS (`try_lead`) |
+//! | member + 1 | that member leads | that member, by `promote` |
+//!
+//! ```text
+//!              try_lead (CAS)                     demultiplex …
+//!   offered ───────────────────► led by one member ──────────┐
+//!      ▲                                                     │
+//!      └──────────── promote: offered again, harvest + 1 ◄───┘
+//! ```
+//!
+//! `harvest` counts terms that were handed on. A watch that sees the set offered with the same
+//! number at two ticks knows that nobody came for it in between. `last` is who led before, so that a
+//! term can tell whether leadership changed hands.
+//!
+//! # Invariants
+//!
+//! 1. A set has at most one leader: the CAS from 0 is the only way in, and [`Leadership`], which it
+//!    yields, is consumed by `promote`. Waiting needs `&mut Leadership`.
+//! 2. The leader's tools (`LeaderState`: event buffer, timer wheel) are touched by the leader only.
+//! 3. Every event that a wait brought is in a slot's word, and its slot in ready work (but the
+//!    first, which the leader keeps), before `promote`.
+//!
+//! # Orderings
+//!
+//! `promote` is Release and `try_lead` Acquire: the next leader sees the tools as they were left.
+#![allow(unsafe_code, reason = "the leader's tools are guarded by the leadership word")]
+
+use super::slots::{Expire, Key, SlotTable};
+use crate::queue::{IntrusiveStack, Surplus};
+use crate::source::{Events, Source};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{CachePadded, UnsafeCell, store_load_barrier};
+use crate::time::Wheel;
+
+const FIELD: u64 = 0xfff;
+const LAST_SHIFT: u32 = 12;
+const HARVEST_SHIFT: u32 = 24;
+
+/// The most events that one wait may bring.
+pub(crate) const BATCH: usize = 256;
+
+/// What one wait brought.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Harvest {
+    /// The activation that the leader keeps.
+    pub(crate) first: Option<u32>,
+    /// How many more were put into ready work.
+    pub(crate) surplus: usize,
+}
+
+/// Handles that are waited for together, under one leader at a time.
+pub(crate) struct HandleSet {
+    word: CachePadded<AtomicU64>,
+    /// The deadline that the leader sleeps until; meaningful while it polls.
+    earliest: AtomicU64,
+    /// Timers that were closed while in the wheel.
+    dead: AtomicU64,
+    pub(crate) source: Source,
+    /// Activations of the last harvests: filled by the leader only, popped by anybody.
+    pub(crate) surplus: Surplus,
+    /// Timers on their way into the wheel.
+    intake: IntrusiveStack,
+    tools: UnsafeCell<LeaderState>,
+}
+
+struct LeaderState {
+    events: Events,
+    wheel: Wheel,
+    /// What the harvest brought beyond the first, on its way into the surplus ring.
+    batch: Vec<u64>,
+}
+
+// SAFETY: `tools` is touched by the leader only (invariants 1 and 2); the rest is Sync by itself.
+unsafe impl Sync for HandleSet {}
+// SAFETY: nothing here is tied to a thread.
+unsafe impl Send for HandleSet {}
+
+impl HandleSet {
+    pub(crate) fn new(source: Source, now: u64) -> Self {
+        Self {
+            word: CachePadded::new(AtomicU64::new(0)),
+            earliest: AtomicU64::new(u64::MAX),
+            dead: AtomicU64::new(0),
+            source,
+            surplus: Surplus::new("surplus", BATCH * 4).expect("a capacity in range"),
+            intake: IntrusiveStack::new(),
+            tools: UnsafeCell::new(LeaderState {
+                events: Events::with_capacity(BATCH),
+                wheel: Wheel::new(now),
+                batch: Vec::with_capacity(BATCH),
+            }),
+        }
+    }
+
+    /// Whether nobody leads. A hint that is exact after a barrier.
+    #[inline]
+    pub(crate) fn is_offered(&self) -> bool {
+        self.word.load(Relaxed) & FIELD == 0
+    }
+
+    /// For the watch: the word, if the set is offered.
+    pub(crate) fn vacancy(&self) -> Option<u64> {
+        let word = self.word.load(Acquire);
+        (word & FIELD == 0).then_some(word)
+    }
+
+    /// Terms that were led so far.
+    pub(crate) fn harvests(&self) -> u64 {
+        self.word.load(Relaxed) >> HARVEST_SHIFT
+    }
+
+    /// Who leads now.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        let holder = self.word.load(Relaxed) & FIELD;
+        (holder != 0).then(|| holder as usize - 1)
+    }
+
+    /// Takes an offered leadership.
+    #[inline]
+    pub(crate) fn try_lead(&self, me: usize) -> Option<Leadership<'_>> {
+        let word = self.word.load(Relaxed);
+        if word & FIELD != 0 {
+            return None;
+        }
+        let led = word | (me as u64 + 1);
+        // Acquire: pairs with the Release in `hand_on`.
+        self.word.compare_exchange(word, led, Acquire, Relaxed).ok()?;
+        let last = word >> LAST_SHIFT & FIELD;
+        Some(Leadership { set: self, me, took_over: last != 0 && last != me as u64 + 1 })
+    }
+
+    /// Hands a timer (ARMED, with its deadline in its links) to the leader, and wakes it if it
+    /// sleeps longer than that.
+    pub(crate) fn arm(&self, slots: &SlotTable, index: u32, deadline: u64) {
+        self.intake.push(index, slots);
+        // Against *earliest stored, armed, then the intake looked at* in the leader.
+        store_load_barrier();
+        if deadline < self.earliest.load(Relaxed) {
+            self.source.ring();
+        }
+    }
+
+    /// A timer is being closed, and its entry stays behind.
+    pub(crate) fn note_dead(&self) {
+        self.dead.fetch_add(1, Relaxed);
+    }
+
+    /// It did not, after all: the entry was found in the middle of closing.
+    pub(crate) fn note_undead(&self) {
+        self.dead.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Proof of being the leader of a set. Dropping it offers leadership as `promote` does, so that a
+/// panic cannot leave a set without a leader.
+#[must_use]
+pub(crate) struct Leadership<'a> {
+    pub(crate) set: &'a HandleSet,
+    me: usize,
+    took_over: bool,
+}
+
+impl Leadership<'_> {
+    /// Whether another member led this set before.
+    pub(crate) fn took_over(&self) -> bool {
+        self.took_over
+    }
+
+    fn tools<R>(&mut self, f: impl FnOnce(&mut LeaderState) -> R) -> R {
+        // SAFETY: `self` proves that this thread leads, and `&mut` that it is not in here already.
+        self.set.tools.with_mut(|tools| f(unsafe { &mut *tools }))
+    }
+
+    /// Moves new timers from the intake into the wheel, and says when the next one is due. What it
+    /// says is also what `arm` compares with from here on.
+    pub(crate) fn take_in_timers(&mut self, slots: &SlotTable) -> u64 {
+        let set = self.set;
+        let earliest = self.tools(|tools| {
+            let mut chain = set.intake.take_all(slots);
+            while let Some(index) = chain.pop(slots) {
+                let deadline = slots.slot(index).deadline();
+                tools.wheel.insert(slots, index, deadline);
+            }
+            tools.wheel.next_deadline(slots).unwrap_or(u64::MAX)
+        });
+        set.earliest.store(earliest, Relaxed);
+        earliest
+    }
+
+    /// Whether a timer waits to be taken in: the leader looks after it has armed the doorbell.
+    pub(crate) fn has_new_timers(&self) -> bool {
+        !self.set.intake.is_empty()
+    }
+
+    /// Waits at the source for at most `timeout` nanoseconds (none: until something happens), for
+    /// no more events than ready work has room for.
+    pub(crate) fn wait(&mut self, timeout: Option<u64>) -> usize {
+        let set = self.set;
+        let most = BATCH.min(set.surplus.room() + 1);
+        // An error here would be a broken descriptor of our own: there is nothing to be had from it,
+        // and the doorbell still ends the next wait.
+        self.tools(|tools| set.source.wait(&mut tools.events, most, timeout)).unwrap_or(0)
+    }
+
+    /// Sorts out what the last wait brought and which timers are due at `now`: the first activation
+    /// is the caller's, the rest becomes ready work.
+    pub(crate) fn sort_out(
+        &mut self,
+        slots: &SlotTable,
+        overflow: &IntrusiveStack,
+        now: u64,
+    ) -> Harvest {
+        let set = self.set;
+        self.tools(|LeaderState { events, wheel, batch }| {
+            let mut first = None;
+            let mut keep = |index: u32| match first {
+                None => first = Some(index),
+                Some(_) if batch.len() < batch.capacity() => batch.push(u64::from(index)),
+                Some(_) => overflow.push(index, slots),
+            };
+            for (token, ready) in events.iter() {
+                let key = Key::from_token(token);
+                let slot = slots.get(key.index);
+                if slot.is_some_and(|slot| slot.ready(key.generation, ready)) {
+                    keep(key.index);
+                }
+            }
+            wheel.advance(slots, now, |index| {
+                let slot = slots.slot(index);
+                let deadline = slot.deadline();
+                if deadline > now && !slot.is_dead() {
+                    return Some(deadline);
+                }
+                match slot.expire() {
+                    Expire::Queue => keep(index),
+                    Expire::Free => set.bury(slots, index),
+                    Expire::Nothing => {}
+                }
+                None
+            });
+            set.sweep(slots, wheel);
+            let surplus = batch.len();
+            let pushed = set.surplus.push_batch(batch);
+            batch.drain(..).skip(pushed).for_each(|index| overflow.push(index as u32, slots));
+            Harvest { first, surplus }
+        })
+    }
+
+    /// Offers leadership: nobody is woken.
+    pub(crate) fn promote(self) {}
+}
+
+impl Drop for Leadership<'_> {
+    fn drop(&mut self) {
+        let harvest = (self.set.word.load(Relaxed) >> HARVEST_SHIFT) + 1;
+        let last = (self.me as u64 + 1) << LAST_SHIFT;
+        // Release: pairs with the Acquire in `try_lead`. A plain store: only the leader writes here.
+        self.set.word.store(harvest << HARVEST_SHIFT | last, Release);
+    }
+}
+
+impl HandleSet {
+    fn bury(&self, slots: &SlotTable, index: u32) {
+        self.dead.fetch_sub(1, Relaxed);
+        slots.free(index);
+    }
+
+    /// Throws closed timers out once they outnumber the live ones, so that cancelling costs one CAS
+    /// and yet memory stays bounded by the timers that are wanted.
+    fn sweep(&self, slots: &SlotTable, wheel: &mut Wheel) {
+        let dead = self.dead.load(Relaxed);
+        if dead < 64 || dead <= wheel.len() as u64 / 2 {
+            return;
+        }
+        wheel.sweep(slots, |index| {
+            let is_dead = slots.slot(index).is_dead();
+            if is_dead {
+                self.bury(slots, index);
+            }
+            is_dead
+        });
+    }
+}

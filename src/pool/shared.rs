@@ -1,0 +1,744 @@
+//! What all members of a pool share, and the steps that work on it.
+
+use super::config::{Builder, Promotion, SlowHook};
+use super::context;
+use super::crew::{Crew, Role};
+use super::pace::Sharing;
+use super::placement::Placement;
+use super::set::HandleSet;
+use super::slots::{Close, Finish, Key, Payload, SlotTable, Traits};
+use super::task::TaskTable;
+use super::{Flow, SlowReport};
+use crate::error::{Error, Rejected, Result};
+use crate::queue::{
+    Claimed, Erased, Hand, IntrusiveStack, Lane, Origin, PushError, Run, TaskQueue, Turn,
+};
+use crate::source::{Clock, Interest, Ready};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::{CachePadded, store_load_barrier};
+use crate::sys::fork::ForkGuard;
+use crate::sys::futex::Futex;
+use core::time::Duration;
+use std::sync::Arc;
+
+/// The watch relaxes to this while no handler is slow.
+const COARSE_PERIOD: u64 = 2_000_000;
+/// How long the watch stays fine after a slow handler.
+const FINE_FOR: u64 = 100_000_000;
+
+/// The life of a pool, in order.
+const OPEN: u32 = 0;
+const DRAINING: u32 = 1;
+const STOPPING: u32 = 2;
+
+/// Everything that the members of one pool share. Fields are dropped in order: queued closures,
+/// which may hold a completer, before the table of cells that completers point into.
+pub(crate) struct Shared {
+    pub(crate) tasks: TaskQueue,
+    pub(crate) slots: SlotTable,
+    pub(crate) cells: Arc<TaskTable>,
+    /// Activations that did not come from a leader's harvest.
+    pub(crate) stack: IntrusiveStack,
+    pub(crate) sets: Box<[HandleSet]>,
+    pub(crate) crew: Crew,
+    pub(crate) sharing: Sharing,
+    pub(crate) promotion: Promotion,
+    pub(crate) fine_period: u64,
+    /// Nanoseconds; 0: nobody asked for reports.
+    pub(crate) slow_limit: u64,
+    pub(crate) spin: u64,
+    pub(crate) strand_capacity: usize,
+    slow_hook: Option<SlowHook>,
+    clock: Clock,
+    fork: ForkGuard,
+    pub(crate) placement: Placement<'static>,
+    /// Until when the watch is fine.
+    fine_until: CachePadded<AtomicU64>,
+    phase: CachePadded<AtomicU32>,
+    drain_deadline: AtomicU64,
+    /// Members inside a wait of ours.
+    waiting: AtomicU32,
+    /// Members that take part now.
+    present: AtomicU32,
+    /// Bumped when something that outside threads sleep for may have happened.
+    pub(crate) changed: Futex,
+    /// Producers that wait for room in a lane.
+    room: Room,
+    /// Strand tasks accepted and not ended.
+    pub(crate) in_strands: AtomicU64,
+    pub(crate) strands_accepted: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    /// Tasks and timers that ended unrun outside of a member's own count.
+    pub(crate) dropped: AtomicU64,
+    pub(crate) timers_armed: AtomicU64,
+    was_drained: AtomicBool,
+    next_set: AtomicU32,
+    /// A host waits in a loop of its own for the pool's descriptor.
+    pub(crate) hosted: AtomicBool,
+}
+
+/// Where producers sleep while a lane is full.
+struct Room {
+    waiters: AtomicU32,
+    epoch: Futex,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: &Builder,
+        threads: usize,
+        sets: Box<[HandleSet]>,
+        placement: Placement<'static>,
+    ) -> Result<Self> {
+        let clock = sets[0].source.clock();
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Self {
+            tasks: TaskQueue::new(config.lane_capacity)?,
+            slots: SlotTable::new(config.max_handles),
+            cells: Arc::new(TaskTable::new(config.max_handles)),
+            stack: IntrusiveStack::new(),
+            sets,
+            crew: Crew::new(threads, config.max_joined),
+            sharing: Sharing::new(),
+            promotion: config.promotion,
+            fine_period: nanos(config.watch_period),
+            slow_limit: config.on_slow.as_ref().map_or(0, |(limit, _)| nanos(*limit)),
+            spin: nanos(config.spin),
+            strand_capacity: config.strand_capacity,
+            slow_hook: config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook)),
+            clock,
+            fork: ForkGuard::new()
+                .map_err(|error| Error::os("map a page that tells of a fork", error))?,
+            placement,
+            fine_until: CachePadded::new(AtomicU64::new(0)),
+            phase: CachePadded::new(AtomicU32::new(OPEN)),
+            drain_deadline: AtomicU64::new(u64::MAX),
+            waiting: AtomicU32::new(0),
+            present: AtomicU32::new(0),
+            changed: Futex::new(0),
+            room: Room { waiters: AtomicU32::new(0), epoch: Futex::new(0) },
+            in_strands: AtomicU64::new(0),
+            strands_accepted: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            timers_armed: AtomicU64::new(0),
+            was_drained: AtomicBool::new(false),
+            next_set: AtomicU32::new(0),
+            hosted: AtomicBool::new(false),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.fork.is_child()
+    }
+
+    /// An error unless this process built the pool and it is open.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_forked() {
+            Err(Error::Forked)
+        } else if self.phase.load(Acquire) != OPEN && !context::is_inside(self) {
+            Err(Error::ShutDown)
+        } else if self.is_stopping() {
+            Err(Error::ShutDown)
+        } else {
+            Ok(())
+        }
+    }
+
+    // --- what is there to do ---------------------------------------------------------------------
+
+    /// Whether this member would find work without taking it from another.
+    #[inline]
+    pub(crate) fn has_ready(&self, seat: &super::crew::Member) -> bool {
+        !seat.hand.is_empty() || !seat.chain.is_empty() || self.has_unclaimed()
+    }
+
+    /// Whether there is work that nobody has claimed.
+    #[inline]
+    pub(crate) fn has_unclaimed(&self) -> bool {
+        self.tasks.has_claimable()
+            || self.sets.iter().any(|set| !set.surplus.is_empty())
+            || !self.stack.is_empty()
+    }
+
+    /// About how many more handlers `seat` could run now.
+    pub(crate) fn backlog(&self, seat: &super::crew::Member) -> u64 {
+        let tasks: usize = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
+        let surplus: usize = self.sets.iter().map(|set| set.surplus.len()).sum();
+        let stacked = usize::from(!self.stack.is_empty()) + usize::from(!seat.chain.is_empty());
+        (tasks + surplus + stacked + seat.hand.len()) as u64
+    }
+
+    /// Whether another member has claimed work that it has not begun.
+    pub(crate) fn others_hold_work(&self, me: usize) -> bool {
+        let holds =
+            |member: &super::crew::Member| !member.hand.is_empty() || !member.chain.is_empty();
+        self.crew.members.iter().enumerate().any(|(index, other)| index != me && holds(other))
+    }
+
+    /// Whether some set has no leader.
+    #[inline]
+    pub(crate) fn is_offered(&self) -> bool {
+        self.sets.iter().any(HandleSet::is_offered)
+    }
+
+    /// Whether some leader waits at its source.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.sets.iter().any(|set| set.source.is_armed())
+    }
+
+    pub(crate) fn ring_a_leader(&self) {
+        let _rung = self.sets.iter().any(|set| set.source.ring());
+    }
+
+    pub(crate) fn surplus_head(&self) -> u64 {
+        self.sets[0].surplus.head()
+    }
+
+    // --- after publishing ------------------------------------------------------------------------
+
+    /// Work was published by a thread outside: a sleeper or a polling leader comes for it, unless
+    /// somebody is on the way already.
+    #[inline]
+    pub(crate) fn notify_outside(&self) {
+        // Against *announce sleep, then look for work* in every member.
+        store_load_barrier();
+        if !self.crew.wake_one() {
+            self.ring_a_leader();
+        }
+    }
+
+    /// Work was published by a handler: its own thread comes for it, but somebody must watch in case
+    /// the handler does not return.
+    #[inline]
+    pub(crate) fn notify_inside(&self) {
+        store_load_barrier();
+        if self.crew.is_unwatched() && self.crew.arm_watch(self.is_polling()) {
+            self.ring_a_leader();
+        }
+    }
+
+    /// As the one or the other.
+    #[inline]
+    pub(crate) fn notify(&self, inside: bool) {
+        if inside { self.notify_inside() } else { self.notify_outside() }
+    }
+
+    /// An activation that this thread has made QUEUED.
+    pub(crate) fn push_activation(&self, index: u32) {
+        self.stack.push(index, &self.slots);
+        self.notify(context::is_inside(self));
+    }
+
+    /// The thread that calls is about to block in user code: whoever sleeps takes its place.
+    pub(crate) fn promote_for_blocking(&self) {
+        store_load_barrier();
+        if self.is_offered() {
+            self.crew.wake_to_lead();
+        }
+        let me = context::seat_in(self);
+        if me.is_some_and(|me| self.has_ready(&self.crew.members[me])) {
+            self.crew.wake_one();
+        }
+    }
+
+    // --- tasks -----------------------------------------------------------------------------------
+
+    /// Pushes a closure without waiting for room.
+    #[inline]
+    pub(crate) fn try_post<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
+        let inside = context::is_inside(self);
+        match self.push(lane, work, inside) {
+            Ok(()) => Ok(()),
+            Err(rejected) => Err(self.count_rejected(rejected)),
+        }
+    }
+
+    /// Pushes a closure; from outside, waits for room.
+    #[inline]
+    pub(crate) fn post<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
+        let inside = context::is_inside(self);
+        match self.push(lane, work, inside) {
+            Ok(()) => Ok(()),
+            Err(Rejected::Full(work)) if !inside => self.post_when_room(lane, work),
+            Err(rejected) => Err(self.count_rejected(rejected)),
+        }
+    }
+
+    #[inline]
+    fn push<F: Run>(&self, lane: Lane, work: F, inside: bool) -> Result<(), Rejected<F>> {
+        if self.is_forked() {
+            return Err(Rejected::Forked(work));
+        }
+        let origin = if inside { Origin::Inside } else { Origin::Outside };
+        match self.tasks.push_work(lane, work, origin) {
+            Ok(()) => {
+                self.notify(inside);
+                Ok(())
+            }
+            Err(PushError::Full(work)) => Err(Rejected::Full(work)),
+            Err(PushError::Closed(work)) => Err(Rejected::ShutDown(work)),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn count_rejected<R>(&self, rejected: R) -> R {
+        self.rejected.fetch_add(1, Relaxed);
+        rejected
+    }
+
+    #[cold]
+    fn post_when_room<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
+        let result = self.retry_for_room(work, |work| self.push(lane, work, false));
+        result.map_err(|rejected| self.count_rejected(rejected))
+    }
+
+    /// Sleeps until there may be room and tries again, as long as the answer is `Full`.
+    pub(crate) fn retry_for_room<W>(
+        &self,
+        mut work: W,
+        mut attempt: impl FnMut(W) -> Result<(), Rejected<W>>,
+    ) -> Result<(), Rejected<W>> {
+        let room = &self.room;
+        room.waiters.fetch_add(1, AcqRel);
+        let result = loop {
+            // Acquire: a wake-up that comes after this load changes the epoch, and is not lost.
+            let epoch = room.epoch.load(Acquire);
+            // Against *make room, then look for waiters* in `made_room`.
+            store_load_barrier();
+            match attempt(work) {
+                Err(Rejected::Full(back)) => work = back,
+                other => break other,
+            }
+            room.epoch.wait(epoch, None);
+        };
+        room.waiters.fetch_sub(1, AcqRel);
+        result
+    }
+
+    /// Tasks have left their slots: wakes producers that wait for room once every lane has fallen to half, so
+    /// that a producer and a consumer do not wake each other for every task.
+    #[inline]
+    pub(crate) fn made_room(&self) {
+        // Against *announce waiting, then try to push* in `retry_for_room`.
+        store_load_barrier();
+        if self.room.waiters.load(Relaxed) != 0 {
+            let half = self.tasks.lane_capacity() / 2;
+            if Lane::ALL.iter().all(|&lane| self.tasks.len(lane) <= half) {
+                self.wake_producers();
+            }
+        }
+    }
+
+    /// A strand has run some of its tasks.
+    pub(crate) fn made_room_in_strand(&self) {
+        store_load_barrier();
+        if self.room.waiters.load(Relaxed) != 0 {
+            self.wake_producers();
+        }
+    }
+
+    #[cold]
+    fn wake_producers(&self) {
+        self.room.epoch.fetch_add(1, AcqRel);
+        self.room.epoch.wake(i32::MAX);
+    }
+
+    /// Pushes up to `STAGE` closures at once; what was refused stays in `staged`.
+    pub(crate) fn push_staged<F: Run>(
+        &self,
+        lane: Lane,
+        staged: &mut Staged<F>,
+        inside: bool,
+    ) -> Result<(), Rejected<()>> {
+        if self.is_forked() {
+            return Err(Rejected::Forked(()));
+        }
+        let origin = if inside { Origin::Inside } else { Origin::Outside };
+        while staged.len() > 0 {
+            let count = staged.len();
+            let make = || Erased::new(staged.next().expect("as many as were counted"));
+            match self.tasks.push_batch(lane, count, origin, make) {
+                Ok(_) => self.notify(inside),
+                Err(PushError::Full(())) => return Err(Rejected::Full(())),
+                Err(PushError::Closed(())) => return Err(Rejected::ShutDown(())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a task unrun, because the pool stops.
+    pub(crate) fn cancel(&self, task: Erased) {
+        self.dropped.fetch_add(1, Relaxed);
+        // What a closure's own drop does must not end the thread that sweeps up.
+        let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(task)));
+    }
+
+    // --- activations -----------------------------------------------------------------------------
+
+    /// Runs the handler of a claimed slot.
+    pub(crate) fn run_claimed(&self, index: u32, ready: Ready) -> Flow {
+        self.with_claimed(index, |payload| match payload {
+            Payload::Activity(activity) => activity.run(ready),
+            Payload::Once(_) | Payload::Empty => unreachable!("not a handler"),
+        })
+    }
+
+    /// Takes a claimed one-shot timer's closure out and frees its slot.
+    pub(crate) fn take_once(&self, index: u32) -> Erased {
+        let payload =
+            self.with_claimed(index, |payload| core::mem::replace(payload, Payload::Empty));
+        self.slots.free(index);
+        match payload {
+            Payload::Once(closure) => closure,
+            Payload::Activity(_) | Payload::Empty => unreachable!("not a one-shot timer"),
+        }
+    }
+
+    #[allow(unsafe_code, reason = "the slot was claimed")]
+    fn with_claimed<R>(&self, index: u32, f: impl FnOnce(&mut Payload) -> R) -> R {
+        // SAFETY: every caller has claimed the slot and not finished it, so the payload is its own.
+        unsafe { self.slots.slot(index).payload(f) }
+    }
+
+    /// A task of a strand has ended on this thread.
+    pub(crate) fn count_strand_task(&self, panicked: bool, outcome: context::Outcome) {
+        if let Some(seat) = context::seat_in(self) {
+            self.crew.members[seat].tally.count_task(panicked, outcome);
+        }
+    }
+
+    /// Ends the run of a handler as its answer says.
+    pub(crate) fn finish(&self, index: u32, flow: Flow, kept: Ready, yields: bool) -> Finish {
+        let slot = self.slots.slot(index);
+        let traits = slot.traits();
+        if traits.timer {
+            self.set_next_deadline(index);
+        } else if traits.level && flow == Flow::Wait {
+            self.rearm(index, traits);
+        }
+        let finish = slot.finish(flow, kept, yields);
+        match finish {
+            Finish::Rests | Finish::More(_) => {}
+            Finish::Queued => self.stack.push(index, &self.slots),
+            Finish::Armed => {
+                self.sets[traits.set as usize].arm(&self.slots, index, slot.deadline());
+            }
+            Finish::Close => self.dispose(index),
+            Finish::Announce => self.announce_change(),
+        }
+        finish
+    }
+
+    /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
+    /// there is nothing more to be told about it.
+    pub(crate) fn rearm(&self, index: u32, traits: Traits) {
+        let slot = self.slots.slot(index);
+        let token = Key { index, generation: slot.generation() }.token();
+        let interest = Interest::from_bits(traits.interest);
+        let _gone = self.sets[traits.set as usize].source.rearm(slot.descriptor(), token, interest);
+    }
+
+    fn set_next_deadline(&self, index: u32) {
+        let next = self.with_claimed(index, |payload| match payload {
+            Payload::Activity(activity) => activity.next_deadline(self.now()),
+            Payload::Once(_) | Payload::Empty => unreachable!("not a periodic timer"),
+        });
+        self.slots.slot(index).set_deadline(next);
+    }
+
+    /// Ends a CLOSED slot whose payload nobody waits for: off the source first, then dropped.
+    fn dispose(&self, index: u32) {
+        drop(self.take_payload(index));
+        self.slots.free(index);
+    }
+
+    /// Takes the payload of a slot that this thread has closed, and its descriptor off the source.
+    pub(crate) fn take_payload(&self, index: u32) -> Payload {
+        let slot = self.slots.slot(index);
+        if slot.descriptor() >= 0 {
+            // Fails only if the descriptor was closed behind our back: then it is off already.
+            let set = &self.sets[slot.traits().set as usize];
+            let _gone = set.source.deregister(slot.descriptor());
+        }
+        #[allow(unsafe_code, reason = "the slot was closed by this thread")]
+        // SAFETY: `close` made the payload the caller's.
+        unsafe {
+            slot.payload(|payload| core::mem::replace(payload, Payload::Empty))
+        }
+    }
+
+    /// Closes a slot from anywhere but its own handler. None: it is gone, or it runs and is closed
+    /// by its runner.
+    pub(crate) fn close(&self, key: Key, wait: bool) -> (Close, Option<Payload>) {
+        let Some(slot) = self.slots.get(key.index) else { return (Close::Stale, None) };
+        let closed = slot.close(key.generation, wait);
+        if closed != Close::Mine {
+            return (closed, None);
+        }
+        let payload = self.take_payload(key.index);
+        let timer = slot.traits().timer;
+        let set = &self.sets[slot.traits().set as usize];
+        if timer {
+            set.note_dead();
+        }
+        if slot.closer_done() {
+            if timer {
+                set.note_undead();
+            }
+            self.slots.free(key.index);
+        }
+        (closed, Some(payload))
+    }
+
+    /// Something that threads outside sleep for may have happened.
+    pub(crate) fn announce_change(&self) {
+        self.changed.fetch_add(1, AcqRel);
+        self.changed.wake(i32::MAX);
+    }
+
+    /// The set for a new handle: they are dealt out in turn.
+    pub(crate) fn pick_set(&self) -> u16 {
+        if self.sets.len() == 1 {
+            return 0;
+        }
+        (self.next_set.fetch_add(1, Relaxed) as usize % self.sets.len()) as u16
+    }
+
+    // --- time ------------------------------------------------------------------------------------
+
+    /// How long the watch sleeps now.
+    pub(crate) fn watch_period(&self, now: u64) -> u64 {
+        if now < self.fine_until.load(Relaxed) {
+            self.fine_period
+        } else {
+            self.fine_period.max(COARSE_PERIOD)
+        }
+    }
+
+    /// A handler outlasted the watch period: the watch is fine for a while.
+    #[cold]
+    pub(crate) fn saw_slow(&self, now: u64) {
+        self.fine_until.store(now + FINE_FOR, Relaxed);
+    }
+
+    // --- slow handlers ---------------------------------------------------------------------------
+
+    /// Reports handlers that run for longer than the limit. Called by the watch.
+    pub(crate) fn report_slow(&self) {
+        if self.slow_limit == 0 {
+            return;
+        }
+        let now = self.now();
+        for (index, member) in self.crew.members.iter().enumerate() {
+            let began = member.began.load(Relaxed);
+            let elapsed = now.saturating_sub(began);
+            // The mark says that this run has been reported; the CAS fails if it ended meanwhile.
+            if began != 0
+                && began & REPORTED == 0
+                && elapsed > self.slow_limit
+                && member.began.compare_exchange(began, began | REPORTED, Relaxed, Relaxed).is_ok()
+            {
+                self.tell_slow(index, elapsed, true);
+            }
+        }
+    }
+
+    /// A member's handler returned.
+    pub(crate) fn note_end(&self, me: usize) {
+        let began = self.crew.members[me].began.swap(0, Relaxed);
+        let elapsed = self.now().saturating_sub(began & !REPORTED);
+        if elapsed > self.slow_limit && began & REPORTED == 0 {
+            self.tell_slow(me, elapsed, false);
+        }
+    }
+
+    fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
+        let elapsed = Duration::from_nanos(elapsed);
+        if let Some(hook) = &self.slow_hook {
+            hook(&SlowReport { thread, elapsed, running });
+        }
+    }
+
+    // --- waiting inside handlers -----------------------------------------------------------------
+
+    /// A member is about to wait for another's work. None: nobody else is left.
+    pub(crate) fn begin_wait(&self, member: usize) -> Option<impl Drop + '_> {
+        struct Waiting<'a>(&'a Shared, usize);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.crew.members[self.1].waiting.fetch_sub(1, Relaxed);
+                self.0.waiting.fetch_sub(1, AcqRel);
+            }
+        }
+        let waiting = self.waiting.fetch_add(1, AcqRel) + 1;
+        self.crew.members[member].waiting.fetch_add(1, Relaxed);
+        let guard = Waiting(self, member);
+        (waiting < self.present.load(Acquire)).then_some(guard)
+    }
+
+    pub(crate) fn arrive(&self) {
+        self.present.fetch_add(1, AcqRel);
+    }
+
+    /// True: it was the last.
+    pub(crate) fn depart(&self) -> bool {
+        let last = self.present.fetch_sub(1, AcqRel) == 1;
+        self.announce_change();
+        last
+    }
+
+    pub(crate) fn present(&self) -> u32 {
+        self.present.load(Acquire)
+    }
+
+    // --- the end ---------------------------------------------------------------------------------
+
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.phase.load(Relaxed) == STOPPING
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.phase.load(Relaxed) != OPEN
+    }
+
+    /// When the drain must be over: u64::MAX while there is none.
+    #[inline]
+    pub(crate) fn drain_deadline(&self) -> u64 {
+        self.drain_deadline.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn drain_is_over(&self, now: u64) -> bool {
+        now >= self.drain_deadline()
+    }
+
+    /// Refuses work from outside and lets members finish what was accepted, until `deadline`.
+    pub(crate) fn drain(&self, deadline: u64) {
+        self.drain_deadline.fetch_min(deadline, Relaxed);
+        self.tasks.close_outside();
+        // Release: whoever sees the phase sees the deadline.
+        let _ = self.phase.compare_exchange(OPEN, DRAINING, Release, Relaxed);
+        store_load_barrier();
+        self.wake_producers();
+        if self.is_drained() {
+            self.stop();
+        } else {
+            // Leaders must take the deadline into account.
+            for set in &self.sets {
+                set.source.ring();
+            }
+            self.crew.stop_all();
+        }
+    }
+
+    /// Whether everything that was accepted has ended. Exact once nobody adds anything: callers have
+    /// changed their own role, and passed a barrier, before they ask.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.phase.load(Relaxed) == DRAINING
+            && self.tasks.is_empty()
+            && self.in_strands.load(Acquire) == 0
+            && self
+                .crew
+                .members
+                .iter()
+                .all(|member| member.role() != Role::Task && member.hand.is_empty())
+    }
+
+    /// Ends it: nothing new begins.
+    pub(crate) fn stop(&self) {
+        let drained = self.is_drained();
+        self.tasks.close_all();
+        if self.phase.swap(STOPPING, AcqRel) == STOPPING {
+            return;
+        }
+        self.was_drained.store(drained, Release);
+        store_load_barrier();
+        for set in &self.sets {
+            set.source.ring();
+        }
+        self.crew.stop_all();
+        self.wake_producers();
+        self.announce_change();
+    }
+
+    /// Whether everything had ended when the pool stopped.
+    pub(crate) fn ended_drained(&self) -> bool {
+        self.was_drained.load(Acquire)
+    }
+
+    /// Drops everything that will not run any more. What a stuck handler uses is left alone.
+    pub(crate) fn sweep(&self) {
+        let mut turn = Turn::default();
+        let hand = Hand::new();
+        loop {
+            match self.tasks.claim(&hand, &mut turn, 1) {
+                Claimed::Some(task) => self.cancel(task),
+                Claimed::Busy => std::thread::yield_now(),
+                Claimed::Empty => break,
+            }
+        }
+        for index in self.slots.indices() {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let key = Key { index, generation: slot.generation() };
+            let (_, payload) = self.close(key, false);
+            if matches!(payload, Some(Payload::Once(_))) {
+                self.dropped.fetch_add(1, Relaxed);
+            }
+            let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(payload)));
+        }
+    }
+}
+
+/// Set in `Member::began` once that run has been reported.
+const REPORTED: u64 = 1 << 63;
+
+/// The most closures that one CAS pushes.
+const STAGE: usize = 32;
+
+/// Closures on their way into a lane.
+pub(crate) struct Staged<F> {
+    closures: [Option<F>; STAGE],
+    from: usize,
+    to: usize,
+}
+
+impl<F> Staged<F> {
+    pub(crate) fn new() -> Self {
+        Self { closures: [const { None }; STAGE], from: 0, to: 0 }
+    }
+
+    /// Fills up from `rest`, once it is empty. Code of the user runs here, and not while slots are
+    /// claimed.
+    pub(crate) fn fill(&mut self, rest: &mut impl Iterator<Item = F>) {
+        debug_assert_eq!(self.len(), 0);
+        (self.from, self.to) = (0, 0);
+        for (place, closure) in self.closures.iter_mut().zip(rest) {
+            *place = Some(closure);
+            self.to += 1;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.to - self.from
+    }
+}
+
+impl<F> Iterator for Staged<F> {
+    type Item = F;
+
+    #[inline]
+    fn next(&mut self) -> Option<F> {
+        let place = self.closures[..self.to].get_mut(self.from)?;
+        self.from += 1;
+        place.take()
+    }
+}

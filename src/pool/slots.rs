@@ -1,0 +1,612 @@
+//! Where handles, strands, timers and rings live: type-stable slots, each governed by one word.
+//!
+//! # The problem
+//!
+//! A kernel event names its handle by a number that was given out long ago. By the time the event is
+//! looked at, the handle may have been closed, its slot freed and let to somebody else, and several
+//! threads may hold such an event, a queue entry and a `deregister` for it at once. One word per slot
+//! settles all of it, and every transition is a CAS that includes the generation, so nothing that is
+//! late can touch the next tenant.
+//!
+//! # The word
+//!
+//! ```text
+//! { generation: 32, …, state: 4, waited: 1, paused: 1, …, ready: 8 }
+//! ```
+//!
+//! | state | the object | entries that name the slot | who owns the payload |
+//! |---|---|---|---|
+//! | FREE | none | the free list | the table |
+//! | IDLE | waits for readiness | none | nobody runs it |
+//! | ARMED | a timer that waits | one, in a timer intake or wheel | nobody runs it |
+//! | QUEUED | runnable: an activation | one, in ready work | nobody runs it |
+//! | RUNNING | its handler runs | none | the runner |
+//! | CLOSING | its handler runs, to be closed after | none | the runner |
+//! | ORPHAN | being closed | one | the closer |
+//! | DEAD | closed | one; its finder frees the slot | nobody, it is empty |
+//! | CLOSED | being closed | none | the closer, who frees the slot |
+//!
+//! ```text
+//!            ready            claim            close
+//!   ┌─ IDLE ───────► QUEUED ───────► RUNNING ───────► CLOSING ──────┐ return of the handler
+//!   │   ▲  ARMED ──►   │ ▲  requeue   │ │                           ▼
+//!   │   └───┼──────────┼─┴────────────┘ └─ done ─────────────────► CLOSED ──► FREE
+//!   │       └─ close ──┴───────► ORPHAN ── closer done ──► DEAD ── entry found ──► FREE
+//!   └────── close ───────────────────│──────── entry found first ──► CLOSED
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. At most one entry in any queue, stack, intake or wheel names a slot, and a slot with an entry is
+//!    never freed: so the one `next` link serves every list, and lists need no reclamation scheme.
+//! 2. The payload is touched only by its owner of the table above.
+//! 3. Freeing adds one to the generation. A generation returns after 2^32 tenancies of one slot.
+//! 4. Readiness that arrives in any state but FREE, ORPHAN, DEAD, CLOSED is kept in `ready` until a
+//!    claim takes it. Nothing else clears it, so no event is lost.
+//!
+//! # Orderings
+//!
+//! Whoever gives the payload up changes the word with Release, whoever becomes its owner with
+//! Acquire: `finish` → `claim`, `publish` → `claim`, `finish` → `close`, `close` → `free` → `allocate`
+//! (through the free list). Every change is a read-modify-write, so a Release sequence is never broken.
+#![allow(unsafe_code, reason = "the payload's owner is decided by the word")]
+
+use crate::queue::Erased;
+use crate::source::Ready;
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use crate::time::{WheelEntries, WheelLinks};
+use core::any::Any;
+
+use super::Flow;
+use super::slab::{Entry, Slab};
+
+const STATE_SHIFT: u32 = 24;
+const STATE: u64 = 0xf << STATE_SHIFT;
+const FREE: u64 = 0;
+const IDLE: u64 = 1 << STATE_SHIFT;
+const ARMED: u64 = 2 << STATE_SHIFT;
+const QUEUED: u64 = 3 << STATE_SHIFT;
+const RUNNING: u64 = 4 << STATE_SHIFT;
+const CLOSING: u64 = 5 << STATE_SHIFT;
+const ORPHAN: u64 = 6 << STATE_SHIFT;
+const DEAD: u64 = 7 << STATE_SHIFT;
+const CLOSED: u64 = 8 << STATE_SHIFT;
+
+const WAITED: u64 = 1 << 23;
+const PAUSED: u64 = 1 << 22;
+const READY: u64 = 0xff;
+/// Readiness that reaches a handler even while it is paused.
+const PASSES_PAUSE: u64 = (Ready::ERROR.bits() | Ready::HANG_UP.bits()) as u64;
+const GENERATION_SHIFT: u32 = 32;
+
+/// A slot and which of its tenants is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub(crate) struct Key {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Key {
+    /// As the kernel carries it: `{ generation: 32, index: 32 }`.
+    pub(crate) fn token(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_token(token: u64) -> Self {
+        Self { index: token as u32, generation: (token >> 32) as u32 }
+    }
+}
+
+/// What a slot runs when it is activated.
+pub(crate) trait Activity: Send {
+    /// Runs the handler once. `ready` is what arrived since the last run.
+    fn run(&mut self, ready: Ready) -> Flow;
+    /// Gives back what was registered, when the handle is deregistered.
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
+    /// For periodic timers: when the next run is due, asked after each run.
+    fn next_deadline(&mut self, _now: u64) -> u64 {
+        unreachable!("only timers have deadlines")
+    }
+}
+
+/// A slot's content, owned as the table in the module's head says.
+pub(crate) enum Payload {
+    Empty,
+    /// Runs any number of times.
+    Activity(Box<dyn Activity>),
+    /// A one-shot timer's closure: runs once, and its slot is freed before it does.
+    Once(Erased),
+}
+
+/// How to treat a slot; fixed while it is let.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    pub(crate) set: u16,
+    pub(crate) may_block: bool,
+    pub(crate) level: bool,
+    /// A timer: it rests ARMED.
+    pub(crate) timer: bool,
+    /// A one-shot timer: its slot is free before its closure runs.
+    pub(crate) once: bool,
+    /// Interest bits, needed to re-arm level-triggered handles.
+    pub(crate) interest: u8,
+}
+
+impl Traits {
+    fn pack(self) -> u32 {
+        u32::from(self.set)
+            | u32::from(self.may_block) << 16
+            | u32::from(self.level) << 17
+            | u32::from(self.timer) << 18
+            | u32::from(self.once) << 19
+            | u32::from(self.interest) << 24
+    }
+
+    fn unpack(bits: u32) -> Self {
+        Self {
+            set: bits as u16,
+            may_block: bits & 1 << 16 != 0,
+            level: bits & 1 << 17 != 0,
+            timer: bits & 1 << 18 != 0,
+            once: bits & 1 << 19 != 0,
+            interest: (bits >> 24) as u8,
+        }
+    }
+}
+
+/// What a popped or expired entry turned out to be.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Claim {
+    /// The caller runs it, with this readiness.
+    Run(Ready),
+    /// It had been closed, and the slot must be freed by the caller now.
+    Free,
+    /// It is being closed; the closer frees the slot.
+    Nothing,
+}
+
+/// What became of a slot after its handler returned.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[must_use]
+pub(crate) enum Finish {
+    /// It rests (IDLE, or paused).
+    Rests,
+    /// New readiness arrived meanwhile; the caller still runs it.
+    More(Ready),
+    /// It is QUEUED again: the caller pushes it.
+    Queued,
+    /// It is ARMED: the caller puts it into a timer intake.
+    Armed,
+    /// It is CLOSED: the caller drops the payload and frees the slot.
+    Close,
+    /// It is CLOSED and somebody waits for the payload: the caller wakes the waiters.
+    Announce,
+}
+
+/// What `close` found.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[must_use]
+pub(crate) enum Close {
+    /// The slot has another tenant or none.
+    Stale,
+    /// The payload is the caller's; then `closer_done`.
+    Mine,
+    /// The handler is running; the runner closes it (or hands it over, if the caller waits).
+    Running,
+}
+
+/// A timer that is due.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Expire {
+    /// It is QUEUED now: push it.
+    Queue,
+    /// It was closed: free the slot.
+    Free,
+    /// It rests paused, or its closer frees it.
+    Nothing,
+}
+
+/// One type-stable slot.
+pub(crate) struct Slot {
+    word: AtomicU64,
+    next: AtomicU32,
+    traits: AtomicU32,
+    descriptor: AtomicI32,
+    wheel: WheelLinks,
+    /// When a timer is due, in nanoseconds; may be postponed while the wheel holds it.
+    deadline: AtomicU64,
+    payload: UnsafeCell<Payload>,
+}
+
+// SAFETY: the payload is Send, and the word lets one thread at a time touch it (invariant 2).
+unsafe impl Sync for Slot {}
+// SAFETY: as above; nothing in a slot is tied to a thread.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Self {
+            word: AtomicU64::new(FREE),
+            next: AtomicU32::new(0),
+            traits: AtomicU32::new(0),
+            descriptor: AtomicI32::new(-1),
+            wheel: WheelLinks::new(),
+            deadline: AtomicU64::new(0),
+            payload: UnsafeCell::new(Payload::Empty),
+        }
+    }
+
+    pub(crate) fn traits(&self) -> Traits {
+        // Relaxed: written before the slot was published, read by those who hold its key.
+        Traits::unpack(self.traits.load(Relaxed))
+    }
+
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.descriptor.load(Relaxed)
+    }
+
+    pub(crate) fn deadline(&self) -> u64 {
+        self.deadline.load(Relaxed)
+    }
+
+    /// Relaxed: before the timer is armed, the intake orders it; to postpone one that is armed, any
+    /// moment will do, since the wheel looks again when the old time has come.
+    pub(crate) fn set_deadline(&self, deadline: u64) {
+        self.deadline.store(deadline, Relaxed);
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        (self.word.load(Relaxed) >> GENERATION_SHIFT) as u32
+    }
+
+    /// Changes the word of tenant `generation` by `step` until the CAS succeeds. None: another
+    /// tenant lives here, or `step` declined.
+    #[inline]
+    fn change<R>(
+        &self,
+        generation: u32,
+        mut step: impl FnMut(u64) -> Option<(u64, R)>,
+    ) -> Option<R> {
+        let mut word = self.word.load(Acquire);
+        loop {
+            if (word >> GENERATION_SHIFT) as u32 != generation {
+                return None;
+            }
+            let (after, result) = step(word)?;
+            match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
+                Ok(_) => return Some(result),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    // --- by whoever brings readiness -----------------------------------------------------------
+
+    /// Adds readiness. True: it became QUEUED, and the caller pushes it.
+    #[inline]
+    pub(crate) fn ready(&self, generation: u32, ready: Ready) -> bool {
+        let bits = u64::from(ready.bits());
+        self.change(generation, |word| match word & STATE {
+            IDLE if word & PAUSED == 0 || bits & PASSES_PAUSE != 0 => {
+                Some((word & !STATE | QUEUED | bits, true))
+            }
+            IDLE | ARMED | QUEUED | RUNNING => Some((word | bits, false)),
+            _ => None,
+        })
+        .unwrap_or(false)
+    }
+
+    /// Makes an object runnable that has work of its own (strand, ring). One relaxed-cost load when
+    /// it is queued already. The caller has published the work before and passed a barrier.
+    #[inline]
+    pub(crate) fn activate(&self, generation: u32) -> bool {
+        self.ready(generation, Ready::READABLE)
+    }
+
+    // --- by the leader, for timers -------------------------------------------------------------
+
+    /// A timer left the wheel because it is due.
+    pub(crate) fn expire(&self) -> Expire {
+        let mut word = self.word.load(Acquire);
+        loop {
+            let (after, result) = match word & STATE {
+                ARMED if word & PAUSED != 0 => {
+                    (word & !STATE | IDLE | u64::from(Ready::READABLE.bits()), Expire::Nothing)
+                }
+                ARMED => {
+                    (word & !STATE | QUEUED | u64::from(Ready::READABLE.bits()), Expire::Queue)
+                }
+                ORPHAN => (word & !STATE | CLOSED, Expire::Nothing),
+                DEAD => return Expire::Free,
+                state => unreachable!("a timer entry in state {:#x}", state >> STATE_SHIFT),
+            };
+            match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
+                Ok(_) => return result,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Whether the wheel holds this entry for nothing.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.word.load(Acquire) & STATE == DEAD
+    }
+
+    // --- by whoever popped an entry ------------------------------------------------------------
+
+    /// Takes a popped activation: QUEUED → RUNNING, and its readiness.
+    #[inline]
+    pub(crate) fn claim(&self) -> Claim {
+        let mut word = self.word.load(Acquire);
+        loop {
+            let (after, result) = match word & STATE {
+                QUEUED => (
+                    word & !(STATE | READY) | RUNNING,
+                    Claim::Run(Ready::from_bits((word & READY) as u8)),
+                ),
+                ORPHAN => (word & !STATE | CLOSED, Claim::Nothing),
+                DEAD => return Claim::Free,
+                state => unreachable!("an activation in state {:#x}", state >> STATE_SHIFT),
+            };
+            match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
+                Ok(_) => return result,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    // --- by the runner -------------------------------------------------------------------------
+
+    /// The handler returned `flow`; `kept` is the readiness it was given, which stays with it unless
+    /// it saw EAGAIN. With `yields`, new readiness is queued behind other work instead of being
+    /// handled at once.
+    pub(crate) fn finish(&self, flow: Flow, kept: Ready, yields: bool) -> Finish {
+        let kept = u64::from(kept.bits());
+        let mut word = self.word.load(Acquire);
+        loop {
+            let (after, result) = finish_step(word, flow, kept, yields, self.traits().timer);
+            match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
+                Ok(_) => return result,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Runs `f` on the payload.
+    ///
+    /// # Safety
+    /// The caller owns the payload by the table in the module's head: it claimed the slot and has
+    /// not finished, or it closed it and has not freed it, or it allocated and has not published it.
+    #[inline]
+    pub(crate) unsafe fn payload<R>(&self, f: impl FnOnce(&mut Payload) -> R) -> R {
+        // SAFETY: the caller is the only owner (invariant 2).
+        self.payload.with_mut(|payload| f(unsafe { &mut *payload }))
+    }
+
+    // --- by whoever closes ---------------------------------------------------------------------
+
+    /// Closes tenant `generation`. With `wait`, a running handler's payload is left for the caller
+    /// to fetch once `is_handed_over`.
+    pub(crate) fn close(&self, generation: u32, wait: bool) -> Close {
+        self.change(generation, |word| match word & STATE {
+            IDLE => Some((word & !STATE | CLOSED, Close::Mine)),
+            ARMED | QUEUED => Some((word & !STATE | ORPHAN, Close::Mine)),
+            RUNNING => {
+                let waited = if wait { WAITED } else { 0 };
+                Some((word & !STATE | CLOSING | waited, Close::Running))
+            }
+            _ => None,
+        })
+        .unwrap_or(Close::Stale)
+    }
+
+    /// After `Close::Running` with `wait`: the runner has handed the payload over.
+    pub(crate) fn is_handed_over(&self, generation: u32) -> bool {
+        let word = self.word.load(Acquire);
+        (word >> GENERATION_SHIFT) as u32 == generation && word & STATE == CLOSED
+    }
+
+    /// The closer has emptied the payload. True: the slot is free of entries, and the caller frees
+    /// it; false: whoever finds the remaining entry does.
+    #[must_use]
+    pub(crate) fn closer_done(&self) -> bool {
+        let mut word = self.word.load(Acquire);
+        loop {
+            match word & STATE {
+                CLOSED => return true,
+                ORPHAN => {}
+                state => unreachable!("closed in state {:#x}", state >> STATE_SHIFT),
+            }
+            let after = word & !STATE | DEAD;
+            match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
+                Ok(_) => return false,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Whether tenant `generation` is still registered or running.
+    pub(crate) fn is_open(&self, generation: u32) -> bool {
+        let word = self.word.load(Acquire);
+        (word >> GENERATION_SHIFT) as u32 == generation
+            && matches!(word & STATE, IDLE | ARMED | QUEUED | RUNNING | CLOSING)
+    }
+
+    /// Whether the timer has neither begun nor been closed.
+    pub(crate) fn is_armed(&self, generation: u32) -> bool {
+        let word = self.word.load(Acquire);
+        (word >> GENERATION_SHIFT) as u32 == generation && word & STATE == ARMED
+    }
+
+    /// Whether a one-shot timer lives here that has neither begun nor been closed.
+    pub(crate) fn is_waiting_timer(&self) -> bool {
+        let state = self.word.load(Acquire) & STATE;
+        matches!(state, ARMED | QUEUED | RUNNING) && self.traits().once
+    }
+
+    /// The source refused the descriptor: there is nothing to take off it.
+    pub(crate) fn forget_descriptor(&self) {
+        self.descriptor.store(-1, Relaxed);
+    }
+
+    // --- pause ---------------------------------------------------------------------------------
+
+    /// Holds further activations back. False: stale.
+    pub(crate) fn pause(&self, generation: u32) -> bool {
+        self.change(generation, |word| match word & STATE {
+            IDLE | ARMED | QUEUED | RUNNING => Some((word | PAUSED, ())),
+            _ => None,
+        })
+        .is_some()
+    }
+
+    /// Ends a pause. Some(true): readiness had been held back, the slot is QUEUED, push it.
+    pub(crate) fn resume(&self, generation: u32) -> Option<bool> {
+        self.change(generation, |word| match word & STATE {
+            IDLE if word & READY != 0 => Some((word & !(STATE | PAUSED) | QUEUED, true)),
+            IDLE | ARMED | QUEUED | RUNNING => Some((word & !PAUSED, false)),
+            _ => None,
+        })
+    }
+}
+
+/// RUNNING or CLOSING → what the handler's answer makes of it.
+fn finish_step(word: u64, flow: Flow, kept: u64, yields: bool, timer: bool) -> (u64, Finish) {
+    let arrived = word & READY;
+    let into = |state: u64, ready: u64| word & !(STATE | READY) | state | ready;
+    if word & STATE == CLOSING {
+        let finish = if word & WAITED != 0 { Finish::Announce } else { Finish::Close };
+        return (into(CLOSED, 0), finish);
+    }
+    debug_assert_eq!(word & STATE, RUNNING);
+    let paused = word & PAUSED != 0;
+    match flow {
+        Flow::Done => (into(CLOSED, 0), Finish::Close),
+        Flow::Pause if timer => (into(ARMED, 0) | PAUSED, Finish::Armed),
+        Flow::Wait | Flow::Again if timer => (into(ARMED, 0), Finish::Armed),
+        Flow::Pause if arrived & PASSES_PAUSE != 0 => {
+            (into(QUEUED, arrived | kept) | PAUSED, Finish::Queued)
+        }
+        Flow::Pause => (into(IDLE, arrived | kept) | PAUSED, Finish::Rests),
+        Flow::Again if paused => (into(IDLE, arrived | kept), Finish::Rests),
+        Flow::Again => (into(QUEUED, arrived | kept), Finish::Queued),
+        Flow::Wait if arrived == 0 => (into(IDLE, 0), Finish::Rests),
+        Flow::Wait if paused && arrived & PASSES_PAUSE == 0 => (into(IDLE, arrived), Finish::Rests),
+        Flow::Wait if yields => (into(QUEUED, arrived), Finish::Queued),
+        Flow::Wait => (into(RUNNING, 0), Finish::More(Ready::from_bits(arrived as u8))),
+    }
+}
+
+impl Entry for Slot {
+    const CHUNK: usize = if cfg!(loom) { 4 } else { 1024 };
+
+    fn new(_: u32) -> Self {
+        Self::new()
+    }
+
+    fn link(&self) -> &AtomicU32 {
+        &self.next
+    }
+}
+
+/// All slots of a pool.
+pub(crate) struct SlotTable {
+    slots: Slab<Slot>,
+    in_use: AtomicU64,
+}
+
+impl SlotTable {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { slots: Slab::new(limit), in_use: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.slots.limit()
+    }
+
+    /// Slots that are let, for statistics.
+    pub(crate) fn in_use(&self) -> u64 {
+        self.in_use.load(Relaxed)
+    }
+
+    /// The slot of an index that was given out.
+    #[inline]
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index]
+    }
+
+    /// The slot that a token from outside names, if that index was ever given out.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&Slot> {
+        self.slots.get(index)
+    }
+
+    /// Every index that was ever let, for the sweep at shutdown.
+    pub(crate) fn indices(&self) -> core::ops::Range<u32> {
+        self.slots.indices()
+    }
+
+    /// Lets a slot and fills it; nobody sees it before `publish`. The payload comes back when all
+    /// slots are in use.
+    pub(crate) fn allocate(
+        &self,
+        traits: Traits,
+        descriptor: i32,
+        payload: Payload,
+    ) -> Result<Key, Payload> {
+        let Some(index) = self.slots.take() else { return Err(payload) };
+        let slot = self.slot(index);
+        slot.traits.store(traits.pack(), Relaxed);
+        slot.descriptor.store(descriptor, Relaxed);
+        // SAFETY: the slot came off the free list and is not published yet.
+        unsafe { slot.payload(|place| *place = payload) };
+        self.in_use.fetch_add(1, Relaxed);
+        Ok(Key { index, generation: slot.generation() })
+    }
+
+    /// Makes an allocated slot known.
+    pub(crate) fn publish(&self, key: Key, start: Start) {
+        let state = match start {
+            Start::Idle => IDLE,
+            Start::Paused => IDLE | PAUSED,
+            Start::Armed => ARMED,
+        };
+        let word = u64::from(key.generation) << GENERATION_SHIFT | state;
+        // Release: the payload is complete before the word says so; pairs with `claim`.
+        self.slot(key.index).word.store(word, Release);
+    }
+
+    /// Returns a slot whose payload its owner has emptied.
+    pub(crate) fn free(&self, index: u32) {
+        let slot = self.slot(index);
+        let generation = slot.generation().wrapping_add(1);
+        // Release: what the tenant left behind is complete before the word names no tenant.
+        slot.word.store(u64::from(generation) << GENERATION_SHIFT | FREE, Release);
+        self.in_use.fetch_sub(1, Relaxed);
+        self.slots.give_back(index);
+    }
+}
+
+/// The state a slot begins in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Start {
+    Idle,
+    Paused,
+    Armed,
+}
+
+impl crate::queue::Links for SlotTable {
+    #[inline]
+    fn next(&self, index: u32) -> &AtomicU32 {
+        self.slot(index).link()
+    }
+}
+
+impl WheelEntries for SlotTable {
+    #[inline]
+    fn links(&self, index: u32) -> &WheelLinks {
+        &self.slot(index).wheel
+    }
+}

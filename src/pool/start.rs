@@ -1,0 +1,132 @@
+//! From settings to running threads. Either everything starts, or nothing is left behind.
+
+use super::config::{Builder, SourceKind};
+use super::placement::{Occupancy, Pin};
+use super::set::HandleSet;
+use super::shutdown::{Life, Threads};
+use super::worker::Worker;
+use super::{Pool, Shared, context};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::thread::{self, JoinHandle};
+use crate::sys::topology::Topology;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+
+pub(crate) fn start(config: Builder) -> Result<Pool> {
+    config.validate()?;
+    let machine = Topology::of_this_machine();
+    let threads = config.threads.unwrap_or_else(|| machine.parallelism());
+    let leaders = config.resolve_leaders(threads)?;
+    let pin = config.pin.clone().unwrap_or_else(|| Pin::by_default(threads, &machine));
+    let placement = Occupancy::of_process().place(&pin, threads, &machine)?;
+    let shared = Arc::new(Shared::new(&config, threads, open_sets(&config, leaders)?, placement)?);
+    let threads = match spawn_all(&config, &shared, threads) {
+        Ok(threads) => threads,
+        Err((started, error)) => {
+            shared.stop();
+            started.into_iter().for_each(JoinHandle::join);
+            return Err(error);
+        }
+    };
+    Ok(Pool { life: Arc::new(Life { shared, threads: Threads::new(threads) }) })
+}
+
+fn open_sets(config: &Builder, leaders: usize) -> Result<Box<[HandleSet]>> {
+    if let SourceKind::Scripted(_) = config.source
+        && leaders > 1
+    {
+        return Err(Error::invalid("leaders", leaders, "1 with a scripted source"));
+    }
+    (0..leaders)
+        .map(|_| {
+            let source = match &config.source {
+                SourceKind::Epoll => Source::epoll()
+                    .map_err(|error| Error::os("open an event source (epoll, eventfd)", error))?,
+                SourceKind::Ring => Source::in_memory(),
+                SourceKind::Scripted(script) => Source::scripted(script),
+            };
+            let now = source.clock().now();
+            Ok(HandleSet::new(source, now))
+        })
+        .collect()
+}
+
+type Failed = (Vec<JoinHandle>, Error);
+
+fn spawn_all(
+    config: &Builder,
+    shared: &Arc<Shared>,
+    threads: usize,
+) -> core::result::Result<Vec<JoinHandle>, Failed> {
+    let (pinned, results) = mpsc::channel();
+    let mut started = Vec::with_capacity(threads);
+    for index in 0..threads {
+        let name = format!("{}-{index}", config.name);
+        let body = thread_body(config, Arc::clone(shared), index, pinned.clone());
+        shared.arrive();
+        match thread::spawn(&name, config.stack_size, Box::new(body)) {
+            Ok(thread) => started.push(thread),
+            Err(error) => {
+                shared.depart();
+                return Err((started, Error::os(format!("start thread {index}"), error)));
+            }
+        }
+    }
+    for _ in 0..threads {
+        match results.recv() {
+            Ok(Err(error)) if config.pin_strict => return Err((started, error)),
+            _ => {}
+        }
+    }
+    Ok(started)
+}
+
+/// What a pool thread does from its first instruction to its last.
+fn thread_body(
+    config: &Builder,
+    shared: Arc<Shared>,
+    index: usize,
+    pinned: mpsc::Sender<Result<()>>,
+) -> impl FnOnce() + Send + 'static {
+    let on_start = config.on_start.clone();
+    let on_stop = config.on_stop.clone();
+    let call = move |hook: Option<super::config::Hook>| {
+        // A hook that panics must not take the thread with it.
+        let _panic = hook.map(|hook| catch_unwind(AssertUnwindSafe(|| hook(index))));
+    };
+    move || {
+        let result = shared.pin_current(index);
+        let _nobody_listens = pinned.send(result);
+        drop(pinned);
+        call(on_start);
+        {
+            let _member = context::enter(&shared, index);
+            Worker::new(&shared, index, u64::MAX).run();
+        }
+        call(on_stop);
+        shared.leave();
+    }
+}
+
+impl Shared {
+    fn pin_current(&self, thread: usize) -> Result<()> {
+        let member = &self.crew.members[thread];
+        let result = self.placement.pin_current(thread);
+        match (&result, self.placement.cpu(thread)) {
+            (Ok(()), Some(cpu)) => member.pinned.store(cpu as u32 + 1, Relaxed),
+            (Err(_), _) => member.pin_failed.store(1, Relaxed),
+            (Ok(()), None) => {}
+        }
+        result
+    }
+
+    /// A member has left; the last one of a stopped pool sweeps up.
+    pub(crate) fn leave(&self) {
+        if self.is_stopping() && self.present() == 1 {
+            self.sweep();
+        }
+        self.depart();
+    }
+}

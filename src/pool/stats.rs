@@ -1,0 +1,188 @@
+//! Looking at a pool: statistics, and the books that must balance.
+
+use super::crew::Role;
+use super::{Pool, Shared};
+use crate::queue::Lane;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// A snapshot of a pool. Counts are since the start and never fall.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// One entry per pool thread, then one per seat for host threads.
+    pub threads: Vec<ThreadStats>,
+    /// One entry per handle set.
+    pub sets: Vec<SetStats>,
+    /// Tasks that wait in each lane, by [`Lane`] as an index.
+    pub queued: [usize; 4],
+    /// Handles, strands, timers and rings that exist now.
+    pub handles: u64,
+    /// System calls made to wake threads.
+    pub wakes: u64,
+    /// Threads that are parked now.
+    pub parked: u32,
+    /// Which thread is the watch now.
+    pub watch: Option<usize>,
+}
+
+/// What one thread has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ThreadStats {
+    /// What it is doing now.
+    pub role: Role,
+    /// The CPU it is pinned to.
+    pub cpu: Option<usize>,
+    /// Pinning was asked for and failed.
+    pub pin_failed: bool,
+    /// Terms of leadership.
+    pub terms: u64,
+    /// Terms that it took over from another thread.
+    pub handovers: u64,
+    /// Times that it stepped in as the watch because something was stuck.
+    pub rescues: u64,
+    /// Events that it harvested as leader.
+    pub events: u64,
+    /// Handlers that it ran.
+    pub handled: u64,
+    /// Tasks that it ran or found cancelled.
+    pub tasks: u64,
+    /// Handlers and tasks that panicked.
+    pub panics: u64,
+    /// Times that it took over work that another thread had claimed.
+    pub stolen: u64,
+    /// Times that it parked.
+    pub parked: u64,
+    /// Looks that it took as the watch.
+    pub ticks: u64,
+}
+
+/// What one handle set is doing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetStats {
+    /// The thread that leads it now.
+    pub leader: Option<usize>,
+    /// Terms that were led so far.
+    pub harvests: u64,
+    /// Activations that wait in its surplus ring.
+    pub surplus: usize,
+}
+
+/// The books of a pool. At rest they balance exactly; while it works the numbers are read one after
+/// another, so they may be apart by what happened in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Audit {
+    /// Tasks and one-shot timers that were handed in.
+    pub submitted: u64,
+    /// Those that were taken.
+    pub accepted: u64,
+    /// Those that were given back.
+    pub rejected: u64,
+    /// Those that ran to their end.
+    pub completed: u64,
+    /// Those that panicked.
+    pub failed: u64,
+    /// Those that were accepted and never ran.
+    pub cancelled: u64,
+    /// Those that wait or run: counted where they are, not derived from the others.
+    pub in_flight: u64,
+}
+
+impl Audit {
+    /// Whether accepted = completed + failed + cancelled + in flight, and submitted = accepted +
+    /// rejected.
+    #[must_use]
+    pub fn balances(&self) -> bool {
+        self.submitted == self.accepted + self.rejected
+            && self.accepted == self.completed + self.failed + self.cancelled + self.in_flight
+    }
+}
+
+impl Pool {
+    /// A snapshot for people and dashboards. Any thread; allocates.
+    pub fn stats(&self) -> Stats {
+        let shared = self.shared();
+        Stats {
+            threads: shared.crew.members.iter().map(thread_stats).collect(),
+            sets: shared
+                .sets
+                .iter()
+                .map(|set| SetStats {
+                    leader: set.leader(),
+                    harvests: set.harvests(),
+                    surplus: set.surplus.len(),
+                })
+                .collect(),
+            queued: Lane::ALL.map(|lane| shared.tasks.len(lane)),
+            handles: shared.slots.in_use(),
+            wakes: shared.crew.wakes(),
+            parked: shared.crew.sleepers(),
+            watch: shared.crew.watch(),
+        }
+    }
+
+    /// The books; see [`Audit`]. Any thread.
+    pub fn audit(&self) -> Audit {
+        self.shared().audit()
+    }
+}
+
+fn thread_stats(member: &super::crew::Member) -> ThreadStats {
+    let tally = &member.tally;
+    ThreadStats {
+        role: member.role(),
+        cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
+        pin_failed: member.pin_failed.load(Relaxed) != 0,
+        terms: tally.terms.get(),
+        handovers: tally.handovers.get(),
+        rescues: tally.rescues.get(),
+        events: tally.events.get(),
+        handled: tally.handled.get(),
+        tasks: tally.tasks.get(),
+        panics: tally.panics.get(),
+        stolen: tally.stolen.get(),
+        parked: tally.parked.get(),
+        ticks: tally.ticks.get(),
+    }
+}
+
+impl Shared {
+    fn audit(&self) -> Audit {
+        let sum = |count: fn(&super::crew::Tally) -> u64| -> u64 {
+            self.crew.members.iter().map(|member| count(&member.tally)).sum()
+        };
+        // What has ended is read first, what was accepted last: a busy pool seems to have too much
+        // in flight rather than too little.
+        let ended = sum(|tally| tally.tasks.get());
+        let failed = sum(|tally| tally.failed.get());
+        let cancelled = sum(|tally| tally.cancelled.get());
+        let dropped = self.dropped.load(Acquire);
+        let in_flight = self.in_flight();
+        let accepted = self.tasks.accepted()
+            + self.strands_accepted.load(Acquire)
+            + self.timers_armed.load(Acquire);
+        let rejected = self.rejected.load(Acquire);
+        Audit {
+            submitted: accepted + rejected,
+            accepted,
+            rejected,
+            completed: ended - failed - cancelled,
+            failed,
+            cancelled: cancelled + dropped,
+            in_flight,
+        }
+    }
+
+    /// Counted: what is queued, claimed, waits in strands or for its time, or runs.
+    fn in_flight(&self) -> u64 {
+        let queued: usize = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
+        let held: usize = self.crew.members.iter().map(|member| member.hand.len()).sum();
+        let running = self.crew.members.iter().filter(|member| member.role() == Role::Task).count();
+        let timers = self.slots.indices().filter(|&index| {
+            self.slots.get(index).is_some_and(super::slots::Slot::is_waiting_timer)
+        });
+        (queued + held + running + timers.count()) as u64 + self.in_strands.load(Acquire)
+    }
+}

@@ -1,0 +1,254 @@
+//! Strands: serial execution without locks.
+//!
+//! A strand is a queue of tasks and one slot. Whoever posts makes the slot runnable, if it is not
+//! already; the slot's run takes tasks in order, a few at a time, and goes to the back of the ready
+//! work when there are more. The slot word's rule that a handler runs on one thread at a time is what
+//! makes the strand serial; no thread ever waits for another.
+//!
+//! No post is missed: it publishes its task and *then* looks at the slot word (with a barrier), while
+//! the run clears the word's readiness when it is claimed and *then* looks at the queue. So a task
+//! that the run did not see finds the word claimed, and leaves new readiness in it.
+
+use super::slots::{Activity, Key, Payload, Start, Traits};
+use super::task::Task;
+use super::{Flow, Pool, Shared, context};
+use crate::error::{Error, Rejected, Result};
+use crate::queue::{CLOSED_ALL, Erased, MpmcRing, Origin, PopError, PushError, Run};
+use crate::source::Ready;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::store_load_barrier;
+use core::any::Any;
+use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Tasks per run, before other ready work has its turn.
+const RUN: usize = 32;
+
+/// Runs tasks one at a time, in the order in which they were posted, on whatever thread of the pool
+/// is free. Clones are the same strand. It ends by itself when the last clone is dropped and its
+/// tasks have run.
+#[derive(Clone)]
+pub struct Strand {
+    owner: Arc<Owner>,
+}
+
+struct Owner {
+    shared: Arc<Shared>,
+    key: Key,
+    tasks: Arc<MpmcRing<Erased>>,
+}
+
+/// The strand's side in its slot.
+struct Serve {
+    shared: std::sync::Weak<Shared>,
+    tasks: Arc<MpmcRing<Erased>>,
+}
+
+impl Activity for Serve {
+    fn run(&mut self, _: Ready) -> Flow {
+        let Some(shared) = self.shared.upgrade() else { return Flow::Done };
+        let flow = self.run_some(&shared);
+        shared.made_room_in_strand();
+        flow
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+impl Serve {
+    fn run_some(&self, shared: &Shared) -> Flow {
+        for _ in 0..RUN {
+            match self.tasks.try_pop() {
+                Ok(task) => run_one(shared, task),
+                Err(PopError::Empty) if self.tasks.is_closed(Origin::Inside) => return Flow::Done,
+                // A post that is between its two steps activates the slot again when it is through.
+                Err(PopError::Empty | PopError::Busy) => return Flow::Wait,
+            }
+        }
+        Flow::Again
+    }
+}
+
+impl Drop for Serve {
+    /// What was accepted and will not run is cancelled.
+    fn drop(&mut self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        self.tasks.close(CLOSED_ALL);
+        loop {
+            match self.tasks.try_pop() {
+                Ok(task) => {
+                    shared.cancel(task);
+                    shared.in_strands.fetch_sub(1, AcqRel);
+                }
+                Err(PopError::Busy) => std::thread::yield_now(),
+                Err(PopError::Empty) => return,
+            }
+        }
+    }
+}
+
+fn run_one(shared: &Shared, task: Erased) {
+    let panicked = catch_unwind(AssertUnwindSafe(|| task.run())).is_err();
+    shared.count_strand_task(panicked, context::take_outcome());
+    shared.in_strands.fetch_sub(1, AcqRel);
+}
+
+impl Strand {
+    /// Appends a task. From outside the pool's threads it waits for room; from inside it never waits.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the closure back.
+    pub fn post<F>(&self, work: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.append(work)
+    }
+
+    fn append<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
+        let shared = self.shared();
+        match self.push(work) {
+            Err(Rejected::Full(work)) if !context::is_inside(shared) => {
+                shared.retry_for_room(work, |work| self.push(work))
+            }
+            other => other,
+        }
+        .map_err(|rejected| shared.count_rejected(rejected))
+    }
+
+    fn try_append<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
+        self.push(work).map_err(|rejected| self.shared().count_rejected(rejected))
+    }
+
+    /// Appends a task if there is room.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the closure back.
+    pub fn try_post<F>(&self, work: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.try_append(work)
+    }
+
+    fn push<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
+        let shared = self.shared();
+        if shared.is_forked() {
+            return Err(Rejected::Forked(work));
+        }
+        let inside = context::is_inside(shared);
+        if shared.is_draining() && !inside {
+            return Err(Rejected::ShutDown(work));
+        }
+        // Counted before it can run, so that the count never falls below zero.
+        shared.in_strands.fetch_add(1, AcqRel);
+        let pushed = self.owner.tasks.try_push(Erased::new(work), Origin::Inside);
+        let Err(refused) = pushed else {
+            shared.strands_accepted.fetch_add(1, Relaxed);
+            self.owner.activate();
+            return Ok(());
+        };
+        shared.in_strands.fetch_sub(1, AcqRel);
+        #[allow(unsafe_code, reason = "the closure comes back")]
+        // SAFETY: what comes back is what `Erased::new` made of an `F` above.
+        let back = refused.map(|task| unsafe { task.into_inner::<F>() });
+        Err(match back {
+            PushError::Full(work) => Rejected::Full(work),
+            PushError::Closed(work) => Rejected::ShutDown(work),
+        })
+    }
+
+    /// As [`post`](Self::post), with a handle to wait for the value.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the closure back.
+    pub fn submit<F, T>(&self, work: F) -> Result<Task<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        super::submit::submit_by(self.shared(), work, |work| self.append(work))
+    }
+
+    /// As [`try_post`](Self::try_post), with a handle to wait for the value.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the closure back.
+    pub fn try_submit<F, T>(&self, work: F) -> Result<Task<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        super::submit::submit_by(self.shared(), work, |work| self.try_append(work))
+    }
+
+    /// Appends several tasks in order; says how many. It waits for room as [`post`](Self::post).
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the first closure that was refused back; those before it were accepted.
+    pub fn post_batch<F>(&self, work: impl IntoIterator<Item = F>) -> Result<usize, Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let mut accepted = 0;
+        for work in work {
+            self.post(work)?;
+            accepted += 1;
+        }
+        Ok(accepted)
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.owner.shared
+    }
+}
+
+impl Owner {
+    /// Makes the strand runnable: its queue has changed.
+    fn activate(&self) {
+        // Against *claim, then look at the queue* in the run.
+        store_load_barrier();
+        if self.shared.slots.slot(self.key.index).activate(self.key.generation) {
+            self.shared.push_activation(self.key.index);
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.tasks.close(CLOSED_ALL);
+            self.activate();
+        }
+    }
+}
+
+impl fmt::Debug for Strand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strand").field("queued", &self.owner.tasks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// A new strand.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when all `max_handles` are in use, [`Error::ShutDown`], [`Error::Forked`].
+    pub fn strand(&self) -> Result<Strand> {
+        let shared = self.shared();
+        shared.check_open()?;
+        let tasks = Arc::new(MpmcRing::new("strand_capacity", shared.strand_capacity)?);
+        let serve = Serve { shared: Arc::downgrade(shared), tasks: Arc::clone(&tasks) };
+        let payload = Payload::Activity(Box::new(serve));
+        let key = shared.allocate(Traits::default(), -1, payload)?;
+        shared.slots.publish(key, Start::Idle);
+        if shared.is_stopping() {
+            drop(shared.close(key, false));
+            return Err(Error::ShutDown);
+        }
+        Ok(Strand { owner: Arc::new(Owner { shared: Arc::clone(shared), key, tasks }) })
+    }
+}

@@ -1,0 +1,679 @@
+//! One member's loop: lead, handle, follow.
+//!
+//! The protocol is told in [`super`]; the words that it runs on are in `wake.rs`, `set.rs` and
+//! `slots.rs`. What belongs here is the order of steps, and where the barriers stand:
+//!
+//! * after publishing (offering leadership, queueing surplus, keeping claimed tasks in the hand) and
+//!   before user code, one barrier, then the look whether somebody watches (`before_user_code`);
+//! * after announcing sleep (idle, or polling) one barrier, then the look for work (`follow`,
+//!   `block`). It is in `WakeWord::announce` and in the doorbell's `arm`.
+
+use super::context;
+use super::crew::{Member, Role};
+use super::pace::{Pace, Survey};
+use super::set::Leadership;
+use super::slots::{Claim, Finish};
+use super::wake::WakeWord;
+use super::{Flow, Promotion, Shared};
+use crate::queue::{Claimed, Erased, Turn};
+use crate::source::Ready;
+use crate::sync::{Wakes, store_load_barrier};
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How often new readiness is handled on the spot before other work has its turn.
+const LOOPS: usize = 8;
+/// A member that ran so many tasks since it last parked is in a burst, and spins before it parks.
+const BURST: u32 = 16;
+/// One round of that spinning: pauses between two looks at the queues.
+const SPIN_PAUSES: u32 = 256;
+const SPIN_ROUNDS: u32 = 12;
+
+/// Something to run.
+enum Work {
+    Task(Erased),
+    Activation(u32),
+}
+
+/// What only its own thread needs to know of a member.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared,
+    me: usize,
+    seat: &'a Member,
+    /// This member's group and number in the wake words.
+    word: &'a WakeWord,
+    number: usize,
+    role: Role,
+    /// Holds the searching mark of its group.
+    searching: bool,
+    /// Was called to lead before anything else.
+    called_to_lead: bool,
+    /// Left the watch because something was stuck.
+    rescuing: bool,
+    /// Has published work or leadership since it last made sure of a watch.
+    published: bool,
+    /// Whose turn it is: tasks or activations.
+    tasks_first: bool,
+    turn: Turn,
+    pace: Pace,
+    since_poll: u32,
+    tasks_since_park: u32,
+    next_set: usize,
+    /// A host thread leaves at this time.
+    until: u64,
+    survey: [Survey; 2],
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(shared: &'a Shared, me: usize, until: u64) -> Self {
+        let (word, number) = shared.crew.place(me);
+        Self {
+            shared,
+            me,
+            seat: &shared.crew.members[me],
+            word,
+            number,
+            role: Role::Leader,
+            searching: false,
+            called_to_lead: false,
+            rescuing: false,
+            published: true,
+            tasks_first: false,
+            turn: Turn::default(),
+            pace: Pace::new(shared.now()),
+            since_poll: 0,
+            tasks_since_park: 0,
+            next_set: me % shared.sets.len(),
+            until,
+            survey: core::array::from_fn(|_| {
+                Survey::new(shared.sets.len(), shared.crew.members.len())
+            }),
+        }
+    }
+
+    /// Takes part until the pool stops or the time is up.
+    pub(crate) fn run(&mut self) {
+        self.set_role(Role::Leader);
+        while self.is_wanted() {
+            self.step();
+        }
+        self.leave();
+    }
+
+    fn step(&mut self) {
+        if core::mem::take(&mut self.rescuing) && self.rescue() {
+            return;
+        }
+        let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
+        if (lead_now || !self.shared.has_ready(self.seat)) && self.lead() {
+            return;
+        }
+        match self.next_work() {
+            Some(work) => self.handle(work),
+            None => self.follow(),
+        }
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        if self.shared.is_stopping() {
+            return false;
+        }
+        // Only host threads have a time to leave, and they look at the clock every time.
+        self.until == u64::MAX || self.shared.now() < self.until
+    }
+
+    fn set_role(&mut self, role: Role) {
+        if self.role != role {
+            self.role = role;
+            self.seat.set_role(role);
+        }
+    }
+
+    fn poll_due(&self) -> bool {
+        self.since_poll >= self.pace.poll_every()
+    }
+
+    // --- leading -------------------------------------------------------------------------------
+
+    /// Leads one term of a set that is offered. False: none is.
+    fn lead(&mut self) -> bool {
+        let shared = self.shared;
+        let Some(mut lead) = self.try_lead() else { return false };
+        self.since_poll = 0;
+        self.seat.tally.terms.add(1);
+        self.seat.tally.handovers.add(u64::from(lead.took_over()));
+
+        let events = self.demultiplex(&mut lead);
+        let now = shared.now();
+        self.pace.read_clock(shared, now);
+        let harvest = lead.sort_out(&shared.slots, &shared.stack, now);
+        lead.promote();
+        self.published = true;
+        self.seat.tally.events.add(events as u64);
+
+        if let Some(first) = harvest.first {
+            self.share(harvest.surplus);
+            if shared.promotion == Promotion::Eager && shared.is_offered() {
+                shared.crew.wake_to_lead();
+            }
+            self.run_activation(first);
+        }
+        true
+    }
+
+    fn try_lead(&mut self) -> Option<Leadership<'a>> {
+        let sets = &self.shared.sets;
+        for offset in 0..sets.len() {
+            let index = (self.next_set + offset) % sets.len();
+            if let Some(lead) = sets[index].try_lead(self.me) {
+                self.next_set = (index + 1) % sets.len();
+                return Some(lead);
+            }
+        }
+        None
+    }
+
+    /// Waits at the source: not at all while work is queued, else until something happens.
+    fn demultiplex(&mut self, lead: &mut Leadership<'_>) -> usize {
+        self.set_role(Role::Leader);
+        let earliest = lead.take_in_timers(&self.shared.slots);
+        if self.shared.has_ready(self.seat) || self.spin_for_work() {
+            return lead.wait(Some(0));
+        }
+        self.give_up_search();
+        self.block(lead, earliest)
+    }
+
+    /// Blocks at the source, having announced it and looked again.
+    fn block(&mut self, lead: &mut Leadership<'_>, earliest: u64) -> usize {
+        let shared = self.shared;
+        let now = shared.now();
+        self.pace.read_clock(shared, now);
+        let doorbell = &lead.set.source;
+        doorbell.arm();
+        if shared.has_ready(self.seat)
+            || lead.has_new_timers()
+            || shared.is_stopping()
+            || shared.drain_is_over(now)
+        {
+            lead.set.source.disarm();
+            return lead.wait(Some(0));
+        }
+        if shared.is_drained() {
+            lead.set.source.disarm();
+            shared.stop();
+            return lead.wait(Some(0));
+        }
+        let watches = self.watches_while_leading();
+        let mut wake_at = earliest.min(self.until).min(shared.drain_deadline());
+        if watches {
+            self.survey[0].take(shared);
+            wake_at = wake_at.min(now + shared.watch_period(now));
+        }
+        self.tasks_since_park = 0;
+        let timeout = (wake_at != u64::MAX).then(|| wake_at.saturating_sub(now));
+        let events = lead.wait(timeout);
+        lead.set.source.disarm();
+        if watches {
+            self.tick_while_leading();
+        }
+        events
+    }
+
+    /// A polling leader is the watch when nobody else can be.
+    fn watches_while_leading(&self) -> bool {
+        let shared = self.shared;
+        if shared.crew.leader_watches() {
+            return true;
+        }
+        // What this thread must look after is either another set without a leader, or tasks and
+        // activations in the hands of a member that may be stuck.
+        (shared.is_offered() || shared.others_hold_work(self.me))
+            && shared.crew.is_unwatched()
+            && shared.crew.arm_watch(true)
+    }
+
+    fn tick_while_leading(&mut self) {
+        let shared = self.shared;
+        self.seat.tally.ticks.add(1);
+        let [before, now] = &mut self.survey;
+        now.take(shared);
+        if now.is_stuck_since(before) {
+            self.rescuing = true;
+        } else if now.is_quiet_since(before) {
+            shared.crew.end_leader_watch();
+        }
+        shared.report_slow();
+    }
+
+    /// Wakes a helper when what was harvested is worth more than its start.
+    fn share(&mut self, surplus: usize) {
+        let shared = self.shared;
+        if surplus > 0
+            && self.pace.expected(surplus as u64 + 1) > shared.sharing.threshold()
+            && shared.crew.has_sleeper()
+        {
+            store_load_barrier();
+            if shared.crew.wake_one() {
+                shared.sharing.called(shared.surplus_head() + surplus as u64 / 2);
+            }
+        }
+    }
+
+    // --- handling ------------------------------------------------------------------------------
+
+    /// The next thing to run: tasks and activations are drawn one for one.
+    fn next_work(&mut self) -> Option<Work> {
+        self.tasks_first = !self.tasks_first;
+        let work = if self.tasks_first {
+            self.next_task().or_else(|| self.next_activation())
+        } else {
+            self.next_activation().or_else(|| self.next_task())
+        };
+        work.or_else(|| if self.searching { self.steal() } else { None })
+    }
+
+    fn next_task(&mut self) -> Option<Work> {
+        let task = match self.seat.hand.next(&self.shared.tasks) {
+            Some(task) => task,
+            None => self.claim_tasks()?,
+        };
+        if self.seat.hand.is_empty() {
+            // Only what has left its slot makes room, so the last of a claim is the time to say so.
+            self.shared.made_room();
+        }
+        Some(Work::Task(task))
+    }
+
+    fn claim_tasks(&mut self) -> Option<Erased> {
+        // A host thread may leave after any task, so it claims one at a time.
+        let most = if self.until == u64::MAX { self.pace.claim() } else { 1 };
+        match self.shared.tasks.claim(&self.seat.hand, &mut self.turn, most) {
+            Claimed::Some(task) => {
+                self.published |= !self.seat.hand.is_empty();
+                Some(task)
+            }
+            // A producer is between its two steps: it wakes somebody when it is through.
+            Claimed::Busy | Claimed::Empty => None,
+        }
+    }
+
+    fn next_activation(&mut self) -> Option<Work> {
+        let shared = self.shared;
+        if let Some(index) = self.seat.chain.pop(&shared.slots) {
+            return Some(Work::Activation(index));
+        }
+        let home = self.next_set;
+        for offset in 0..shared.sets.len() {
+            let set = &shared.sets[(home + offset) % shared.sets.len()];
+            if let Some(index) = set.surplus.pop() {
+                return Some(Work::Activation(index as u32));
+            }
+        }
+        if shared.stack.is_empty() {
+            return None;
+        }
+        let mut chain = shared.stack.take_all(&shared.slots);
+        let first = chain.pop(&shared.slots)?;
+        if !chain.is_empty() {
+            self.published = true;
+            self.seat.chain.install(chain);
+        }
+        Some(Work::Activation(first))
+    }
+
+    /// Takes what another member has claimed and not begun.
+    fn steal(&mut self) -> Option<Work> {
+        let shared = self.shared;
+        let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
+        for (_, member) in others {
+            if let Some(task) = member.hand.steal(&self.seat.hand, &shared.tasks) {
+                return self.stolen(Work::Task(task));
+            }
+            if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
+                return self.stolen(Work::Activation(index));
+            }
+        }
+        None
+    }
+
+    fn stolen(&mut self, work: Work) -> Option<Work> {
+        self.published = true;
+        self.seat.tally.stolen.add(1);
+        Some(work)
+    }
+
+    /// After a watch found something stuck: what was claimed first, it is the only work that nobody
+    /// else comes across.
+    fn rescue(&mut self) -> bool {
+        self.seat.tally.rescues.add(1);
+        if !self.seat.hand.is_empty() || !self.seat.chain.is_empty() {
+            return false;
+        }
+        match self.steal() {
+            Some(work) => {
+                self.handle(work);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn handle(&mut self, work: Work) {
+        match work {
+            Work::Task(task) => self.run_task(task),
+            Work::Activation(index) => self.run_activation(index),
+        }
+    }
+
+    fn run_task(&mut self, task: Erased) {
+        self.before_user_code(Role::Task);
+        self.tasks_since_park = self.tasks_since_park.saturating_add(1);
+        let panicked = catch_unwind(AssertUnwindSafe(|| task.run())).is_err();
+        self.seat.tally.count_task(panicked, context::take_outcome());
+        self.after_user_code();
+    }
+
+    fn run_activation(&mut self, index: u32) {
+        let shared = self.shared;
+        let slot = shared.slots.slot(index);
+        let mut ready = match slot.claim() {
+            Claim::Run(ready) => ready,
+            Claim::Free => return shared.slots.free(index),
+            Claim::Nothing => return,
+        };
+        let traits = slot.traits();
+        if traits.once {
+            // A task that waited for its time: its slot is free before it runs.
+            return self.run_task(shared.take_once(index));
+        }
+        if traits.may_block {
+            self.set_role(Role::Processing);
+            shared.promote_for_blocking();
+        }
+        for round in 1.. {
+            self.before_user_code(Role::Processing);
+            let flow = self.run_handler(index, ready);
+            self.after_user_code();
+            let yields = round >= LOOPS || shared.has_ready(self.seat);
+            match shared.finish(index, flow, ready, yields) {
+                Finish::More(more) => ready = more,
+                Finish::Queued | Finish::Armed => {
+                    self.published = true;
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn run_handler(&mut self, index: u32, ready: Ready) -> Flow {
+        self.seat.tally.handled.add(1);
+        let run = AssertUnwindSafe(|| self.shared.run_claimed(index, ready));
+        catch_unwind(run).unwrap_or_else(|_| {
+            self.seat.tally.panics.add(1);
+            // The handler's state may be half-changed, so it is closed; everything else goes on.
+            Flow::Done
+        })
+    }
+
+    /// Everything that must be true before code of the user runs, which may never return.
+    #[inline]
+    fn before_user_code(&mut self, role: Role) {
+        if self.searching {
+            self.found_work();
+        }
+        self.set_role(role);
+        if core::mem::take(&mut self.published) {
+            // Against *the watch ends, then looks once more*.
+            store_load_barrier();
+        }
+        if self.shared.crew.is_unwatched() {
+            self.arm_watch();
+        }
+        if self.shared.slow_limit != 0 {
+            self.seat.began.store(self.shared.now(), crate::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// Somebody must look after what this thread leaves behind if it gets stuck.
+    fn arm_watch(&self) {
+        let shared = self.shared;
+        if (shared.is_offered() || shared.has_ready(self.seat))
+            && shared.crew.arm_watch(shared.is_polling())
+        {
+            shared.ring_a_leader();
+        }
+    }
+
+    #[inline]
+    fn after_user_code(&mut self) {
+        if self.shared.slow_limit != 0 {
+            self.shared.note_end(self.me);
+        }
+        self.since_poll += 1;
+        self.pace.handled();
+        if self.pace.clock_is_due() {
+            self.pace.read_clock(self.shared, self.shared.now());
+        }
+    }
+
+    // --- following -----------------------------------------------------------------------------
+
+    /// Nothing to do: parks until called.
+    fn follow(&mut self) {
+        let shared = self.shared;
+        if self.spin_for_work() {
+            return;
+        }
+        if self.give_up_search() {
+            return;
+        }
+        let now = shared.now();
+        self.pace.read_clock(shared, now);
+        if shared.drain_is_over(now) {
+            return shared.stop();
+        }
+        self.tasks_since_park = 0;
+        self.set_role(Role::Follower);
+        self.word.announce(self.number);
+        self.sleep();
+    }
+
+    /// Parks, being announced as idle, unless a last look finds something.
+    fn sleep(&mut self) {
+        let shared = self.shared;
+        if shared.has_ready(self.seat) || shared.is_offered() || shared.is_stopping() {
+            if self.word.retract(self.number) {
+                return self.set_role(Role::Leader);
+            }
+        } else if shared.others_hold_work(self.me) && shared.crew.is_unwatched() {
+            // Whoever claimed that work found nobody to watch over it.
+            let _rung = shared.crew.arm_watch(false);
+        } else if shared.is_drained() && self.word.retract(self.number) {
+            return shared.stop();
+        }
+        self.seat.tally.parked.add(1);
+        let wakes = self.seat.parker.park(self.park_time());
+        self.woken(wakes);
+    }
+
+    fn park_time(&self) -> Option<Duration> {
+        let until = self.until.min(self.shared.drain_deadline());
+        (until != u64::MAX).then(|| Duration::from_nanos(until.saturating_sub(self.shared.now())))
+    }
+
+    /// Sorts out why this member is awake.
+    fn woken(&mut self, mut wakes: Wakes) {
+        // Called for no reason of the wake word (time out, stop): the announcement is still there,
+        // or a reason is on its way (rule 1 of the wake word).
+        while !wakes.is_call() && !self.word.retract(self.number) {
+            wakes = self.seat.parker.park(None);
+        }
+        self.seat.tally.woken.add(1);
+        // Called to watch and then, before it came to that, to search or lead: the later call took
+        // the watch away.
+        if wakes.contains(Wakes::SEARCH) || wakes.contains(Wakes::LEAD) {
+            self.take_call(wakes);
+        } else if wakes.contains(Wakes::WATCH) {
+            self.watch();
+        } else {
+            self.set_role(Role::Leader);
+        }
+    }
+
+    fn take_call(&mut self, wakes: Wakes) {
+        self.searching |= wakes.contains(Wakes::SEARCH);
+        self.called_to_lead |= wakes.contains(Wakes::LEAD);
+        self.set_role(Role::Leader);
+        if wakes.contains(Wakes::SEARCH) {
+            self.shared.sharing.answered(self.shared.surplus_head());
+        }
+    }
+
+    /// Found work while searching: gives the mark up, and calls the next one if there is enough left
+    /// for two.
+    #[cold]
+    fn found_work(&mut self) {
+        self.searching = false;
+        self.word.stop_searching();
+        let left = self.shared.backlog(self.seat);
+        if left > 0 && self.pace.expected(left) > self.shared.sharing.threshold() {
+            self.shared.crew.wake_one();
+        }
+    }
+
+    /// Stops searching because there is nothing. True: there is, after all.
+    fn give_up_search(&mut self) -> bool {
+        if !core::mem::take(&mut self.searching) {
+            return false;
+        }
+        self.word.stop_searching();
+        self.shared.has_ready(self.seat)
+    }
+
+    /// After a burst of tasks the next one is likely to come soon: looks out for it for a while.
+    fn spin_for_work(&mut self) -> bool {
+        let rounds = if self.tasks_since_park >= BURST { SPIN_ROUNDS } else { 0 };
+        for round in 0..rounds {
+            if !self.searching {
+                self.searching = self.word.start_searching();
+            }
+            for _ in 0..SPIN_PAUSES {
+                core::hint::spin_loop();
+            }
+            if self.shared.has_ready(self.seat) || self.shared.is_stopping() {
+                return true;
+            }
+            if round % 2 == 1 {
+                std::thread::yield_now();
+            }
+        }
+        self.tasks_since_park = 0;
+        false
+    }
+
+    // --- watching ------------------------------------------------------------------------------
+
+    /// Is the watch until it is called for something else, steps in, or nothing is left to watch.
+    fn watch(&mut self) {
+        let shared = self.shared;
+        self.set_role(Role::Watch);
+        self.survey[0].take(shared);
+        loop {
+            let now = shared.now();
+            let period = shared.watch_period(now).min(self.until.saturating_sub(now));
+            let wakes = self.seat.parker.park(Some(Duration::from_nanos(period)));
+            if wakes.is_call() {
+                return self.take_call(wakes);
+            }
+            if shared.is_stopping() || shared.drain_is_over(shared.now()) || !self.is_wanted() {
+                return self.leave_watch();
+            }
+            if self.tick() {
+                return;
+            }
+        }
+    }
+
+    /// One look. True: the watch is over for this member.
+    fn tick(&mut self) -> bool {
+        let shared = self.shared;
+        self.seat.tally.ticks.add(1);
+        shared.report_slow();
+        let [before, now] = &mut self.survey;
+        now.take(shared);
+        if now.is_stuck_since(before) {
+            self.rescuing = true;
+            self.leave_watch();
+            return true;
+        }
+        if now.is_quiet_since(before) && !shared.others_hold_work(self.me) {
+            self.end_watch();
+            return true;
+        }
+        self.survey.swap(0, 1);
+        false
+    }
+
+    /// Hands the watch on and goes to work.
+    fn leave_watch(&mut self) {
+        match self.word.leave_watch(self.number) {
+            Some(called) => {
+                self.shared.crew.pass_watch(self.me, called);
+                self.set_role(Role::Leader);
+            }
+            None => self.await_call(),
+        }
+    }
+
+    /// All is quiet: becomes an idle follower.
+    fn end_watch(&mut self) {
+        self.set_role(Role::Follower);
+        if self.word.end_watch(self.number) {
+            self.sleep();
+        } else {
+            self.await_call();
+        }
+    }
+
+    /// The watch was taken from this member, so a reason is on its way (rule 1 of the wake word).
+    fn await_call(&mut self) {
+        loop {
+            let wakes = self.seat.parker.park(None);
+            if wakes.is_call() {
+                return self.take_call(wakes);
+            }
+        }
+    }
+
+    // --- leaving -------------------------------------------------------------------------------
+
+    /// Leaves nothing behind that only this member would come across.
+    fn leave(&mut self) {
+        let shared = self.shared;
+        if self.searching {
+            self.searching = false;
+            self.word.stop_searching();
+        }
+        if shared.is_stopping() {
+            while let Some(task) = self.seat.hand.next(&shared.tasks) {
+                shared.cancel(task);
+            }
+        } else {
+            while let Some(task) = self.seat.hand.next(&shared.tasks) {
+                self.run_task(task);
+            }
+        }
+        while let Some(index) = self.seat.chain.pop(&shared.slots) {
+            shared.stack.push(index, &shared.slots);
+        }
+        self.set_role(Role::Away);
+        store_load_barrier();
+        if shared.has_ready(self.seat) {
+            shared.crew.wake_one();
+        } else if shared.is_offered() {
+            shared.crew.wake_to_lead();
+        }
+    }
+}
