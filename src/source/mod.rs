@@ -36,6 +36,8 @@ mod ready;
 mod ring;
 mod scripted;
 mod scripted_io;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub(crate) use clock::Clock;
 pub(crate) use events::Events;
