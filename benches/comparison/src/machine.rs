@@ -1,0 +1,69 @@
+//! The machine and the versions that a table was measured with.
+
+use std::fs;
+
+use crate::sys;
+
+/// Two lines: the machine, and the versions that the build recorded.
+pub fn description() -> String {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "machine: {}, {cores} cores usable, Linux {}, load {}\nversions: {}",
+        cpu_model(),
+        kernel.trim(),
+        load(),
+        env!("VERSIONS"),
+    )
+}
+
+fn cpu_model() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(": ")).map_or("unknown CPU", |(_, model)| model).to_owned()
+}
+
+/// The load average of the last minute before the run: a busy machine measures its other work.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+/// How busy the machine was with other things while something was measured.
+pub struct Neighbours {
+    busy: f64,
+    own: f64,
+    total: f64,
+}
+
+impl Neighbours {
+    /// CPU seconds so far, since boot and of this process with its children.
+    pub fn now() -> Self {
+        let ticks = ticks();
+        let seconds = |columns: &[usize]| {
+            columns.iter().filter_map(|&c| ticks.get(c)).sum::<u64>() as f64 / TICKS_PER_SECOND
+        };
+        // The columns of /proc/stat: user nice system idle iowait irq softirq steal.
+        Self {
+            busy: seconds(&[0, 1, 2, 5, 6, 7]),
+            own: sys::own_cpu().as_secs_f64(),
+            total: seconds(&[0, 1, 2, 3, 4, 5, 6, 7]),
+        }
+    }
+
+    /// The share of the machine's CPU time that others have used since `self`, in percent.
+    pub fn share_since(&self) -> f64 {
+        let now = Self::now();
+        let others = (now.busy - self.busy) - (now.own - self.own);
+        (100.0 * others / (now.total - self.total)).max(0.0)
+    }
+}
+
+/// USER_HZ, which Linux has fixed for user space on every architecture that matters here.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+fn ticks() -> Vec<u64> {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    words.filter_map(|word| word.parse().ok()).collect()
+}

@@ -1,0 +1,113 @@
+//! Measures paceline beside its rivals: one interleaved run, one table of medians, and the bars
+//! that paceline must reach. README.md beside this crate says how to run it and how it measures.
+
+mod echo;
+mod machine;
+mod options;
+mod queue;
+mod report;
+mod serve;
+mod stats;
+mod submit;
+mod sys;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lexopt::prelude::*;
+
+use options::Plan;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(reason)) => {
+            eprintln!("comparison: {reason}\n{}", options::USAGE);
+            ExitCode::from(2)
+        }
+        Err(Failure::Run(reason)) => {
+            eprintln!("comparison: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Failure {
+    Usage(String),
+    Run(String),
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Failure::Run(reason)
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let mut parser = lexopt::Parser::from_env();
+    let command = match parser.next()? {
+        Some(Value(command)) => command.string()?,
+        Some(Long("help") | Short('h')) => {
+            println!("{}", options::USAGE);
+            return Ok(());
+        }
+        Some(other) => return Err(other.unexpected().into()),
+        None => return Err(Failure::Usage("say what to compare".into())),
+    };
+    match command.as_str() {
+        "serve" => serve(parser),
+        "echo" => compare(parser, Duration::from_secs(1), echo::run),
+        "submit" => compare(parser, Duration::from_millis(250), submit::run),
+        "queue" => compare(parser, Duration::from_millis(250), queue::run),
+        other => Err(Failure::Usage(format!("no comparison {other:?}"))),
+    }
+}
+
+fn compare(
+    parser: lexopt::Parser,
+    window: Duration,
+    measure: fn(&Plan) -> Result<(), String>,
+) -> Result<(), Failure> {
+    let plan = Plan::parse(parser, window)?;
+    if !plan.list {
+        sys::raise_open_files(20_000).map_err(|error| format!("open files: {error}"))?;
+        println!("{}", machine::description());
+        println!("{} rounds, windows of {:?}, medians\n", plan.rounds, plan.window);
+    }
+    let neighbours = machine::Neighbours::now();
+    measure(&plan)?;
+    if !plan.list {
+        let share = neighbours.share_since();
+        println!("other processes used {share:.0} % of the machine's CPU time meanwhile");
+    }
+    Ok(())
+}
+
+/// The child process of the echo comparison.
+fn serve(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let name: String = parser.value()?.string()?;
+    let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut options = serve::Options { threads: 2, slow: serve::Slow::Burn };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("listen") => address = parser.value()?.parse()?,
+            Long("threads") => options.threads = parser.value()?.parse()?,
+            Long("slow") => {
+                options.slow = match parser.value()?.string()?.as_str() {
+                    "burn" => serve::Slow::Burn,
+                    "sleep" => serve::Slow::Sleep,
+                    other => return Err(Failure::Usage(format!("no such --slow {other:?}"))),
+                }
+            }
+            _ => return Err(argument.unexpected().into()),
+        }
+    }
+    serve::run(&name, address, options).map_err(|error| Failure::Run(format!("{name}: {error}")))
+}

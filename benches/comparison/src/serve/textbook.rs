@@ -1,0 +1,84 @@
+//! Stands for leader/followers as the pattern's paper and most code since have it: a mutex around
+//! the demultiplexer, one event per wait, and EPOLLONESHOT so that no other thread takes up a
+//! handle that is being served; re-arming it costs a system call per request.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex};
+
+use super::connection::{Connection, Next};
+use super::{Options, READ_BUFFER, Server, Slow};
+use crate::sys::{self, Epoll};
+
+const LISTENER: u64 = 0;
+const ONESHOT_READ: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
+const ONESHOT_WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
+
+pub struct LeaderFollowers;
+
+impl Server for LeaderFollowers {
+    fn serve(&self, listener: TcpListener, options: Options) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(listener.as_raw_fd(), ONESHOT_READ, LISTENER)?;
+        let set = Arc::new(Set { epoll, leader: Mutex::new(()), listener: listener.as_raw_fd() });
+        for _ in 1..options.threads {
+            let set = Arc::clone(&set);
+            std::thread::spawn(move || set.work(options.slow));
+        }
+        set.work(options.slow)
+    }
+}
+
+struct Set {
+    epoll: Epoll,
+    /// Held while waiting: its holder is the leader, and releasing it promotes the next.
+    leader: Mutex<()>,
+    listener: RawFd,
+}
+
+impl Set {
+    fn work(&self, slow: Slow) -> io::Result<()> {
+        let mut buffer = vec![0; READ_BUFFER];
+        loop {
+            let event = self.lead()?;
+            match event.u64 {
+                LISTENER => self.accept()?,
+                token => self.echo(token, event.events, &mut buffer, slow)?,
+            }
+        }
+    }
+
+    fn lead(&self) -> io::Result<libc::epoll_event> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }];
+        let _leader = self.leader.lock().expect("no leader panics while it waits");
+        self.epoll.wait(&mut events)?;
+        Ok(events[0])
+    }
+
+    fn accept(&self) -> io::Result<()> {
+        while let Ok(fd) = sys::accept(self.listener) {
+            let raw = fd.as_raw_fd();
+            let connection = Box::into_raw(Box::new(Connection::new(fd)));
+            self.epoll.add(raw, ONESHOT_READ, connection as u64)?;
+        }
+        self.epoll.modify(self.listener, ONESHOT_READ, LISTENER)
+    }
+
+    fn echo(&self, token: u64, ready: u32, buffer: &mut [u8], slow: Slow) -> io::Result<()> {
+        let pointer = token as *mut Connection;
+        // SAFETY: the token is a leaked Box, and ONESHOT gives its events to one thread at a time.
+        let connection = unsafe { &mut *pointer };
+        let fd = connection.fd();
+        match connection.echo(ready, buffer, slow) {
+            Next::Read => self.epoll.modify(fd, ONESHOT_READ, token),
+            Next::Write => self.epoll.modify(fd, ONESHOT_WRITE, token),
+            Next::Close => {
+                // SAFETY: it is disarmed, so no other thread can have it.
+                drop(unsafe { Box::from_raw(pointer) });
+                Ok(())
+            }
+        }
+    }
+}
