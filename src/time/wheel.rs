@@ -3,9 +3,10 @@
 //! # The problem
 //!
 //! A handle set may hold hundreds of thousands of timers, nearly all of which are cancelled or
-//! postponed before they are due (idle time-outs). Arming and cancelling must cost a few
-//! nanoseconds whatever their number, nothing may be allocated, and one call after a long stall
-//! must not walk through the ticks that were missed.
+//! postponed before they are due (idle time-outs). Arming must cost a few nanoseconds whatever their
+//! number, nothing may be allocated, and one call after a long stall must not walk through the ticks
+//! that were missed. Cancelling happens on other threads and never comes here: it leaves a dead
+//! entry behind, which is dropped when it is met, or swept out with all others.
 //!
 //! # The shape
 //!
@@ -25,7 +26,7 @@
 //! bitmap per level and one of levels find the earliest slot with two bit scans.
 //!
 //! The entries themselves live elsewhere, in a table of slots of the caller: the wheel links them by
-//! index through the [`WheelLinks`] that each has, in lists with a head and a tail.
+//! index through the [`WheelLinks`] that each has, in singly linked lists with a head and a tail.
 //!
 //! # Invariants
 //!
@@ -38,7 +39,8 @@
 //! 3. An entry whose time has come when it is inserted waits in the `DUE` list for the next advance.
 //!    An entry fires at most once per advance, however far behind its new deadline is: a stall
 //!    makes no burst.
-//! 4. `links.place` names the list that an entry is in, or says that it is in none.
+//! 4. An entry is out of the wheel while a callback is asked about it. If the answer lets it go, it
+//!    is not touched again: the place in the table may have another tenant by then.
 //!
 //! # Trade-offs
 //!
@@ -63,10 +65,10 @@ const LEVELS: usize = (u64::BITS - TICK_SHIFT + 1).div_ceil(DIGIT_BITS) as usize
 /// The list of entries that were already due when they were inserted.
 const DUE: u32 = (LEVELS * SLOTS) as u32;
 const LISTS: usize = LEVELS * SLOTS + 1;
-/// The `place` of an entry that is in no list.
-const OUT: u32 = u32::MAX;
 /// The end of a list.
 const NIL: u32 = u32::MAX;
+/// The `next` of an entry that is in no list.
+const OUT: u32 = u32::MAX - 1;
 
 /// So many entries of the earliest slot are looked at to tell when the wheel must next be advanced.
 const LOOK_AHEAD: usize = 8;
@@ -76,28 +78,13 @@ const LOOK_AHEAD: usize = 8;
 /// wheel from one thread to the next orders these accesses too.
 #[derive(Debug)]
 pub(crate) struct WheelLinks {
-    prev: AtomicU32,
     next: AtomicU32,
-    place: AtomicU32,
     deadline: AtomicU64,
 }
 
-#[cfg(not(loom))]
-const _: () = assert!(size_of::<WheelLinks>() <= 24);
-
 impl WheelLinks {
     pub(crate) fn new() -> Self {
-        Self {
-            prev: AtomicU32::new(NIL),
-            next: AtomicU32::new(NIL),
-            place: AtomicU32::new(OUT),
-            deadline: AtomicU64::new(0),
-        }
-    }
-
-    /// Whether the entry is in a wheel. Only for the thread that holds the wheel.
-    pub(crate) fn is_linked(&self) -> bool {
-        self.place.load(Relaxed) != OUT
+        Self { next: AtomicU32::new(OUT), deadline: AtomicU64::new(0) }
     }
 
     fn deadline(&self) -> u64 {
@@ -153,16 +140,6 @@ impl Wheel {
         self.len += 1;
     }
 
-    /// Takes an entry out before it fires. False if it was not in the wheel.
-    pub(crate) fn remove(&mut self, entries: &impl WheelEntries, index: u32) -> bool {
-        let linked = entries.links(index).is_linked();
-        if linked {
-            self.unlink(entries, index);
-            self.len -= 1;
-        }
-        linked
-    }
-
     /// Moves the present to `now_ns` and hands every entry that has become due to `expired`, which
     /// either lets it go or answers with its new deadline: the entry is then put back, to fire in a
     /// later advance. So whoever postpones a timer stores the new deadline and leaves the wheel
@@ -206,9 +183,7 @@ impl Wheel {
         Some(tick.saturating_mul(TICK_NS))
     }
 
-    /// Removes every entry that `is_dead` in one pass and says how many those were. An entry is out of
-    /// the wheel when `is_dead` is asked about it, and a dead one is not touched again: its place in
-    /// the table may be given away at once.
+    /// Removes every entry that `is_dead` in one pass and says how many those were.
     pub(crate) fn sweep(
         &mut self,
         entries: &impl WheelEntries,
@@ -279,8 +254,9 @@ impl Wheel {
 
     /// Puts an entry into its slot, or into `DUE` if its tick is not after `passed`.
     fn put(&mut self, entries: &impl WheelEntries, index: u32, deadline_ns: u64, passed: u64) {
-        debug_assert!(!entries.links(index).is_linked(), "entry {index} is in a wheel already");
-        entries.links(index).deadline.store(deadline_ns, Relaxed);
+        let links = entries.links(index);
+        debug_assert_eq!(links.next.load(Relaxed), OUT, "entry {index} is in a wheel already");
+        links.deadline.store(deadline_ns, Relaxed);
         let tick = tick_after(deadline_ns);
         let list = if tick <= passed { DUE } else { self.list_for(tick) };
         self.push(entries, index, list);
@@ -330,48 +306,32 @@ impl Wheel {
 
     /// Appends an entry to a list.
     fn push(&mut self, entries: &impl WheelEntries, index: u32, place: u32) {
+        entries.links(index).next.store(NIL, Relaxed);
         let list = &mut self.lists[place as usize];
-        let links = entries.links(index);
-        links.prev.store(list.tail, Relaxed);
-        links.next.store(NIL, Relaxed);
-        links.place.store(place, Relaxed);
-        if list.tail == NIL {
+        let last = core::mem::replace(&mut list.tail, index);
+        if last == NIL {
             list.head = index;
             self.mark_occupied(place);
         } else {
-            entries.links(list.tail).next.store(index, Relaxed);
+            entries.links(last).next.store(index, Relaxed);
         }
-        self.lists[place as usize].tail = index;
     }
 
     /// Takes the oldest entry of a list.
     fn pop(&mut self, entries: &impl WheelEntries, place: u32) -> Option<u32> {
-        let index = self.lists[place as usize].head;
+        let list = &mut self.lists[place as usize];
+        let index = list.head;
         if index == NIL {
             return None;
         }
-        self.unlink(entries, index);
-        Some(index)
-    }
-
-    /// Takes a linked entry out of its list.
-    fn unlink(&mut self, entries: &impl WheelEntries, index: u32) {
         let links = entries.links(index);
-        let place = links.place.load(Relaxed);
-        let (prev, next) = (links.prev.load(Relaxed), links.next.load(Relaxed));
-        links.place.store(OUT, Relaxed);
-        let list = &mut self.lists[place as usize];
-        match prev {
-            NIL => list.head = next,
-            _ => entries.links(prev).next.store(next, Relaxed),
-        }
-        match next {
-            NIL => list.tail = prev,
-            _ => entries.links(next).prev.store(prev, Relaxed),
-        }
+        list.head = links.next.load(Relaxed);
+        links.next.store(OUT, Relaxed);
         if list.head == NIL {
+            list.tail = NIL;
             self.mark_empty(place);
         }
+        Some(index)
     }
 
     fn mark_occupied(&mut self, place: u32) {
@@ -463,7 +423,6 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Insert(usize, Distance),
-        Remove(usize),
         /// Goes forward; entries whose bit is set are put back, so far from the new present.
         Advance(Distance, u32, Distance),
         Sweep(u32),
@@ -486,11 +445,11 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             4 => (0..ENTRIES, distance()).prop_map(|(index, at)| Step::Insert(index, at)),
-            2 => (0..ENTRIES).prop_map(Step::Remove),
             3 => (distance(), any::<u32>(), distance()).prop_map(|(by, mask, at)| {
                 Step::Advance(by.max(0) >> 2, mask & mask >> 7, at)
             }),
             1 => any::<u32>().prop_map(Step::Sweep),
+            1 => (0..ENTRIES).prop_map(|index| Step::Sweep(1 << index)),
         ]
     }
 
@@ -500,7 +459,7 @@ mod tests {
 
     proptest! {
         /// Goal: every entry fires exactly once, never early, in the advance that passes its tick,
-        /// in order; a removed or swept one never fires. Method: a plain ordered map beside it.
+        /// in order; a swept one never fires. Method: a plain ordered map beside it.
         #[test]
         fn agrees_with_an_ordered_map(
             start in prop_oneof![0..SECOND, any::<u64>()],
@@ -517,15 +476,11 @@ mod tests {
             };
             for step in steps {
                 match step {
-                    Step::Insert(index, _) if entries.0[index].is_linked() => {}
+                    Step::Insert(index, _) if model.keys[index].is_some() => {}
                     Step::Insert(index, at) => {
                         let deadline = after(now, at);
                         wheel.insert(entries, index as u32, deadline);
                         model.insert(index as u32, deadline);
-                    }
-                    Step::Remove(index) => {
-                        let index = index as u32;
-                        prop_assert_eq!(wheel.remove(entries, index), model.remove(index));
                     }
                     Step::Advance(by, mask, at) => {
                         now = after(now, by);
@@ -542,7 +497,7 @@ mod tests {
                         let expected =
                             (0..ENTRIES as u32).filter(|&i| dead(i) && model.remove(i)).count();
                         let swept = wheel.sweep(entries, |index| {
-                            assert!(!entries.links(index).is_linked());
+                            assert_eq!(entries.links(index).next.load(Relaxed), OUT);
                             dead(index)
                         });
                         prop_assert_eq!(swept, expected);
@@ -633,7 +588,7 @@ mod tests {
         wheel.insert(entries, 0, u64::MAX);
         assert_eq!(wheel.next_deadline(entries), Some(u64::MAX));
         wheel.advance(entries, u64::MAX, |_| panic!("fired before its tick began"));
-        assert!(wheel.remove(entries, 0));
+        assert_eq!(wheel.sweep(entries, |_| true), 1);
         assert_eq!((wheel.len(), wheel.next_deadline(entries)), (0, None));
     }
 }
