@@ -6,7 +6,7 @@
 //!
 //! A thread announces its end in a futex word, so that waiting for it can have a deadline on the
 //! monotonic clock: `pthread_timedjoin_np` only knows the wall clock, which may jump.
-#![allow(unsafe_code, reason = "pthreads, signal masks and sched_getcpu(3)")]
+#![allow(unsafe_code, reason = "pthreads, signal masks and prctl(2)")]
 
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::{Acquire, Release};
@@ -83,19 +83,6 @@ pub(crate) fn spawn(
     let _blocked = BlockedSignals::new()?;
     let thread = create(&attributes, Box::new(start))?;
     Ok(JoinHandle { thread: Some(thread), ended })
-}
-
-/// The id that the kernel and `top -H` know this thread by.
-pub(crate) fn gettid() -> u32 {
-    // SAFETY: no arguments, cannot fail. (glibc has a function for it only since 2.30.)
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
-/// The CPU that this thread runs on, which may have changed when this returns. None if the kernel
-/// cannot tell.
-pub(crate) fn current_cpu() -> Option<usize> {
-    // SAFETY: no arguments; a failure is a negative answer.
-    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
 impl JoinHandle {
@@ -293,13 +280,12 @@ mod tests {
     }
 
     fn own_name() -> String {
-        std::fs::read_to_string(format!("/proc/self/task/{}/comm", gettid())).unwrap()
+        std::fs::read_to_string("/proc/thread-self/comm").unwrap()
     }
 
     /// The blocked signals of the calling thread, as the kernel sees them.
     fn blocked() -> u64 {
-        let path = format!("/proc/self/task/{}/status", gettid());
-        let status = std::fs::read_to_string(path).unwrap();
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
         u64::from_str_radix(mask.trim(), 16).unwrap()
     }
@@ -382,11 +368,5 @@ mod tests {
         let results = [(); 3].map(|()| spawn("nth", None, Box::new(|| {})));
         let codes = results.map(|result| result.err().and_then(|error| error.raw_os_error()));
         assert_eq!(codes, [None, Some(libc::EAGAIN), None]);
-    }
-
-    #[test]
-    fn the_current_cpu_is_an_allowed_one() {
-        let allowed = crate::sys::affinity::allowed().unwrap();
-        assert!(allowed.contains(&current_cpu().unwrap()));
     }
 }
