@@ -144,6 +144,10 @@ impl<'a> Worker<'a> {
         self.seat.tally.handovers.add(u64::from(lead.took_over()));
 
         let events = self.demultiplex(&mut lead);
+        if shared.crew.leader_watches() {
+            // Only a thread that waits can watch: whoever has something to lose arms anew.
+            shared.crew.end_leader_watch();
+        }
         let now = shared.now();
         self.pace.read_clock(shared, now);
         let harvest = lead.sort_out(&shared.slots, &shared.stack, now);
@@ -238,11 +242,7 @@ impl<'a> Worker<'a> {
         self.seat.tally.ticks.add(1);
         let [before, now] = &mut self.survey;
         now.take(shared);
-        if now.is_stuck_since(before) {
-            self.rescuing = true;
-        } else if now.is_quiet_since(before) {
-            shared.crew.end_leader_watch();
-        }
+        self.rescuing = now.is_stuck_since(before);
         shared.report_slow();
     }
 
@@ -278,11 +278,15 @@ impl<'a> Worker<'a> {
             Some(task) => task,
             None => self.claim_tasks()?,
         };
+        Some(self.taken(task))
+    }
+
+    /// A task has left its slot, which is what makes room: the last of a claim is the time to say so.
+    fn taken(&self, task: Erased) -> Work {
         if self.seat.hand.is_empty() {
-            // Only what has left its slot makes room, so the last of a claim is the time to say so.
             self.shared.made_room();
         }
-        Some(Work::Task(task))
+        Work::Task(task)
     }
 
     fn claim_tasks(&mut self) -> Option<Erased> {
@@ -328,7 +332,7 @@ impl<'a> Worker<'a> {
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand, &shared.tasks) {
-                return self.stolen(Work::Task(task));
+                return self.stolen(self.taken(task));
             }
             if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
                 return self.stolen(Work::Activation(index));
@@ -664,6 +668,7 @@ impl<'a> Worker<'a> {
             while let Some(task) = self.seat.hand.next(&shared.tasks) {
                 self.run_task(task);
             }
+            shared.made_room();
         }
         while let Some(index) = self.seat.chain.pop(&shared.slots) {
             shared.stack.push(index, &shared.slots);
