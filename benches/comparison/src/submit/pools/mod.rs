@@ -2,6 +2,7 @@
 
 mod channel;
 mod mutex;
+mod paceline_pool;
 mod rayon_pool;
 mod tokio_pool;
 
@@ -55,6 +56,7 @@ type Make = fn() -> Box<dyn TaskPool>;
 /// Every pool that was built, by name.
 pub fn all() -> Vec<(&'static str, Make)> {
     vec![
+        ("paceline", || Box::new(paceline_pool::Paceline::new())),
         ("rayon", || Box::new(rayon_pool::Rayon::new())),
         ("tokio", || Box::new(tokio_pool::Tokio::new())),
         ("channel, bounded", || Box::new(channel::Channel::bounded())),
