@@ -12,7 +12,7 @@ mod time;
 
 pub use error::{Error, Rejected, Result};
 pub use pool::{
-    Audit, Builder, Flow, Handle, HandleOptions, LaneRef, Pin, Pool, Promotion, Report, Role,
+    Audit, Builder, Flow, Handle, HandleOptions, LaneRef, Pin, Pool, Promotion, Report, Ring, Role,
     SetStats, SlowReport, SourceKind, Stats, Strand, Task, ThreadStats, Timer, Unposted,
     promote_new_leader,
 };

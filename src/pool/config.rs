@@ -130,7 +130,8 @@ impl Builder {
         self
     }
 
-    /// Where threads are pinned. Default: [`Pin::Compact`], unless a CPU quota is in force.
+    /// Where threads are pinned. Default: [`Pin::Compact`], unless a CPU quota below the usable CPUs
+    /// is in force or there are more threads than usable CPUs: then [`Pin::None`].
     pub fn pin(mut self, pin: Pin) -> Self {
         self.pin = Some(pin);
         self
@@ -177,7 +178,7 @@ impl Builder {
         self
     }
 
-    /// Stack of each thread in bytes, at least 64 KiB. Default: the system's.
+    /// Stack of each thread in bytes, 64 KiB to 4 GiB. Default: 2 MiB.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = Some(bytes);
         self

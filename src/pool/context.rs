@@ -2,7 +2,9 @@
 
 use super::Shared;
 use crate::error::{Error, Result};
+use core::any::Any;
 use core::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How the task that just ran ended, told by the task's own wrapper.
@@ -69,6 +71,27 @@ pub(crate) fn report(outcome: Outcome) {
 #[inline]
 pub(crate) fn take_outcome() -> Outcome {
     OUTCOME.replace(Outcome::Completed)
+}
+
+/// Runs code of the user, a destructor perhaps. None: it panicked. Nothing that it does may unwind
+/// into a member's loop.
+#[inline]
+pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            discard(payload);
+            None
+        }
+    }
+}
+
+/// Drops what was panicked with. Should that panic in its turn, the second payload is leaked.
+#[cold]
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(second);
+    }
 }
 
 /// Runs a wait of ours. On a member it hands leadership on first, and refuses when no other member

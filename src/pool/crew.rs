@@ -114,7 +114,8 @@ impl Tally {
     #[inline]
     pub(crate) fn count_task(&self, panicked: bool, outcome: Outcome) {
         self.tasks.add(1);
-        if panicked {
+        // A submitted task's panic is caught by its wrapper, which says that it failed.
+        if panicked || outcome == Outcome::Failed {
             self.panics.add(1);
         }
         match outcome {

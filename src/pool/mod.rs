@@ -22,7 +22,7 @@
 //! | `crew.rs` | members, how they are woken, what they have done |
 //! | `shared.rs` | what they share, and the steps that work on it |
 //! | `task.rs`, `submit.rs` | submitted work and its results |
-//! | `handle.rs`, `timer.rs`, `strand.rs` | what users register |
+//! | `handle.rs`, `timer.rs`, `strand.rs`, `ring.rs` | what users register |
 //! | `host.rs`, `shutdown.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
@@ -63,6 +63,7 @@ mod handle;
 mod host;
 mod pace;
 mod placement;
+mod ring;
 mod set;
 mod shared;
 mod shutdown;
@@ -81,6 +82,7 @@ pub use config::{Builder, Promotion, SourceKind};
 pub use crew::Role;
 pub use handle::{Handle, HandleOptions};
 pub use placement::Pin;
+pub use ring::Ring;
 pub use shutdown::Report;
 pub use stats::{Audit, SetStats, Stats, ThreadStats};
 pub use strand::Strand;

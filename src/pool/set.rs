@@ -50,6 +50,9 @@ const HARVEST_SHIFT: u32 = 24;
 /// The most events that one wait may bring.
 pub(crate) const BATCH: usize = 256;
 
+/// A sleeping leader is called once for so many cancelled timers.
+const CLEAR_UP_EVERY: u64 = 1024;
+
 /// What one wait brought.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Harvest {
@@ -151,9 +154,14 @@ impl HandleSet {
         }
     }
 
-    /// A timer is being closed, and its entry stays behind.
+    /// A timer is being closed, and its entry stays behind. A leader that sleeps is called now and
+    /// then to clear up, or entries would pile up as long as nothing else happens.
     pub(crate) fn note_dead(&self) {
-        self.dead.fetch_add(1, Relaxed);
+        let dead = self.dead.fetch_add(1, Relaxed) + 1;
+        if dead.is_multiple_of(CLEAR_UP_EVERY) {
+            store_load_barrier();
+            self.source.ring();
+        }
     }
 
     /// It did not, after all: the entry was found in the middle of closing.
@@ -189,8 +197,12 @@ impl Leadership<'_> {
         let earliest = self.tools(|tools| {
             let mut chain = set.intake.take_all(slots);
             while let Some(index) = chain.pop(slots) {
-                let deadline = slots.slot(index).deadline();
-                tools.wheel.insert(slots, index, deadline);
+                let slot = slots.slot(index);
+                if slot.is_dead() {
+                    set.bury(slots, index);
+                } else {
+                    tools.wheel.insert(slots, index, slot.deadline());
+                }
             }
             tools.wheel.next_deadline(slots).unwrap_or(u64::MAX)
         });

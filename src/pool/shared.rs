@@ -378,7 +378,7 @@ impl Shared {
     pub(crate) fn cancel(&self, task: Erased) {
         self.dropped.fetch_add(1, Relaxed);
         // What a closure's own drop does must not end the thread that sweeps up.
-        let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(task)));
+        let _panicked = context::contain(|| drop(task));
     }
 
     // --- activations -----------------------------------------------------------------------------
@@ -456,7 +456,8 @@ impl Shared {
 
     /// Ends a CLOSED slot whose payload nobody waits for: off the source first, then dropped.
     fn dispose(&self, index: u32) {
-        drop(self.take_payload(index));
+        let payload = self.take_payload(index);
+        let _panicked = context::contain(|| drop(payload));
         self.slots.free(index);
     }
 
@@ -563,7 +564,7 @@ impl Shared {
     fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
         if let Some(hook) = &self.slow_hook {
-            hook(&SlowReport { thread, elapsed, running });
+            let _panicked = context::contain(|| hook(&SlowReport { thread, elapsed, running }));
         }
     }
 
@@ -693,7 +694,7 @@ impl Shared {
             if matches!(payload, Some(Payload::Once(_))) {
                 self.dropped.fetch_add(1, Relaxed);
             }
-            let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(payload)));
+            let _panicked = context::contain(|| drop(payload));
         }
     }
 }

@@ -131,7 +131,11 @@ pub(crate) struct Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        if !self.shared.is_forked() {
+        if self.shared.is_forked() {
+            // The threads are not here, and locks may be held for ever: nothing is touched or freed.
+            core::mem::forget(Arc::clone(&self.shared));
+            core::mem::forget(core::mem::replace(&mut self.threads, Threads::new(Vec::new())));
+        } else {
             let _ = self.shared.shut_down(u64::MAX, &self.threads);
         }
     }

@@ -11,7 +11,6 @@ use crate::source::Source;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::thread::{self, JoinHandle};
 use crate::sys::topology::Topology;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 pub(crate) fn start(config: Builder) -> Result<Pool> {
@@ -94,7 +93,7 @@ fn thread_body(
     let on_stop = config.on_stop.clone();
     let call = move |hook: Option<super::config::Hook>| {
         // A hook that panics must not take the thread with it.
-        let _panic = hook.map(|hook| catch_unwind(AssertUnwindSafe(|| hook(index))));
+        let _panicked = hook.map(|hook| context::contain(|| hook(index)));
     };
     move || {
         let result = shared.pin_current(index);

@@ -19,7 +19,6 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
 use core::any::Any;
 use core::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Tasks per run, before other ready work has its turn.
@@ -91,7 +90,7 @@ impl Drop for Serve {
 }
 
 fn run_one(shared: &Shared, task: Erased) {
-    let panicked = catch_unwind(AssertUnwindSafe(|| task.run())).is_err();
+    let panicked = context::contain(|| task.run()).is_none();
     shared.count_strand_task(panicked, context::take_outcome());
     shared.in_strands.fetch_sub(1, AcqRel);
 }

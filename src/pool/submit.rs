@@ -32,6 +32,7 @@ where
             Err(panic) => {
                 context::report(Outcome::Failed);
                 completer.finish(Err(Failure::Panicked(message_of(&*panic))));
+                context::discard(panic);
             }
         }
     }

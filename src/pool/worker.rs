@@ -19,7 +19,6 @@ use crate::queue::{Claimed, Erased, Turn};
 use crate::source::Ready;
 use crate::sync::{Wakes, store_load_barrier};
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often new readiness is handled on the spot before other work has its turn.
 const LOOPS: usize = 8;
@@ -373,7 +372,7 @@ impl<'a> Worker<'a> {
     fn run_task(&mut self, task: Erased) {
         self.before_user_code(Role::Task);
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
-        let panicked = catch_unwind(AssertUnwindSafe(|| task.run())).is_err();
+        let panicked = context::contain(|| task.run()).is_none();
         self.seat.tally.count_task(panicked, context::take_outcome());
         self.after_user_code();
     }
@@ -413,8 +412,7 @@ impl<'a> Worker<'a> {
 
     fn run_handler(&mut self, index: u32, ready: Ready) -> Flow {
         self.seat.tally.handled.add(1);
-        let run = AssertUnwindSafe(|| self.shared.run_claimed(index, ready));
-        catch_unwind(run).unwrap_or_else(|_| {
+        context::contain(|| self.shared.run_claimed(index, ready)).unwrap_or_else(|| {
             self.seat.tally.panics.add(1);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done

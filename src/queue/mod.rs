@@ -6,6 +6,7 @@
 //! | what a leader harvested beyond the one event it keeps | [`Surplus`] | asked for room beforehand | first in, first out |
 //! | any other activation | [`IntrusiveStack`] | never: each object brings its link | oldest first, by chains |
 //! | anything of the user's | [`Queue`] | refuses, gives back, or waits | first in, first out |
+//! | events, for a handler | [`event_ring`]: in place, as slices | refuses, or waits | publication, or none |
 //! | a cold path's | `crossbeam_queue::ArrayQueue` | refuses | first in, first out |
 //!
 //! *Tasks* are foreign and unbounded in number, so their queue must be able to say no.
@@ -21,10 +22,11 @@
 //! first.
 //!
 //! Files: `mpmc` the ring, `lanes` and `erased` for tasks, `activations`, `standalone` the public
-//! queue.
+//! queue, `event_ring` what `Ring` is made of.
 
 mod activations;
 mod erased;
+pub(crate) mod event_ring;
 mod lanes;
 mod mpmc;
 mod standalone;

@@ -1,0 +1,316 @@
+//! Rings: fixed-size events from any number of producers, handled in batches by the pool.
+//!
+//! The ring itself, with its protocol, is `queue/event_ring.rs`. Here it meets the pool: a publisher
+//! that finds the consumer resting makes the ring's slot runnable, as any activation. A serial ring
+//! has one slot, so its handler runs on one thread at a time. A concurrent ring has one per thread:
+//! whoever has taken a batch and sees more calls the next slot *before* it handles its own.
+//!
+//! A call is never lost. Either the slot becomes QUEUED by it, or it is QUEUED or RUNNING already and
+//! keeps the readiness, and then it runs once more.
+
+use super::slots::{Activity, Key, Payload, Start, Traits};
+use super::{Flow, Pool, Shared, context};
+use crate::error::{Error, Rejected, Result};
+use crate::queue::PushError;
+use crate::queue::event_ring::{
+    ConcurrentConsumer, EventRing, Published, Rest, SerialConsumer, concurrent, serial,
+};
+use crate::source::Ready;
+use core::any::Any;
+use core::fmt;
+use std::sync::Arc;
+
+/// Events per run of a serial handler, before other ready work has its turn.
+const RUN: usize = 1024;
+/// Events per batch of a concurrent handler.
+const BATCH: usize = 256;
+
+/// A bounded ring of fixed-size events with a handler on the pool. Clones are the same ring, and any
+/// thread may publish. When the last clone is dropped, or [`close`](Self::close) is called, it
+/// refuses more; what has been published is still handled.
+pub struct Ring<T: Copy + Send + Sync + 'static> {
+    owner: Arc<Owner<T>>,
+}
+
+struct Owner<T: Copy + Send + Sync + 'static> {
+    shared: Arc<Shared>,
+    ring: Arc<EventRing<T>>,
+    slots: Box<[Key]>,
+}
+
+impl<T: Copy + Send + Sync + 'static> Ring<T> {
+    /// A ring whose handler gets the events in the order of their publication, on one thread at a
+    /// time, in slices of everything that has come. `capacity`, 1 to 2^31 events, is rounded up to a
+    /// power of two.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the capacity; [`Error::Full`] when all `max_handles` are in use,
+    /// [`Error::ShutDown`], [`Error::Forked`].
+    pub fn serial<F>(pool: &Pool, capacity: usize, handler: F) -> Result<Self>
+    where
+        F: FnMut(&[T]) + Send + 'static,
+    {
+        let shared = pool.shared();
+        shared.check_open()?;
+        let (ring, consumer) = serial("capacity", capacity)?;
+        let key = shared.let_slot(Box::new(Serial { consumer, handler }))?;
+        Self::open(shared, ring, Box::new([key]))
+    }
+
+    /// A ring whose handler gets batches of up to 256 events on as many threads as are free, in no
+    /// particular order. `capacity` as for [`serial`](Self::serial).
+    ///
+    /// # Errors
+    /// As [`serial`](Self::serial).
+    pub fn concurrent<F>(pool: &Pool, capacity: usize, handler: F) -> Result<Self>
+    where
+        F: Fn(&[T]) + Send + Sync + 'static,
+    {
+        let shared = pool.shared();
+        shared.check_open()?;
+        let (ring, consumer) = concurrent("capacity", capacity)?;
+        let handler = Arc::new(handler);
+        let keys: Arc<[std::sync::OnceLock<Key>]> =
+            (0..shared.crew.threads.max(1)).map(|_| std::sync::OnceLock::new()).collect();
+        for key in &*keys {
+            let batch = Concurrent {
+                consumer: consumer.clone(),
+                handler: Arc::clone(&handler),
+                batch: Vec::with_capacity(BATCH),
+                shared: Arc::downgrade(shared),
+                keys: Arc::clone(&keys),
+            };
+            let _first = key.set(shared.let_slot(Box::new(batch))?);
+        }
+        Self::open(shared, ring, keys.iter().filter_map(|key| key.get().copied()).collect())
+    }
+
+    fn open(shared: &Arc<Shared>, ring: Arc<EventRing<T>>, slots: Box<[Key]>) -> Result<Self> {
+        if shared.is_stopping() {
+            slots.iter().for_each(|&key| drop(shared.close(key, false)));
+            return Err(Error::ShutDown);
+        }
+        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), ring, slots }) })
+    }
+
+    /// Publishes one event. From outside the pool's threads it waits while the ring is full; inside
+    /// a handler it never waits.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the event back: `Full` (inside only), `ShutDown` (or closed), `Forked`.
+    #[inline]
+    pub fn publish(&self, event: T) -> Result<(), Rejected<T>> {
+        match self.try_publish(event) {
+            Err(Rejected::Full(event)) if !context::is_inside(&self.owner.shared) => {
+                match self.owner.ring.publish_batch(&[event], || self.owner.call()) {
+                    1 => Ok(()),
+                    _ => Err(Rejected::ShutDown(event)),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Publishes one event if there is room.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the event back.
+    #[inline]
+    pub fn try_publish(&self, event: T) -> Result<(), Rejected<T>> {
+        let owner = &*self.owner;
+        if owner.shared.is_forked() {
+            return Err(Rejected::Forked(event));
+        }
+        match owner.ring.try_publish(&event) {
+            Ok(Published::Seen) => Ok(()),
+            Ok(Published::Call) => {
+                owner.call();
+                Ok(())
+            }
+            Err(PushError::Full(event)) => Err(Rejected::Full(event)),
+            Err(PushError::Closed(event)) => Err(Rejected::ShutDown(event)),
+        }
+    }
+
+    /// Publishes several events in order; those that fit at once stay together. Waits as
+    /// [`publish`](Self::publish) does.
+    ///
+    /// # Errors
+    /// [`Rejected`] says how many were published before the refusal.
+    pub fn publish_batch(&self, events: &[T]) -> Result<(), Rejected<usize>> {
+        let owner = &*self.owner;
+        if owner.shared.is_forked() {
+            return Err(Rejected::Forked(0));
+        }
+        if context::is_inside(&owner.shared) {
+            return self.try_publish_batch(events);
+        }
+        match owner.ring.publish_batch(events, || owner.call()) {
+            all if all == events.len() => Ok(()),
+            some => Err(Rejected::ShutDown(some)),
+        }
+    }
+
+    fn try_publish_batch(&self, events: &[T]) -> Result<(), Rejected<usize>> {
+        let mut done = 0;
+        while done < events.len() {
+            match self.owner.ring.try_publish_batch(&events[done..]) {
+                Ok((count, published)) => {
+                    done += count;
+                    if published == Published::Call {
+                        self.owner.call();
+                    }
+                }
+                Err(PushError::Full(())) => return Err(Rejected::Full(done)),
+                Err(PushError::Closed(())) => return Err(Rejected::ShutDown(done)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses events from now on. What has been published is still handled.
+    pub fn close(&self) {
+        self.owner.close();
+    }
+
+    /// How many events were published since the start.
+    pub fn published(&self) -> u64 {
+        self.owner.ring.accepted()
+    }
+
+    /// How many events have been handled since the start; those of a running handler count when it
+    /// returns.
+    pub fn handled(&self) -> u64 {
+        self.owner.ring.consumed()
+    }
+
+    /// How many events fit.
+    pub fn capacity(&self) -> usize {
+        self.owner.ring.capacity()
+    }
+}
+
+impl<T: Copy + Send + Sync + 'static> Clone for Ring<T> {
+    fn clone(&self) -> Self {
+        Self { owner: Arc::clone(&self.owner) }
+    }
+}
+
+impl<T: Copy + Send + Sync + 'static> fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring")
+            .field("capacity", &self.capacity())
+            .field("published", &self.published())
+            .field("handled", &self.handled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Copy + Send + Sync + 'static> Owner<T> {
+    #[cold]
+    fn call(&self) {
+        self.shared.call_one(self.slots.iter().copied());
+    }
+
+    fn close(&self) {
+        self.ring.close();
+        // Each slot sees the close when it runs, and ends.
+        for &key in &self.slots {
+            self.shared.call_one(core::iter::once(key));
+        }
+    }
+}
+
+impl<T: Copy + Send + Sync + 'static> Drop for Owner<T> {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.close();
+        }
+    }
+}
+
+impl Shared {
+    /// Lets a slot to an activity that waits to be called.
+    pub(crate) fn let_slot(&self, activity: Box<dyn Activity>) -> Result<Key> {
+        let key = self.allocate(Traits::default(), -1, Payload::Activity(activity))?;
+        self.slots.publish(key, Start::Idle);
+        Ok(key)
+    }
+
+    /// Makes the first slot runnable that rests. If all are runnable or running, each of them has
+    /// been told to run once more.
+    fn call_one(&self, keys: impl Iterator<Item = Key>) {
+        for key in keys {
+            if self.slots.slot(key.index).activate(key.generation) {
+                return self.push_activation(key.index);
+            }
+        }
+    }
+}
+
+/// The serial ring's side in its slot.
+struct Serial<T: Copy + Send, F> {
+    consumer: SerialConsumer<T>,
+    handler: F,
+}
+
+impl<T: Copy + Send + Sync + 'static, F: FnMut(&[T]) + Send> Activity for Serial<T, F> {
+    fn run(&mut self, _: Ready) -> Flow {
+        let consumed = self.consumer.consume(RUN, &mut self.handler);
+        if consumed == RUN || self.consumer.rest() == Rest::More {
+            return Flow::Again;
+        }
+        if self.consumer.is_finished() { Flow::Done } else { Flow::Wait }
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+impl<T: Copy + Send, F> Drop for Serial<T, F> {
+    /// Without a consumer nothing more can be taken: publishers must know.
+    fn drop(&mut self) {
+        self.consumer.ring().close();
+    }
+}
+
+/// One of the concurrent ring's sides, in one of its slots.
+struct Concurrent<T: Copy + Send, F> {
+    consumer: ConcurrentConsumer<T>,
+    handler: Arc<F>,
+    batch: Vec<T>,
+    shared: std::sync::Weak<Shared>,
+    keys: Arc<[std::sync::OnceLock<Key>]>,
+}
+
+impl<T, F> Activity for Concurrent<T, F>
+where
+    T: Copy + Send + Sync + 'static,
+    F: Fn(&[T]) + Send + Sync + 'static,
+{
+    fn run(&mut self, _: Ready) -> Flow {
+        self.batch.clear();
+        let taken = self.consumer.claim(&mut self.batch);
+        if self.consumer.rest() == Rest::More
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.call_one(self.keys.iter().filter_map(|key| key.get().copied()));
+        }
+        if taken > 0 {
+            (self.handler)(&self.batch);
+            return Flow::Again;
+        }
+        if self.consumer.is_finished() { Flow::Done } else { Flow::Wait }
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+impl<T: Copy + Send, F> Drop for Concurrent<T, F> {
+    fn drop(&mut self) {
+        self.consumer.ring().close();
+    }
+}

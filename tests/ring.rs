@@ -1,0 +1,66 @@
+//! Events published to a ring are handled once each, in order or not, whoever publishes.
+
+use paceline::{Pool, Rejected, Ring};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const PRODUCERS: u64 = 4;
+const EVENTS: u64 = 20_000;
+
+fn publish_from_many(ring: &Ring<(u64, u64)>) {
+    std::thread::scope(|scope| {
+        for producer in 0..PRODUCERS {
+            scope.spawn(move || {
+                for number in 0..EVENTS / 2 {
+                    ring.publish((producer, number)).unwrap();
+                }
+                let rest: Vec<_> = (EVENTS / 2..EVENTS).map(|number| (producer, number)).collect();
+                rest.chunks(37).for_each(|batch| ring.publish_batch(batch).unwrap());
+            });
+        }
+    });
+}
+
+#[test]
+fn a_serial_ring_keeps_each_producers_order_and_runs_on_one_thread_at_a_time() {
+    let pool = Pool::builder().threads(4).build().unwrap();
+    let next = Arc::new(Mutex::new([0; PRODUCERS as usize]));
+    let seen = Arc::clone(&next);
+    let ring = Ring::serial(&pool, 256, move |events: &[(u64, u64)]| {
+        let mut next = seen.try_lock().expect("one thread at a time");
+        for &(producer, number) in events {
+            assert_eq!(number, next[producer as usize]);
+            next[producer as usize] += 1;
+        }
+    })
+    .unwrap();
+    publish_from_many(&ring);
+    ring.close();
+    assert!(matches!(ring.publish((0, 0)), Err(Rejected::ShutDown((0, 0)))));
+    while ring.handled() < ring.published() {
+        std::thread::yield_now();
+    }
+    assert_eq!(ring.published(), PRODUCERS * EVENTS);
+    let _ = pool.shutdown(Duration::from_secs(60));
+    assert_eq!(*next.lock().unwrap(), [EVENTS; PRODUCERS as usize]);
+}
+
+#[test]
+fn a_concurrent_ring_handles_each_event_once() {
+    let pool = Pool::builder().threads(4).build().unwrap();
+    let sum = Arc::new(AtomicU64::new(0));
+    let count = Arc::new(AtomicU64::new(0));
+    let (sum_in, count_in) = (Arc::clone(&sum), Arc::clone(&count));
+    let ring = Ring::concurrent(&pool, 256, move |events: &[(u64, u64)]| {
+        sum_in.fetch_add(events.iter().map(|event| event.1).sum(), SeqCst);
+        count_in.fetch_add(events.len() as u64, SeqCst);
+    })
+    .unwrap();
+    publish_from_many(&ring);
+    while count.load(SeqCst) < PRODUCERS * EVENTS {
+        std::thread::yield_now();
+    }
+    assert_eq!(sum.load(SeqCst), PRODUCERS * (0..EVENTS).sum::<u64>());
+    let _ = pool.shutdown(Duration::from_secs(60));
+}
