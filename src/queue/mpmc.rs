@@ -23,7 +23,7 @@
 //!   └───┴───┴───┴───┴───┴───┴───┴───┴───┘
 //! ```
 //!
-//! A slot's state is `{ published:1, lap:63 }`, where the lap is the position with its index bits
+//! A slot's state is `{ 0:2, published:1, lap:61 }`, where the lap is the position with its index bits
 //! cleared. A fresh ring is therefore all zeros, and memory nobody pushed to is never touched.
 //!
 //! | state | means for position p = lap + index | changed by | to |
@@ -61,11 +61,12 @@
 
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, SpinWait, UnsafeCell};
+use crate::sync::{CachePadded, UnsafeCell};
 use crate::{Error, Result};
 use core::alloc::Layout;
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::NonNull;
+use core::slice;
 use std::alloc;
 
 /// Refuses pushes from [`Origin::Outside`].
@@ -74,7 +75,8 @@ pub(crate) const CLOSED_OUTSIDE: u64 = 1 << 62;
 pub(crate) const CLOSED_ALL: u64 = 1 << 63;
 const POSITION: u64 = CLOSED_OUTSIDE - 1;
 
-const PUBLISHED: u64 = 1 << 63;
+/// Beside the close bits, so that a tail with one of them equals no state.
+const PUBLISHED: u64 = 1 << 61;
 
 /// The largest capacity of any ring.
 pub(crate) const MAX_CAPACITY: usize = 1 << 31;
@@ -82,6 +84,12 @@ pub(crate) const MAX_CAPACITY: usize = 1 << 31;
 /// How far ahead of itself a push asks for a line, for slots that fill one.
 const PREFETCH_AHEAD: u64 = 8;
 const LINE: usize = 64;
+
+/// How many slots of a batch are written before they are published, and read before they are
+/// released, *the last one first*. Who waits at the other end looks at the first of them: it meets
+/// all of the chunk or none, instead of following slot by slot on the very lines that this thread
+/// is working on. That made batches three to six times as fast.
+const CHUNK: usize = 16;
 
 /// Who pushes; it decides which close bit refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,14 +175,21 @@ impl<T> MpmcRing<T> {
     /// Appends `value`, or gives it back.
     #[inline]
     pub(crate) fn try_push(&self, value: T, origin: Origin) -> Result<(), PushError<T>> {
-        match self.claim_free(1, origin) {
-            Ok(free) => {
-                // SAFETY: `free.start` is ours to write (invariant 1).
-                unsafe { self.publish(free.start, value) };
-                Ok(())
-            }
-            Err(refused) => Err(refused.map(|()| value)),
+        let position = match self.claim_one_free() {
+            Some(position) => position,
+            None => match self.claim_one_free_again(origin) {
+                Ok(position) => position,
+                Err(refused) => return Err(refused.map(|()| value)),
+            },
+        };
+        if size_of::<Slot<T>>() >= LINE {
+            prefetch_for_write(self.slots.at(position + PREFETCH_AHEAD));
         }
+        let slot = self.slots.at(position);
+        // SAFETY: the position is ours to write (invariant 1).
+        unsafe { slot.write(value) };
+        slot.publish(self.slots.lap(position));
+        Ok(())
     }
 
     /// Appends up to `count` values, by one CAS; says how many. `make` is called that many times.
@@ -193,9 +208,12 @@ impl<T> MpmcRing<T> {
         }
         let free = self.claim_free(count, origin)?;
         let unpublished = AbortOnUnwind;
-        for position in free.start..free.start + free.len as u64 {
-            // SAFETY: the position is ours to write (invariant 1).
-            unsafe { self.publish(position, make()) };
+        for (lap, slots) in self.slots.run(free.start, free.len) {
+            for chunk in slots.chunks(CHUNK) {
+                // SAFETY: the positions are ours to write (invariant 1).
+                chunk.iter().for_each(|slot| unsafe { slot.write(make()) });
+                chunk.iter().rev().for_each(|slot| slot.publish(lap));
+            }
         }
         core::mem::forget(unpublished);
         Ok(free.len)
@@ -204,9 +222,15 @@ impl<T> MpmcRing<T> {
     /// Removes the oldest value.
     #[inline]
     pub(crate) fn try_pop(&self) -> Result<T, PopError> {
-        let claim = self.claim(1)?;
-        // SAFETY: claimed just now, taken once (invariant 2).
-        Ok(unsafe { self.take(claim.start) })
+        let position = match self.claim_one() {
+            Some(position) => position,
+            None => self.claim_one_again()?,
+        };
+        let slot = self.slots.at(position);
+        // SAFETY: claimed just now, read once (invariant 2).
+        let value = unsafe { slot.read() };
+        slot.release(self.slots.next_lap(position));
+        Ok(value)
     }
 
     /// Removes up to `max` of the oldest values by one CAS and gives them to `sink`; says how many.
@@ -218,9 +242,9 @@ impl<T> MpmcRing<T> {
         }
         let claim = self.claim(max)?;
         let len = claim.len;
-        let mut rest = Rest { ring: self, claim };
-        while let Some(value) = rest.next() {
-            sink(value);
+        let mut rest = Rest { ring: self, claim, read: 0 };
+        while rest.claim.len > 0 {
+            rest.take_chunk(&mut sink);
         }
         Ok(len)
     }
@@ -230,7 +254,7 @@ impl<T> MpmcRing<T> {
     #[inline]
     pub(crate) fn claim(&self, max: usize) -> Result<Claim, PopError> {
         debug_assert!(max > 0);
-        let mut lost = SpinWait::new();
+        let mut lost = Lost::new();
         loop {
             // Acquire: pairs with the Release below, and keeps the load of the tail behind this one.
             let head = self.head.load(Acquire);
@@ -261,10 +285,9 @@ impl<T> MpmcRing<T> {
         let slot = self.slots.at(position);
         // Relaxed: the claimer's Acquire came before; a claim is handed on by Release and Acquire.
         let lap = slot.state.load(Relaxed) & !PUBLISHED;
-        // SAFETY: the slot is published and the claim is ours alone (invariants 2 and 3).
-        let value = slot.value.with(|value| unsafe { value.read().assume_init() });
-        // Release: pairs with the Acquire in `free_from`; the read is over before the next write.
-        slot.state.store(lap + self.slots.capacity(), Release);
+        // SAFETY: as promised by the caller.
+        let value = unsafe { slot.read() };
+        slot.release(lap + self.slots.capacity());
         value
     }
 
@@ -326,10 +349,27 @@ impl<T> MpmcRing<T> {
         self.slots.capacity() as usize
     }
 
+    /// Claims one free position; none if there is anything in the way.
+    #[inline(always)]
+    fn claim_one_free(&self) -> Option<u64> {
+        // Acquire: pairs with the Release of the CAS.
+        let tail = self.tail.load(Acquire);
+        // A closed tail is in no lap. Acquire: pairs with the Release in `Slot::release`.
+        let is_free = self.slots.at(tail).state.load(Acquire) == self.slots.lap(tail);
+        // A close bit that was set meanwhile makes it fail.
+        let claim = || self.tail.compare_exchange(tail, tail + 1, Release, Relaxed);
+        (is_free && claim().is_ok()).then_some(tail)
+    }
+
+    #[cold]
+    fn claim_one_free_again(&self, origin: Origin) -> Result<u64, PushError<()>> {
+        self.claim_free(1, origin).map(|free| free.start)
+    }
+
     /// Claims up to `max` free positions by one CAS.
     #[inline]
     fn claim_free(&self, max: usize, origin: Origin) -> Result<Claim, PushError<()>> {
-        let mut lost = SpinWait::new();
+        let mut lost = Lost::new();
         // Acquire, here and below: pairs with the Release of the CAS.
         let mut tail = self.tail.load(Acquire);
         loop {
@@ -355,43 +395,49 @@ impl<T> MpmcRing<T> {
         }
     }
 
-    /// Writes a slot and publishes it.
-    ///
-    /// # Safety
-    ///
-    /// `position` was claimed by this thread with `claim_free` and is published only once.
-    #[inline]
-    unsafe fn publish(&self, position: u64, value: T) {
-        if size_of::<Slot<T>>() >= LINE {
-            prefetch_for_write(self.slots.at(position + PREFETCH_AHEAD));
-        }
-        let slot = self.slots.at(position);
-        // SAFETY: the slot is free and ours (invariant 1), so nobody else looks at the value.
-        slot.value.with_mut(|place| unsafe { place.write(MaybeUninit::new(value)) });
-        // Release: pairs with the Acquire in `published_from`.
-        slot.state.store(self.slots.lap(position) | PUBLISHED, Release);
+    /// Claims one published position; none if there is nothing or anything in the way.
+    #[inline(always)]
+    fn claim_one(&self) -> Option<u64> {
+        // Acquire: pairs with the Release of the CAS.
+        let head = self.head.load(Acquire);
+        // Acquire: pairs with the Release in `Slot::publish`.
+        let state = self.slots.at(head).state.load(Acquire);
+        let is_published = state == self.slots.lap(head) | PUBLISHED;
+        let claim = || self.head.compare_exchange(head, head + 1, Release, Relaxed);
+        (is_published && claim().is_ok()).then_some(head)
+    }
+
+    #[cold]
+    fn claim_one_again(&self) -> Result<u64, PopError> {
+        self.claim(1).map(|claim| claim.start)
     }
 
     /// How many slots from `start` on are free, up to `max`.
     #[inline]
     fn free_from(&self, start: u64, max: usize) -> usize {
-        // Acquire: pairs with the Release in `take`.
-        self.run_of(start, max, |lap| lap)
+        // Acquire: pairs with the Release in `Slot::release`.
+        self.count_in_state(start, max, 0)
     }
 
     /// How many slots from `start` on are published, up to `max`.
     #[inline]
     fn published_from(&self, start: u64, max: usize) -> usize {
-        // Acquire: pairs with the Release in `publish`.
-        self.run_of(start, max, |lap| lap | PUBLISHED)
+        // Acquire: pairs with the Release in `Slot::publish`.
+        self.count_in_state(start, max, PUBLISHED)
     }
 
     #[inline(always)]
-    fn run_of(&self, start: u64, max: usize, state_in: impl Fn(u64) -> u64) -> usize {
-        let is_ready = |position| {
-            self.slots.at(position).state.load(Acquire) == state_in(self.slots.lap(position))
-        };
-        (0..max).take_while(|&i| is_ready(start + i as u64)).count()
+    fn count_in_state(&self, start: u64, max: usize, published: u64) -> usize {
+        let mut count = 0;
+        for (lap, slots) in self.slots.run(start, max.min(self.capacity())) {
+            for slot in slots {
+                if slot.state.load(Acquire) != lap | published {
+                    return count;
+                }
+                count += 1;
+            }
+        }
+        count
     }
 
     /// Why the slot at `head` was not published; none if it may be by now.
@@ -418,29 +464,51 @@ impl<T> Drop for MpmcRing<T> {
     }
 }
 
-/// The untaken rest of a claim.
+/// What has not been released yet of a claim, and how many of these have been read.
 struct Rest<'a, T> {
     ring: &'a MpmcRing<T>,
     claim: Claim,
+    read: usize,
 }
 
 impl<T> Rest<'_, T> {
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.claim.len = self.claim.len.checked_sub(1)?;
-        let position = self.claim.start;
-        self.claim.start += 1;
-        // SAFETY: the position leaves the claim as it is taken (invariant 2).
-        Some(unsafe { self.ring.take(position) })
+    fn take_chunk(&mut self, sink: &mut impl FnMut(T)) {
+        let len = self.claim.len.min(CHUNK);
+        while self.read < len {
+            sink(self.read_next());
+        }
+        self.release(len);
+    }
+
+    #[inline]
+    fn read_next(&mut self) -> T {
+        let slot = self.ring.slots.at(self.claim.start + self.read as u64);
+        self.read += 1;
+        // SAFETY: a claimed position, read once (invariant 2).
+        unsafe { slot.read() }
+    }
+
+    /// Releases the first `len` slots, which have been read, the last one first.
+    #[inline]
+    fn release(&mut self, len: usize) {
+        let start = self.claim.start;
+        self.claim = Claim { start: start + len as u64, len: self.claim.len - len };
+        self.read -= len;
+        for position in (start..self.claim.start).rev() {
+            self.ring.slots.at(position).release(self.ring.slots.next_lap(position));
+        }
     }
 }
 
 impl<T> Drop for Rest<'_, T> {
+    /// Only a panic leaves anything to do.
     #[inline]
     fn drop(&mut self) {
-        while let Some(value) = self.next() {
-            drop(value);
+        while self.read < self.claim.len {
+            drop(self.read_next());
         }
+        self.release(self.claim.len);
     }
 }
 
@@ -453,11 +521,75 @@ impl Drop for AbortOnUnwind {
     }
 }
 
+/// How long to stay away after a lost CAS: four times as long after each one.
+///
+/// Whoever wins a race works on lines that are its own, and whoever tries again takes them away. So
+/// losers leave early and for long, and the winner gets a run of many operations at full speed.
+struct Lost {
+    pauses: u32,
+}
+
+impl Lost {
+    const FIRST: u32 = 8;
+    const LONGEST: u32 = 512;
+
+    #[inline(always)]
+    fn new() -> Self {
+        Self { pauses: Self::FIRST }
+    }
+
+    #[cold]
+    fn back_off(&mut self) {
+        #[cfg(loom)]
+        loom::thread::yield_now();
+        #[cfg(not(loom))]
+        for _ in 0..self.pauses {
+            core::hint::spin_loop();
+        }
+        self.pauses = (self.pauses * 4).min(Self::LONGEST);
+    }
+}
+
 /// With a value of 56 bytes this is one line of the cache; small values are packed.
 #[repr(C)]
 struct Slot<T> {
     state: AtomicU64,
     value: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<T> Slot<T> {
+    /// # Safety
+    ///
+    /// The slot's position in this lap was claimed by this thread with `claim_free`, and the value
+    /// is written before it is published, once.
+    #[inline(always)]
+    unsafe fn write(&self, value: T) {
+        // SAFETY: the slot is free and ours (invariant 1), so nobody else looks at the value.
+        self.value.with_mut(|place| unsafe { place.write(MaybeUninit::new(value)) });
+    }
+
+    #[inline(always)]
+    fn publish(&self, lap: u64) {
+        // Release: pairs with the Acquire in `published_from` and `claim_one`.
+        self.state.store(lap | PUBLISHED, Release);
+    }
+
+    /// # Safety
+    ///
+    /// The slot's position was claimed, that happened before, and the value is read before it is
+    /// released, once.
+    #[inline(always)]
+    unsafe fn read(&self) -> T {
+        // SAFETY: the slot is published and the claim is ours alone (invariants 2 and 3).
+        self.value.with(|value| unsafe { value.read().assume_init() })
+    }
+
+    #[inline(always)]
+    fn release(&self, next_lap: u64) {
+        // Release: pairs with the Acquire in `free_from` and `claim_one_free`; the read is over
+        // before the next write.
+        self.state.store(next_lap, Release);
+    }
 }
 
 /// The array of slots, aligned to a line, zeroed by the allocator and so not yet in memory.
@@ -497,9 +629,26 @@ impl<T> Slots<T> {
         unsafe { self.first.add((position & self.mask) as usize).as_ref() }
     }
 
+    /// The slots of `len` positions from `start` on, in two pieces with the lap of each. `len` is at
+    /// most the capacity.
+    #[inline(always)]
+    fn run(&self, start: u64, len: usize) -> [(u64, &[Slot<T>]); 2] {
+        let index = (start & self.mask) as usize;
+        let first = len.min(self.capacity() as usize - index);
+        // SAFETY: both pieces lie within the allocation, as `len` is at most the capacity.
+        let piece =
+            |from, len| unsafe { slice::from_raw_parts(self.first.add(from).as_ptr(), len) };
+        [(self.lap(start), piece(index, first)), (self.next_lap(start), piece(0, len - first))]
+    }
+
     #[inline(always)]
     fn lap(&self, position: u64) -> u64 {
         position & !self.mask
+    }
+
+    #[inline(always)]
+    fn next_lap(&self, position: u64) -> u64 {
+        (position | self.mask) + 1
     }
 
     #[inline(always)]

@@ -124,15 +124,8 @@ impl<T> Queue<T> {
     /// follow each other in the queue. Says how many; the others stay in `items`. Into a closed
     /// queue none go.
     pub fn push_batch(&self, items: &mut Vec<T>) -> usize {
-        let first = items.as_ptr();
-        let mut moved = 0;
-        let pushed = self.push_batch_with(items.len(), || {
-            // SAFETY: called at most `items.len()` times, so the item exists, and it is read once;
-            // below it leaves the vector without being dropped.
-            let item = unsafe { first.add(moved).read() };
-            moved += 1;
-            item
-        });
+        // SAFETY: below, the items that were moved out leave the vector without being dropped.
+        let pushed = unsafe { self.push_from(items.as_ptr(), items.len()) };
         let rest = items.len() - pushed;
         // SAFETY: the first `pushed` items were moved out; the others move to the front.
         unsafe {
@@ -150,15 +143,27 @@ impl<T> Queue<T> {
     where
         T: Copy,
     {
-        let mut copies = items.iter();
-        self.push_batch_with(items.len(), || *copies.next().expect("no more calls than items"))
+        // SAFETY: items that are `Copy` may be read as often as one likes.
+        unsafe { self.push_from(items.as_ptr(), items.len()) }
     }
 
+    /// Moves up to `count` items out of the memory at `next` into the queue; says how many.
+    ///
+    /// # Safety
+    ///
+    /// There are `count` items, and those that went in are not used again.
     #[inline]
-    fn push_batch_with(&self, count: usize, mut make: impl FnMut() -> T) -> usize {
+    unsafe fn push_from(&self, mut next: *const T, count: usize) -> usize {
         let mut wait = SpinWait::new();
         loop {
-            match self.ring.push_batch_with(count, Origin::Inside, &mut make) {
+            let make = || {
+                // SAFETY: called at most `count` times in all, as only the last round calls it.
+                let item = unsafe { next.read() };
+                // SAFETY: at most one past the last item.
+                next = unsafe { next.add(1) };
+                item
+            };
+            match self.ring.push_batch_with(count, Origin::Inside, make) {
                 Ok(pushed) => {
                     self.sleepers.for_items.notify(pushed);
                     return pushed;
@@ -203,8 +208,18 @@ impl<T> Queue<T> {
         out.reserve(max);
         let mut wait = SpinWait::new();
         loop {
-            match self.ring.pop_batch(max, |item| out.push(item)) {
+            let mut next = out.spare_capacity_mut().as_mut_ptr();
+            let sink = |item| {
+                // SAFETY: called at most `max` times, and there is room for as many.
+                unsafe {
+                    (*next).write(item);
+                    next = next.add(1);
+                }
+            };
+            match self.ring.pop_batch(max, sink) {
                 Ok(popped) => {
+                    // SAFETY: `popped` items were written behind the old ones.
+                    unsafe { out.set_len(out.len() + popped) };
                     self.sleepers.for_room.notify(popped);
                     return popped;
                 }
