@@ -36,7 +36,7 @@
 use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::{Arc, UnsafeCell};
+use crate::sync::UnsafeCell;
 use crate::sys::futex::Futex;
 use core::future::Future;
 use core::marker::PhantomData;
@@ -45,7 +45,7 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::slab::{Entry, Slab};
 
@@ -184,10 +184,11 @@ impl<T> Completer<T> {
         let before = cell.word.fetch_or(FINISHED, AcqRel);
         if before & DETACHED != 0 {
             // SAFETY: the handle has left without taking the result (invariant 2).
-            drop(unsafe { cell.take::<T>() });
+            let unwanted = unsafe { cell.take::<T>() };
             // SAFETY: the table outlives the completer.
             unsafe { self.table.as_ref() }.free(cell);
-            return;
+            // Last, because its destructor may panic.
+            return drop(unwanted);
         }
         // The handle may free the cell from here on. Cells are type-stable, so what follows can at
         // worst wake the next tenant for nothing: a sleeper looks again, a future is polled again
@@ -342,11 +343,11 @@ impl<T> Drop for Task<T> {
         if before & FINISHED == 0 {
             return;
         }
-        if !self.taken {
-            // SAFETY: `finished` was seen with Acquire and the result is still there.
-            drop(unsafe { cell.take::<T>() });
-        }
+        // SAFETY: `finished` was seen with Acquire and the result is still there.
+        let unwanted = (!self.taken).then(|| unsafe { cell.take::<T>() });
         self.table.free(cell);
+        // Last, because its destructor may panic.
+        drop(unwanted);
     }
 }
 
