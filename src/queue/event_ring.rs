@@ -96,11 +96,12 @@ mod tests;
 use super::mpmc::PushError;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{Arc, CachePadded, SpinWait, store_load_barrier};
+use crate::sync::{CachePadded, SpinWait, store_load_barrier};
 use crate::{Error, Result};
 use core::slice;
 use room::Room;
 use slots::Slots;
+use std::sync::Arc;
 
 const CLOSED: u64 = 1 << 63;
 const MAX_CAPACITY: usize = 1 << 31;
@@ -313,7 +314,7 @@ impl<T: Copy + Send> EventRing<T> {
     /// The publisher's half of invariant 4.
     #[inline]
     fn look_for_consumer(&self) -> Published {
-        // Against *rest, then look for stamps* in `rest_at`.
+        // Against *rest, then look for stamps* in `rest_unless`.
         store_load_barrier();
         if self.attention.load(Relaxed) == AWAKE {
             return Published::Seen;
@@ -331,14 +332,14 @@ impl<T: Copy + Send> EventRing<T> {
         }
     }
 
-    /// The consumer's half of invariant 4. `head` is what it would consume next.
-    fn rest_at(&self, head: u64) -> Rest {
+    /// The consumer's half of invariant 4. `more` looks whether there is anything to consume.
+    fn rest_unless(&self, more: impl FnOnce() -> bool) -> Rest {
         // A swap, so that all changes of the word form one chain.
         self.attention.swap(RESTING, Relaxed);
         // Against *stamp, then look at the word* in `look_for_consumer`.
         store_load_barrier();
         // A publisher that called in between is told from the rest by the swap.
-        if self.published_from(head, 1) != 0 && self.attention.swap(AWAKE, Relaxed) == RESTING {
+        if more() && self.attention.swap(AWAKE, Relaxed) == RESTING {
             return Rest::More;
         }
         Rest::Resting
@@ -375,16 +376,31 @@ impl<T: Copy + Send> EventRing<T> {
     fn take_published(&self, max: usize) -> Option<Run> {
         let mut lost = SpinWait::new();
         loop {
-            let start = self.taken.load(Relaxed);
-            let run = Run { start, len: self.published_from(start, max) };
-            if run.len == 0 {
-                return None;
-            }
+            let run = self.published_untaken(max)?;
             // Relaxed: the stamps carry the events, and success proves that nobody took them.
-            match self.taken.compare_exchange_weak(start, run.end(), Relaxed, Relaxed) {
+            let taken = &self.taken;
+            match taken.compare_exchange_weak(run.start, run.end(), Relaxed, Relaxed) {
                 Ok(_) => return Some(run),
                 Err(_) => lost.back_off(),
             }
+        }
+    }
+
+    /// What a concurrent consumer would take next.
+    fn published_untaken(&self, max: usize) -> Option<Run> {
+        let mut start = self.taken.load(Relaxed);
+        loop {
+            let len = self.published_from(start, max);
+            if len > 0 {
+                return Some(Run { start, len });
+            }
+            // `start` may be so old that its place has been written again, and then its stamp, being
+            // an Acquire, has brought a newer `taken` with it.
+            let now = self.taken.load(Relaxed);
+            if now == start {
+                return None;
+            }
+            start = now;
         }
     }
 
@@ -499,7 +515,7 @@ impl<T: Copy + Send> SerialConsumer<T> {
 
     /// Rests, if there is nothing more. Called after the last `consume`, by who was called.
     pub(crate) fn rest(&mut self) -> Rest {
-        self.ring.rest_at(self.head)
+        self.ring.rest_unless(|| self.ring.published_from(self.head, 1) > 0)
     }
 
     /// Whether the ring is closed and nothing is left, nor on its way.
@@ -553,7 +569,7 @@ impl<T: Copy + Send> ConcurrentConsumer<T> {
     /// Gives the call on: rests if there is nothing more, and else says that somebody must go on.
     /// The thread that was called does this after its `claim`, and may handle what it took after it.
     pub(crate) fn rest(&self) -> Rest {
-        self.ring.rest_at(self.ring.taken.load(Relaxed))
+        self.ring.rest_unless(|| self.ring.published_untaken(1).is_some())
     }
 
     /// Whether the ring is closed and everything was taken.

@@ -128,13 +128,13 @@ fn a_drain_wakes_a_publisher() {
 }
 
 /// Goal: the epoch. Method: two publishers wait; one that comes late must not put the other to sleep
-/// behind its back. Bound 2: three threads that all sleep and wake take an hour at 3.
+/// behind its back. Bound 2: at 3 it takes many minutes.
 #[test]
 fn a_drain_wakes_all_publishers() {
     explore(2, || {
         let (called, mut consumer) = Called::new(1);
-        let publishers =
-            [spawn_publisher(&called, &[&[1]]), spawn_publisher(&called, &[&[2], &[3]])];
+        assert_eq!(called.publish(&[1]), 1);
+        let publishers = [spawn_publisher(&called, &[&[2]]), spawn_publisher(&called, &[&[3]])];
         assert_eq!(sorted(called.consume(&mut consumer, 3)), [1, 2, 3]);
         let _ = publishers.map(Publisher::join);
     });
@@ -234,6 +234,6 @@ fn a_call_is_given_on_while_there_is_more() {
             }
         }
         assert_eq!(sorted(taken), [1, 2]);
-        publishers.map(|publisher| publisher.join().unwrap());
+        let _ = publishers.map(|publisher| publisher.join().unwrap());
     });
 }
