@@ -194,8 +194,24 @@ impl Shared {
         self.sets.iter().any(|set| set.source.is_armed())
     }
 
-    pub(crate) fn ring_a_leader(&self) {
-        let _rung = self.sets.iter().any(|set| set.source.ring());
+    /// Calls a leader that waits at its source. False: none does that had not been called already.
+    pub(crate) fn ring_a_leader(&self) -> bool {
+        self.sets.iter().any(|set| set.source.ring())
+    }
+
+    /// Sees to it that somebody watches over what was published or claimed, unless nobody has time.
+    /// The caller has passed a barrier since.
+    pub(crate) fn arm_watch(&self) {
+        while self.crew.arm_watch(self.is_polling()) {
+            // Against *disarm, then look for the watch that comes with a ring*.
+            store_load_barrier();
+            if self.ring_a_leader() {
+                return;
+            }
+            // The leader has left the source meanwhile, and does not know. Somebody else may have
+            // gone to sleep.
+            self.crew.end_leader_watch();
+        }
     }
 
     pub(crate) fn surplus_head(&self) -> u64 {
@@ -211,7 +227,7 @@ impl Shared {
         // Against *announce sleep, then look for work* in every member.
         store_load_barrier();
         if !self.crew.wake_one() {
-            self.ring_a_leader();
+            let _rung = self.ring_a_leader();
         }
     }
 
@@ -220,8 +236,8 @@ impl Shared {
     #[inline]
     pub(crate) fn notify_inside(&self) {
         store_load_barrier();
-        if self.crew.is_unwatched() && self.crew.arm_watch(self.is_polling()) {
-            self.ring_a_leader();
+        if self.crew.is_unwatched() {
+            self.arm_watch();
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Worker<'a> {
     called_to_lead: bool,
     /// Left the watch because something was stuck.
     rescuing: bool,
+    /// Has given the watch up for something else, and not yet seen to a new one.
+    owes_watch: bool,
     /// Has published work or leadership since it last made sure of a watch.
     published: bool,
     /// Whose turn it is: tasks or activations.
@@ -76,6 +78,7 @@ impl<'a> Worker<'a> {
             searching: false,
             called_to_lead: false,
             rescuing: false,
+            owes_watch: false,
             published: true,
             tasks_first: false,
             turn: Turn::default(),
@@ -146,6 +149,7 @@ impl<'a> Worker<'a> {
         if shared.crew.leader_watches() {
             // Only a thread that waits can watch: whoever has something to lose arms anew.
             shared.crew.end_leader_watch();
+            self.owes_watch = true;
         }
         let now = shared.now();
         self.pace.read_clock(shared, now);
@@ -273,7 +277,7 @@ impl<'a> Worker<'a> {
     }
 
     fn next_task(&mut self) -> Option<Work> {
-        let task = match self.seat.hand.next(&self.shared.tasks) {
+        let task = match self.seat.hand.next() {
             Some(task) => task,
             None => self.claim_tasks()?,
         };
@@ -330,7 +334,7 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
-            if let Some(task) = member.hand.steal(&self.seat.hand, &shared.tasks) {
+            if let Some(task) = member.hand.steal(&self.seat.hand) {
                 return self.stolen(self.taken(task));
             }
             if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
@@ -430,6 +434,9 @@ impl<'a> Worker<'a> {
             // Against *the watch ends, then looks once more*.
             store_load_barrier();
         }
+        if core::mem::take(&mut self.owes_watch) {
+            self.replace_watch();
+        }
         if self.shared.crew.is_unwatched() {
             self.arm_watch();
         }
@@ -441,10 +448,19 @@ impl<'a> Worker<'a> {
     /// Somebody must look after what this thread leaves behind if it gets stuck.
     fn arm_watch(&self) {
         let shared = self.shared;
-        if (shared.is_offered() || shared.has_ready(self.seat))
-            && shared.crew.arm_watch(shared.is_polling())
-        {
-            shared.ring_a_leader();
+        if shared.is_offered() || shared.has_ready(self.seat) {
+            shared.arm_watch();
+        }
+    }
+
+    /// Whoever claimed work while this thread was the watch relied on it, and may be stuck.
+    #[cold]
+    fn replace_watch(&self) {
+        let shared = self.shared;
+        // Against *claim, then see that somebody watches*.
+        store_load_barrier();
+        if shared.crew.is_unwatched() && shared.others_hold_work(self.me) {
+            shared.arm_watch();
         }
     }
 
@@ -480,6 +496,8 @@ impl<'a> Worker<'a> {
         self.set_role(Role::Follower);
         self.word.announce(self.number);
         self.sleep();
+        // What passed was sleep, and is no handler's.
+        self.pace.read_clock(shared, shared.now());
     }
 
     /// Parks, being announced as idle, unless a last look finds something.
@@ -516,6 +534,7 @@ impl<'a> Worker<'a> {
         // Called to watch and then, before it came to that, to search or lead: the later call took
         // the watch away.
         if wakes.contains(Wakes::SEARCH) || wakes.contains(Wakes::LEAD) {
+            self.owes_watch |= wakes.contains(Wakes::WATCH);
             self.take_call(wakes);
         } else if wakes.contains(Wakes::WATCH) {
             self.watch();
@@ -587,6 +606,7 @@ impl<'a> Worker<'a> {
             let period = shared.watch_period(now).min(self.until.saturating_sub(now));
             let wakes = self.seat.parker.park(Some(Duration::from_nanos(period)));
             if wakes.is_call() {
+                self.owes_watch = true;
                 return self.take_call(wakes);
             }
             if shared.is_stopping() || shared.drain_is_over(shared.now()) || !self.is_wanted() {
@@ -620,6 +640,8 @@ impl<'a> Worker<'a> {
 
     /// Hands the watch on and goes to work.
     fn leave_watch(&mut self) {
+        // There may be nobody to hand it to but a polling leader.
+        self.owes_watch = true;
         match self.word.leave_watch(self.number) {
             Some(called) => {
                 self.shared.crew.pass_watch(self.me, called);
@@ -644,6 +666,7 @@ impl<'a> Worker<'a> {
         loop {
             let wakes = self.seat.parker.park(None);
             if wakes.is_call() {
+                self.owes_watch = true;
                 return self.take_call(wakes);
             }
         }
@@ -659,11 +682,11 @@ impl<'a> Worker<'a> {
             self.word.stop_searching();
         }
         if shared.is_stopping() {
-            while let Some(task) = self.seat.hand.next(&shared.tasks) {
+            while let Some(task) = self.seat.hand.next() {
                 shared.cancel(task);
             }
         } else {
-            while let Some(task) = self.seat.hand.next(&shared.tasks) {
+            while let Some(task) = self.seat.hand.next() {
                 self.run_task(task);
             }
             shared.made_room();
@@ -672,6 +695,9 @@ impl<'a> Worker<'a> {
             shared.stack.push(index, &shared.slots);
         }
         self.set_role(Role::Away);
+        if core::mem::take(&mut self.owes_watch) {
+            self.replace_watch();
+        }
         store_load_barrier();
         if shared.has_ready(self.seat) {
             shared.crew.wake_one();
