@@ -43,27 +43,47 @@ const HISTORY: usize = 65_536;
 /// ([`settle`](Self::settle)); look at what the handler did.
 ///
 /// ```
-/// use paceline::{Ready, ScriptedIo, ScriptedSource};
+/// use paceline::{Flow, Pool, Ready, ScriptedIo, ScriptedSource, SourceKind};
 /// use std::io::{Read, Write};
+/// use std::time::Duration;
 ///
 /// // The handler under test, generic over what it reads from.
-/// fn shout(io: &mut (impl Read + Write)) -> std::io::Result<usize> {
+/// fn shout(io: &mut (impl Read + Write)) -> Flow {
 ///     let mut line = [0; 64];
-///     let count = io.read(&mut line)?;
-///     line.make_ascii_uppercase();
-///     io.write(&line[..count])
+///     loop {
+///         match io.read(&mut line) {
+///             Ok(0) => return Flow::Done,
+///             Ok(count) => {
+///                 line.make_ascii_uppercase();
+///                 io.write_all(&line[..count]).expect("room for what was read");
+///             }
+///             Err(_) => return Flow::Wait,
+///         }
+///     }
 /// }
 ///
+/// let source = ScriptedSource::new();
+/// let kind = SourceKind::Scripted(source.clone());
+/// let pool = Pool::builder().threads(1).source(kind).build()?;
 /// let io = ScriptedIo::new()?;
+/// let handle = pool.register(io.clone(), |io, _ready: Ready| shout(io))?;
+///
+/// let patience = Duration::from_secs(10);
 /// io.feed(b"hello");
-/// assert_eq!(shout(&mut io.clone())?, 5);
+/// assert!(source.settle(patience) && io.written().is_empty(), "nobody said that it is ready");
+/// source.ready(&io, Ready::READABLE);
+/// assert!(source.settle(patience));
 /// assert_eq!(io.written(), b"HELLO");
 ///
-/// // In a pool: build it with this source and one thread, register `io.clone()`, and then
-/// let source = ScriptedSource::new();
-/// source.ready(&io, Ready::READABLE);
-/// // source.settle(patience) returns once the handler has run.
-/// # Ok::<(), std::io::Error>(())
+/// // An hour passes in no time.
+/// let reminder = io.clone();
+/// pool.after(Duration::from_secs(3600), move || reminder.feed(b"still there?"))?;
+/// source.advance(Duration::from_secs(3599));
+/// assert!(source.settle(patience) && io.unread() == 0);
+/// source.advance(Duration::from_secs(2));
+/// assert!(source.settle(patience) && io.unread() == 12);
+/// # handle.deregister()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # What is ready when
@@ -181,10 +201,16 @@ impl ScriptedSource {
         self.plan(at, Whose::Descriptor(io.as_fd().as_raw_fd()), ready);
     }
 
-    /// Delivers an event with this token, whoever it was given to: what a kernel event is that was
-    /// taken off the queue before its descriptor was deregistered.
-    pub(crate) fn stale_at(&self, at: Duration, token: u64, ready: Ready) {
-        self.plan(at, Whose::Token(token), ready);
+    /// Delivers an event at `at` to the registration that `io` has now, also if that is gone by
+    /// then: what a kernel event is that had been taken off the queue when its descriptor was
+    /// deregistered. A pool must let it come to nothing.
+    ///
+    /// False if `io` is not registered.
+    #[must_use = "false: nothing will be delivered"]
+    pub fn late_at(&self, at: Duration, io: &impl AsFd, ready: Ready) -> bool {
+        let fd = io.as_fd().as_raw_fd();
+        let token = self.lock().registered.get(&fd).map(|registration| registration.token);
+        token.map(|token| self.plan(at, Whose::Token(token), ready)).is_some()
     }
 
     fn plan(&self, at: Duration, whose: Whose, ready: Ready) {
@@ -196,7 +222,8 @@ impl ScriptedSource {
     }
 
     /// Moves the clock forward. Everything that becomes due is delivered in order, by one wait or by
-    /// several; timers see the new time only.
+    /// several; timers see the new time only. A timer fires up to 8.2 µs after its time (never
+    /// before), so advance a little further than a timer's delay.
     pub fn advance(&self, by: Duration) {
         let _script = self.lock();
         let now = self.now_nanos().saturating_add(nanos(by));

@@ -11,23 +11,25 @@ pub(super) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-fn flags(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
-    // SAFETY: F_GETFL takes no pointer, and a borrowed descriptor is open.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })
-}
-
 /// Whether reads and writes on this open file return `WouldBlock` instead of waiting.
 pub(crate) fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(flags(fd)? & libc::O_NONBLOCK != 0)
+    // SAFETY: F_GETFL takes no pointer, and a borrowed descriptor is open.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
+    Ok(flags & libc::O_NONBLOCK != 0)
 }
 
-/// Sets or clears `O_NONBLOCK`, which all duplicates of the descriptor share.
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Result<()> {
-    let before = flags(fd)?;
-    let after = if nonblocking { before | libc::O_NONBLOCK } else { before & !libc::O_NONBLOCK };
-    if after != before {
-        // SAFETY: F_SETFL takes an integer, and a borrowed descriptor is open.
-        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, after) })?;
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn nonblocking_is_seen_as_it_is_set() {
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        for nonblocking in [false, true, false] {
+            socket.set_nonblocking(nonblocking).unwrap();
+            assert_eq!(is_nonblocking(socket.as_fd()).unwrap(), nonblocking);
+        }
     }
-    Ok(())
 }

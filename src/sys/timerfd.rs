@@ -51,16 +51,6 @@ impl TimerFd {
         };
         check(answer).map(drop)
     }
-
-    /// Whether the deadline has passed since it was set; only the first call says so.
-    pub(crate) fn take(&self) -> bool {
-        let mut expiries = [0u8; 8];
-        // SAFETY: `expiries` is eight writable bytes for the length of the call.
-        let read = unsafe {
-            libc::read(self.fd.as_raw_fd(), expiries.as_mut_ptr().cast(), expiries.len())
-        };
-        read == 8
-    }
 }
 
 impl AsFd for TimerFd {
@@ -74,31 +64,36 @@ mod tests {
     use super::*;
     use crate::sys::epoll::{EDGE, Epoll, EpollEvent, IN};
 
-    #[test]
-    fn a_past_deadline_is_due_at_once_and_taken_once() {
-        let timer = TimerFd::new().unwrap();
-        assert!(!timer.take());
-        timer.set(0).unwrap();
-        assert!(timer.take());
-        assert!(!timer.take());
-    }
-
-    #[test]
-    fn clear_forgets_an_expiry() {
-        let timer = TimerFd::new().unwrap();
-        timer.set(1).unwrap();
-        timer.clear().unwrap();
-        assert!(!timer.take());
-    }
-
-    #[test]
-    fn epoll_waits_for_it() {
+    fn watched() -> (TimerFd, Epoll) {
         let (timer, epoll) = (TimerFd::new().unwrap(), Epoll::new().unwrap());
         epoll.add(timer.as_fd(), IN | EDGE, 7).unwrap();
+        (timer, epoll)
+    }
+
+    fn fired(epoll: &Epoll, timeout: Option<u64>) -> bool {
+        epoll.wait(&mut [EpollEvent::default()], timeout).unwrap() == 1
+    }
+
+    /// Goal: each deadline is an edge of its own, though nobody reads the timer.
+    #[test]
+    fn a_deadline_that_has_passed_fires_at_once_and_once() {
+        let (timer, epoll) = watched();
+        assert!(!fired(&epoll, Some(0)));
+        for deadline in [0, 1, crate::sys::clock::now()] {
+            timer.set(deadline).unwrap();
+            assert!(fired(&epoll, None));
+            assert!(!fired(&epoll, Some(0)));
+        }
+    }
+
+    #[test]
+    fn clear_and_set_forget_what_was_there() {
+        let (timer, epoll) = watched();
         timer.set(1).unwrap();
-        let mut events = [EpollEvent::default(); 2];
-        assert_eq!(epoll.wait(&mut events, None).unwrap(), 1);
-        assert_eq!((events[0].token(), events[0].bits()), (7, IN));
-        assert!(timer.take());
+        timer.clear().unwrap();
+        assert!(!fired(&epoll, Some(0)));
+        timer.set(1).unwrap();
+        timer.set(u64::MAX).unwrap();
+        assert!(!fired(&epoll, Some(0)));
     }
 }

@@ -81,9 +81,14 @@ fn only_what_is_of_interest_and_errors_are_reported() {
 }
 
 #[test]
-fn a_stale_token_is_delivered_whoever_has_it_now() {
+fn a_late_event_is_delivered_though_its_registration_is_gone() {
     let (script, source) = script();
-    script.stale_at(MS, 77, Ready::READABLE);
+    let io = ScriptedIo::new().unwrap();
+    assert!(!script.late_at(MS, &io, Ready::READABLE));
+    register(&source, &io, 77, false);
+    assert!(script.late_at(MS, &io, Ready::READABLE));
+    source.deregister(io.as_fd()).unwrap();
+    register(&source, &io, 78, false);
     script.advance(MS);
     assert_eq!(look(&source), [(77, Ready::READABLE)]);
 }
