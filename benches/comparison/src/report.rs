@@ -135,6 +135,11 @@ pub fn bars(bars: &[Bar]) -> String {
     markdown(&rows)
 }
 
+/// The end of a run: an error if anything could not be measured.
+pub fn outcome(failures: usize) -> Result<(), String> {
+    if failures > 0 { Err(format!("{failures} measurements failed")) } else { Ok(()) }
+}
+
 /// Round by round, the largest (or smallest) value of several series.
 pub fn best(series: &[&[f64]], choose: fn(f64, f64) -> f64) -> Vec<f64> {
     let present: Vec<&&[f64]> = series.iter().filter(|s| !s.is_empty()).collect();

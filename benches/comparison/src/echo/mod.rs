@@ -174,7 +174,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
             println!("{}", report::bars(&bars));
         }
     }
-    if failures > 0 { Err(format!("{failures} measurements failed")) } else { Ok(()) }
+    report::outcome(failures)
 }
 
 /// The chosen peers that are built, with how to start them.

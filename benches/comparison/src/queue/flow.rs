@@ -22,7 +22,7 @@ pub struct Flow {
 
 const MAX_THREADS: usize = 4;
 /// Nothing arrives for so long although it was sent: it is lost.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a thread has done so far. Only it writes; the lines are read when a window begins or ends.
 #[derive(Default)]

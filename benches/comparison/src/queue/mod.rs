@@ -42,10 +42,11 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     let chosen = plan.scenarios(&names, &names[..1])?;
     let taking_part = plan.peers(&peers)?;
     let mut results = Results::default();
+    let mut failures = 0;
     for scenario in SCENARIOS.iter().filter(|s| chosen.contains(&s.name)) {
         for round in 1..=plan.rounds {
             eprintln!("{} {round}/{}", scenario.name, plan.rounds);
-            measure_all(scenario, &taking_part, plan, &mut results)?;
+            failures += measure_all(scenario, &taking_part, plan, &mut results);
         }
         println!(
             "### queue: {} bytes, capacity {}, M items/s\n",
@@ -56,16 +57,12 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     if !plan.quick {
         println!("{}", report::bars(&bars(&results, &chosen)));
     }
-    Ok(())
+    report::outcome(failures)
 }
 
-/// One round: every shape, every peer.
-fn measure_all(
-    scenario: &Scenario,
-    peers: &[&str],
-    plan: &Plan,
-    results: &mut Results,
-) -> Result<(), String> {
+/// One round: every shape, every peer. Says how many measurements failed.
+fn measure_all(scenario: &Scenario, peers: &[&str], plan: &Plan, results: &mut Results) -> usize {
+    let mut failures = 0;
     for (shape, threads) in SHAPES {
         for peer in peers {
             let flow = Flow { capacity: scenario.capacity, threads, window: plan.window };
@@ -74,12 +71,16 @@ fn measure_all(
                 _ => measure::<[u64; 7]>(peer, flow),
             };
             if let Some(rate) = rate {
-                let rate = rate.map_err(|error| format!("{peer}, {shape}: {error}"))?;
+                let rate = rate.unwrap_or_else(|error| {
+                    eprintln!("{peer}, {shape}: {error}");
+                    failures += 1;
+                    f64::NAN
+                });
                 results.add(scenario.name, peer, shape, rate / 1e6);
             }
         }
     }
-    Ok(())
+    failures
 }
 
 /// Items per second; `None` where the queue does not fit the shape.
