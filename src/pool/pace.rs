@@ -43,12 +43,15 @@ pub(crate) struct Pace {
     poll_every: u32,
     claim: u32,
     suspects_until: u64,
-    /// The kernel's counts at the last reading, while there is a suspicion.
+    /// The kernel's counts some moments ago, while there is a suspicion.
     usage: Option<Usage>,
+    usage_at: u64,
 }
 
 /// How long a suspicion lasts.
 const SUSPECT_FOR: u64 = 50_000_000;
+/// How old the kernel's counts may be then: reading them costs 0.3 µs.
+const USAGE_FRESH: u64 = 50_000;
 
 impl Pace {
     pub(crate) fn new(now: u64) -> Self {
@@ -60,6 +63,7 @@ impl Pace {
             claim: 0,
             suspects_until: 0,
             usage: None,
+            usage_at: 0,
         };
         // Before anything was measured: an ordinary socket handler.
         pace.set_average(4_000);
@@ -92,9 +96,20 @@ impl Pace {
             self.set_average((7 * self.average + sample) / 8);
         }
         if self.suspects_until != 0 {
-            let suspects = now < self.suspects_until;
-            self.usage = suspects.then(thread::usage);
-            self.suspects_until = if suspects { self.suspects_until } else { 0 };
+            self.refresh_usage(now, handled == 0);
+        }
+    }
+
+    /// While there is a suspicion, keeps the kernel's counts fresh: after every wait, whose switches
+    /// are no handler's, and often enough in between.
+    #[cold]
+    fn refresh_usage(&mut self, now: u64, waited: bool) {
+        if now >= self.suspects_until {
+            self.suspects_until = 0;
+            self.usage = None;
+        } else if waited || now >= self.usage_at + USAGE_FRESH {
+            self.usage = Some(thread::usage());
+            self.usage_at = now;
         }
     }
 
@@ -104,7 +119,7 @@ impl Pace {
         if let Some(before) = self.usage {
             let usage = thread::usage();
             let slept = usage.voluntary_switches > before.voluntary_switches;
-            if slept || usage.cpu - before.cpu > limit {
+            if slept || usage.cpu - before.cpu > limit + USAGE_FRESH {
                 shared.saw_slow(now);
             }
         }

@@ -281,15 +281,16 @@ impl<'a> Worker<'a> {
             Some(task) => task,
             None => self.claim_tasks()?,
         };
-        Some(self.taken(task))
+        self.make_room();
+        Some(Work::Task(task))
     }
 
     /// A task has left its slot, which is what makes room: the last of a claim is the time to say so.
-    fn taken(&self, task: Erased) -> Work {
+    #[inline]
+    fn make_room(&self) {
         if self.seat.hand.is_empty() {
             self.shared.made_room();
         }
-        Work::Task(task)
     }
 
     fn claim_tasks(&mut self) -> Option<Erased> {
@@ -335,7 +336,8 @@ impl<'a> Worker<'a> {
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand) {
-                return self.stolen(self.taken(task));
+                self.make_room();
+                return self.stolen(Work::Task(task));
             }
             if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
                 return self.stolen(Work::Activation(index));
@@ -368,15 +370,28 @@ impl<'a> Worker<'a> {
 
     fn handle(&mut self, work: Work) {
         match work {
-            Work::Task(task) => self.run_task(task),
+            Work::Task(task) => self.run_tasks(task),
             Work::Activation(index) => self.run_activation(index),
         }
     }
 
-    fn run_task(&mut self, task: Erased) {
+    /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
+    /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
+    fn run_tasks(&mut self, first: Erased) {
         self.before_user_code(Role::Task);
+        self.run_task(first);
+        while !self.shared.is_stopping()
+            && let Some(task) = self.seat.hand.next()
+        {
+            self.make_room();
+            self.run_task(task);
+        }
+    }
+
+    fn run_task(&mut self, task: Erased) {
+        self.note_begin();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
-        let panicked = context::contain(|| task.run()).is_none();
+        let panicked = task.run_caught().map_err(context::discard).is_err();
         self.seat.tally.count_task(panicked, context::take_outcome());
         self.after_user_code();
     }
@@ -386,12 +401,13 @@ impl<'a> Worker<'a> {
         let slot = shared.slots.slot(index);
         let mut ready = match slot.claim() {
             Claim::Run(ready) => ready,
-            Claim::Free => return shared.slots.free(index),
+            Claim::Free => return shared.bury(index),
             Claim::Nothing => return,
         };
         let traits = slot.traits();
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
+            self.before_user_code(Role::Task);
             return self.run_task(shared.take_once(index));
         }
         if traits.may_block {
@@ -400,6 +416,7 @@ impl<'a> Worker<'a> {
         }
         for round in 1.. {
             self.before_user_code(Role::Processing);
+            self.note_begin();
             let flow = self.run_handler(index, ready);
             self.after_user_code();
             let yields = round >= LOOPS || shared.has_ready(self.seat);
@@ -440,6 +457,10 @@ impl<'a> Worker<'a> {
         if self.shared.crew.is_unwatched() {
             self.arm_watch();
         }
+    }
+
+    #[inline]
+    fn note_begin(&self) {
         if self.shared.slow_limit != 0 {
             self.seat.began.store(self.shared.now(), crate::sync::atomic::Ordering::Relaxed);
         }
@@ -687,6 +708,7 @@ impl<'a> Worker<'a> {
             }
         } else {
             while let Some(task) = self.seat.hand.next() {
+                self.before_user_code(Role::Task);
                 self.run_task(task);
             }
             shared.made_room();

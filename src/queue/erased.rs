@@ -11,6 +11,7 @@
 #![allow(unsafe_code, reason = "the closure's type is known only to the function beside it")]
 
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) const INLINE_SIZE: usize = 48;
 pub(crate) const INLINE_ALIGN: usize = 8;
@@ -88,6 +89,18 @@ impl Erased {
         let mut task = ManuallyDrop::new(self);
         // SAFETY: `act` belongs to what is stored, which is consumed only here: no drop follows.
         unsafe { (task.act)(Act::Run, &raw mut task.storage) };
+    }
+
+    /// As [`run`](Self::run), and a panic is the answer. The closure stays where it is while it runs:
+    /// a task that is moved once more costs as much as a small one takes.
+    #[inline]
+    pub(crate) fn run_caught(self) -> std::thread::Result<()> {
+        let mut task = ManuallyDrop::new(self);
+        let task = &mut task;
+        catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: as in `run`; a closure that panics has been consumed too.
+            unsafe { (task.act)(Act::Run, &raw mut task.storage) };
+        }))
     }
 
     /// The closure itself, for a caller whose push was refused.
