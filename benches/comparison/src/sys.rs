@@ -67,17 +67,21 @@ pub fn send(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     check_size(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) })
 }
 
-/// Lifts the soft limit on open descriptors to `wanted`, and the hard one too where that is allowed.
+/// Lifts the limit on open descriptors to `wanted`, or as near to it as the process may.
 pub fn raise_open_files(wanted: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live rlimit.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
-    if limit.rlim_cur >= wanted {
+    if limit.rlim_cur >= wanted || set_open_files(wanted, limit.rlim_max.max(wanted)).is_ok() {
         return Ok(());
     }
-    let lifted = libc::rlimit { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
-    // SAFETY: `lifted` is a live rlimit.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &lifted) })?;
+    set_open_files(limit.rlim_max, limit.rlim_max)
+}
+
+fn set_open_files(soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: `limit` is a live rlimit.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
     Ok(())
 }
 

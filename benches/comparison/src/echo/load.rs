@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::serve::SLOW_MARK;
+use crate::serve::{SLOW_MARK, SLOW_TIME};
 use crate::sys::{self, Epoll};
 
 /// Length of the repeating part of the pattern: a prime, so that no message size divides it.
@@ -278,8 +278,11 @@ impl Load {
         for _ in 0..answers {
             let stamp = connection.stamps.pop_front().expect("verified against what was sent");
             self.completed += 1;
+            let took = now.saturating_sub(stamp);
             if !connection.slow {
-                self.latency.saturating_record(now.saturating_sub(stamp));
+                self.latency.saturating_record(took);
+            } else if Duration::from_nanos(took) < SLOW_TIME {
+                return Err(io::Error::other("a slow request was answered too soon"));
             }
             connection.slow = false;
             if refill {

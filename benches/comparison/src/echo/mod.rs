@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::options::Plan;
 use crate::report::{self, Bar, Column, Results};
-use crate::serve::Slow;
+use crate::serve::{self, Slow};
 use crate::stats::Limit::{self, AtLeast, AtMost};
 use load::{Load, Schedule};
 use server::{Launch, Server};
@@ -177,10 +177,14 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     report::outcome(failures)
 }
 
-/// The chosen peers that are built, with how to start them.
+/// The chosen peers that can run here, with how to start them.
 fn launches(plan: &Plan) -> Result<Vec<(&'static str, Launch)>, String> {
     let mut launches = Vec::new();
     for peer in plan.peers(&PEERS)? {
+        if let Err(error) = serve::probe(peer) {
+            eprintln!("{peer} is left out: {error}");
+            continue;
+        }
         match server::launch(peer, plan) {
             Ok(Some(launch)) => launches.push((peer, launch)),
             Ok(None) => eprintln!("{peer} is left out: its development package is not installed"),

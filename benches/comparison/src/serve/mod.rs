@@ -20,7 +20,7 @@ use crate::sys;
 
 pub const READ_BUFFER: usize = 32 * 1024;
 pub const SLOW_MARK: u8 = 0xBB;
-const SLOW_TIME: Duration = Duration::from_millis(1);
+pub const SLOW_TIME: Duration = Duration::from_millis(1);
 
 /// What a slow request does before it is echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,11 @@ fn server(name: &str) -> Option<&'static dyn Server> {
         "io_uring" => &uring::Uring,
         _ => return None,
     })
+}
+
+/// Says why a server cannot run on this machine, if that is so.
+pub fn probe(name: &str) -> io::Result<()> {
+    if name == "io_uring" { uring::probe() } else { Ok(()) }
 }
 
 /// The body of the child process: announces the address and serves.

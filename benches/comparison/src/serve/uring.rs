@@ -44,6 +44,20 @@ impl Server for Uring {
     }
 }
 
+/// A ring that does its work when its one thread asks for completions.
+fn ring(entries: u32) -> io::Result<IoUring> {
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_cqsize(4 * entries)
+        .build(entries)
+}
+
+/// Why this machine has no io_uring for us: an old kernel, or no permission.
+pub fn probe() -> io::Result<()> {
+    ring(1).map(drop)
+}
+
 /// New connections for one loop, and the eventfd that its ring reads.
 struct Inbox {
     connections: Mutex<Vec<OwnedFd>>,
@@ -111,11 +125,7 @@ struct Loop {
 
 impl Loop {
     fn new(inbox: Arc<Inbox>, slow: Slow) -> io::Result<Self> {
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_cqsize(4 * ENTRIES)
-            .build(ENTRIES)?;
+        let ring = ring(ENTRIES)?;
         let buffers = Buffers::new(&ring)?;
         Ok(Self {
             ring,
