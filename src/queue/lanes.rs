@@ -7,55 +7,68 @@
 //!
 //! # The idea
 //!
-//! Claimed tasks stay in their slots. What a worker has of them is a [`Hand`]: one word that says
-//! which slots, and that anybody can change.
+//! What a worker has claimed and not begun lies in its [`Hand`]: a few tasks and one word that says
+//! which of them are left. The owner takes one by a CAS on that word, and anybody else can take them
+//! all by another.
 //!
 //! ```text
-//!   lane NORMAL   │ · │ · │ t │ t │ t │ t │ t │ t │ t │ · │      hand of worker A
-//!                          ╰─────┬─────╯   ↑           ↑         { lane:2, len:16, position:46 }
-//!                         A's hand, len 3  head        tail
+//!   lane NORMAL   │ · │ · │ · │ · │ t │ t │ t │ t │ · │     claim: one CAS on the head, the first
+//!                                 head             tail    task is run, the others are moved
+//!   A's hand      │   │ t │ t │ t │   │   │   │   │
+//!                       next  len 3                    { installs:47, stealing:1, next:8, len:8 }
 //!
-//!   A:      next    { NORMAL, 3, 2 } → { NORMAL, 2, 3 }   and takes slot 2
-//!   anyone: steal   { NORMAL, 3, 2 } → { 0 }              and takes slots 2, 3, 4
+//!   A:       next    { i, 0, next, len } → { i, 0, next + 1, len − 1 }    takes one
+//!   anyone:  steal   { i, 0, next, len } → { i, 1, next, len }            moves them to its own hand
+//!                                        → { i, 0, 0, 0 }                 gives the hand back
 //! ```
 //!
 //! | the word | what it means | left by |
 //! |---|---|---|
-//! | 0 | empty: only the owner may change it | `install`, a plain store by the owner |
-//! | len > 0 | the slots position … position + len − 1 of the lane belong to whoever changes the word | `next` by the owner, `steal` by anyone, each one CAS |
+//! | len = 0 | empty and the owner's | `install` by the owner |
+//! | len > 0 | the tasks next … next + len − 1 belong to whoever changes the word | `next` by the owner, `steal` by anyone, each by CAS |
+//! | stealing | a thief moves the tasks: neither they nor their places are anybody else's | a store by that thief |
 //!
 //! # Invariants
 //!
-//! 1. A claimed slot is in exactly one hand, or being taken by exactly one thread. It leaves a hand
-//!    by the CAS that shortens or empties it.
-//! 2. Only the owner fills a hand, and only an empty one.
+//! 1. A task is in one lane, or one hand, or one thread. It leaves a hand by the CAS that shortens it
+//!    or marks it as being stolen.
+//! 2. Only the owner fills a hand, and only one that is empty and not being stolen.
 //! 3. No user code runs between claiming and installing, or between stealing and installing; so a
 //!    claimed task that nobody can reach is at most a few instructions from being reachable.
 //! 4. `Empty` is answered only if each lane was seen empty during the call (mpmc, invariant 5).
 //!
-//! A CAS cannot succeed on a word that was emptied and filled alike in the meantime: a position is
-//! claimed once, and its 46 bits take eight days to come round at 10^8 tasks per second.
+//! Neither `next` nor `steal` looks at a task before its CAS, so it does not matter if the word was
+//! changed and changed back meanwhile: it tells the truth about what is there now.
 //!
 //! # Orderings
 //!
 //! | store | partner | carries |
 //! |---|---|---|
-//! | `install`, Release | Acquire CAS in `steal` | the claim, and the tasks as the claimer saw them |
-//! | `next`, Relaxed CAS | | the owner's own slots |
+//! | `install`, Release | Acquire CAS in `steal` | the tasks |
+//! | the end of `steal`, Release | Acquire load in `is_free` | the end of the reads, before the places are written again |
+//! | `next`, Relaxed CAS | | the owner's own writes |
+//!
+//! # Why not leave the tasks in the lane's slots
+//!
+//! That saves a copy, and a first version did it. But a slot that comes back late stops all
+//! producers one lap later, and slots that come back one by one are taken one by one by a producer
+//! that waits for room, on the very line the worker is busy with. Moved at once, they come
+//! back as a run.
 //!
 //! # Fairness
 //!
 //! Each claim looks first at the lane that [`PICKS`] names for the worker's turn, then at the
 //! others from the top. So CRITICAL gets half of the picks when all lanes are full, LOW at least
 //! one in sixteen, and no pick is wasted when some lane is empty.
-#![allow(unsafe_code, reason = "takes slots of the rings by the claims in the hands")]
+#![allow(unsafe_code, reason = "the tasks in a hand belong to whoever changed its word")]
 
 use super::erased::{Erased, Run};
 use super::mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
 use crate::Result;
-use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{CachePadded, UnsafeCell};
+use core::mem::MaybeUninit;
 
 /// How urgent a task is. Each lane is a queue of its own, so a full lane never refuses another's
 /// tasks.
@@ -196,7 +209,7 @@ impl TaskQueue {
     /// is the caller's own; while that still holds tasks, only one is claimed.
     #[inline]
     pub(crate) fn claim(&self, hand: &Hand, turn: &mut Turn, max: usize) -> Claimed {
-        let max = if hand.is_empty() { max.min(Hand::MAX_LEN) } else { 1 };
+        let max = if hand.is_free() { max.min(Hand::CAPACITY + 1) } else { 1 };
         let mut busy = false;
         let picked = turn.pick();
         let others = Lane::ALL.into_iter().filter(|&lane| lane != picked);
@@ -212,13 +225,21 @@ impl TaskQueue {
 
     #[inline]
     fn claim_from(&self, lane: Lane, hand: &Hand, max: usize) -> Result<Erased, PopError> {
-        let ring = self.ring(lane);
-        let claim = ring.claim(max)?;
-        if claim.len > 1 {
-            hand.install(lane, claim.start + 1, claim.len - 1);
+        let mut first = None;
+        let mut rest = 0;
+        self.ring(lane).pop_batch(max, |task| {
+            if first.is_none() {
+                first = Some(task);
+                return;
+            }
+            // SAFETY: more than one is claimed only while the hand is free.
+            unsafe { hand.put(rest, task) };
+            rest += 1;
+        })?;
+        if rest > 0 {
+            hand.install(rest);
         }
-        // SAFETY: the claim's first position, which did not go into the hand (invariant 1).
-        Ok(unsafe { ring.take(claim.start) })
+        first.ok_or(PopError::Empty)
     }
 
     /// How many tasks of this lane are accepted and unclaimed. Those in hands are not counted.
@@ -273,122 +294,184 @@ impl TaskQueue {
 
 /// What one worker has claimed and not yet begun. See the module's documentation.
 ///
-/// A hand belongs to one [`TaskQueue`] and to one thread at a time, its owner.
-#[derive(Debug)]
+/// A hand belongs to one thread at a time, its owner. Tasks that are left when it is dropped are
+/// dropped.
 pub(crate) struct Hand {
     word: CachePadded<AtomicU64>,
+    tasks: [UnsafeCell<MaybeUninit<Erased>>; Hand::CAPACITY],
 }
 
-/// `{ lane:2, len:16, position:46 }`
+// SAFETY: a task is touched only by the thread that the word says it belongs to (invariant 1).
+unsafe impl Sync for Hand {}
+
+/// `{ installs:47, stealing:1, next:8, len:8 }`
 #[derive(Clone, Copy)]
-struct Held {
-    lane: Lane,
-    position: u64,
-    len: usize,
-}
-
-const POSITION_BITS: u32 = 46;
-const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
-const LEN_BITS: u32 = 16;
-const LEN_MASK: u64 = (1 << LEN_BITS) - 1;
+struct Held(u64);
 
 impl Held {
+    const STEALING: u64 = 1 << 16;
+    const NEXT: u64 = 1 << 8;
+    const INSTALL: u64 = 1 << 17;
+
     #[inline(always)]
-    fn pack(self) -> u64 {
-        if self.len == 0 {
-            return 0;
-        }
-        (self.lane as u64) << (POSITION_BITS + LEN_BITS)
-            | (self.len as u64) << POSITION_BITS
-            | self.position & POSITION_MASK
+    fn len(self) -> usize {
+        (self.0 & 0xff) as usize
     }
 
     #[inline(always)]
-    fn unpack(word: u64) -> Option<Self> {
-        (word != 0).then(|| Self {
-            lane: Lane::ALL[(word >> (POSITION_BITS + LEN_BITS)) as usize],
-            len: (word >> POSITION_BITS & LEN_MASK) as usize,
-            position: word & POSITION_MASK,
-        })
+    fn next(self) -> usize {
+        (self.0 >> 8 & 0xff) as usize
+    }
+
+    /// Whether there is something that can be taken.
+    #[inline(always)]
+    fn is_takeable(self) -> bool {
+        self.len() > 0 && self.0 & Self::STEALING == 0
     }
 
     /// All but the first.
     #[inline(always)]
     fn rest(self) -> Self {
-        Self { position: self.position + 1, len: self.len - 1, ..self }
+        Self(self.0 + Self::NEXT - 1)
+    }
+
+    #[inline(always)]
+    fn stealing(self) -> Self {
+        Self(self.0 | Self::STEALING)
+    }
+
+    /// Nothing, since the same install.
+    #[inline(always)]
+    fn emptied(self) -> Self {
+        Self(self.0 & !(Self::INSTALL - 1))
+    }
+
+    /// `len` tasks from the first place on.
+    #[inline(always)]
+    fn installed(self, len: usize) -> Self {
+        Self(self.emptied().0.wrapping_add(Self::INSTALL) | len as u64)
     }
 }
 
 impl Hand {
-    /// The most that one hand holds.
-    pub(crate) const MAX_LEN: usize = LEN_MASK as usize;
+    /// How many tasks it holds.
+    #[cfg(not(loom))]
+    pub(crate) const CAPACITY: usize = 64;
+    /// loom counts every cell.
+    #[cfg(loom)]
+    pub(crate) const CAPACITY: usize = 4;
 
     pub(crate) fn new() -> Self {
-        Self { word: CachePadded::new(AtomicU64::new(0)) }
+        Self {
+            word: CachePadded::new(AtomicU64::new(0)),
+            tasks: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+        }
     }
 
     /// Takes the oldest task of the hand. The owner alone may call this.
     #[inline]
-    pub(crate) fn next(&self, queue: &TaskQueue) -> Option<Erased> {
-        let mut word = self.word.load(Relaxed);
-        loop {
-            let held = Held::unpack(word)?;
-            // Relaxed: the owner claimed these slots itself, and their states carry the tasks.
-            match self.word.compare_exchange(word, held.rest().pack(), Relaxed, Relaxed) {
-                // SAFETY: the CAS took the first position out of the hand (invariant 1).
-                Ok(_) => return Some(unsafe { queue.ring(held.lane).take(held.position) }),
-                Err(now) => word = now,
+    pub(crate) fn next(&self) -> Option<Erased> {
+        let mut held = Held(self.word.load(Relaxed));
+        while held.is_takeable() {
+            // Relaxed: the owner put these tasks here itself.
+            match self.word.compare_exchange(held.0, held.rest().0, Relaxed, Relaxed) {
+                // SAFETY: the CAS took the task out of the hand (invariant 1).
+                Ok(_) => return Some(unsafe { self.get(held.next()) }),
+                Err(now) => held = Held(now),
             }
         }
+        None
     }
 
     /// Takes all of this hand: the oldest task is returned, the rest goes into `own`, the caller's
-    /// own hand, which is empty. Any thread may call this.
-    pub(crate) fn steal(&self, own: &Hand, queue: &TaskQueue) -> Option<Erased> {
-        debug_assert!(own.is_empty());
-        let mut word = self.word.load(Relaxed);
-        loop {
-            let held = Held::unpack(word)?;
+    /// own hand, which is free. Any thread may call this.
+    pub(crate) fn steal(&self, own: &Hand) -> Option<Erased> {
+        debug_assert!(own.is_free());
+        let held = self.begin_to_steal()?;
+        let tasks = held.next()..held.next() + held.len();
+        // SAFETY: these tasks are the thief's (invariant 1), and its own hand is free.
+        let first = unsafe {
+            tasks.clone().skip(1).enumerate().for_each(|(to, from)| own.put(to, self.get(from)));
+            self.get(tasks.start)
+        };
+        if held.len() > 1 {
+            own.install(held.len() - 1);
+        }
+        // Release: pairs with the Acquire in `is_free`.
+        self.word.store(held.emptied().0, Release);
+        Some(first)
+    }
+
+    fn begin_to_steal(&self) -> Option<Held> {
+        let mut held = Held(self.word.load(Relaxed));
+        while held.is_takeable() {
             // Acquire: pairs with the Release in `install`.
-            match self.word.compare_exchange(word, 0, Acquire, Relaxed) {
-                Ok(_) => {
-                    let rest = held.rest();
-                    own.install(rest.lane, rest.position, rest.len);
-                    // SAFETY: the CAS took all positions; this one did not go into `own`.
-                    return Some(unsafe { queue.ring(held.lane).take(held.position) });
-                }
-                Err(now) => word = now,
+            match self.word.compare_exchange(held.0, held.stealing().0, Acquire, Relaxed) {
+                Ok(_) => return Some(held),
+                Err(now) => held = Held(now),
             }
         }
+        None
     }
 
-    /// Fills the hand. Only its owner may call this, and only on an empty hand (invariant 2).
+    /// Makes `len` tasks that were put here takeable. Only the owner may call this, and only on a
+    /// free hand (invariant 2).
     #[inline]
-    fn install(&self, lane: Lane, position: u64, len: usize) {
-        debug_assert!(self.is_empty());
-        // Release: pairs with the Acquire in `steal`.
-        self.word.store(Held { lane, position, len }.pack(), Release);
+    fn install(&self, len: usize) {
+        let held = Held(self.word.load(Relaxed));
+        // Release: pairs with the Acquire in `begin_to_steal`.
+        self.word.store(held.installed(len).0, Release);
     }
 
+    /// # Safety
+    ///
+    /// The caller is the owner of this hand, which is free.
+    #[inline]
+    unsafe fn put(&self, place: usize, task: Erased) {
+        // SAFETY: the places of a free hand are its owner's (invariant 2).
+        self.tasks[place].with_mut(|at| unsafe { at.write(MaybeUninit::new(task)) });
+    }
+
+    /// # Safety
+    ///
+    /// The task was installed, and the caller's CAS took it (invariant 1).
+    #[inline]
+    unsafe fn get(&self, place: usize) -> Erased {
+        // SAFETY: as promised by the caller, so it is there and is read once.
+        self.tasks[place].with(|at| unsafe { at.read().assume_init() })
+    }
+
+    /// Whether the owner may fill it.
+    #[inline]
+    fn is_free(&self) -> bool {
+        // Acquire: pairs with the Release at the end of `steal`.
+        Held(self.word.load(Acquire)).len() == 0
+    }
+
+    /// Whether there is nothing in it. While it is being stolen there is.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.word.load(Relaxed) == 0
+        self.len() == 0
     }
 
     /// How many tasks are in it.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        Held::unpack(self.word.load(Relaxed)).map_or(0, |held| held.len)
-    }
-
-    /// The lane its tasks came from, so that its owner can look whether a more urgent one has work.
-    pub(crate) fn lane(&self) -> Option<Lane> {
-        Held::unpack(self.word.load(Relaxed)).map(|held| held.lane)
+        Held(self.word.load(Relaxed)).len()
     }
 
     /// A value that stays the same while nothing is taken from a hand that is not empty, and that
     /// does not come back; none if the hand is empty. Two equal ages a while apart mean that
     /// these tasks are stuck behind whatever their owner is doing.
     pub(crate) fn age(&self) -> Option<u64> {
-        Some(self.word.load(Acquire)).filter(|&word| word != 0)
+        Some(Held(self.word.load(Acquire))).filter(|held| held.len() > 0).map(|held| held.0)
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        while let Some(task) = self.next() {
+            drop(task);
+        }
     }
 }

@@ -31,11 +31,11 @@ mod lanes;
 mod mpmc;
 mod standalone;
 
-pub(crate) use activations::{Chain, ChainHand, IntrusiveStack, Links, NONE, Surplus};
+pub(crate) use activations::{ChainHand, IntrusiveStack, Links, Surplus};
 pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Claimed, Hand, LANES, TaskQueue, Turn};
-pub(crate) use mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
+pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
 pub use standalone::{Full, Queue};
 
 #[cfg(test)]

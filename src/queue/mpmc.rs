@@ -24,7 +24,7 @@
 //! ```
 //!
 //! A slot's state is `{ 0:2, published:1, lap:61 }`, where the lap is the position with its index bits
-//! cleared. A fresh ring is therefore all zeros, and memory nobody pushed to is never touched.
+//! cleared. A fresh ring is therefore all zeros, and its memory is not there before it is needed.
 //!
 //! | state | means for position p = lap + index | changed by | to |
 //! |---|---|---|---|
@@ -38,8 +38,8 @@
 //! 1. A position is pushed by the one thread whose CAS moved the tail over it, and that thread had
 //!    seen its slot free. Head and tail only grow, so a successful CAS proves that what was seen
 //!    still holds.
-//! 2. A position is taken once, by whoever holds the claim made by the CAS that moved the head over
-//!    it; every claimed slot had been seen published. A claim may be split and handed on.
+//! 2. A position is taken by the one thread whose CAS moved the head over it, and that thread had
+//!    seen its slot published.
 //! 3. A slot holds a live value exactly while `published` is set.
 //! 4. No code of the user runs between a claim and its end; where a closure must, a guard ends it.
 //! 5. `Empty` is said only after the tail was seen equal to the head, so a value that was published
@@ -64,7 +64,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, UnsafeCell};
 use crate::{Error, Result};
 use core::alloc::Layout;
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::NonNull;
 use core::slice;
 use std::alloc;
@@ -81,8 +81,6 @@ const PUBLISHED: u64 = 1 << 61;
 /// The largest capacity of any ring.
 pub(crate) const MAX_CAPACITY: usize = 1 << 31;
 
-/// How far ahead of itself a push asks for a line, for slots that fill one.
-const PREFETCH_AHEAD: u64 = 8;
 const LINE: usize = 64;
 
 /// How many slots of a batch are written before they are published, and read before they are
@@ -139,12 +137,11 @@ pub(crate) enum PopError {
     Busy,
 }
 
-/// A run of claimed positions. Each must be taken exactly once, by anyone.
-#[derive(PartialEq, Eq, Debug)]
-#[must_use = "a claimed slot that is not taken is lost to the ring"]
-pub(crate) struct Claim {
-    pub(crate) start: u64,
-    pub(crate) len: usize,
+/// A run of positions that belong to the thread that claimed them.
+#[must_use = "a claimed slot that is not used is lost to the ring"]
+struct Claim {
+    start: u64,
+    len: usize,
 }
 
 /// See the module's documentation.
@@ -172,6 +169,12 @@ impl<T> MpmcRing<T> {
         })
     }
 
+    /// Has the system provide the memory of a new ring now, so that no push waits for it.
+    pub(crate) fn touch(&mut self) {
+        debug_assert!(self.tail() == 0);
+        self.slots.touch();
+    }
+
     /// Appends `value`, or gives it back.
     #[inline]
     pub(crate) fn try_push(&self, value: T, origin: Origin) -> Result<(), PushError<T>> {
@@ -182,9 +185,6 @@ impl<T> MpmcRing<T> {
                 Err(refused) => return Err(refused.map(|()| value)),
             },
         };
-        if size_of::<Slot<T>>() >= LINE {
-            prefetch_for_write(self.slots.at(position + PREFETCH_AHEAD));
-        }
         let slot = self.slots.at(position);
         // SAFETY: the position is ours to write (invariant 1).
         unsafe { slot.write(value) };
@@ -247,48 +247,6 @@ impl<T> MpmcRing<T> {
             rest.take_chunk(&mut sink);
         }
         Ok(len)
-    }
-
-    /// Claims up to `max` (at least 1) of the oldest values by one CAS, and leaves them in place
-    /// for [`take`](Self::take).
-    #[inline]
-    pub(crate) fn claim(&self, max: usize) -> Result<Claim, PopError> {
-        debug_assert!(max > 0);
-        let mut lost = Lost::new();
-        loop {
-            // Acquire: pairs with the Release below, and keeps the load of the tail behind this one.
-            let head = self.head.load(Acquire);
-            let len = self.published_from(head, max);
-            if len == 0 {
-                match self.why_nothing(head) {
-                    Some(why) => return Err(why),
-                    None => continue,
-                }
-            }
-            // Release: pairs with the Acquire above. The slots' states carry the values.
-            match self.head.compare_exchange(head, head + len as u64, Release, Relaxed) {
-                Ok(_) => return Ok(Claim { start: head, len }),
-                Err(_) => lost.back_off(),
-            }
-        }
-    }
-
-    /// Moves the value out of one claimed slot and returns the slot to the producers. Of `position`
-    /// only the bits below 2^46 need be right.
-    ///
-    /// # Safety
-    ///
-    /// `position` belongs to a [`Claim`] of this ring that the caller holds, and is taken only once.
-    /// If another thread made the claim, that happened before.
-    #[inline]
-    pub(crate) unsafe fn take(&self, position: u64) -> T {
-        let slot = self.slots.at(position);
-        // Relaxed: the claimer's Acquire came before; a claim is handed on by Release and Acquire.
-        let lap = slot.state.load(Relaxed) & !PUBLISHED;
-        // SAFETY: as promised by the caller.
-        let value = unsafe { slot.read() };
-        slot.release(lap + self.slots.capacity());
-        value
     }
 
     /// Refuses pushes from now on; `which` is [`CLOSED_OUTSIDE`] or [`CLOSED_ALL`]. Pushes already
@@ -412,6 +370,33 @@ impl<T> MpmcRing<T> {
         self.claim(1).map(|claim| claim.start)
     }
 
+    /// Claims up to `max` (at least 1) of the oldest values by one CAS.
+    #[inline]
+    fn claim(&self, max: usize) -> Result<Claim, PopError> {
+        debug_assert!(max > 0);
+        let mut lost = Lost::new();
+        let mut waited = false;
+        loop {
+            // Acquire: pairs with the Release below, and keeps the load of the tail behind this one.
+            let head = self.head.load(Acquire);
+            let len = self.published_from(head, max);
+            if len == 0 {
+                match self.why_nothing(head) {
+                    Some(PopError::Busy) if !waited => keep_off(),
+                    Some(why) => return Err(why),
+                    None => {}
+                }
+                waited = true;
+                continue;
+            }
+            // Release: pairs with the Acquire above. The slots' states carry the values.
+            match self.head.compare_exchange(head, head + len as u64, Release, Relaxed) {
+                Ok(_) => return Ok(Claim { start: head, len }),
+                Err(_) => lost.back_off(),
+            }
+        }
+    }
+
     /// How many slots from `start` on are free, up to `max`.
     #[inline]
     fn free_from(&self, start: u64, max: usize) -> usize {
@@ -440,11 +425,11 @@ impl<T> MpmcRing<T> {
         count
     }
 
-    /// Why the slot at `head` was not published; none if it may be by now.
+    /// Why the slot at `head` was not published; none if the head has moved on.
     #[cold]
     fn why_nothing(&self, head: u64) -> Option<PopError> {
         let tail = self.tail();
-        if self.head.load(Relaxed) != head || self.published_from(head, 1) == 1 {
+        if self.head.load(Relaxed) != head {
             return None;
         }
         Some(if tail == head { PopError::Empty } else { PopError::Busy })
@@ -452,14 +437,10 @@ impl<T> MpmcRing<T> {
 }
 
 impl<T> Drop for MpmcRing<T> {
-    /// Drops what is in the slots, claimed or not. Should a value's drop panic, the rest leak.
+    /// Should a value's drop panic, those behind it leak.
     fn drop(&mut self) {
-        let touched = self.tail().min(self.slots.capacity());
-        for index in 0..touched {
-            if self.slots.at(index).state.load(Relaxed) & PUBLISHED != 0 {
-                // SAFETY: `&mut self`: no claim is outstanding, the value is live (invariant 3).
-                drop(unsafe { self.take(index) });
-            }
+        while let Ok(value) = self.try_pop() {
+            drop(value);
         }
     }
 }
@@ -530,7 +511,7 @@ struct Lost {
 }
 
 impl Lost {
-    const FIRST: u32 = 8;
+    const FIRST: u32 = 32;
     const LONGEST: u32 = 512;
 
     #[inline(always)]
@@ -540,13 +521,31 @@ impl Lost {
 
     #[cold]
     fn back_off(&mut self) {
-        #[cfg(loom)]
-        loom::thread::yield_now();
-        #[cfg(not(loom))]
-        for _ in 0..self.pauses {
-            core::hint::spin_loop();
-        }
+        pause(self.pauses);
         self.pauses = (self.pauses * 4).min(Self::LONGEST);
+    }
+}
+
+/// Gives a thread at the other end time to finish, and to get ahead.
+///
+/// It needs a few instructions, and this is some microseconds: whoever comes back at once will
+/// find the next slot unfinished too, and again, and each look takes the line from the thread that
+/// is writing it. After a wait there is a run of finished slots. Single operations became two to
+/// three times as fast by this.
+#[cold]
+pub(crate) fn keep_off() {
+    pause(128);
+}
+
+fn pause(pauses: u32) {
+    #[cfg(loom)]
+    {
+        let _ = pauses;
+        loom::thread::yield_now();
+    }
+    #[cfg(not(loom))]
+    for _ in 0..pauses {
+        core::hint::spin_loop();
     }
 }
 
@@ -592,10 +591,11 @@ impl<T> Slot<T> {
     }
 }
 
-/// The array of slots, aligned to a line, zeroed by the allocator and so not yet in memory.
+/// The array of slots, aligned to a line, and zeroed by the system rather than by writing to it.
 struct Slots<T> {
     first: NonNull<Slot<T>>,
     mask: u64,
+    memory: NonNull<u8>,
 }
 
 impl<T> Slots<T> {
@@ -603,8 +603,9 @@ impl<T> Slots<T> {
         let too_large = || Error::invalid(name, capacity, "a capacity whose slots fit in memory");
         let layout = Self::layout(capacity).ok_or_else(too_large)?;
         // SAFETY: a slot has a state, so the layout's size is not zero.
-        let memory = unsafe { alloc::alloc_zeroed(layout) };
-        let first = NonNull::new(memory.cast::<Slot<T>>()).ok_or_else(too_large)?;
+        let memory = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).ok_or_else(too_large)?;
+        // SAFETY: the layout has room for moving the start to the next line.
+        let first = unsafe { memory.add(memory.align_offset(LINE)) }.cast::<Slot<T>>();
         #[cfg(loom)]
         for index in 0..capacity {
             // SAFETY: within the allocation; loom's atomics are not valid as zeros.
@@ -615,11 +616,23 @@ impl<T> Slots<T> {
                 });
             }
         }
-        Ok(Self { first, mask: capacity as u64 - 1 })
+        Ok(Self { first, mask: capacity as u64 - 1, memory })
     }
 
+    /// Asks for no more alignment than the allocator gives anyway, as long as a value's is not
+    /// greater than a line: for more it would zero the memory by hand.
     fn layout(capacity: usize) -> Option<Layout> {
-        Layout::array::<Slot<T>>(capacity).and_then(|array| array.align_to(LINE)).ok()
+        let size = size_of::<Slot<T>>().checked_mul(capacity)?.checked_add(LINE)?;
+        let align = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { 16 };
+        Layout::from_size_align(size, align).ok()
+    }
+
+    /// Has the system provide all of the memory now.
+    fn touch(&self) {
+        const PAGE: usize = 4096;
+        for index in (0..self.capacity()).step_by((PAGE / size_of::<Slot<T>>()).max(1)) {
+            self.at(index).state.store(0, Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -667,26 +680,7 @@ impl<T> Drop for Slots<T> {
         }
         if let Some(layout) = Self::layout(capacity) {
             // SAFETY: allocated by `new` with this very layout.
-            unsafe { alloc::dealloc(self.first.as_ptr().cast(), layout) };
+            unsafe { alloc::dealloc(self.memory.as_ptr(), layout) };
         }
     }
-}
-
-/// Asks for a line in a state that can be written.
-///
-/// Rust's `_mm_prefetch` makes this a read prefetch unless the whole crate is built for newer CPUs;
-/// `prefetchw` is a no-op at worst on every x86-64.
-#[inline(always)]
-fn prefetch_for_write<T>(place: &T) {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-    // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
-    unsafe {
-        core::arch::asm!(
-            "prefetchw [{}]",
-            in(reg) core::ptr::from_ref(place),
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-    let _ = place;
 }

@@ -21,11 +21,11 @@
 //! sleep ends the sleep at once.
 #![allow(unsafe_code, reason = "moves items out of a vector into slots")]
 
-use super::mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
+use super::mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError, keep_off};
 use crate::Result;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, SpinWait, store_load_barrier};
+use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -75,8 +75,10 @@ impl<T> Queue<T> {
     /// [`Error::Invalid`](crate::Error::Invalid) unless `capacity` is from 1 to 2^31 and the memory
     /// for it can be had.
     pub fn new(capacity: usize) -> Result<Self> {
+        let mut ring = MpmcRing::new("capacity", capacity)?;
+        ring.touch();
         Ok(Self {
-            ring: MpmcRing::new("capacity", capacity)?,
+            ring,
             sleepers: CachePadded::new(Sleepers {
                 for_items: WaitPoint::new(),
                 for_room: WaitPoint::new(),
@@ -102,7 +104,7 @@ impl<T> Queue<T> {
     /// The slow half of `push`: full for good, or only until a pop has finished copying.
     #[cold]
     fn push_again(&self, mut refused: PushError<T>) -> Result<(), Full<T>> {
-        let mut wait = SpinWait::new();
+        let mut wait = CopyWait::default();
         loop {
             match refused {
                 PushError::Closed(item) => return Err(Full { item, closed: true }),
@@ -110,7 +112,7 @@ impl<T> Queue<T> {
                     return Err(Full { item, closed: false });
                 }
                 PushError::Full(item) => {
-                    spin_or_yield(&mut wait);
+                    wait.wait();
                     match self.ring.try_push(item, Origin::Inside) {
                         Ok(()) => return Ok(()),
                         Err(again) => refused = again,
@@ -154,7 +156,7 @@ impl<T> Queue<T> {
     /// There are `count` items, and those that went in are not used again.
     #[inline]
     unsafe fn push_from(&self, mut next: *const T, count: usize) -> usize {
-        let mut wait = SpinWait::new();
+        let mut wait = CopyWait::default();
         loop {
             let make = || {
                 // SAFETY: called at most `count` times in all, as only the last round calls it.
@@ -168,7 +170,7 @@ impl<T> Queue<T> {
                     self.sleepers.for_items.notify(pushed);
                     return pushed;
                 }
-                Err(PushError::Full(())) if !self.is_full() => spin_or_yield(&mut wait),
+                Err(PushError::Full(())) if !self.is_full() => wait.wait(),
                 Err(_) => return 0,
             }
         }
@@ -189,12 +191,12 @@ impl<T> Queue<T> {
     /// The slow half of `pop`: another thread is writing the item that is next.
     #[cold]
     fn pop_again(&self) -> Option<T> {
-        let mut wait = SpinWait::new();
+        let mut wait = CopyWait::default();
         loop {
             match self.ring.try_pop() {
                 Ok(item) => return Some(item),
                 Err(PopError::Empty) => return None,
-                Err(PopError::Busy) => spin_or_yield(&mut wait),
+                Err(PopError::Busy) => wait.wait(),
             }
         }
     }
@@ -206,7 +208,7 @@ impl<T> Queue<T> {
         let max = max.min(self.capacity());
         // Before anything is claimed, as an allocation may take its time or fail.
         out.reserve(max);
-        let mut wait = SpinWait::new();
+        let mut wait = CopyWait::default();
         loop {
             let mut next = out.spare_capacity_mut().as_mut_ptr();
             let sink = |item| {
@@ -224,7 +226,7 @@ impl<T> Queue<T> {
                     return popped;
                 }
                 Err(PopError::Empty) => return 0,
-                Err(PopError::Busy) => spin_or_yield(&mut wait),
+                Err(PopError::Busy) => wait.wait(),
             }
         }
     }
@@ -312,11 +314,20 @@ impl<T> fmt::Debug for Queue<T> {
     }
 }
 
-/// Waits for a thread that is copying one item. It runs no code but that, so this ends as soon as
-/// it is scheduled.
-#[cold]
-fn spin_or_yield(wait: &mut SpinWait) {
-    if !wait.spin() {
+/// A wait for a thread that is copying an item. It runs no code but that, so this ends as soon as
+/// it is scheduled: at first it is given time, then the CPU.
+#[derive(Default)]
+struct CopyWait {
+    rounds: u32,
+}
+
+impl CopyWait {
+    #[cold]
+    fn wait(&mut self) {
+        self.rounds += 1;
+        if self.rounds <= 4 {
+            return keep_off();
+        }
         #[cfg(loom)]
         loom::thread::yield_now();
         #[cfg(not(loom))]

@@ -1,4 +1,5 @@
-use crate::queue::{Chain, ChainHand, IntrusiveStack, Links, NONE, Surplus};
+use crate::queue::activations::{Chain, NONE};
+use crate::queue::{ChainHand, IntrusiveStack, Links, Surplus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::thread;

@@ -46,23 +46,20 @@ fn a_batch_is_claimed_in_order_and_stays_stealable() {
     lanes.push(Lane::Normal, 0..10);
     let (mine, thief, mut turn) = (Hand::new(), Hand::new(), Turn::default());
     assert_eq!(lanes.claim(&mine, &mut turn, 6), (Lane::Normal, 0));
-    assert_eq!(
-        (mine.len(), mine.lane(), lanes.queue.len(Lane::Normal)),
-        (5, Some(Lane::Normal), 4)
-    );
-    assert_eq!(lanes.run(mine.next(&lanes.queue).unwrap()), (Lane::Normal, 1));
+    assert_eq!((mine.len(), lanes.queue.len(Lane::Normal)), (5, 4));
+    assert_eq!(lanes.run(mine.next().unwrap()), (Lane::Normal, 1));
 
     let age = mine.age();
     assert!(age.is_some() && age == mine.age());
-    assert_eq!(lanes.run(mine.steal(&thief, &lanes.queue).unwrap()), (Lane::Normal, 2));
+    assert_eq!(lanes.run(mine.steal(&thief).unwrap()), (Lane::Normal, 2));
     assert_eq!((mine.len(), mine.age(), thief.len()), (0, None, 3));
-    assert!(mine.next(&lanes.queue).is_none());
-    assert!(mine.steal(&Hand::new(), &lanes.queue).is_none());
+    assert!(mine.next().is_none());
+    assert!(mine.steal(&Hand::new()).is_none());
 
     // The robbed owner goes on with what is left in the lane.
     assert_eq!(lanes.claim(&mine, &mut turn, 9), (Lane::Normal, 6));
     for id in 3..6 {
-        assert_eq!(lanes.run(thief.next(&lanes.queue).unwrap()), (Lane::Normal, id));
+        assert_eq!(lanes.run(thief.next().unwrap()), (Lane::Normal, id));
     }
     assert!(thief.is_empty());
     assert!(lanes.queue.is_empty());
@@ -77,7 +74,7 @@ fn with_tasks_in_hand_only_one_more_is_claimed() {
     assert_eq!(lanes.claim(&hand, &mut turn, 3), (Lane::Low, 0));
     lanes.push(Lane::Critical, 0..4);
     assert_eq!(lanes.claim(&hand, &mut turn, 3), (Lane::Critical, 0));
-    assert_eq!((hand.len(), hand.lane()), (2, Some(Lane::Low)));
+    assert_eq!(hand.len(), 2);
     assert_eq!(lanes.queue.len(Lane::Critical), 3);
 }
 
@@ -168,7 +165,7 @@ fn a_batch_of_tasks_goes_in_as_far_as_there_is_room() {
     let (hand, mut turn) = (Hand::new(), Turn::default());
     let Claimed::Some(first) = queue.claim(&hand, &mut turn, 4) else { panic!("nothing claimed") };
     first.run();
-    while let Some(task) = hand.next(&queue) {
+    while let Some(task) = hand.next() {
         task.run();
     }
     assert_eq!(runs.load(Relaxed), 4);
@@ -208,13 +205,13 @@ fn work(queue: &TaskQueue, hands: &[Hand; 4], own: usize, pushed_all: &AtomicBoo
     let (hand, mut turn) = (&hands[own], Turn::default());
     loop {
         let done = pushed_all.load(Relaxed);
-        while let Some(task) = hand.next(queue) {
+        while let Some(task) = hand.next() {
             task.run();
         }
         match queue.claim(hand, &mut turn, 16) {
             Claimed::Some(task) => task.run(),
             Claimed::Busy => thread::yield_now(),
-            Claimed::Empty => match rob(queue, hands, own) {
+            Claimed::Empty => match rob(hands, own) {
                 Some(task) => task.run(),
                 None if done && queue.is_empty() => return,
                 None => thread::yield_now(),
@@ -223,7 +220,7 @@ fn work(queue: &TaskQueue, hands: &[Hand; 4], own: usize, pushed_all: &AtomicBoo
     }
 }
 
-fn rob(queue: &TaskQueue, hands: &[Hand; 4], own: usize) -> Option<Erased> {
+fn rob(hands: &[Hand; 4], own: usize) -> Option<Erased> {
     let others = (0..hands.len()).filter(|&other| other != own);
-    others.into_iter().find_map(|other| hands[other].steal(&hands[own], queue))
+    others.into_iter().find_map(|other| hands[other].steal(&hands[own]))
 }

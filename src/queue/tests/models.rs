@@ -5,9 +5,10 @@
 //! Capacities are 1 to 4, so that positions wrap within a few operations.
 
 use crate::queue::Origin::{Inside, Outside};
+use crate::queue::activations::{Chain, NONE};
 use crate::queue::{
-    CLOSED_ALL, Chain, ChainHand, Claimed, Erased, Hand, IntrusiveStack, Lane, Links, MpmcRing,
-    NONE, PopError, Queue, Surplus, TaskQueue, Turn,
+    CLOSED_ALL, ChainHand, Claimed, Erased, Hand, IntrusiveStack, Lane, Links, MpmcRing, PopError,
+    Queue, Surplus, TaskQueue, Turn,
 };
 use core::time::Duration;
 use loom::sync::atomic::{AtomicBool, AtomicU32};
@@ -237,7 +238,7 @@ impl Tasks {
     }
 
     fn run_all(&self, hand: &Hand) {
-        while let Some(task) = hand.next(&self.queue) {
+        while let Some(task) = hand.next() {
             task.run();
         }
     }
@@ -268,7 +269,7 @@ fn hand_next_against_steal() {
         let thief = {
             let (tasks, hands) = (tasks.clone(), hands.clone());
             thread::spawn(move || {
-                if let Some(task) = hands[0].steal(&hands[1], &tasks.queue) {
+                if let Some(task) = hands[0].steal(&hands[1]) {
                     task.run();
                 }
                 tasks.run_all(&hands[1]);
@@ -297,7 +298,7 @@ fn hand_install_against_steal() {
         let thief = {
             let (tasks, hands) = (tasks.clone(), hands.clone());
             thread::spawn(move || {
-                if let Some(task) = hands[0].steal(&hands[1], &tasks.queue) {
+                if let Some(task) = hands[0].steal(&hands[1]) {
                     task.run();
                 }
                 tasks.run_all(&hands[1]);
@@ -309,6 +310,10 @@ fn hand_install_against_steal() {
         assert!(tasks.claim_and_run_one(&hands[0], 2));
         tasks.run_all(&hands[0]);
         thief.join().unwrap();
+        // While its hand was being stolen the owner claimed only one.
+        while tasks.claim_and_run_one(&hands[0], 2) {
+            tasks.run_all(&hands[0]);
+        }
         tasks.assert_each_ran(1);
     });
 }

@@ -1,9 +1,8 @@
-#![allow(unsafe_code, reason = "takes claimed slots one by one")]
-
 use super::counted::{Counted, Drops};
 use crate::Error;
 use crate::queue::Origin::{Inside, Outside};
-use crate::queue::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, PopError, PushError};
+use crate::queue::mpmc::{CLOSED_ALL, CLOSED_OUTSIDE};
+use crate::queue::{MpmcRing, PopError, PushError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -77,21 +76,32 @@ fn nothing_is_pushed_or_popped_by_an_empty_batch() {
     assert_eq!(ring.pop_batch(5, |_| unreachable!()), Err(PopError::Empty));
 }
 
+/// What other threads see while one is between its claim and its end.
 #[test]
-fn a_claimed_slot_is_full_for_producers_and_gone_for_consumers() {
+fn a_slot_being_read_is_full_for_producers_and_gone_for_consumers() {
     let ring = ring(4);
     assert_eq!(ring.push_batch_with(4, Outside, || 7), Ok(4));
-    let claim = ring.claim(3).unwrap();
-    assert_eq!((claim.start, claim.len, ring.len()), (0, 3, 1));
-    assert_eq!(ring.try_push(8, Outside), Err(PushError::Full(8)));
-    assert_eq!(ring.try_pop(), Ok(7));
-    assert_eq!(ring.try_pop(), Err(PopError::Empty));
-    // Taken out of order: the producers still get the slots back in order.
-    for position in [1, 0, 2] {
-        // SAFETY: each of the claim's positions once.
-        assert_eq!(unsafe { ring.take(position) }, 7);
-    }
-    assert_eq!(ring.push_batch_with(9, Outside, || 1), Ok(4));
+    let popped = ring.pop_batch(3, |_| {
+        assert_eq!(ring.try_push(8, Outside), Err(PushError::Full(8)));
+        assert_eq!((ring.len(), ring.is_full()), (1, false));
+    });
+    assert_eq!((popped, ring.head()), (Ok(3), 3));
+    assert_eq!(ring.push_batch_with(9, Outside, || 1), Ok(3));
+}
+
+#[test]
+fn a_slot_being_written_is_busy_and_not_empty() {
+    let ring = ring(4);
+    let pushed = ring.push_batch_with(2, Outside, || {
+        // Published behind the unfinished ones, as another producer would.
+        let _ = ring.try_push(9, Outside);
+        assert_eq!(ring.try_pop(), Err(PopError::Busy));
+        assert_eq!(ring.pop_batch(4, |_| unreachable!()), Err(PopError::Busy));
+        assert!(!ring.is_empty() && !ring.is_claimable());
+        8
+    });
+    assert_eq!((pushed, ring.len()), (Ok(2), 4));
+    assert_eq!([(); 4].map(|()| ring.try_pop()), [Ok(8), Ok(8), Ok(9), Ok(9)]);
 }
 
 #[test]
@@ -112,24 +122,29 @@ fn closing_refuses_by_origin_and_keeps_what_is_in() {
 
 #[test]
 fn values_left_behind_are_dropped_once() {
-    for (pushes, claimed, taken) in [(0, 0, 0), (3, 0, 0), (8, 5, 2), (8, 8, 0), (8, 8, 8)] {
+    for left in [0, 3, 8] {
         let drops = Drops::default();
         let ring = ring(8);
         for _ in 0..5 {
             ring.try_push(drops.value(), Outside).ok().unwrap();
             drop(ring.try_pop());
         }
-        assert_eq!(ring.push_batch_with(pushes, Outside, || drops.value()), Ok(pushes));
-        if claimed > 0 {
-            let claim = ring.claim(claimed).unwrap();
-            for position in claim.start..claim.start + taken as u64 {
-                // SAFETY: each of the claim's positions at most once.
-                drop(unsafe { ring.take(position) });
-            }
-        }
-        assert_eq!(drops.count(), 5 + taken);
+        assert_eq!(ring.push_batch_with(left, Outside, || drops.value()), Ok(left));
+        assert_eq!(drops.count(), 5);
         drop(ring);
-        assert_eq!(drops.count(), 5 + pushes);
+        assert_eq!(drops.count(), 5 + left);
+    }
+}
+
+#[test]
+fn slots_are_aligned_whatever_the_value() {
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    #[repr(align(256))]
+    struct Wide(u8);
+    let wide = ring(2);
+    for i in 0..5 {
+        wide.try_push(Wide(i), Outside).unwrap();
+        assert_eq!(wide.try_pop(), Ok(Wide(i)));
     }
 }
 
