@@ -164,7 +164,7 @@ impl HandleSet {
         }
     }
 
-    /// It did not, after all: the entry was found in the middle of closing.
+    /// It did not, after all: the entry was found in the middle of closing, or in ready work.
     pub(crate) fn note_undead(&self) {
         self.dead.fetch_sub(1, Relaxed);
     }

@@ -143,9 +143,7 @@ impl Shared {
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_forked() {
             Err(Error::Forked)
-        } else if self.phase.load(Acquire) != OPEN && !context::is_inside(self) {
-            Err(Error::ShutDown)
-        } else if self.is_stopping() {
+        } else if self.is_stopping() || self.is_draining() && !context::is_inside(self) {
             Err(Error::ShutDown)
         } else {
             Ok(())
@@ -474,6 +472,15 @@ impl Shared {
     fn dispose(&self, index: u32) {
         let payload = self.take_payload(index);
         let _panicked = context::contain(|| drop(payload));
+        self.slots.free(index);
+    }
+
+    /// Frees a closed slot whose entry was found in ready work.
+    pub(crate) fn bury(&self, index: u32) {
+        let traits = self.slots.slot(index).traits();
+        if traits.timer {
+            self.sets[traits.set as usize].note_undead();
+        }
         self.slots.free(index);
     }
 

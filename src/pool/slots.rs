@@ -163,7 +163,7 @@ pub(crate) enum Claim {
     Run(Ready),
     /// It had been closed, and the slot must be freed by the caller now.
     Free,
-    /// It is being closed; the closer frees the slot.
+    /// It is being closed, and the closer frees the slot; or it was paused, and rests.
     Nothing,
 }
 
@@ -251,10 +251,31 @@ impl Slot {
         self.deadline.load(Relaxed)
     }
 
-    /// Relaxed: before the timer is armed, the intake orders it; to postpone one that is armed, any
-    /// moment will do, since the wheel looks again when the old time has come.
+    /// Before the timer is armed.
     pub(crate) fn set_deadline(&self, deadline: u64) {
-        self.deadline.store(deadline, Relaxed);
+        // Release: pairs with the Acquire in `postpone`. For the leader, the intake orders it.
+        self.deadline.store(deadline, Release);
+    }
+
+    /// Puts tenant `generation` off until `deadline`, or leaves it if that is earlier. False: it is no
+    /// timer that waits. The leader may see it at any moment: the wheel looks again when the old time
+    /// has come.
+    pub(crate) fn postpone(&self, generation: u32, deadline: u64) -> bool {
+        // Acquire, here and below: whoever sees the next tenant's deadline sees that it is the next.
+        let mut before = self.deadline.load(Acquire);
+        loop {
+            if !self.is_armed(generation) {
+                return false;
+            }
+            if deadline <= before {
+                return true;
+            }
+            // A late call fails here: the next tenant has a deadline of its own.
+            match self.deadline.compare_exchange_weak(before, deadline, Relaxed, Acquire) {
+                Ok(_) => return true,
+                Err(now) => before = now,
+            }
+        }
     }
 
     pub(crate) fn generation(&self) -> u32 {
@@ -342,6 +363,7 @@ impl Slot {
         let mut word = self.word.load(Acquire);
         loop {
             let (after, result) = match word & STATE {
+                QUEUED if is_held_back(word) => (word & !STATE | IDLE, Claim::Nothing),
                 QUEUED => (
                     word & !(STATE | READY) | RUNNING,
                     Claim::Run(Ready::from_bits((word & READY) as u8)),
@@ -472,6 +494,11 @@ impl Slot {
     }
 }
 
+/// Paused, and nothing has arrived that passes a pause.
+fn is_held_back(word: u64) -> bool {
+    word & PAUSED != 0 && word & PASSES_PAUSE == 0
+}
+
 /// RUNNING or CLOSING → what the handler's answer makes of it.
 fn finish_step(word: u64, flow: Flow, kept: u64, yields: bool, timer: bool) -> (u64, Finish) {
     let arrived = word & READY;
@@ -490,7 +517,9 @@ fn finish_step(word: u64, flow: Flow, kept: u64, yields: bool, timer: bool) -> (
             (into(QUEUED, arrived | kept) | PAUSED, Finish::Queued)
         }
         Flow::Pause => (into(IDLE, arrived | kept) | PAUSED, Finish::Rests),
-        Flow::Again if paused => (into(IDLE, arrived | kept), Finish::Rests),
+        Flow::Again if paused && arrived & PASSES_PAUSE == 0 => {
+            (into(IDLE, arrived | kept), Finish::Rests)
+        }
         Flow::Again => (into(QUEUED, arrived | kept), Finish::Queued),
         Flow::Wait if arrived == 0 => (into(IDLE, 0), Finish::Rests),
         Flow::Wait if paused && arrived & PASSES_PAUSE == 0 => (into(IDLE, arrived), Finish::Rests),

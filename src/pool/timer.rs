@@ -34,18 +34,14 @@ impl Timer {
     }
 
     /// Puts the timer off until `delay` from now, which must not be earlier than it was due. One
-    /// store. True: it had not begun; a timer that begins at this very moment may still run once.
+    /// compare-exchange. True: it had not begun; a timer that begins at this very moment may still
+    /// run once.
     pub fn postpone(&self, delay: Duration) -> bool {
         if self.shared.is_forked() {
             return false;
         }
-        let slot = self.shared.slots.slot(self.key.index);
         let deadline = self.shared.now().saturating_add(nanos(delay));
-        let pending = slot.is_armed(self.key.generation);
-        if pending && deadline > slot.deadline() {
-            slot.set_deadline(deadline);
-        }
-        pending
+        self.shared.slots.slot(self.key.index).postpone(self.key.generation, deadline)
     }
 
     /// Whether the closure has neither begun nor been cancelled.
