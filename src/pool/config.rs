@@ -144,8 +144,8 @@ impl Builder {
         self
     }
 
-    /// How long one thread of the pool spins for new work before it parks, 0 to 100 ms. Default 0.
-    /// Spinning burns a CPU and saves a wake-up of some microseconds.
+    /// How long a leader polls its source without blocking before it sleeps, 0 to 100 ms. Default 0.
+    /// Polling burns a CPU per handle set and saves a wake-up of some microseconds.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self

@@ -188,7 +188,31 @@ impl<'a> Worker<'a> {
             return lead.wait(Some(0));
         }
         self.give_up_search();
-        self.block(lead, earliest)
+        match self.spin_at_source(lead, earliest) {
+            Some(events) => events,
+            None => self.block(lead, earliest),
+        }
+    }
+
+    /// Polls without blocking for as long as the `spin` setting says. None: nothing came.
+    fn spin_at_source(&mut self, lead: &mut Leadership<'_>, earliest: u64) -> Option<usize> {
+        let shared = self.shared;
+        if shared.spin == 0 {
+            return None;
+        }
+        let until = shared.now().saturating_add(shared.spin).min(earliest).min(self.until);
+        while shared.now() < until {
+            let events = lead.wait(Some(0));
+            if events > 0
+                || shared.has_ready(self.seat)
+                || lead.has_new_timers()
+                || shared.is_stopping()
+            {
+                return Some(events);
+            }
+            core::hint::spin_loop();
+        }
+        None
     }
 
     /// Blocks at the source, having announced it and looked again.
