@@ -18,3 +18,13 @@ size_t comparison_in_flight();
 // Posted from inside between two looks at the clock, and the most in flight at a time.
 constexpr size_t kBurst = 256;
 constexpr size_t kInFlight = 8192;
+
+// One turn of the task that posts from inside, as `burst` in work.rs.
+template <typename PostTick>
+bool burst_of(PostTick post_tick) {
+    if (comparison_in_flight() + kBurst < kInFlight) {
+        if (!comparison_go_on(kBurst)) return false;
+        for (size_t i = 0; i < kBurst; i++) post_tick();
+    }
+    return true;
+}

@@ -7,11 +7,8 @@
 using Pool = asio::thread_pool;
 
 static void burst(Pool *pool) {
-    if (comparison_in_flight() < kInFlight) {
-        if (!comparison_go_on(kBurst)) return;
-        for (size_t i = 0; i < kBurst; i++) asio::post(*pool, [] { comparison_tick(); });
-    }
-    asio::post(*pool, [pool] { burst(pool); });
+    if (burst_of([pool] { asio::post(*pool, [] { comparison_tick(); }); }))
+        asio::post(*pool, [pool] { burst(pool); });
 }
 
 extern "C" {

@@ -54,11 +54,8 @@ const Task kTick{[](Pool *) { comparison_tick(); }};
 
 void burst(Pool *pool) {
     moodycamel::ProducerToken token(pool->queue);
-    if (comparison_in_flight() < kInFlight) {
-        if (!comparison_go_on(kBurst)) return;
-        for (size_t i = 0; i < kBurst; i++) pool->queue.enqueue(token, kTick);
-    }
-    pool->queue.enqueue(token, Task{burst});
+    if (burst_of([&] { pool->queue.enqueue(token, kTick); }))
+        pool->queue.enqueue(token, Task{burst});
 }
 
 template <size_t Words>

@@ -1,13 +1,21 @@
 //! One echo connection, for the servers that learn of readiness and do the I/O themselves.
+//!
+//! An epoll carries a connection as its token: a leaked box, which is dropped when the connection
+//! ends. Whoever got the event is the only one who may touch it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::Slow;
-use crate::sys;
+use crate::sys::{self, Epoll};
+
+/// The listener's token; a connection's is an address and so never zero.
+pub const LISTENER: u64 = 0;
+pub const ONESHOT_READ: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
+const ONESHOT_WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
 
 /// A non-blocking connection and what could not be sent back yet.
-pub struct Connection {
+struct Connection {
     fd: OwnedFd,
     unsent: Vec<u8>,
 }
@@ -21,18 +29,60 @@ pub enum Next {
     Close,
 }
 
-impl Connection {
-    pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, unsent: Vec::new() }
+/// Accepts every connection that waits and registers each under its token.
+pub fn admit(listener: RawFd, mut register: impl FnMut(RawFd, u64) -> io::Result<()>) {
+    while let Ok(fd) = sys::accept(listener) {
+        let raw = fd.as_raw_fd();
+        let connection = Box::into_raw(Box::new(Connection { fd, unsent: Vec::new() }));
+        if register(raw, connection as u64).is_err() {
+            // SAFETY: the epoll refused the token, so nobody else has it.
+            drop(unsafe { Box::from_raw(connection) });
+        }
     }
+}
 
-    pub fn fd(&self) -> RawFd {
+/// Echoes on the connection that an event is for, and drops it if it has ended.
+///
+/// # Safety
+/// The token is one of `admit`'s, and no other thread can have an event for it at the same time.
+pub unsafe fn serve(token: u64, ready: u32, buffer: &mut [u8], slow: Slow) -> (RawFd, Next) {
+    let pointer = token as *mut Connection;
+    // SAFETY: a live box, and by the caller's promise ours alone.
+    let connection = unsafe { &mut *pointer };
+    let (fd, next) = (connection.fd(), connection.echo(ready, buffer, slow));
+    if next == Next::Close {
+        // SAFETY: as above; closing the descriptor ends its events, so this is the last.
+        drop(unsafe { Box::from_raw(pointer) });
+    }
+    (fd, next)
+}
+
+/// `serve`, and re-arms the connection.
+///
+/// # Safety
+/// As `serve`; the connection is registered with ONESHOT, which is what keeps others away.
+pub unsafe fn serve_once(
+    epoll: &Epoll,
+    (token, ready): (u64, u32),
+    buffer: &mut [u8],
+    slow: Slow,
+) -> io::Result<()> {
+    // SAFETY: the caller's promise is passed on.
+    match unsafe { serve(token, ready, buffer, slow) } {
+        (fd, Next::Read) => epoll.modify(fd, ONESHOT_READ, token),
+        (fd, Next::Write) => epoll.modify(fd, ONESHOT_WRITE, token),
+        (_, Next::Close) => Ok(()),
+    }
+}
+
+impl Connection {
+    fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
     /// Echoes until the socket is drained or blocked. A read that does not fill the buffer has
     /// drained the socket, which saves the read that would say EAGAIN, unless the peer is going.
-    pub fn echo(&mut self, ready: u32, buffer: &mut [u8], slow: Slow) -> Next {
+    fn echo(&mut self, ready: u32, buffer: &mut [u8], slow: Slow) -> Next {
         let going = ready & sys::GONE != 0;
         loop {
             match self.flush() {

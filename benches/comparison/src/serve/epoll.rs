@@ -6,11 +6,9 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use super::connection::{Connection, Next};
+use super::connection::{self, LISTENER};
 use super::{Options, READ_BUFFER, Server, Slow};
 use crate::sys::{self, Epoll};
-
-const LISTENER: u64 = 0;
 
 pub struct LoopPerThread;
 
@@ -39,31 +37,18 @@ fn run(epoll: &Epoll, slow: Slow, mut accept: impl FnMut()) -> io::Result<()> {
         for event in &events[..ready] {
             match event.u64 {
                 LISTENER => accept(),
-                token => echo(token, event.events, &mut buffer, slow),
+                // SAFETY: one of `admit`'s, and only this loop ever sees its events.
+                token => drop(unsafe { connection::serve(token, event.events, &mut buffer, slow) }),
             }
         }
     }
 }
 
-fn echo(token: u64, ready: u32, buffer: &mut [u8], slow: Slow) {
-    let connection = token as *mut Connection;
-    // SAFETY: the token is a leaked Box, and only this loop ever sees its events.
-    if unsafe { &mut *connection }.echo(ready, buffer, slow) == Next::Close {
-        // SAFETY: as above; closing the descriptor takes it out of the epoll, so this is the last.
-        drop(unsafe { Box::from_raw(connection) });
-    }
-}
-
-/// Accepts what is there and hands each connection to the next loop. The loop waits already:
-/// adding to its epoll is all it takes.
+/// Hands each new connection to the next loop. The loop waits already: adding to its epoll is all
+/// it takes.
 fn deal(listener: RawFd, loops: &[Epoll], next: &mut usize) {
-    while let Ok(fd) = sys::accept(listener) {
-        let raw = fd.as_raw_fd();
-        let connection = Box::into_raw(Box::new(Connection::new(fd)));
-        if loops[*next % loops.len()].add(raw, sys::EDGE, connection as u64).is_err() {
-            // SAFETY: the epoll refused it, so nobody else has the pointer.
-            drop(unsafe { Box::from_raw(connection) });
-        }
+    connection::admit(listener, |fd, token| {
         *next += 1;
-    }
+        loops[*next % loops.len()].add(fd, sys::EDGE, token)
+    });
 }

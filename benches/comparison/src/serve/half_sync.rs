@@ -8,13 +8,9 @@ use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::connection::{Connection, Next};
+use super::connection::{self, LISTENER, ONESHOT_READ};
 use super::{Options, READ_BUFFER, Server, Slow};
 use crate::sys::{self, Epoll};
-
-const LISTENER: u64 = 0;
-const ONESHOT_READ: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
-const ONESHOT_WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
 
 pub struct HalfSync;
 
@@ -83,36 +79,24 @@ impl Shared {
             let ready = self.epoll.wait(&mut events)?;
             let ready = &events[..ready];
             if ready.iter().any(|event| event.u64 == LISTENER) {
-                self.accept(listener)?;
+                self.accept(listener);
             }
             let connections = ready.iter().filter(|event| event.u64 != LISTENER);
             self.queue.push_batch(connections.map(|event| (event.u64, event.events)));
         }
     }
 
-    fn accept(&self, listener: &TcpListener) -> io::Result<()> {
-        while let Ok(fd) = sys::accept(listener.as_raw_fd()) {
-            let raw = fd.as_raw_fd();
-            let connection = Box::into_raw(Box::new(Connection::new(fd)));
-            self.epoll.add(raw, ONESHOT_READ, connection as u64)?;
-        }
-        Ok(())
+    fn accept(&self, listener: &TcpListener) {
+        let epoll = &self.epoll;
+        connection::admit(listener.as_raw_fd(), |fd, token| epoll.add(fd, ONESHOT_READ, token));
     }
 
     fn work(&self, slow: Slow) -> io::Result<()> {
         let mut buffer = vec![0; READ_BUFFER];
         loop {
-            let (token, ready) = self.queue.pop();
-            let pointer = token as *mut Connection;
-            // SAFETY: the token is a leaked Box, and ONESHOT puts it on the queue once at a time.
-            let connection = unsafe { &mut *pointer };
-            let fd = connection.fd();
-            match connection.echo(ready, &mut buffer, slow) {
-                Next::Read => self.epoll.modify(fd, ONESHOT_READ, token)?,
-                Next::Write => self.epoll.modify(fd, ONESHOT_WRITE, token)?,
-                // SAFETY: it is disarmed and off the queue, so no other thread can have it.
-                Next::Close => drop(unsafe { Box::from_raw(pointer) }),
-            }
+            let ready = self.queue.pop();
+            // SAFETY: one of `admit`'s, and ONESHOT puts it on the queue once at a time.
+            unsafe { connection::serve_once(&self.epoll, ready, &mut buffer, slow)? };
         }
     }
 }

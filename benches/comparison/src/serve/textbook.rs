@@ -7,13 +7,9 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex};
 
-use super::connection::{Connection, Next};
+use super::connection::{self, LISTENER, ONESHOT_READ};
 use super::{Options, READ_BUFFER, Server, Slow};
-use crate::sys::{self, Epoll};
-
-const LISTENER: u64 = 0;
-const ONESHOT_READ: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLONESHOT) as u32;
-const ONESHOT_WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLONESHOT) as u32;
+use crate::sys::Epoll;
 
 pub struct LeaderFollowers;
 
@@ -45,7 +41,11 @@ impl Set {
             let event = self.lead()?;
             match event.u64 {
                 LISTENER => self.accept()?,
-                token => self.echo(token, event.events, &mut buffer, slow)?,
+                // SAFETY: one of `admit`'s, registered with ONESHOT.
+                token => unsafe {
+                    let event = (token, event.events);
+                    connection::serve_once(&self.epoll, event, &mut buffer, slow)?;
+                },
             }
         }
     }
@@ -58,27 +58,7 @@ impl Set {
     }
 
     fn accept(&self) -> io::Result<()> {
-        while let Ok(fd) = sys::accept(self.listener) {
-            let raw = fd.as_raw_fd();
-            let connection = Box::into_raw(Box::new(Connection::new(fd)));
-            self.epoll.add(raw, ONESHOT_READ, connection as u64)?;
-        }
+        connection::admit(self.listener, |fd, token| self.epoll.add(fd, ONESHOT_READ, token));
         self.epoll.modify(self.listener, ONESHOT_READ, LISTENER)
-    }
-
-    fn echo(&self, token: u64, ready: u32, buffer: &mut [u8], slow: Slow) -> io::Result<()> {
-        let pointer = token as *mut Connection;
-        // SAFETY: the token is a leaked Box, and ONESHOT gives its events to one thread at a time.
-        let connection = unsafe { &mut *pointer };
-        let fd = connection.fd();
-        match connection.echo(ready, buffer, slow) {
-            Next::Read => self.epoll.modify(fd, ONESHOT_READ, token),
-            Next::Write => self.epoll.modify(fd, ONESHOT_WRITE, token),
-            Next::Close => {
-                // SAFETY: it is disarmed, so no other thread can have it.
-                drop(unsafe { Box::from_raw(pointer) });
-                Ok(())
-            }
-        }
     }
 }

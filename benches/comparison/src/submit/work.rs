@@ -98,6 +98,20 @@ pub fn go_on(count: usize) -> bool {
     true
 }
 
+/// One turn of the task that posts from inside: posts a burst if there is room for it, and says
+/// whether to come back. What is in flight, that task included, fits into `IN_FLIGHT`.
+pub fn burst(mut post_tick: impl FnMut()) -> bool {
+    if in_flight() + BURST < IN_FLIGHT {
+        if !go_on(BURST) {
+            return false;
+        }
+        for _ in 0..BURST {
+            post_tick();
+        }
+    }
+    true
+}
+
 /// Announces tasks whatever the time.
 pub fn announce(count: usize) {
     POSTED.fetch_add(count as u64, Ordering::Relaxed);

@@ -18,8 +18,7 @@ pub struct Channel {
 
 impl Channel {
     pub fn bounded() -> Self {
-        // Room for the task that posts from inside beside those it may have in flight.
-        Self::start(crossbeam_channel::bounded(work::IN_FLIGHT + work::BURST + 1), true)
+        Self::start(crossbeam_channel::bounded(work::IN_FLIGHT), true)
     }
 
     pub fn unbounded() -> Self {
@@ -45,16 +44,10 @@ fn send(sender: &Sender<Task>, task: impl FnOnce() + Send + 'static) {
 
 /// Posts a burst and itself behind it.
 fn burst(sender: Sender<Task>) {
-    if work::in_flight() < work::IN_FLIGHT {
-        if !work::go_on(work::BURST) {
-            return;
-        }
-        for _ in 0..work::BURST {
-            send(&sender, work::tick);
-        }
+    if work::burst(|| send(&sender, work::tick)) {
+        let next = sender.clone();
+        send(&sender, move || burst(next));
     }
-    let next = sender.clone();
-    send(&sender, move || burst(next));
 }
 
 impl TaskPool for Channel {

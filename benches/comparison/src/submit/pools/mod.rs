@@ -6,12 +6,8 @@ mod paceline_pool;
 mod rayon_pool;
 mod tokio_pool;
 
-#[cfg(has_asio)]
-mod asio;
-#[cfg(has_moodycamel)]
-mod moodycamel;
-#[cfg(has_onetbb)]
-mod onetbb;
+#[cfg(any(has_asio, has_onetbb, has_moodycamel))]
+mod foreign;
 
 /// What is measured of a pool. Loops over single posts are the pool's own, so that what is measured
 /// is one post after another and no call through this trait.
@@ -63,10 +59,10 @@ pub fn all() -> Vec<(&'static str, Make)> {
         ("channel, unbounded", || Box::new(channel::Channel::unbounded())),
         ("mutex + condvar", || Box::new(mutex::MutexPool::new())),
         #[cfg(has_asio)]
-        ("asio", || Box::new(asio::Asio::new())),
+        ("asio", || Box::new(foreign::Foreign::new(&foreign::ASIO))),
         #[cfg(has_onetbb)]
-        ("onetbb", || Box::new(onetbb::OneTbb::new())),
+        ("onetbb", || Box::new(foreign::Foreign::new(&foreign::ONETBB))),
         #[cfg(has_moodycamel)]
-        ("moodycamel", || Box::new(moodycamel::Moodycamel::new())),
+        ("moodycamel", || Box::new(foreign::Foreign::new(&foreign::MOODYCAMEL))),
     ]
 }

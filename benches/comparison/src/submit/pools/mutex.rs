@@ -89,16 +89,10 @@ impl MutexPool {
 
 /// Posts a burst and itself behind it.
 fn burst(shared: Arc<Shared>) {
-    if work::in_flight() < work::IN_FLIGHT {
-        if !work::go_on(work::BURST) {
-            return;
-        }
-        for _ in 0..work::BURST {
-            shared.post(Box::new(work::tick));
-        }
+    if work::burst(|| shared.post(Box::new(work::tick))) {
+        let next = Arc::clone(&shared);
+        shared.post(Box::new(move || burst(next)));
     }
-    let next = Arc::clone(&shared);
-    shared.post(Box::new(move || burst(next)));
 }
 
 impl TaskPool for MutexPool {

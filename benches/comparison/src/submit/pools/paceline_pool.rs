@@ -25,16 +25,10 @@ fn post(pool: &Pool, mut task: impl FnOnce() + Send + 'static) {
 
 /// Posts a burst and itself behind it.
 fn burst(pool: Pool) {
-    if work::in_flight() < work::IN_FLIGHT / 2 {
-        if !work::go_on(work::BURST) {
-            return;
-        }
-        for _ in 0..work::BURST {
-            post(&pool, work::tick);
-        }
+    if work::burst(|| post(&pool, work::tick)) {
+        let next = pool.clone();
+        post(&pool, move || burst(next));
     }
-    let next = pool.clone();
-    post(&pool, move || burst(next));
 }
 
 impl TaskPool for Paceline {
