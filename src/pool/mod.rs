@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `worker.rs` | the loop of one member: lead, handle, follow, watch |
 //! | `wake.rs` | who sleeps, searches and watches: one word, every wake one CAS |
+//! | `bed.rs` | how the watch is armed for a lone request without waking anybody |
 //! | `set.rs` | leadership of a handle set, and what the leader does with it |
 //! | `slots.rs`, `slab.rs` | where handles live; one word per handle settles every race for it |
 //! | `pace.rs` | what is known of time: averages, thresholds, and the watch's survey |
@@ -56,11 +57,14 @@
 //! 7. After start no thread is created, and posting, dispatching and arming allocate nothing.
 //! 8. No lock is held, and no foreign work runs on the caller's stack, while code of the user runs.
 
+mod bed;
 mod config;
 mod context;
 mod crew;
 mod handle;
 mod host;
+#[cfg(all(test, loom))]
+mod models;
 mod pace;
 mod placement;
 mod ring;

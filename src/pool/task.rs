@@ -34,9 +34,9 @@
 #![allow(unsafe_code, reason = "the result is handed over through a word")]
 
 use crate::error::{Error, Result};
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::UnsafeCell;
 use crate::sys::futex::Futex;
 use core::future::Future;
 use core::marker::PhantomData;
@@ -132,6 +132,17 @@ impl TaskCell {
         })
     }
 
+    /// Puts a waker in place of the one before. That is the caller's to drop: code of the user must
+    /// not run under the lock.
+    fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
+        let mut place = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut *place, waker)
+    }
+
+    fn take_waker(&self) -> Option<Waker> {
+        self.replace_waker(None)
+    }
+
     fn is_finished(&self) -> bool {
         // Acquire: pairs with the Release in `finish`.
         self.word.load(Acquire) & FINISHED != 0
@@ -197,7 +208,7 @@ impl<T> Completer<T> {
             cell.word.wake(i32::MAX);
         }
         if before & WAKER != 0
-            && let Some(waker) = cell.waker.lock().unwrap_or_else(|e| e.into_inner()).take()
+            && let Some(waker) = cell.take_waker()
         {
             waker.wake();
         }
@@ -279,10 +290,16 @@ impl<T> Task<T> {
         if self.taken {
             return Err(Error::Stale { what: "task result" });
         }
-        if !self.is_done() && !super::context::blocking(|| self.sleep(timeout))?? {
+        if !self.is_done() && !self.block(timeout)? {
             return Err(Error::TimedOut);
         }
         self.take()
+    }
+
+    /// Sleeps until finished, having told the pool whose thread this is.
+    fn block(&self, timeout: Option<Duration>) -> Result<bool> {
+        let is_own = |shared: &super::Shared| Arc::ptr_eq(&shared.cells, &self.table);
+        super::context::blocking(is_own, || self.sleep(timeout))?
     }
 
     /// Sleeps until finished. False: the time ran out.
@@ -321,9 +338,7 @@ impl<T> Future for Task<T> {
             return Poll::Ready(Err(Error::Stale { what: "task result" }));
         }
         if !self.is_done() {
-            let mut place = self.cell().waker.lock().unwrap_or_else(|e| e.into_inner());
-            place.replace(cx.waker().clone());
-            drop(place);
+            drop(self.cell().replace_waker(Some(cx.waker().clone())));
             // Release: the waker is in place. Acquire: pairs with `complete`.
             if self.cell().word.fetch_or(WAKER, AcqRel) & FINISHED == 0 {
                 return Poll::Pending;
@@ -338,6 +353,11 @@ impl<T> Unpin for Task<T> {}
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         let cell = self.cell();
+        // Relaxed: this side has set it.
+        if cell.word.load(Relaxed) & WAKER != 0 {
+            // Nobody waits any more; the next tenant must not keep it.
+            drop(cell.waker.lock().unwrap_or_else(|e| e.into_inner()).take());
+        }
         // Release: this side is done with the cell. Acquire: pairs with `finished`.
         let before = cell.word.fetch_or(DETACHED, AcqRel);
         if before & FINISHED == 0 {
@@ -392,6 +412,11 @@ impl TaskTable {
     }
 
     fn free(&self, cell: &TaskCell) {
+        // Relaxed: both ends are done with the cell. A future that nobody polls any more must not
+        // live on in a free cell.
+        if cell.word.load(Relaxed) & WAKER != 0 {
+            drop(cell.take_waker());
+        }
         self.cells.give_back(cell.index);
     }
 }
