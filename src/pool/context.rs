@@ -94,11 +94,17 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// Runs a wait of ours. On a member it hands leadership on first, and refuses when no other member
-/// is left that could do what is waited for.
-pub(crate) fn blocking<R>(wait: impl FnOnce() -> R) -> Result<R> {
+/// Runs a wait of ours. On a member it hands leadership on first, and refuses when what is waited
+/// for is its own pool's and no other member is left that could do it.
+pub(crate) fn blocking<R>(
+    is_own: impl FnOnce(&Shared) -> bool,
+    wait: impl FnOnce() -> R,
+) -> Result<R> {
     let Some((shared, member)) = current() else { return Ok(wait()) };
-    let _waiting = shared.begin_wait(member).ok_or(Error::WouldDeadlock)?;
+    let _waiting = match is_own(&shared) {
+        true => Some(shared.begin_wait(member).ok_or(Error::WouldDeadlock)?),
+        false => None,
+    };
     shared.promote_for_blocking();
     Ok(wait())
 }

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 impl Pool {
     /// Makes the calling thread a member of the pool for `time`: it leads, follows and runs handlers
     /// as the pool's own threads do. Returns how many handlers and tasks it has run. With a time of
-    /// zero it runs what is ready and returns. The thread is not pinned.
+    /// zero it runs what is ready when it is called, and returns. The thread is not pinned.
     ///
     /// # Errors
     /// [`Error::Full`] when `max_joined` host threads are here already, [`Error::Invalid`] inside a
@@ -35,12 +35,13 @@ impl Pool {
         {
             let _member = context::enter(shared, seat);
             // One less than "never leaves", which is for the pool's own threads.
-            Worker::new(shared, seat, until.min(u64::MAX - 1)).run();
+            let mut worker = Worker::new(shared, seat, until.min(u64::MAX - 1));
+            if time.is_zero() { worker.run_ready() } else { worker.run() }
         }
         if shared.hosted.load(Relaxed) {
             shared.refresh_alarm();
         }
-        shared.depart();
+        shared.leave();
         Ok(tally.handled.get() + tally.tasks.get() - before)
     }
 

@@ -11,7 +11,7 @@ use super::task::TaskTable;
 use super::{Flow, SlowReport};
 use crate::error::{Error, Rejected, Result};
 use crate::queue::{
-    Claimed, Erased, Hand, IntrusiveStack, Lane, Origin, PushError, Run, TaskQueue, Turn,
+    Claimed, Erased, Hand, IntrusiveStack, LANES, Lane, Origin, PushError, Run, TaskQueue, Turn,
 };
 use crate::source::{Clock, Interest, Ready};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -63,8 +63,10 @@ pub(crate) struct Shared {
     present: AtomicU32,
     /// Bumped when something that outside threads sleep for may have happened.
     pub(crate) changed: Futex,
-    /// Producers that wait for room in a lane.
-    room: Room,
+    /// Producers that wait for room, by lane.
+    lane_rooms: [Room; LANES],
+    /// Producers that wait for room in a strand.
+    pub(crate) strand_room: Room,
     /// Strand tasks accepted and not ended.
     pub(crate) in_strands: AtomicU64,
     pub(crate) strands_accepted: AtomicU64,
@@ -78,10 +80,28 @@ pub(crate) struct Shared {
     pub(crate) hosted: AtomicBool,
 }
 
-/// Where producers sleep while a lane is full.
-struct Room {
+/// Where producers sleep while a lane is full, or while their strand is.
+pub(crate) struct Room {
     waiters: AtomicU32,
     epoch: Futex,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self { waiters: AtomicU32::new(0), epoch: Futex::new(0) }
+    }
+
+    /// Whether anybody waits. The caller has made room and passed a barrier.
+    #[inline]
+    fn is_wanted(&self) -> bool {
+        self.waiters.load(Relaxed) != 0
+    }
+
+    #[cold]
+    fn call(&self) {
+        self.epoch.fetch_add(1, AcqRel);
+        self.epoch.wake(i32::MAX);
+    }
 }
 
 impl Shared {
@@ -117,7 +137,8 @@ impl Shared {
             waiting: AtomicU32::new(0),
             present: AtomicU32::new(0),
             changed: Futex::new(0),
-            room: Room { waiters: AtomicU32::new(0), epoch: Futex::new(0) },
+            lane_rooms: core::array::from_fn(|_| Room::new()),
+            strand_room: Room::new(),
             in_strands: AtomicU64::new(0),
             strands_accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
@@ -168,10 +189,15 @@ impl Shared {
 
     /// About how many more handlers `seat` could run now.
     pub(crate) fn backlog(&self, seat: &super::crew::Member) -> u64 {
-        let tasks: usize = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
-        let surplus: usize = self.sets.iter().map(|set| set.surplus.len()).sum();
+        let (tasks, surplus) = self.queued();
         let stacked = usize::from(!self.stack.is_empty()) + usize::from(!seat.chain.is_empty());
         (tasks + surplus + stacked + seat.hand.len()) as u64
+    }
+
+    /// Tasks in the lanes, and activations in the surplus rings.
+    pub(crate) fn queued(&self) -> (usize, usize) {
+        let tasks = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
+        (tasks, self.sets.iter().map(|set| set.surplus.len()).sum())
     }
 
     /// Whether another member has claimed work that it has not begun.
@@ -310,17 +336,22 @@ impl Shared {
 
     #[cold]
     fn post_when_room<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
-        let result = self.retry_for_room(work, |work| self.push(lane, work, false));
+        let room = self.lane_room(lane);
+        let result = self.retry_for_room(room, work, |work| self.push(lane, work, false));
         result.map_err(|rejected| self.count_rejected(rejected))
+    }
+
+    pub(crate) fn lane_room(&self, lane: Lane) -> &Room {
+        &self.lane_rooms[lane as usize]
     }
 
     /// Sleeps until there may be room and tries again, as long as the answer is `Full`.
     pub(crate) fn retry_for_room<W>(
         &self,
+        room: &Room,
         mut work: W,
         mut attempt: impl FnMut(W) -> Result<(), Rejected<W>>,
     ) -> Result<(), Rejected<W>> {
-        let room = &self.room;
         room.waiters.fetch_add(1, AcqRel);
         let result = loop {
             // Acquire: a wake-up that comes after this load changes the epoch, and is not lost.
@@ -337,16 +368,24 @@ impl Shared {
         result
     }
 
-    /// Tasks have left their slots: wakes producers that wait for room once every lane has fallen to half, so
-    /// that a producer and a consumer do not wake each other for every task.
+    /// Tasks have left their slots: wakes producers that wait for room in a lane that has fallen to
+    /// half, so that a producer and a consumer do not wake each other for every task.
     #[inline]
     pub(crate) fn made_room(&self) {
         // Against *announce waiting, then try to push* in `retry_for_room`.
         store_load_barrier();
-        if self.room.waiters.load(Relaxed) != 0 {
-            let half = self.tasks.lane_capacity() / 2;
-            if Lane::ALL.iter().all(|&lane| self.tasks.len(lane) <= half) {
-                self.wake_producers();
+        if self.lane_rooms.iter().any(Room::is_wanted) {
+            self.call_producers();
+        }
+    }
+
+    #[cold]
+    fn call_producers(&self) {
+        let half = self.tasks.lane_capacity() / 2;
+        for lane in Lane::ALL {
+            let room = self.lane_room(lane);
+            if room.is_wanted() && self.tasks.len(lane) <= half {
+                room.call();
             }
         }
     }
@@ -354,15 +393,15 @@ impl Shared {
     /// A strand has run some of its tasks.
     pub(crate) fn made_room_in_strand(&self) {
         store_load_barrier();
-        if self.room.waiters.load(Relaxed) != 0 {
-            self.wake_producers();
+        if self.strand_room.is_wanted() {
+            self.strand_room.call();
         }
     }
 
-    #[cold]
-    fn wake_producers(&self) {
-        self.room.epoch.fetch_add(1, AcqRel);
-        self.room.epoch.wake(i32::MAX);
+    /// Sends everybody who waits for room home.
+    fn dismiss_producers(&self) {
+        self.lane_rooms.iter().for_each(Room::call);
+        self.strand_room.call();
     }
 
     /// Pushes up to `STAGE` closures at once; what was refused stays in `staged`.
@@ -612,11 +651,19 @@ impl Shared {
         self.present.fetch_add(1, AcqRel);
     }
 
-    /// True: it was the last.
-    pub(crate) fn depart(&self) -> bool {
-        let last = self.present.fetch_sub(1, AcqRel) == 1;
+    pub(crate) fn depart(&self) {
+        self.present.fetch_sub(1, AcqRel);
         self.announce_change();
-        last
+    }
+
+    /// Takes one off `present` members. False: their number has changed.
+    pub(crate) fn depart_from(&self, present: u32) -> bool {
+        let left = present - 1;
+        let departed = self.present.compare_exchange(present, left, AcqRel, Relaxed).is_ok();
+        if departed {
+            self.announce_change();
+        }
+        departed
     }
 
     pub(crate) fn present(&self) -> u32 {
@@ -652,7 +699,7 @@ impl Shared {
         // Release: whoever sees the phase sees the deadline.
         let _ = self.phase.compare_exchange(OPEN, DRAINING, Release, Relaxed);
         store_load_barrier();
-        self.wake_producers();
+        self.dismiss_producers();
         if self.is_drained() {
             self.stop();
         } else {
@@ -690,7 +737,7 @@ impl Shared {
             set.source.ring();
         }
         self.crew.stop_all();
-        self.wake_producers();
+        self.dismiss_producers();
         self.announce_change();
     }
 

@@ -121,11 +121,17 @@ impl Shared {
         result
     }
 
-    /// A member has left; the last one of a stopped pool sweeps up.
+    /// A member leaves; the last one of a stopped pool sweeps up.
     pub(crate) fn leave(&self) {
-        if self.is_stopping() && self.present() == 1 {
-            self.sweep();
+        loop {
+            let present = self.present();
+            if present == 1 && self.is_stopping() {
+                self.sweep();
+            }
+            // Of two that leave at once, one finds that it is the last.
+            if self.depart_from(present) {
+                return;
+            }
         }
-        self.depart();
     }
 }

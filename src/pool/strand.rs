@@ -60,6 +60,10 @@ impl Activity for Serve {
 impl Serve {
     fn run_some(&self, shared: &Shared) -> Flow {
         for _ in 0..RUN {
+            if shared.is_stopping() {
+                // What has not begun is cancelled, by this value's end.
+                return Flow::Done;
+            }
             match self.tasks.try_pop() {
                 Ok(task) => run_one(shared, task),
                 Err(PopError::Empty) if self.tasks.is_closed(Origin::Inside) => return Flow::Done,
@@ -111,7 +115,7 @@ impl Strand {
         let shared = self.shared();
         match self.push(work) {
             Err(Rejected::Full(work)) if !context::is_inside(shared) => {
-                shared.retry_for_room(work, |work| self.push(work))
+                shared.retry_for_room(&shared.strand_room, work, |work| self.push(work))
             }
             other => other,
         }

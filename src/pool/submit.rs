@@ -24,8 +24,10 @@ where
     fn run(self) {
         let Self { work, completer } = self;
         if !completer.begin() {
-            // Dropping the completer tells the waiters.
-            return context::report(Outcome::Cancelled);
+            context::report(Outcome::Cancelled);
+            // Dropping the completer tells the waiters; what the closure held is gone by then.
+            drop(work);
+            return;
         }
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(value) => completer.finish(Ok(value)),
@@ -220,8 +222,10 @@ impl LaneRef<'_> {
             }
             let mut pushed = shared.push_staged(self.lane, &mut staged, inside);
             if matches!(pushed, Err(Rejected::Full(()))) && !inside {
-                pushed = shared
-                    .retry_for_room((), |()| shared.push_staged(self.lane, &mut staged, false));
+                let room = shared.lane_room(self.lane);
+                pushed = shared.retry_for_room(room, (), |()| {
+                    shared.push_staged(self.lane, &mut staged, false)
+                });
             }
             if let Err(rejected) = pushed {
                 shared.count_rejected(());

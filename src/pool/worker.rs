@@ -102,6 +102,29 @@ impl<'a> Worker<'a> {
         self.leave();
     }
 
+    /// Looks at each set once, runs what is ready then, and leaves. What that makes ready in its
+    /// turn is for the next time, so this ends.
+    pub(crate) fn run_ready(&mut self) {
+        self.set_role(Role::Leader);
+        let shared = self.shared;
+        let _led = (0..shared.sets.len()).all(|_| self.lead());
+        let (tasks, surplus) = shared.queued();
+        self.seat.chain.install(shared.stack.take_all(&shared.slots));
+        self.published = true;
+        while let Some(index) = self.seat.chain.pop(&shared.slots) {
+            self.run_activation(index);
+        }
+        for _ in 0..surplus {
+            let Some(index) = shared.sets.iter().find_map(|set| set.surplus.pop()) else { break };
+            self.run_activation(index as u32);
+        }
+        for _ in 0..tasks {
+            let Some(work) = self.next_task() else { break };
+            self.handle(work);
+        }
+        self.leave();
+    }
+
     fn step(&mut self) {
         if core::mem::take(&mut self.rescuing) && self.rescue() {
             return;

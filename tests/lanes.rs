@@ -1,0 +1,144 @@
+//! Lanes: the higher is preferred, none starves, and no busy lane starves descriptors and timers.
+
+mod common;
+
+use common::{Count, Fd, Gate, finish, hang_guard, until};
+use paceline::{Flow, Lane, Pool};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Goal: when all lanes are full, of 64 picks 32 go to CRITICAL, 18 to HIGH, 10 to NORMAL and 4 to
+/// LOW, and each lane is first in, first out. Method: one thread, kept busy while every lane is
+/// filled; then its order is the table's. A host thread of a pool without threads claims one task
+/// at a time, so each pick is a task.
+#[test]
+fn full_lanes_are_served_by_their_weights_and_in_order() {
+    let _guard = hang_guard();
+    const EACH: u64 = 640;
+    let pool = Pool::builder().threads(0).max_joined(1).lane_capacity(1024).build().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    for lane in Lane::ALL {
+        for number in 0..EACH {
+            let log = Arc::clone(&log);
+            pool.lane(lane).post(move || log.lock().unwrap().push((lane, number))).unwrap();
+        }
+    }
+    assert_eq!(pool.join(Duration::ZERO).unwrap(), 4 * EACH);
+    let log = std::mem::take(&mut *log.lock().unwrap());
+    // CRITICAL, the first lane to run empty, lasts for 20 rounds of the table.
+    for round in log.chunks(64).take(19) {
+        let picks = Lane::ALL.map(|lane| round.iter().filter(|&&(of, _)| of == lane).count());
+        assert_eq!(picks, [32, 18, 10, 4]);
+    }
+    for lane in Lane::ALL {
+        let order = log.iter().filter(|&&(of, _)| of == lane).map(|&(_, number)| number);
+        assert!(order.eq(0..EACH), "{lane:?}");
+    }
+    finish(&pool);
+}
+
+/// A task that posts itself again until it is told to stop: into its own lane, or into the next one
+/// that takes it. (A thread that was preempted in the middle of a push or a pop can make a lane look
+/// full for a moment.)
+fn forever(pool: &Pool, lane: usize, stop: &Count, ran: &Count) {
+    ran.up();
+    if stop.get() == 0 {
+        let (inner, stop, ran) = (pool.clone(), stop.clone(), ran.clone());
+        let mut work = move || forever(&inner, lane, &stop, &ran);
+        for next in 0..ENDLESS.len() {
+            match pool.lane(ENDLESS[(lane + next) % ENDLESS.len()]).post(work) {
+                Ok(()) => return,
+                Err(rejected) => work = rejected.into_inner(),
+            }
+        }
+        panic!("no lane takes it");
+    }
+}
+
+/// The lanes that never run empty.
+const ENDLESS: [Lane; 3] = [Lane::Critical, Lane::High, Lane::Normal];
+
+/// Goal: the lowest lane, descriptors and timers are served although the lanes above never run
+/// empty. Method: the higher lanes are kept full for ever by tasks that post themselves, on all
+/// threads; everything else must happen all the same.
+fn endless_lanes_starve_nobody(threads: usize) {
+    let pool = Pool::builder().threads(threads).build().unwrap();
+    let (stop, endless) = (Count::new(), Count::new());
+    for (lane, &named) in ENDLESS.iter().enumerate() {
+        for _ in 0..200 {
+            let (inner, stop, endless) = (pool.clone(), stop.clone(), endless.clone());
+            pool.lane(named).post(move || forever(&inner, lane, &stop, &endless)).unwrap();
+        }
+    }
+    let (low, fired, bytes) = (Count::new(), Count::new(), Count::new());
+    for _ in 0..100 {
+        let low = low.clone();
+        pool.lane(Lane::Low).post(move || low.up()).unwrap();
+    }
+    let fires = fired.clone();
+    let timer = pool.every(Duration::from_micros(500), move || {
+        fires.up();
+        Flow::Wait
+    });
+    let (read, write) = Fd::pipe();
+    let count = bytes.clone();
+    let handle = pool.register(read, move |fd: &mut Fd, _| {
+        count.add(fd.drain() as u64);
+        Flow::Wait
+    });
+    for round in 1..=20 {
+        write.write(b"!").unwrap();
+        bytes.until(round);
+    }
+    low.until(100);
+    fired.until(20);
+    assert!(endless.get() > 0);
+    stop.up();
+    timer.unwrap().deregister().unwrap();
+    handle.unwrap().deregister().unwrap();
+    finish(&pool);
+}
+
+#[test]
+fn one_thread_with_endless_work_serves_everything() {
+    let _guard = hang_guard();
+    endless_lanes_starve_nobody(1);
+}
+
+#[test]
+fn eight_threads_with_endless_work_serve_everything() {
+    let _guard = hang_guard();
+    endless_lanes_starve_nobody(8);
+}
+
+/// Goal: activations and tasks are drawn one for one, so endless activations starve no task.
+#[test]
+fn a_handler_that_always_wants_more_starves_no_task() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (gate, calls, order) = (Gate::new(), Count::new(), Arc::new(Mutex::new(Vec::new())));
+    let (read, write) = Fd::pipe();
+    write.write(b"!").unwrap();
+    let (visitor, called) = (gate.clone(), calls.clone());
+    let handle = pool.register(read, move |_: &mut Fd, _| {
+        if called.get() == 0 {
+            visitor.wait();
+        }
+        called.up();
+        Flow::Again
+    });
+    gate.until_entered(1);
+    for _ in 0..100 {
+        let (calls, order) = (calls.clone(), Arc::clone(&order));
+        pool.post(move || order.lock().unwrap().push(calls.get())).unwrap();
+    }
+    gate.open();
+    until("all tasks have run", || order.lock().unwrap().len() == 100);
+    // Between two tasks at most a few calls of the handler: it is behind them in the queue.
+    let order = order.lock().unwrap();
+    let gaps = order.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(gaps.clone().all(|gap| gap <= 8), "{:?}", gaps.collect::<Vec<_>>());
+    handle.unwrap().deregister().unwrap();
+    drop(order);
+    finish(&pool);
+}
