@@ -1,12 +1,13 @@
 //! The members of a pool: its own threads and the seats for host threads, how each is woken, and
 //! what each has done.
 
+use super::bed::Bed;
 use super::context::Outcome;
 use super::wake::{Called, GROUP, Sleepers, WakeWord};
 use crate::queue::{ChainHand, Hand};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, Parker, Wakes};
+use crate::sync::{CachePadded, Parker, Unparked, Wakes};
 
 /// What a member is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -181,6 +182,7 @@ pub(crate) struct Crew {
     groups: Box<[WakeWord]>,
     pub(crate) members: Box<[Member]>,
     pub(crate) threads: usize,
+    pub(crate) bed: Bed,
     /// System calls spent on waking, counted where no member's tally is at hand.
     wakes: CachePadded<AtomicU64>,
 }
@@ -192,6 +194,7 @@ impl Crew {
             groups: (0..members.div_ceil(GROUP).max(1)).map(|_| WakeWord::new()).collect(),
             members: (0..members).map(|_| Member::new()).collect(),
             threads,
+            bed: Bed::new(),
             wakes: CachePadded::new(AtomicU64::new(0)),
         }
     }
@@ -260,11 +263,14 @@ impl Crew {
     /// Sees to it that there is a watch. True: a polling leader has to be rung for it.
     #[cold]
     #[must_use]
-    pub(crate) fn arm_watch(&self, leader_can: bool) -> bool {
+    pub(crate) fn arm_watch(&self, leader_can: bool, look_at: Option<u64>) -> bool {
         for (index, group) in self.groups.iter().enumerate() {
             match group.arm_watch(leader_can && index + 1 == self.groups.len()) {
                 Called::Member(member) => {
-                    self.unpark(index * GROUP + member, Wakes::WATCH);
+                    let member = index * GROUP + member;
+                    if !look_at.is_some_and(|time| self.bed.tell_later(self, member, time)) {
+                        self.unpark(member, Wakes::WATCH);
+                    }
                     return false;
                 }
                 Called::Leader => return true,
@@ -303,8 +309,11 @@ impl Crew {
     }
 
     fn unpark(&self, member: usize, reason: Wakes) {
-        if self.members[member].parker.unpark(reason) {
-            self.wakes.fetch_add(1, Relaxed);
+        match self.members[member].parker.unpark(reason) {
+            Unparked::Awake => return,
+            Unparked::Woken => {}
+            Unparked::InBed => self.bed.ring_now(),
         }
+        self.wakes.fetch_add(1, Relaxed);
     }
 }

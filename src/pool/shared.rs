@@ -223,10 +223,17 @@ impl Shared {
         self.sets.iter().any(|set| set.source.ring())
     }
 
+    /// When the watch may look for the first time if it need not be woken for it now.
+    fn first_look(&self) -> Option<u64> {
+        let now = self.now();
+        let coarse = now >= self.fine_until.load(Relaxed);
+        self.crew.bed.first_look(now).filter(|_| coarse)
+    }
+
     /// Sees to it that somebody watches over what was published or claimed, unless nobody has time.
     /// The caller has passed a barrier since.
     pub(crate) fn arm_watch(&self) {
-        while self.crew.arm_watch(self.is_polling()) {
+        while self.crew.arm_watch(self.is_polling(), self.first_look()) {
             // Against *disarm, then look for the watch that comes with a ring*.
             store_load_barrier();
             if self.ring_a_leader() {

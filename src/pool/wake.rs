@@ -105,11 +105,13 @@ pub(crate) enum Sleepers {
 #[derive(Debug)]
 pub(crate) struct WakeWord {
     word: CachePadded<AtomicU64>,
+    /// Who is made the watch first, as a bit: whoever can be without being woken.
+    preferred: AtomicU64,
 }
 
 impl WakeWord {
     pub(crate) fn new() -> Self {
-        Self { word: CachePadded::new(AtomicU64::new(0)) }
+        Self { word: CachePadded::new(AtomicU64::new(0)), preferred: AtomicU64::new(0) }
     }
 
     /// Announces `me` as idle. The barrier is included; scan the queues next (rule 4).
@@ -199,7 +201,7 @@ impl WakeWord {
                 return Called::Nobody;
             }
             let (after, called) = if word & IDLE != 0 {
-                let member = highest(word & IDLE);
+                let member = self.next_watch(word & IDLE);
                 (word & !bit(member) | watch_field(member), Called::Member(member))
             } else if leader_can {
                 (word | LEADER_WATCHES, Called::Leader)
@@ -211,6 +213,32 @@ impl WakeWord {
                 Err(now) => word = now,
             }
         }
+    }
+
+    fn next_watch(&self, idle: u64) -> usize {
+        match idle & self.preferred.load(Relaxed) {
+            0 => highest(idle),
+            preferred => highest(preferred),
+        }
+    }
+
+    /// Makes `member` the first to be made the watch, or nobody. A hint.
+    pub(crate) fn prefer(&self, member: Option<usize>) {
+        self.preferred.store(member.map_or(0, bit), Relaxed);
+    }
+
+    /// Takes the watch from a member that sleeps and has not been told yet: it is idle again. False:
+    /// somebody else has taken the watch. The caller scans the queues next, as for rule 4.
+    pub(crate) fn relieve_watch(&self, member: usize) -> bool {
+        let mut word = self.word.load(Relaxed);
+        while word & WATCH == watch_field(member) {
+            let after = word & !WATCH | bit(member);
+            match self.word.compare_exchange_weak(word, after, AcqRel, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
     }
 
     /// The watch steps in: hands the watch on to an idle member if there is one. None: the watch

@@ -243,8 +243,8 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         let now = shared.now();
         self.pace.read_clock(shared, now);
-        let doorbell = &lead.set.source;
-        doorbell.arm();
+        shared.crew.bed.relieve(&shared.crew);
+        lead.set.source.arm();
         if shared.has_ready(self.seat)
             || lead.has_new_timers()
             || shared.is_stopping()
@@ -284,7 +284,7 @@ impl<'a> Worker<'a> {
         // activations in the hands of a member that may be stuck.
         (shared.is_offered() || shared.others_hold_work(self.me))
             && shared.crew.is_unwatched()
-            && shared.crew.arm_watch(true)
+            && shared.crew.arm_watch(true, None)
     }
 
     fn tick_while_leading(&mut self) {
@@ -577,13 +577,22 @@ impl<'a> Worker<'a> {
             }
         } else if shared.others_hold_work(self.me) && shared.crew.is_unwatched() {
             // Whoever claimed that work found nobody to watch over it.
-            let _rung = shared.crew.arm_watch(false);
+            let _rung = shared.crew.arm_watch(false, None);
         } else if shared.is_drained() && self.word.retract(self.number) {
             return shared.stop();
         }
         self.seat.tally.parked.add(1);
-        let wakes = self.seat.parker.park(self.park_time());
+        let wakes = match self.park_time() {
+            None => self.park(),
+            time => self.seat.parker.park(time),
+        };
         self.woken(wakes);
+    }
+
+    /// Parks without a time to leave: in the bed if it is free.
+    fn park(&self) -> Wakes {
+        let crew = &self.shared.crew;
+        crew.bed.sleep(crew, self.me).unwrap_or_else(|| self.seat.parker.park(None))
     }
 
     fn park_time(&self) -> Option<Duration> {

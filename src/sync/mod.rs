@@ -7,7 +7,7 @@ mod parker;
 mod spin;
 
 pub(crate) use crossbeam_utils::CachePadded;
-pub(crate) use parker::{Parker, Wakes};
+pub(crate) use parker::{Parker, Unparked, Wakes};
 pub(crate) use spin::SpinWait;
 
 #[cfg(loom)]

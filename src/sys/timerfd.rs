@@ -1,5 +1,8 @@
-//! One absolute deadline on the monotonic clock that can be polled as a descriptor. It is for hosts
-//! that put the pool's descriptor into a loop of their own: they have no time-out to give to a wait.
+//! One absolute deadline on the monotonic clock, behind a descriptor.
+//!
+//! As an alarm it is polled: for hosts that put the pool's descriptor into a loop of their own and
+//! have no time-out to give to a wait. As a bed a thread sleeps on it: unlike a futex's, its time-out
+//! can be set and taken back while the thread sleeps, without waking it.
 #![allow(unsafe_code, reason = "timerfd_create(2)")]
 
 use super::fd::check;
@@ -8,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A timerfd. Never blocks, CLOEXEC.
+/// A timerfd, CLOEXEC.
 #[derive(Debug)]
 pub(crate) struct TimerFd {
     fd: OwnedFd,
@@ -17,7 +20,24 @@ pub(crate) struct TimerFd {
 impl TimerFd {
     /// A timer without a deadline. Fails when the process or the system is out of descriptors.
     pub(crate) fn new() -> io::Result<Self> {
-        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        Self::with_flags(libc::TFD_CLOEXEC | libc::TFD_NONBLOCK)
+    }
+
+    /// The same, for threads to [`sleep`](Self::sleep) on.
+    pub(crate) fn bed() -> io::Result<Self> {
+        Self::with_flags(libc::TFD_CLOEXEC)
+    }
+
+    /// Sleeps until the deadline has passed, or until a signal; for ever if there is none. Only on a
+    /// [`bed`](Self::bed).
+    pub(crate) fn sleep(&self) {
+        let mut expiries = 0u64;
+        // SAFETY: the buffer has the eight bytes that a timerfd writes. However the call ends, the
+        // caller looks why it is awake.
+        unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut expiries).cast(), 8) };
+    }
+
+    fn with_flags(flags: libc::c_int) -> io::Result<Self> {
         // SAFETY: the call takes no pointers.
         let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
         // SAFETY: `fd` is open, and nobody else knows its number.
