@@ -61,7 +61,7 @@
 //! 3. A position is handed to one consumer once, also if the handler panics.
 //! 4. If an event is published and not taken, the word is AWAKE and somebody is coming, or its
 //!    publisher is about to look at the word.
-//! 5. `released` does not stay behind a done run at its front: of two that finish, one sees both.
+//! 5. `released` does not stay behind a done run at its front: of those that finish, one sees all.
 //! 6. No waiter sleeps while half of the ring is free.
 //!
 //! # Orderings
@@ -410,17 +410,21 @@ impl<T: Copy + Send> EventRing<T> {
         let entry = u64::from(self.stamp(run.start)) << 32 | run.len as u64;
         // Release: pairs with the Acquire in `done_at`.
         self.done[self.index(run.start)].store(entry, Release);
-        loop {
-            // Against another thread's *move `released` here, then look for my run*: first for our
-            // entry, then for our own moves (invariant 5). The last one is for the waiters, too.
-            store_load_barrier();
-            let released = self.released.load(Relaxed);
-            let Some(len) = self.done_at(released) else { break };
-            // Release: pairs with the Acquire in `room_looked_up`. A read-modify-write, so what the
-            // movers before this one released stays released. Failure: another thread moved it.
+        // Against another *done, then look for mine*: of all that finish, the one whose barrier comes
+        // last sees every entry, and goes on until it meets a run that is not done (invariant 5).
+        store_load_barrier();
+        let mut released = self.released.load(Relaxed);
+        while let Some(len) = self.done_at(released) {
             let next = released + len;
-            let _ = self.released.compare_exchange(released, next, Release, Relaxed);
+            // Release: pairs with the Acquire in `room_looked_up`. A read-modify-write, so what the
+            // movers before this one released stays released.
+            match self.released.compare_exchange(released, next, Release, Relaxed) {
+                Ok(_) => released = next,
+                Err(now) => released = now,
+            }
         }
+        // Against *wait, then look for room* in `Room::wait`.
+        store_load_barrier();
         self.tell_waiters();
     }
 
