@@ -18,3 +18,8 @@ pub use pool::{
 };
 pub use queue::{Full, Lane, Queue};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
+
+/// The README's code runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -48,6 +48,15 @@ fn hello_says_what_its_tasks_say() {
 }
 
 #[test]
+fn the_readme_shows_its_example_and_what_it_prints() {
+    let shown = include_str!("../README.md");
+    let source = include_str!("../examples/readme.rs");
+    assert!(shown.contains(&format!("```rust\n{source}```\n")), "the code differs");
+    let output = printed(run("readme", &[]));
+    assert!(shown.contains(&format!("--example readme\n{output}```\n")), "it prints\n{output}");
+}
+
+#[test]
 fn ring_loses_no_reading() {
     let expected = "\
         station  readings  lowest    mean highest\n\
