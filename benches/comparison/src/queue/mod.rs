@@ -91,8 +91,8 @@ fn measure<T: Item>(peer: &str, flow: Flow) -> Option<Result<f64, String>> {
 /// What paceline must reach, shape by shape and in the mean.
 fn bars(results: &Results, scenarios: &[&str]) -> Vec<Bar> {
     let mut bars = against(results, scenarios, "paceline", "ArrayQueue", |_| Some(0.9), 1.1);
-    bars.extend(against(results, scenarios, "paceline ×16", "ArrayQueue", batch_limit, f64::NAN));
-    bars.extend(against(results, scenarios, "paceline ×16", "moodycamel ×16", |_| None, 1.1));
+    bars.extend(against(results, scenarios, "paceline-x16", "ArrayQueue", batch_limit, f64::NAN));
+    bars.extend(against(results, scenarios, "paceline-x16", "moodycamel-x16", |_| None, 1.1));
     bars
 }
 

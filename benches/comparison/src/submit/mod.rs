@@ -238,7 +238,7 @@ fn await_start(posted: u64) -> Result<u64, String> {
 fn bars(results: &Results) -> Vec<Bar> {
     let series = |peer, metric| results.series(TABLE, peer, metric);
     let queues = |metric| {
-        let peers = ["channel, bounded", "channel, unbounded", "moodycamel"];
+        let peers = ["channel-bounded", "channel-unbounded", "moodycamel"];
         report::best(&peers.map(|peer| series(peer, metric)), f64::min)
     };
     let mut bars = Vec::new();

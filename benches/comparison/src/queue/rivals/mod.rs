@@ -112,18 +112,18 @@ impl<T, Q: Simple<T>> Consumer<T> for &OneByOne<Q> {
 pub fn names() -> Vec<&'static str> {
     vec![
         "paceline",
-        "paceline ×16",
+        "paceline-x16",
         "ArrayQueue",
         "SegQueue",
         "crossbeam-channel",
         "flume",
         "kanal",
         "disruptor",
-        "disruptor ×16",
+        "disruptor-x16",
         #[cfg(has_moodycamel)]
         "moodycamel",
         #[cfg(has_moodycamel)]
-        "moodycamel ×16",
+        "moodycamel-x16",
     ]
 }
 
@@ -131,18 +131,18 @@ pub fn names() -> Vec<&'static str> {
 pub fn measure<T: Item>(name: &str, flow: Flow) -> Option<Result<f64, String>> {
     Some(match name {
         "paceline" => flow.run::<T, OneByOne<paceline_queue::Single<T>>>(),
-        "paceline ×16" => flow.run::<T, paceline_queue::Batches<T>>(),
+        "paceline-x16" => flow.run::<T, paceline_queue::Batches<T>>(),
         "ArrayQueue" => flow.run::<T, OneByOne<crossbeam_queues::Array<T>>>(),
         "SegQueue" => flow.run::<T, crossbeam_queues::Segments<T>>(),
         "crossbeam-channel" => flow.run::<T, OneByOne<channel::Crossbeam<T>>>(),
         "flume" => flow.run::<T, OneByOne<channel::Flume<T>>>(),
         "kanal" => flow.run::<T, OneByOne<channel::Kanal<T>>>(),
         "disruptor" if flow.threads == 1 => flow.run::<T, disruptor_ring::Ring<T, 1>>(),
-        "disruptor ×16" if flow.threads == 1 => flow.run::<T, disruptor_ring::Ring<T, 16>>(),
+        "disruptor-x16" if flow.threads == 1 => flow.run::<T, disruptor_ring::Ring<T, 16>>(),
         #[cfg(has_moodycamel)]
         "moodycamel" => flow.run::<T, moodycamel::Queue<T, 1>>(),
         #[cfg(has_moodycamel)]
-        "moodycamel ×16" => flow.run::<T, moodycamel::Queue<T, 16>>(),
+        "moodycamel-x16" => flow.run::<T, moodycamel::Queue<T, 16>>(),
         _ => return None,
     })
 }

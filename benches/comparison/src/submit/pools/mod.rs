@@ -55,9 +55,9 @@ pub fn all() -> Vec<(&'static str, Make)> {
         ("paceline", || Box::new(paceline_pool::Paceline::new())),
         ("rayon", || Box::new(rayon_pool::Rayon::new())),
         ("tokio", || Box::new(tokio_pool::Tokio::new())),
-        ("channel, bounded", || Box::new(channel::Channel::bounded())),
-        ("channel, unbounded", || Box::new(channel::Channel::unbounded())),
-        ("mutex + condvar", || Box::new(mutex::MutexPool::new())),
+        ("channel-bounded", || Box::new(channel::Channel::bounded())),
+        ("channel-unbounded", || Box::new(channel::Channel::unbounded())),
+        ("mutex", || Box::new(mutex::MutexPool::new())),
         #[cfg(has_asio)]
         ("asio", || Box::new(foreign::Foreign::new(&foreign::ASIO))),
         #[cfg(has_onetbb)]
