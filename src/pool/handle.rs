@@ -9,7 +9,7 @@ use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// How a descriptor is waited for; see [`Pool::register_with`].
@@ -102,10 +102,9 @@ impl<S> Handle<S> {
     pub fn resume(&self) -> Result<()> {
         let (slot, key) = self.slot()?;
         let queued = slot.resume(key.generation).ok_or(STALE)?;
+        // A level-triggered handle needs no arming here: either it is armed, or its readiness is kept.
         if queued {
             self.shared.push_activation(key.index);
-        } else if slot.traits().level {
-            self.shared.rearm(key.index, slot.traits());
         }
         Ok(())
     }
@@ -198,11 +197,15 @@ struct Descriptor<S, F> {
 
 impl<S, F> Activity for Descriptor<S, F>
 where
-    S: Send + 'static,
+    S: AsFd + Send + 'static,
     F: FnMut(&mut S, Ready) -> Flow + Send,
 {
     fn run(&mut self, ready: Ready) -> Flow {
         (self.handler)(&mut self.io, ready)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.io.as_fd().as_raw_fd())
     }
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -239,7 +242,8 @@ impl Pool {
     ///
     /// `io` must be non-blocking, because the handler has to go on until it sees EAGAIN before it
     /// returns [`Flow::Wait`]; see [`Flow`]. The first call reports what is ready already. The
-    /// handler runs on one thread at a time.
+    /// handler runs on one thread at a time. It must leave `io` with the descriptor that it has:
+    /// another one put in its place is not waited for.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the descriptor is in blocking mode. [`Error::Os`] if it cannot be

@@ -499,8 +499,11 @@ impl Shared {
 
     /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
     /// there is nothing more to be told about it.
-    pub(crate) fn rearm(&self, index: u32, traits: Traits) {
+    fn rearm(&self, index: u32, traits: Traits) {
         let slot = self.slots.slot(index);
+        if !self.with_claimed(index, |payload| payload.still_has(slot.descriptor())) {
+            return;
+        }
         let token = Key { index, generation: slot.generation() }.token();
         let interest = Interest::from_bits(traits.interest);
         let _gone = self.sets[traits.set as usize].source.rearm(slot.descriptor(), token, interest);
@@ -533,16 +536,16 @@ impl Shared {
     /// Takes the payload of a slot that this thread has closed, and its descriptor off the source.
     pub(crate) fn take_payload(&self, index: u32) -> Payload {
         let slot = self.slots.slot(index);
-        if slot.descriptor() >= 0 {
+        #[allow(unsafe_code, reason = "the slot was closed by this thread")]
+        // SAFETY: `close` made the payload the caller's.
+        let payload =
+            unsafe { slot.payload(|payload| core::mem::replace(payload, Payload::Empty)) };
+        if slot.descriptor() >= 0 && payload.still_has(slot.descriptor()) {
             // Fails only if the descriptor was closed behind our back: then it is off already.
             let set = &self.sets[slot.traits().set as usize];
             let _gone = set.source.deregister(slot.descriptor());
         }
-        #[allow(unsafe_code, reason = "the slot was closed by this thread")]
-        // SAFETY: `close` made the payload the caller's.
-        unsafe {
-            slot.payload(|payload| core::mem::replace(payload, Payload::Empty))
-        }
+        payload
     }
 
     /// Closes a slot from anywhere but its own handler. None: it is gone, or it runs and is closed

@@ -58,9 +58,10 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use crate::time::{WheelEntries, WheelLinks};
 use core::any::Any;
+use std::os::fd::RawFd;
 
-use super::Flow;
 use super::slab::{Entry, Slab};
+use super::{Flow, context};
 
 const STATE_SHIFT: u32 = 24;
 const STATE: u64 = 0xf << STATE_SHIFT;
@@ -103,6 +104,10 @@ impl Key {
 pub(crate) trait Activity: Send {
     /// Runs the handler once. `ready` is what arrived since the last run.
     fn run(&mut self, ready: Ready) -> Flow;
+    /// The descriptor that it has now, which a handler may have exchanged.
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
     /// For periodic timers: when the next run is due, asked after each run.
@@ -118,6 +123,15 @@ pub(crate) enum Payload {
     Activity(Box<dyn Activity>),
     /// A one-shot timer's closure: runs once, and its slot is freed before it does.
     Once(Erased),
+}
+
+impl Payload {
+    /// Whether its descriptor is still `number`. If a handler has closed the one that was registered,
+    /// the number may be somebody else's by now.
+    pub(crate) fn still_has(&self, number: RawFd) -> bool {
+        let Self::Activity(activity) = self else { return false };
+        context::contain(|| activity.descriptor()) == Some(Some(number))
+    }
 }
 
 /// How to treat a slot; fixed while it is let.
