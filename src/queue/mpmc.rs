@@ -83,6 +83,13 @@ pub(crate) const MAX_CAPACITY: usize = 1 << 31;
 
 const LINE: usize = 64;
 
+/// How far ahead single operations ask for a line to write to, where a slot fills one. Each of them
+/// ends with a locked instruction, which waits for all that went before: without this, so does the
+/// next operation for its own line. It makes a queue beyond the first cache, used by threads that
+/// share a core, about twice as fast, and costs nothing when they do not.
+const PUSH_AHEAD: u64 = 8;
+const POP_AHEAD: u64 = 4;
+
 /// How many slots of a batch are written before they are published, and read before they are
 /// released, *the last one first*. Who waits at the other end looks at the first of them: it meets
 /// all of the chunk or none, instead of following slot by slot on the very lines that this thread
@@ -185,6 +192,7 @@ impl<T> MpmcRing<T> {
                 Err(refused) => return Err(refused.map(|()| value)),
             },
         };
+        self.slots.prefetch(position + PUSH_AHEAD);
         let slot = self.slots.at(position);
         // SAFETY: the position is ours to write (invariant 1).
         unsafe { slot.write(value) };
@@ -226,6 +234,7 @@ impl<T> MpmcRing<T> {
             Some(position) => position,
             None => self.claim_one_again()?,
         };
+        self.slots.prefetch(position + POP_AHEAD);
         let slot = self.slots.at(position);
         // SAFETY: claimed just now, read once (invariant 2).
         let value = unsafe { slot.read() };
@@ -640,6 +649,29 @@ impl<T> Slots<T> {
         // SAFETY: the mask keeps the index within the allocation, which lives as long as `self`;
         // all zeros is a valid slot.
         unsafe { self.first.add((position & self.mask) as usize).as_ref() }
+    }
+
+    /// Asks for a slot's line in a state that can be written, unless slots share lines.
+    ///
+    /// Rust's `_mm_prefetch` makes this a read prefetch unless the whole crate is built for newer
+    /// CPUs; `prefetchw` is a no-op at worst on every x86-64.
+    #[inline(always)]
+    fn prefetch(&self, position: u64) {
+        if size_of::<Slot<T>>() < LINE {
+            return;
+        }
+        let slot = self.at(position);
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
+        unsafe {
+            core::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) core::ptr::from_ref(slot),
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+        let _ = slot;
     }
 
     /// The slots of `len` positions from `start` on, in two pieces with the lap of each. `len` is at
