@@ -113,7 +113,11 @@ impl Bed {
         let _ = timer.clear();
         if parker.take_back(Wakes::WATCH) {
             let (word, number) = crew.place(member);
-            let _taken_by_another_call = word.relieve_watch(number);
+            if !word.relieve_watch(number) {
+                // A call has taken the watch away, and its member waits for the news (rule 1 of the
+                // wake word).
+                crew.unpark(member, Wakes::WATCH);
+            }
         } else {
             self.ring_now();
         }

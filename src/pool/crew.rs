@@ -3,7 +3,7 @@
 
 use super::bed::Bed;
 use super::context::Outcome;
-use super::wake::{Called, GROUP, Sleepers, WakeWord};
+use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord};
 use crate::queue::{ChainHand, Hand};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
@@ -232,8 +232,8 @@ impl Crew {
     pub(crate) fn wake_one(&self) -> bool {
         for (index, group) in self.groups.iter().enumerate() {
             match group.wake_one() {
-                Ok(member) => {
-                    self.unpark(index * GROUP + member, Wakes::SEARCH);
+                Ok(taken) => {
+                    self.call(index, taken, Wakes::SEARCH);
                     return true;
                 }
                 Err(Sleepers::Searching) => return true,
@@ -246,8 +246,8 @@ impl Crew {
     /// Calls one sleeper to lead.
     pub(crate) fn wake_to_lead(&self) -> bool {
         for (index, group) in self.groups.iter().enumerate() {
-            if let Ok(member) = group.wake_to_lead() {
-                self.unpark(index * GROUP + member, Wakes::LEAD);
+            if let Ok(taken) = group.wake_to_lead() {
+                self.call(index, taken, Wakes::LEAD);
                 return true;
             }
         }
@@ -308,7 +308,12 @@ impl Crew {
         }
     }
 
-    fn unpark(&self, member: usize, reason: Wakes) {
+    fn call(&self, group: usize, taken: Taken, reason: Wakes) {
+        let reason = if taken.was_watch { reason.with(Wakes::OFF_WATCH) } else { reason };
+        self.unpark(group * GROUP + taken.member, reason);
+    }
+
+    pub(super) fn unpark(&self, member: usize, reason: Wakes) {
         match self.members[member].parker.unpark(reason) {
             Unparked::Awake => return,
             Unparked::Woken => {}

@@ -34,6 +34,9 @@
 //!
 //! 1. Whoever takes an idle bit (or the watch field) away from another member owes it an `unpark`
 //!    with the reason; whoever finds its own bit taken has been woken and waits for that reason.
+//!    A member that is made the watch and then called away is owed both, and they may come in
+//!    either order: so a call says if it took the watch, and the member waits for the news that it
+//!    had it. Otherwise that would come late and pass for a later watch.
 //! 2. `searching` is set by the CAS that takes the bit and cleared by the member that was woken, on
 //!    every path: when it found work, when it found none, and before it parks or waits at a source.
 //! 3. Whoever clears `searching` scans the queues *afterwards*. Work published while the mark stood
@@ -92,6 +95,15 @@ pub(crate) enum Called {
     Leader,
 }
 
+/// A sleeper that was taken off the word. Not unparking it loses a thread, hence `must_use`.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[must_use]
+pub(crate) struct Taken {
+    pub(crate) member: usize,
+    /// It was the watch, which it must be told.
+    pub(crate) was_watch: bool,
+}
+
 /// What a searching-mark decision found.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Sleepers {
@@ -131,7 +143,7 @@ impl WakeWord {
     /// Calls one sleeper to search, unless somebody searches already. The caller has published its
     /// work and passed a barrier; unpark the answer with `Wakes::SEARCH`.
     #[inline]
-    pub(crate) fn wake_one(&self) -> Result<usize, Sleepers> {
+    pub(crate) fn wake_one(&self) -> Result<Taken, Sleepers> {
         // Relaxed: the caller's barrier orders it after the publication.
         let word = self.word.load(Relaxed);
         if word & SEARCHING != 0 {
@@ -144,28 +156,28 @@ impl WakeWord {
     }
 
     /// Calls one sleeper to lead; it owes no search. Unpark the answer with `Wakes::LEAD`.
-    pub(crate) fn wake_to_lead(&self) -> Result<usize, Sleepers> {
+    pub(crate) fn wake_to_lead(&self) -> Result<Taken, Sleepers> {
         self.take_sleeper(self.word.load(Relaxed), 0)
     }
 
     /// Takes the lowest idle bit (so that the hot threads stay hot), or the watch when no idle
     /// member is left, and sets `mark` in the same step.
     #[cold]
-    fn take_sleeper(&self, mut word: u64, mark: u64) -> Result<usize, Sleepers> {
+    fn take_sleeper(&self, mut word: u64, mark: u64) -> Result<Taken, Sleepers> {
         loop {
             if word & mark != 0 {
                 return Err(Sleepers::Searching);
             }
-            let (member, rest) = if word & IDLE != 0 {
+            let (taken, rest) = if word & IDLE != 0 {
                 let member = (word & IDLE).trailing_zeros() as usize;
-                (member, word & !bit(member))
-            } else if let Some(watch) = watching_member(word) {
-                (watch, word & !WATCH)
+                (Taken { member, was_watch: false }, word & !bit(member))
+            } else if let Some(member) = watching_member(word) {
+                (Taken { member, was_watch: true }, word & !WATCH)
             } else {
                 return Err(Sleepers::None);
             };
             match self.word.compare_exchange_weak(word, rest | mark, AcqRel, Relaxed) {
-                Ok(_) => return Ok(member),
+                Ok(_) => return Ok(taken),
                 Err(now) => word = now,
             }
         }

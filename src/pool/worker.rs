@@ -609,9 +609,13 @@ impl<'a> Worker<'a> {
         }
         self.seat.tally.woken.add(1);
         // Called to watch and then, before it came to that, to search or lead: the later call took
-        // the watch away.
+        // the watch away, and may have overtaken the news of it.
+        let mut news = wakes;
+        while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
+            news = self.seat.parker.park(None);
+        }
         if wakes.contains(Wakes::SEARCH) || wakes.contains(Wakes::LEAD) {
-            self.owes_watch |= wakes.contains(Wakes::WATCH);
+            self.owes_watch |= wakes.contains(Wakes::OFF_WATCH);
             self.take_call(wakes);
         } else if wakes.contains(Wakes::WATCH) {
             self.watch();

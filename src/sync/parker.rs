@@ -43,6 +43,12 @@ impl Wakes {
     pub(crate) const LEAD: Wakes = Wakes(1 << 3);
     /// The pool is closing.
     pub(crate) const STOP: Wakes = Wakes(1 << 4);
+    /// With `SEARCH` or `LEAD`: the call took the watch from the woken thread.
+    pub(crate) const OFF_WATCH: Wakes = Wakes(1 << 6);
+
+    pub(crate) fn with(self, other: Wakes) -> Wakes {
+        Wakes(self.0 | other.0)
+    }
 
     #[inline]
     pub(crate) fn contains(self, other: Wakes) -> bool {

@@ -61,10 +61,11 @@ impl Crew {
         })
     }
 
-    /// `Crew::wake_one`.
+    /// `Crew::{wake_one, call}`.
     fn wake_one(&self) {
-        if let Ok(member) = self.word.wake_one() {
-            self.parkers[member].unpark(Wakes::SEARCH);
+        if let Ok(taken) = self.word.wake_one() {
+            let off = if taken.was_watch { Wakes::OFF_WATCH } else { Wakes::SEARCH };
+            let _ = self.parkers[taken.member].unpark(Wakes::SEARCH.with(off));
         }
     }
 
@@ -75,7 +76,7 @@ impl Crew {
 
     fn pass_watch(&self, called: Called) {
         if let Called::Member(member) = called {
-            self.parkers[member].unpark(Wakes::WATCH);
+            let _ = self.parkers[member].unpark(Wakes::WATCH);
         }
     }
 
@@ -105,6 +106,8 @@ struct Member<'a> {
     left_watch: bool,
     /// A host thread leaves when its time is up, which may be at any park.
     host: bool,
+    /// Tasks return; only what was held by others does not.
+    returns: bool,
 }
 
 /// Why a member rides no more.
@@ -116,17 +119,21 @@ enum End {
 
 impl<'a> Member<'a> {
     fn new(crew: &'a Crew, me: usize) -> Self {
-        Self { crew, me, searching: false, left_watch: false, host: false }
+        Self { crew, me, searching: false, left_watch: false, host: false, returns: false }
     }
 
     /// `Worker::{run, step}`.
     fn ride(&mut self) -> End {
         loop {
-            if self.crew.ready.take() || (self.searching && self.crew.held.take()) {
+            if self.crew.ready.take() {
+                self.before_user_code();
+                if !self.returns {
+                    return End::Handles;
+                }
+            } else if self.searching && self.crew.held.take() {
                 self.before_user_code();
                 return End::Handles;
-            }
-            if let Some(end) = self.follow() {
+            } else if let Some(end) = self.follow() {
                 return end;
             }
         }
@@ -182,9 +189,13 @@ impl<'a> Member<'a> {
         while !wakes.is_call() && !self.crew.word.retract(self.me) {
             wakes = self.crew.parkers[self.me].park(None);
         }
+        let mut news = wakes;
+        while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
+            news = self.crew.parkers[self.me].park(None);
+        }
         if wakes.contains(Wakes::SEARCH) {
             self.searching = true;
-            self.left_watch |= wakes.contains(Wakes::WATCH);
+            self.left_watch |= wakes.contains(Wakes::OFF_WATCH);
         } else if wakes.contains(Wakes::WATCH) {
             return self.watch();
         }
@@ -197,7 +208,7 @@ impl<'a> Member<'a> {
         let parker = &crew.parkers[self.me];
         let wakes = parker.park(Some(Duration::ZERO));
         if wakes.is_call() {
-            return self.called_off();
+            return self.called_off(wakes);
         }
         let stuck = crew.ready.any() || crew.held.any();
         if stuck || self.host {
@@ -229,11 +240,16 @@ impl<'a> Member<'a> {
 
     /// `Worker::await_call`.
     fn await_call(&mut self) -> Option<End> {
-        while !self.crew.parkers[self.me].park(None).is_call() {}
-        self.called_off()
+        loop {
+            let wakes = self.crew.parkers[self.me].park(None);
+            if wakes.is_call() {
+                return self.called_off(wakes);
+            }
+        }
     }
 
-    fn called_off(&mut self) -> Option<End> {
+    fn called_off(&mut self, wakes: Wakes) -> Option<End> {
+        assert!(wakes.contains(Wakes::OFF_WATCH), "only a call ends a watch");
         self.searching = true;
         self.left_watch = true;
         self.host.then(|| self.leave())
@@ -351,6 +367,32 @@ fn the_watch_is_handed_on() {
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
         }
+    });
+}
+
+/// Goal: news of the watch that is overtaken by a call, which takes the watch away again, does not
+/// pass for a later watch. Method: a thread arms the watch and is back before its hand is needed, then
+/// gets stuck; another submits a task that returns.
+#[test]
+fn a_call_overtakes_the_watch() {
+    explore(3, || {
+        let crew = Crew::new(1);
+        let member = {
+            let crew = crew.clone();
+            thread::spawn(move || Member { returns: true, ..Member::new(&crew, 0) }.ride())
+        };
+        let other = {
+            let crew = crew.clone();
+            thread::spawn(move || {
+                crew.get_stuck_with_a_hand();
+                if crew.held.take() {
+                    crew.get_stuck_with_a_hand();
+                }
+            })
+        };
+        crew.submit();
+        other.join().unwrap();
+        assert_eq!(member.join().unwrap(), End::Handles);
     });
 }
 
