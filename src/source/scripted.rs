@@ -37,8 +37,8 @@ const HISTORY: usize = 65_536;
 ///
 /// # Testing a handler
 ///
-/// Register [`ScriptedIo`]s instead of sockets. Each step of the test is then: say what becomes ready
-/// ([`ready`](Self::ready) or [`ready_at`](Self::ready_at)), or move the clock
+/// Register [`ScriptedIo`](crate::ScriptedIo)s instead of sockets. Each step of the test is then: say
+/// what becomes ready ([`ready`](Self::ready) or [`ready_at`](Self::ready_at)), or move the clock
 /// ([`advance`](Self::advance)); wait until the pool has nothing left to do
 /// ([`settle`](Self::settle)); look at what the handler did.
 ///
@@ -452,4 +452,68 @@ impl fmt::Debug for ScriptedSource {
 /// The end of time for what a u64 cannot hold: 584 years.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The double is used in models of what stands on it, so it is one itself: a lost ring or a clock that
+/// nobody notices shows as a deadlock.
+#[cfg(all(test, loom))]
+mod models {
+    use super::super::Source;
+    use super::*;
+    use crate::sync::store_load_barrier;
+    use loom::thread;
+
+    fn explore(model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
+
+    /// Goal: a ring reaches a leader that is about to wait. Method: the leader waits for ever.
+    #[test]
+    fn a_ring_ends_a_wait() {
+        explore(|| {
+            let source = Arc::new(Source::scripted(&ScriptedSource::new()));
+            let published = Arc::new(AtomicU64::new(0));
+            let publisher = {
+                let (source, published) = (source.clone(), published.clone());
+                thread::spawn(move || {
+                    published.store(1, Relaxed);
+                    store_load_barrier();
+                    source.ring();
+                })
+            };
+            let mut events = Events::with_capacity(1);
+            while published.load(Relaxed) == 0 {
+                source.arm();
+                if published.load(Relaxed) == 0 {
+                    source.wait(&mut events, 1, None).unwrap();
+                }
+                source.disarm();
+            }
+            publisher.join().unwrap();
+        });
+    }
+
+    /// Goal: a wait ends when the clock is moved, and no sooner, with what is due then. Method: an event
+    /// and the end of the wait at one time.
+    #[test]
+    fn an_advance_ends_a_wait() {
+        explore(|| {
+            let script = ScriptedSource::new();
+            script.plan(Duration::from_nanos(5), Whose::Token(1), Ready::READABLE);
+            let leader = {
+                let source = Source::scripted(&script);
+                thread::spawn(move || {
+                    let mut events = Events::with_capacity(1);
+                    source.arm();
+                    let count = source.wait(&mut events, 1, Some(5)).unwrap();
+                    source.disarm();
+                    count
+                })
+            };
+            script.advance(Duration::from_nanos(5));
+            assert_eq!(leader.join().unwrap(), 1);
+        });
+    }
 }
