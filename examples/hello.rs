@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A thread per CPU that this process may use, each pinned to it.
+    // A thread per CPU that this process may use.
     let pool = Pool::new()?;
 
     // A task, and its value.

@@ -2,7 +2,7 @@ use paceline::{Flow, Pool};
 use std::os::unix::net::UnixDatagram;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let pool = Pool::new()?; // a thread per CPU, pinned to it
+    let pool = Pool::new()?; // a thread per CPU
     println!("a task says {}", pool.submit(|| 6 * 7)?.wait()?);
 
     let (inside, outside) = UnixDatagram::pair()?;

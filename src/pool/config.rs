@@ -130,8 +130,9 @@ impl Builder {
         self
     }
 
-    /// Where threads are pinned. Default: [`Pin::Compact`], unless a CPU quota below the usable CPUs
-    /// is in force or there are more threads than usable CPUs: then [`Pin::None`].
+    /// Where threads are pinned. Default: [`Pin::Compact`] if the pool leaves a usable CPU free and
+    /// no CPU quota below the usable CPUs is in force; else [`Pin::None`], because a pinned thread
+    /// cannot go out of the way of others that need its CPU.
     pub fn pin(mut self, pin: Pin) -> Self {
         self.pin = Some(pin);
         self
@@ -196,9 +197,10 @@ impl Builder {
         self
     }
 
-    /// Called for each handler or task that takes longer than `limit` (at least 10 µs): once by the
-    /// watch while it still runs, if there is a watch then, else when it returns. It must be quick
-    /// and must not block. With this hook the clock is read around every handler (some 40 ns).
+    /// Called for each handler or task that takes longer than `limit` (at least 10 µs): once while it
+    /// still runs, at the next look of the watch, or when it returns if that is earlier or no thread
+    /// was free to watch. It must be quick and must not block. With this hook the clock is read
+    /// around every handler (some 40 ns), and a thread that has nothing to do watches while any runs.
     pub fn on_slow(
         mut self,
         limit: Duration,

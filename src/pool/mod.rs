@@ -137,7 +137,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool with default settings: a pinned thread per usable CPU, epoll, deferred promotion.
+    /// A pool with default settings: a thread per usable CPU, epoll, deferred promotion.
     ///
     /// # Errors
     /// As [`Builder::build`].
