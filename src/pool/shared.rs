@@ -207,6 +207,17 @@ impl Shared {
         self.crew.members.iter().enumerate().any(|(index, other)| index != me && holds(other))
     }
 
+    /// Whether there is anything that only a watch comes across: what another member has claimed,
+    /// or a handler that is to be reported if it goes on for too long.
+    pub(crate) fn needs_watch(&self, me: usize) -> bool {
+        let unreported = |member: &super::crew::Member| {
+            let began = member.began.load(Relaxed);
+            began != 0 && began & REPORTED == 0
+        };
+        self.others_hold_work(me)
+            || self.slow_limit != 0 && self.crew.members.iter().any(unreported)
+    }
+
     /// Whether some set has no leader.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {

@@ -282,7 +282,7 @@ impl<'a> Worker<'a> {
         }
         // What this thread must look after is either another set without a leader, or tasks and
         // activations in the hands of a member that may be stuck.
-        (shared.is_offered() || shared.others_hold_work(self.me))
+        (shared.is_offered() || shared.needs_watch(self.me))
             && shared.crew.is_unwatched()
             && shared.crew.arm_watch(true, None)
     }
@@ -510,6 +510,12 @@ impl<'a> Worker<'a> {
     fn note_begin(&self) {
         if self.shared.slow_limit != 0 {
             self.seat.began.store(self.shared.now(), crate::sync::atomic::Ordering::Relaxed);
+            // Against *the watch ends, then looks once more*: somebody is to report it if it does
+            // not return.
+            store_load_barrier();
+            if self.shared.crew.is_unwatched() {
+                self.shared.arm_watch();
+            }
         }
     }
 
@@ -527,7 +533,7 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         // Against *claim, then see that somebody watches*.
         store_load_barrier();
-        if shared.crew.is_unwatched() && shared.others_hold_work(self.me) {
+        if shared.crew.is_unwatched() && shared.needs_watch(self.me) {
             shared.arm_watch();
         }
     }
@@ -575,7 +581,7 @@ impl<'a> Worker<'a> {
             if self.word.retract(self.number) {
                 return self.set_role(Role::Leader);
             }
-        } else if shared.others_hold_work(self.me) && shared.crew.is_unwatched() {
+        } else if shared.needs_watch(self.me) && shared.crew.is_unwatched() {
             // Whoever claimed that work found nobody to watch over it.
             let _rung = shared.crew.arm_watch(false, None);
         } else if shared.is_drained() && self.word.retract(self.number) {
@@ -711,7 +717,7 @@ impl<'a> Worker<'a> {
             self.leave_watch();
             return true;
         }
-        if now.is_quiet_since(before) && !shared.others_hold_work(self.me) {
+        if now.is_quiet_since(before) && !shared.needs_watch(self.me) {
             self.end_watch();
             return true;
         }
