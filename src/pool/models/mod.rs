@@ -16,6 +16,8 @@
 //!
 //! Each model has been seen to fail under the mutations that docs/TESTING.md lists for it.
 
+mod heap;
+mod leadership;
 mod slab;
 mod slots;
 mod task;

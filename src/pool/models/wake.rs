@@ -5,42 +5,12 @@
 //! work is a count, and what others hold (a hand, a chain, an offered set) is another one.
 
 use super::explore;
+use super::heap::Heap;
 use crate::pool::wake::{Called, WakeWord};
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Parker, Wakes, store_load_barrier};
 use core::time::Duration;
 use loom::thread;
 use std::sync::Arc;
-
-/// Things to take: each is taken once.
-struct Heap(AtomicU32);
-
-impl Heap {
-    fn of(count: u32) -> Self {
-        Self(AtomicU32::new(count))
-    }
-
-    fn add(&self) {
-        self.0.fetch_add(1, Release);
-    }
-
-    /// As the real queues, a look is a plain load, and so may be stale without a barrier.
-    fn any(&self) -> bool {
-        self.0.load(Acquire) > 0
-    }
-
-    fn take(&self) -> bool {
-        let mut count = self.0.load(Acquire);
-        while count > 0 {
-            match self.0.compare_exchange(count, count - 1, Acquire, Relaxed) {
-                Ok(_) => return true,
-                Err(now) => count = now,
-            }
-        }
-        false
-    }
-}
 
 struct Crew {
     word: WakeWord,
@@ -56,8 +26,8 @@ impl Crew {
         Arc::new(Self {
             word: WakeWord::new(),
             parkers: (0..members).map(|_| Parker::new()).collect(),
-            ready: Heap::of(0),
-            held: Heap::of(0),
+            ready: Heap::new(),
+            held: Heap::new(),
         })
     }
 

@@ -1,0 +1,400 @@
+//! Promotion and the watch: a set has one leader at a time, and whatever a stuck member leaves behind
+//! (offered leadership, queued work, what it had claimed) finds a free one (invariants 1 to 3).
+//!
+//! `Rider` takes the steps of `Worker::{step, lead, demultiplex, block, watches_while_leading,
+//! tick_while_leading, before_user_code, found_work, replace_watch, follow, sleep, woken, watch, tick,
+//! leave_watch, end_watch, rescue}` and `Shared::arm_watch`, with the real handle sets, doorbells,
+//! wake word and parkers. Ready work, hands and what the kernel has are counts. No handler returns,
+//! so there are as many riders as there is work, and each must find some. Two leaders of one set
+//! would meet in its tools, which loom reports.
+
+use super::explore;
+use super::heap::Heap;
+use crate::pool::set::{HandleSet, Leadership};
+use crate::pool::wake::{Called, Taken, WakeWord};
+use crate::source::Source;
+use crate::sync::{Parker, Wakes, store_load_barrier};
+use core::time::Duration;
+use loom::thread;
+use std::sync::Arc;
+
+struct Road {
+    sets: Vec<HandleSet>,
+    /// Events that the kernel holds, by set.
+    arrived: Vec<Heap>,
+    word: WakeWord,
+    parkers: Vec<Parker>,
+    /// What anybody finds: lanes, surplus, stack.
+    ready: Heap,
+    /// What only searchers and the watch find: other members' hands.
+    held: Heap,
+}
+
+impl Road {
+    fn new(sets: usize, riders: usize) -> Arc<Self> {
+        Arc::new(Self {
+            sets: (0..sets).map(|_| HandleSet::new(Source::in_memory(), 0)).collect(),
+            arrived: (0..sets).map(|_| Heap::new()).collect(),
+            word: WakeWord::new(),
+            parkers: (0..riders).map(|_| Parker::new()).collect(),
+            ready: Heap::new(),
+            held: Heap::new(),
+        })
+    }
+
+    /// Something happens at a descriptor. The kernel wakes whoever waits there, which is what a ring
+    /// does here.
+    fn arrive(&self, set: usize) {
+        self.arrived[set].add();
+        store_load_barrier();
+        self.sets[set].source.ring();
+    }
+
+    /// `Shared::{post, notify_outside}`.
+    fn submit(&self) {
+        self.ready.add();
+        store_load_barrier();
+        if !self.wake_one() {
+            self.ring_a_leader();
+        }
+    }
+
+    /// A member claims work and gets stuck: `Worker::{claim_tasks, before_user_code}`.
+    fn get_stuck_with_a_hand(&self) {
+        self.held.add();
+        store_load_barrier();
+        if self.word.is_unwatched() {
+            self.arm_watch();
+        }
+    }
+
+    fn is_offered(&self) -> bool {
+        self.sets.iter().any(HandleSet::is_offered)
+    }
+
+    fn is_polling(&self) -> bool {
+        self.sets.iter().any(|set| set.source.is_armed())
+    }
+
+    /// `Shared::ring_a_leader`. Without system calls it takes a look to know whether one was called.
+    fn ring_a_leader(&self) -> bool {
+        let polling = self.sets.iter().find(|set| set.source.is_armed());
+        polling.map(|set| set.source.ring()).is_some()
+    }
+
+    /// `Crew::wake_one`.
+    fn wake_one(&self) -> bool {
+        match self.word.wake_one() {
+            Ok(Taken { member, was_watch }) => {
+                let off = if was_watch { Wakes::OFF_WATCH } else { Wakes::SEARCH };
+                let _ = self.parkers[member].unpark(Wakes::SEARCH.with(off));
+                true
+            }
+            Err(why) => why == crate::pool::wake::Sleepers::Searching,
+        }
+    }
+
+    /// `Shared::arm_watch`.
+    fn arm_watch(&self) {
+        while self.arm(self.is_polling()) {
+            store_load_barrier();
+            if self.ring_a_leader() {
+                return;
+            }
+            self.word.end_leader_watch();
+        }
+    }
+
+    /// `Crew::arm_watch`.
+    fn arm(&self, leader_can: bool) -> bool {
+        let called = self.word.arm_watch(leader_can);
+        self.pass_watch(called);
+        called == Called::Leader
+    }
+
+    fn pass_watch(&self, called: Called) {
+        if let Called::Member(member) = called {
+            let _ = self.parkers[member].unpark(Wakes::WATCH);
+        }
+    }
+}
+
+/// A member until its first handler.
+struct Rider<'a> {
+    road: &'a Road,
+    me: usize,
+    next_set: usize,
+    searching: bool,
+    rescuing: bool,
+    owes_watch: bool,
+    published: bool,
+}
+
+/// Its handler never returns.
+struct Stuck;
+
+/// What a tick compares: `Survey`.
+#[derive(PartialEq)]
+struct Look(Vec<Option<u64>>, bool, bool);
+
+impl<'a> Rider<'a> {
+    fn new(road: &'a Road, me: usize) -> Self {
+        Self {
+            road,
+            me,
+            next_set: 0,
+            searching: false,
+            rescuing: false,
+            owes_watch: false,
+            published: true,
+        }
+    }
+
+    fn ride(mut self) {
+        while self.step().is_none() {}
+    }
+
+    fn step(&mut self) -> Option<Stuck> {
+        let road = self.road;
+        if core::mem::take(&mut self.rescuing) && road.held.take() {
+            self.published = true;
+            return Some(self.handle());
+        }
+        if !road.ready.any()
+            && let Some(lead) = self.try_lead()
+        {
+            return self.lead(lead);
+        }
+        if road.ready.take() || (self.searching && road.held.take()) {
+            return Some(self.handle());
+        }
+        self.follow();
+        None
+    }
+
+    fn try_lead(&mut self) -> Option<(usize, Leadership<'a>)> {
+        let count = self.road.sets.len();
+        for offset in 0..count {
+            let index = (self.next_set + offset) % count;
+            if let Some(lead) = self.road.sets[index].try_lead(self.me) {
+                self.next_set = (index + 1) % count;
+                return Some((index, lead));
+            }
+        }
+        None
+    }
+
+    fn lead(&mut self, (set, mut lead): (usize, Leadership<'a>)) -> Option<Stuck> {
+        let road = self.road;
+        if !road.ready.any() {
+            self.give_up_search();
+            self.block(set, &mut lead);
+        }
+        if road.word.leader_watches() {
+            road.word.end_leader_watch();
+            self.owes_watch = true;
+        }
+        let first = road.arrived[set].take();
+        while road.arrived[set].take() {
+            road.ready.add();
+        }
+        lead.promote();
+        self.published = true;
+        first.then(|| self.handle())
+    }
+
+    fn block(&mut self, set: usize, lead: &mut Leadership<'_>) {
+        let road = self.road;
+        lead.set.source.arm();
+        if !road.ready.any() && !road.arrived[set].any() {
+            let watches = self.watches_while_leading();
+            let before = watches.then(|| self.look());
+            let _events = lead.wait(watches.then_some(1));
+            lead.set.source.disarm();
+            store_load_barrier();
+            self.rescuing = before.is_some_and(|before| self.is_stuck_since(&before));
+        } else {
+            lead.set.source.disarm();
+            store_load_barrier();
+        }
+    }
+
+    fn watches_while_leading(&self) -> bool {
+        let road = self.road;
+        if road.word.leader_watches() {
+            return true;
+        }
+        (road.is_offered() || road.held.any()) && road.word.is_unwatched() && road.arm(true)
+    }
+
+    fn look(&self) -> Look {
+        let road = self.road;
+        let vacancies = road.sets.iter().map(HandleSet::vacancy).collect();
+        Look(vacancies, road.ready.any(), road.held.any())
+    }
+
+    fn is_stuck_since(&self, before: &Look) -> bool {
+        let now = self.look();
+        let vacant = |(now, before): (&Option<u64>, &Option<u64>)| now.is_some() && now == before;
+        now.0.iter().zip(&before.0).any(vacant) || (now.1 && before.1) || (now.2 && before.2)
+    }
+
+    fn handle(&mut self) -> Stuck {
+        let road = self.road;
+        if core::mem::take(&mut self.searching) {
+            road.word.stop_searching();
+            if road.ready.any() {
+                road.wake_one();
+            }
+        }
+        if core::mem::take(&mut self.published) {
+            store_load_barrier();
+        }
+        if core::mem::take(&mut self.owes_watch) {
+            store_load_barrier();
+            if road.word.is_unwatched() && road.held.any() {
+                road.arm_watch();
+            }
+        }
+        if road.word.is_unwatched() && (road.is_offered() || road.ready.any()) {
+            road.arm_watch();
+        }
+        Stuck
+    }
+
+    fn give_up_search(&mut self) -> bool {
+        if !core::mem::take(&mut self.searching) {
+            return false;
+        }
+        self.road.word.stop_searching();
+        self.road.ready.any()
+    }
+
+    fn follow(&mut self) {
+        if !self.give_up_search() {
+            self.road.word.announce(self.me);
+            self.sleep();
+        }
+    }
+
+    fn sleep(&mut self) {
+        let road = self.road;
+        if road.ready.any() || road.is_offered() {
+            if road.word.retract(self.me) {
+                return;
+            }
+        } else if road.held.any() && road.word.is_unwatched() {
+            road.arm(false);
+        }
+        let wakes = road.parkers[self.me].park(None);
+        self.woken(wakes);
+    }
+
+    fn woken(&mut self, wakes: Wakes) {
+        let mut news = wakes;
+        while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
+            news = self.road.parkers[self.me].park(None);
+        }
+        if wakes.contains(Wakes::SEARCH) {
+            self.owes_watch |= wakes.contains(Wakes::OFF_WATCH);
+            self.searching = true;
+        } else {
+            self.watch();
+        }
+    }
+
+    fn watch(&mut self) {
+        let road = self.road;
+        let mut before = self.look();
+        loop {
+            let wakes = road.parkers[self.me].park(Some(Duration::ZERO));
+            if wakes.is_call() {
+                return self.called_off();
+            }
+            if self.is_stuck_since(&before) {
+                self.rescuing = true;
+                return self.leave_watch();
+            }
+            let now = self.look();
+            let quiet = now.0.iter().all(Option::is_none) && !now.1 && !now.2;
+            if quiet && road.sets.iter().all(|set| set.source.is_armed()) {
+                return if road.word.end_watch(self.me) { self.sleep() } else { self.await_call() };
+            }
+            before = now;
+        }
+    }
+
+    fn leave_watch(&mut self) {
+        self.owes_watch = true;
+        match self.road.word.leave_watch(self.me) {
+            Some(called) => self.road.pass_watch(called),
+            None => self.await_call(),
+        }
+    }
+
+    fn await_call(&mut self) {
+        while !self.road.parkers[self.me].park(None).is_call() {}
+        self.called_off();
+    }
+
+    fn called_off(&mut self) {
+        self.owes_watch = true;
+        self.searching = true;
+    }
+}
+
+fn spawn(road: &Arc<Road>, me: usize) -> thread::JoinHandle<()> {
+    let road = road.clone();
+    thread::spawn(move || Rider::new(&road, me).ride())
+}
+
+/// Two riders, and what `world` does; both must find something to handle.
+fn both_find_work(preemptions: usize, sets: usize, world: impl Fn(&Road) + Send + Sync + 'static) {
+    explore(preemptions, move || {
+        let road = Road::new(sets, 2);
+        let riders = [0, 1].map(|me| spawn(&road, me));
+        world(&road);
+        riders.into_iter().for_each(|rider| rider.join().unwrap());
+        assert!(!road.ready.any() && !road.held.any());
+    });
+}
+
+/// Goal: a leader that harvests and gets stuck leaves an offered set, which the follower takes. Method:
+/// two events, one after the other or at once.
+#[test]
+fn offered_leadership_is_taken() {
+    both_find_work(2, 1, |road| {
+        road.arrive(0);
+        road.arrive(0);
+    });
+}
+
+/// Goal: a set whose leader is stuck elsewhere is led by the leader of another set. Method: an event in
+/// each of two sets.
+#[test]
+fn a_leader_takes_over_another_set() {
+    both_find_work(2, 2, |road| {
+        road.arrive(0);
+        road.arrive(1);
+    });
+}
+
+/// Goal: when the watch is called away for a task, a polling leader that slept because of it takes
+/// the watch up. Method: a hand behind a stuck member, and a task.
+#[test]
+fn a_leader_replaces_the_watch() {
+    both_find_work(2, 1, |road| {
+        road.get_stuck_with_a_hand();
+        road.submit();
+    });
+}
+
+/// Goal: a leader that has the watch and harvests leaves a new watch behind. Method: a hand behind a
+/// stuck member, and an event.
+#[test]
+fn a_leader_hands_its_watch_on() {
+    both_find_work(2, 1, |road| {
+        road.get_stuck_with_a_hand();
+        road.arrive(0);
+    });
+}
