@@ -24,9 +24,13 @@ use core::time::Duration;
 const LOOPS: usize = 8;
 /// A member that ran so many tasks since it last parked is in a burst, and spins before it parks.
 const BURST: u32 = 16;
+/// A member that ran tasks so soon after it went to sleep, in nanoseconds, is in a burst too.
+const BURST_WITHIN: u64 = 200_000;
 /// One round of that spinning: pauses between two looks at the queues.
 const SPIN_PAUSES: u32 = 256;
-const SPIN_ROUNDS: u32 = 12;
+const SPIN_ROUNDS: u32 = 16;
+/// After so many rounds the CPU is offered to others between two looks.
+const SPIN_HOT_ROUNDS: u32 = 1;
 
 /// Something to run.
 enum Work {
@@ -59,6 +63,8 @@ pub(crate) struct Worker<'a> {
     pace: Pace,
     since_poll: u32,
     tasks_since_park: u32,
+    /// When it last went to sleep.
+    slept_at: u64,
     next_set: usize,
     /// A host thread leaves at this time.
     until: u64,
@@ -85,6 +91,7 @@ impl<'a> Worker<'a> {
             pace: Pace::new(shared.now()),
             since_poll: 0,
             tasks_since_park: 0,
+            slept_at: 0,
             next_set: me % shared.sets.len(),
             until,
             survey: core::array::from_fn(|_| {
@@ -265,6 +272,7 @@ impl<'a> Worker<'a> {
             wake_at = wake_at.min(now + shared.watch_period(now));
         }
         self.tasks_since_park = 0;
+        self.slept_at = now;
         let timeout = (wake_at != u64::MAX).then(|| wake_at.saturating_sub(now));
         let events = lead.wait(timeout);
         lead.set.source.disarm();
@@ -328,16 +336,7 @@ impl<'a> Worker<'a> {
             Some(task) => task,
             None => self.claim_tasks()?,
         };
-        self.make_room();
         Some(Work::Task(task))
-    }
-
-    /// A task has left its slot, which is what makes room: the last of a claim is the time to say so.
-    #[inline]
-    fn make_room(&self) {
-        if self.seat.hand.is_empty() {
-            self.shared.made_room();
-        }
     }
 
     fn claim_tasks(&mut self) -> Option<Erased> {
@@ -346,6 +345,7 @@ impl<'a> Worker<'a> {
         match self.shared.tasks.claim(&self.seat.hand, &mut self.turn, most) {
             Claimed::Some(task) => {
                 self.published |= !self.seat.hand.is_empty();
+                self.shared.made_room();
                 Some(task)
             }
             // A producer is between its two steps: it wakes somebody when it is through.
@@ -383,7 +383,6 @@ impl<'a> Worker<'a> {
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand) {
-                self.make_room();
                 return self.stolen(Work::Task(task));
             }
             if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
@@ -426,19 +425,21 @@ impl<'a> Worker<'a> {
     /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
     fn run_tasks(&mut self, first: Erased) {
         self.before_user_code(Role::Task);
-        self.run_task(first);
-        while !self.shared.is_stopping()
-            && let Some(task) = self.seat.hand.next()
-        {
-            self.make_room();
-            self.run_task(task);
+        let mut task = Some(first);
+        while task.is_some() {
+            self.run_task(&mut task);
+            if self.shared.is_stopping() {
+                return;
+            }
+            task = self.seat.hand.next();
         }
     }
 
-    fn run_task(&mut self, task: Erased) {
+    #[inline]
+    fn run_task(&mut self, task: &mut Option<Erased>) {
         self.note_begin();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
-        let panicked = task.run_caught().map_err(context::discard).is_err();
+        let panicked = Erased::run_caught(task).map_err(context::discard).is_err();
         self.seat.tally.count_task(panicked, context::take_outcome());
         self.after_user_code();
     }
@@ -455,7 +456,7 @@ impl<'a> Worker<'a> {
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
             self.before_user_code(Role::Task);
-            return self.run_task(shared.take_once(index));
+            return self.run_task(&mut Some(shared.take_once(index)));
         }
         if traits.may_block {
             self.set_role(Role::Processing);
@@ -567,6 +568,7 @@ impl<'a> Worker<'a> {
             return shared.stop();
         }
         self.tasks_since_park = 0;
+        self.slept_at = now;
         self.set_role(Role::Follower);
         self.word.announce(self.number);
         self.sleep();
@@ -660,9 +662,15 @@ impl<'a> Worker<'a> {
         self.shared.has_ready(self.seat)
     }
 
+    /// Many tasks since it last slept, or some so soon after it that it need not have slept.
+    fn is_in_burst(&self) -> bool {
+        self.tasks_since_park >= BURST
+            || self.tasks_since_park > 0 && self.shared.now() < self.slept_at + BURST_WITHIN
+    }
+
     /// After a burst of tasks the next one is likely to come soon: looks out for it for a while.
     fn spin_for_work(&mut self) -> bool {
-        let rounds = if self.tasks_since_park >= BURST { SPIN_ROUNDS } else { 0 };
+        let rounds = if self.is_in_burst() { SPIN_ROUNDS } else { 0 };
         for round in 0..rounds {
             if !self.searching {
                 self.searching = self.word.start_searching();
@@ -673,7 +681,7 @@ impl<'a> Worker<'a> {
             if self.shared.has_ready(self.seat) || self.shared.is_stopping() {
                 return true;
             }
-            if round % 2 == 1 {
+            if round >= SPIN_HOT_ROUNDS {
                 std::thread::yield_now();
             }
         }
@@ -775,7 +783,7 @@ impl<'a> Worker<'a> {
         } else {
             while let Some(task) = self.seat.hand.next() {
                 self.before_user_code(Role::Task);
-                self.run_task(task);
+                self.run_task(&mut Some(task));
             }
             shared.made_room();
         }
