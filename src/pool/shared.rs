@@ -113,10 +113,12 @@ impl Shared {
     ) -> Result<Self> {
         let clock = sets[0].source.clock();
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let fork = ForkGuard::new()
+            .map_err(|error| Error::os("map a page that tells of a fork", error))?;
         Ok(Self {
             tasks: TaskQueue::new(config.lane_capacity)?,
             slots: SlotTable::new(config.max_handles),
-            cells: Arc::new(TaskTable::new(config.max_handles)),
+            cells: Arc::new(TaskTable::new(config.max_handles, fork)),
             stack: IntrusiveStack::new(),
             sets,
             crew: Crew::new(threads, config.max_joined),
@@ -128,8 +130,7 @@ impl Shared {
             strand_capacity: config.strand_capacity,
             slow_hook: config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook)),
             clock,
-            fork: ForkGuard::new()
-                .map_err(|error| Error::os("map a page that tells of a fork", error))?,
+            fork,
             placement,
             fine_until: CachePadded::new(AtomicU64::new(0)),
             phase: CachePadded::new(AtomicU32::new(OPEN)),

@@ -37,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sys::fork::ForkGuard;
 use crate::sys::futex::Futex;
 use core::future::Future;
 use core::marker::PhantomData;
@@ -252,6 +253,9 @@ impl<T> Task<T> {
     /// [`Error::Cancelled`] (once a thread has come across it in the queue). False: it runs already
     /// or has ended. Any thread; O(1), never blocks.
     pub fn cancel(&self) -> bool {
+        if self.table.fork.is_child() {
+            return false;
+        }
         let word = &self.cell().word;
         let mut now = word.load(Relaxed);
         loop {
@@ -271,9 +275,9 @@ impl<T> Task<T> {
     /// Waits until the task has ended and returns its value.
     ///
     /// # Errors
-    /// [`Error::Panicked`] with the message, [`Error::Cancelled`], and on a pool thread
-    /// [`Error::WouldDeadlock`] when every other thread of the pool is waiting already. A pool
-    /// thread hands leadership on before it blocks.
+    /// [`Error::Panicked`] with the message, [`Error::Cancelled`], [`Error::Forked`], and on a thread
+    /// of the task's own pool [`Error::WouldDeadlock`] when all others there are waiting already. A
+    /// pool thread hands leadership on before it blocks.
     pub fn wait(mut self) -> Result<T> {
         self.wait_until(None)
     }
@@ -298,6 +302,9 @@ impl<T> Task<T> {
 
     /// Sleeps until finished, having told the pool whose thread this is.
     fn block(&self, timeout: Option<Duration>) -> Result<bool> {
+        if self.table.fork.is_child() {
+            return Err(Error::Forked);
+        }
         let is_own = |shared: &super::Shared| Arc::ptr_eq(&shared.cells, &self.table);
         super::context::blocking(is_own, || self.sleep(timeout))?
     }
@@ -338,6 +345,9 @@ impl<T> Future for Task<T> {
             return Poll::Ready(Err(Error::Stale { what: "task result" }));
         }
         if !self.is_done() {
+            if self.table.fork.is_child() {
+                return Poll::Ready(Err(Error::Forked));
+            }
             drop(self.cell().replace_waker(Some(cx.waker().clone())));
             // Release: the waker is in place. Acquire: pairs with `complete`.
             if self.cell().word.fetch_or(WAKER, AcqRel) & FINISHED == 0 {
@@ -393,11 +403,12 @@ impl Entry for TaskCell {
 /// outstanding tasks reaches a new height.
 pub(crate) struct TaskTable {
     cells: Slab<TaskCell>,
+    fork: ForkGuard,
 }
 
 impl TaskTable {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { cells: Slab::new(limit) }
+    pub(crate) fn new(limit: usize, fork: ForkGuard) -> Self {
+        Self { cells: Slab::new(limit), fork }
     }
 
     /// A fresh pair of ends. None: every cell is in use.

@@ -6,6 +6,7 @@
 use super::explore;
 use crate::Error;
 use crate::pool::task::{Completer, Outcome, Task, TaskTable};
+use crate::sys::fork::ForkGuard;
 use loom::thread;
 use std::future::Future;
 use std::pin::Pin;
@@ -32,7 +33,7 @@ struct Case {
 impl Case {
     fn new() -> Self {
         let case = Self {
-            table: Arc::new(TaskTable::new(2)),
+            table: Arc::new(TaskTable::new(2, ForkGuard::new().unwrap())),
             made: Arc::default(),
             dropped: Arc::default(),
         };

@@ -1,0 +1,210 @@
+//! Signals and stopped processes: pool threads take no part, waits go on, timers make no bursts.
+#![allow(unsafe_code, reason = "sends signals")]
+
+mod common;
+
+use common::{
+    Count, Gate, LONG, RAN, Tid, finish, hang_guard, is_child, start_child, threads_named, until,
+    wait_for_child,
+};
+use paceline::{Flow, Pool};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn pool_threads_block_every_signal_that_they_do_not_cause_themselves() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(8).name("masked").build().unwrap();
+    until("all are named", || threads_named("masked-").len() == 8);
+    let open = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+        libc::SIGPROF,
+        // These two nobody can block.
+        libc::SIGKILL,
+        libc::SIGSTOP,
+    ];
+    for tid in threads_named("masked-") {
+        let blocked = u64::from_str_radix(&tid.status("SigBlk").unwrap(), 16).unwrap();
+        for signal in 1..32 {
+            let is_blocked = blocked >> (signal - 1) & 1 == 1;
+            assert_eq!(is_blocked, !open.contains(&signal), "signal {signal}: {blocked:x}");
+        }
+    }
+    finish(&pool);
+}
+
+static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn count_interrupt(_: libc::c_int) {
+    INTERRUPTS.fetch_add(1, SeqCst);
+}
+
+/// Interrupts the thread `target` every 100 µs while `body` runs.
+fn storm<R>(target: Tid, body: impl FnOnce() -> R) -> R {
+    // SAFETY: the handler does nothing but add to a static count. Without SA_RESTART every system
+    // call that can be interrupted is.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = count_interrupt as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
+    }
+    let (over, before) = (AtomicBool::new(false), INTERRUPTS.load(SeqCst));
+    let result = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                // SAFETY: at worst the thread has ended, and the call says so.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), target.0, libc::SIGUSR1) };
+                thread::sleep(Duration::from_micros(100));
+            }
+        });
+        let stop = Stop(&over);
+        let result = body();
+        drop(stop);
+        result
+    });
+    assert!(INTERRUPTS.load(SeqCst) > before, "no signal came");
+    result
+}
+
+/// Ends the storm, also when the body panics.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn a_host_in_join_serves_its_time_in_a_storm_of_signals() {
+    let _guard = hang_guard();
+    for threads in [0, 2] {
+        let pool = Pool::builder().threads(threads).build().unwrap();
+        let (done, early) = (Count::new(), Count::new());
+        storm(Tid::current(), || {
+            for number in 0..200 {
+                let (task, timer, early) = (done.clone(), done.clone(), early.clone());
+                pool.post(move || task.up()).unwrap();
+                let (armed, delay) = (Instant::now(), Duration::from_micros(number * 100));
+                let work = move || {
+                    if armed.elapsed() < delay {
+                        early.up();
+                    }
+                    timer.up();
+                };
+                pool.after(delay, work).unwrap();
+            }
+            let (start, time) = (Instant::now(), Duration::from_millis(100));
+            pool.join(time).unwrap();
+            assert!(start.elapsed() >= time, "a signal sent the host home");
+            until("all is done", || {
+                pool.join(Duration::from_millis(1)).unwrap();
+                done.get() == 400
+            });
+        });
+        assert_eq!(early.get(), 0);
+        finish(&pool);
+    }
+}
+
+#[test]
+fn waits_of_every_kind_go_on_in_a_storm_of_signals() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).lane_capacity(2).build().unwrap();
+    let ran = Count::new();
+    storm(Tid::current(), || {
+        for _ in 0..100 {
+            // A result that takes its time, room in a full lane, and a wait that times out.
+            let pause = || thread::sleep(Duration::from_micros(300));
+            pool.submit(pause).unwrap().wait().unwrap();
+            for _ in 0..10 {
+                let ran = ran.clone();
+                pool.post(move || ran.up()).unwrap();
+            }
+        }
+        let gate = Gate::new();
+        let visitor = gate.clone();
+        let mut task = pool.submit(move || visitor.wait()).unwrap();
+        let (start, time) = (Instant::now(), Duration::from_millis(20));
+        assert!(matches!(task.wait_timeout(time), Err(paceline::Error::TimedOut)));
+        assert!(start.elapsed() >= time, "a signal ended the wait");
+        gate.open();
+        task.wait_timeout(LONG).unwrap();
+        finish(&pool);
+    });
+    assert_eq!(ran.get(), 1000);
+}
+
+/// Goal: a process that was stopped for two seconds does not make up for the runs that its periodic
+/// timer missed. Method: the child notes when its timer runs; in no stretch of time, the stop
+/// included, are there more runs than periods.
+#[test]
+fn a_stopped_process_makes_no_burst_of_timers() {
+    const TEST: &str = "a_stopped_process_makes_no_burst_of_timers";
+    const PERIOD: Duration = Duration::from_millis(2);
+    let _guard = hang_guard();
+    if is_child(TEST) {
+        runs_over_a_stop(PERIOD);
+        std::process::exit(RAN);
+    }
+    let mut child = start_child(TEST, &[], Stdio::piped());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines.find(|line| line.as_ref().is_ok_and(|line| line == "running"));
+    assert!(ready.is_some(), "the child never began");
+    let signal = |signal| {
+        // SAFETY: the child has not been waited for, so its id is its own.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    };
+    signal(libc::SIGSTOP);
+    thread::sleep(Duration::from_secs(2));
+    signal(libc::SIGCONT);
+    wait_for_child(TEST, child);
+}
+
+fn runs_over_a_stop(period: Duration) {
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let runs = std::sync::Arc::new(Mutex::new(Vec::<Instant>::new()));
+    let (list, once) = (runs.clone(), Count::new());
+    let armed = Instant::now();
+    let periodic = pool.every(period, move || {
+        list.lock().unwrap().push(Instant::now());
+        Flow::Wait
+    });
+    let fired = once.clone();
+    pool.after(Duration::from_secs(1), move || fired.up()).unwrap();
+    until("it runs", || runs.lock().unwrap().len() >= 20);
+    println!("\nrunning");
+    std::io::stdout().flush().unwrap();
+    let gap = Duration::from_millis(1500);
+    let after_the_stop = |runs: &[Instant]| {
+        runs.windows(2).position(|pair| pair[1] - pair[0] > gap).map(|place| runs.len() - place)
+    };
+    until("a hundred runs after the stop", || {
+        after_the_stop(&runs.lock().unwrap()).is_some_and(|count| count > 100)
+    });
+    periodic.unwrap().deregister().unwrap();
+    once.until(1);
+    finish(&pool);
+    let runs = runs.lock().unwrap();
+    // The k-th run is never before k periods have passed, and of any two runs that are n apart at
+    // least n - 1 periods lie between: one may be late and the next on time.
+    for (index, &run) in runs.iter().enumerate() {
+        assert!(run - armed >= period * (index as u32 + 1), "run {index} is early");
+    }
+    for distance in [2, 5, 20, 100] {
+        for pair in runs.windows(distance + 1) {
+            let between = pair[distance] - pair[0];
+            assert!(between > period * (distance as u32 - 2), "{distance} runs in {between:?}");
+        }
+    }
+}
