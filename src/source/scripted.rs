@@ -16,13 +16,13 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::Instant;
 
 #[cfg(loom)]
 type Guard<'a> = loom::sync::MutexGuard<'a, Script>;
 #[cfg(not(loom))]
-type Guard<'a> = MutexGuard<'a, Script>;
+type Guard<'a> = std::sync::MutexGuard<'a, Script>;
 
 /// What the clock shows when a script begins. Not zero, so that code may look back from it.
 const EPOCH: u64 = 1_000_000_000;
