@@ -333,6 +333,11 @@ impl Pool {
         let payload = Payload::Activity(Box::new(Periodic { handler, period, due }));
         let key = shared.allocate(traits, -1, payload)?;
         shared.arm(key, due);
+        if shared.is_stopping() {
+            // Whoever sweeps up may have been here before the timer was. `arm` passed a barrier.
+            drop(shared.close(key, false));
+            return Err(Error::ShutDown);
+        }
         Ok(Handle::new(shared, key))
     }
 }

@@ -733,9 +733,14 @@ impl Shared {
         }
     }
 
-    /// Whether everything that was accepted has ended. Exact once nobody adds anything: callers have
-    /// changed their own role, and passed a barrier, before they ask.
+    /// Whether every task that was accepted has ended. Callers have changed their own role, and
+    /// passed a barrier, before they ask.
+    ///
+    /// The lanes are looked at before the members, since a task moves from a lane to a member whose
+    /// role says so already; and afterwards once more, since a member that was seen at rest may have
+    /// posted before it came to that.
     pub(crate) fn is_drained(&self) -> bool {
+        let accepted = self.tasks.accepted();
         self.phase.load(Relaxed) == DRAINING
             && self.tasks.is_empty()
             && self.in_strands.load(Acquire) == 0
@@ -744,6 +749,7 @@ impl Shared {
                 .members
                 .iter()
                 .all(|member| member.role() != Role::Task && member.hand.is_empty())
+            && self.tasks.accepted() == accepted
     }
 
     /// Ends it: nothing new begins.

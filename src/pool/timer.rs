@@ -82,6 +82,11 @@ impl Pool {
         let key = shared.allocate(traits, -1, Payload::Once(Erased::new(work)))?;
         shared.timers_armed.fetch_add(1, Relaxed);
         shared.arm(key, shared.now().saturating_add(nanos(delay)));
-        Ok(Timer { shared: Arc::clone(shared), key })
+        let timer = Timer { shared: Arc::clone(shared), key };
+        if shared.is_stopping() {
+            // Whoever sweeps up may have been here before the timer was. `arm` passed a barrier.
+            timer.cancel();
+        }
+        Ok(timer)
     }
 }

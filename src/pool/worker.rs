@@ -340,6 +340,8 @@ impl<'a> Worker<'a> {
     }
 
     fn claim_tasks(&mut self) -> Option<Erased> {
+        // Before the claim: a task on its way from the lane to the hand must not look like none.
+        self.set_role(Role::Task);
         // A host thread may leave after any task, so it claims one at a time.
         let most = if self.until == u64::MAX { self.pace.claim() } else { 1 };
         match self.shared.tasks.claim(&self.seat.hand, &mut self.turn, most) {
@@ -380,6 +382,8 @@ impl<'a> Worker<'a> {
     /// Takes what another member has claimed and not begun.
     fn steal(&mut self) -> Option<Work> {
         let shared = self.shared;
+        // As in `claim_tasks`.
+        self.set_role(Role::Task);
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand) {
