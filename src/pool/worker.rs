@@ -136,6 +136,13 @@ impl<'a> Worker<'a> {
         if core::mem::take(&mut self.rescuing) && self.rescue() {
             return;
         }
+        // A host thread may be gone before a watch would have looked twice.
+        if self.until != u64::MAX
+            && !self.shared.has_ready(self.seat)
+            && let Some(work) = self.steal()
+        {
+            return self.handle(work);
+        }
         let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
         if (lead_now || !self.shared.has_ready(self.seat)) && self.lead() {
             return;
