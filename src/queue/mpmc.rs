@@ -250,12 +250,14 @@ impl<T> MpmcRing<T> {
             return Ok(0);
         }
         let claim = self.claim(max)?;
-        let len = claim.len;
-        let mut rest = Rest { ring: self, claim, read: 0 };
-        while rest.claim.len > 0 {
-            rest.take_chunk(&mut sink);
+        let runs = self.slots.run(claim.start, claim.len);
+        let mut rest = Rest { slots: &self.slots, runs };
+        while let Some(mut chunk) = rest.next_chunk() {
+            while let Some(value) = chunk.read_next() {
+                sink(value);
+            }
         }
-        Ok(len)
+        Ok(claim.len)
     }
 
     /// Refuses pushes from now on; `which` is [`CLOSED_OUTSIDE`] or [`CLOSED_ALL`]. Pushes already
@@ -454,51 +456,53 @@ impl<T> Drop for MpmcRing<T> {
     }
 }
 
-/// What has not been released yet of a claim, and how many of these have been read.
+/// What has not been begun of a claim. Dropping it, as only a panic does, drops the values.
 struct Rest<'a, T> {
-    ring: &'a MpmcRing<T>,
-    claim: Claim,
-    read: usize,
+    slots: &'a Slots<T>,
+    runs: [(u64, &'a [Slot<T>]); 2],
 }
 
-impl<T> Rest<'_, T> {
+impl<'a, T> Rest<'a, T> {
     #[inline]
-    fn take_chunk(&mut self, sink: &mut impl FnMut(T)) {
-        let len = self.claim.len.min(CHUNK);
-        while self.read < len {
-            sink(self.read_next());
-        }
-        self.release(len);
-    }
-
-    #[inline]
-    fn read_next(&mut self) -> T {
-        let slot = self.ring.slots.at(self.claim.start + self.read as u64);
-        self.read += 1;
-        // SAFETY: a claimed position, read once (invariant 2).
-        unsafe { slot.read() }
-    }
-
-    /// Releases the first `len` slots, which have been read, the last one first.
-    #[inline]
-    fn release(&mut self, len: usize) {
-        let start = self.claim.start;
-        self.claim = Claim { start: start + len as u64, len: self.claim.len - len };
-        self.read -= len;
-        for position in (start..self.claim.start).rev() {
-            self.ring.slots.at(position).release(self.ring.slots.next_lap(position));
-        }
+    fn next_chunk(&mut self) -> Option<Chunk<'a, T>> {
+        let (lap, slots) = self.runs.iter_mut().find(|(_, slots)| !slots.is_empty())?;
+        let (chunk, rest) = slots.split_at(slots.len().min(CHUNK));
+        *slots = rest;
+        Some(Chunk { slots: chunk, unread: chunk.iter(), next_lap: *lap + self.slots.capacity() })
     }
 }
 
 impl<T> Drop for Rest<'_, T> {
-    /// Only a panic leaves anything to do.
     #[inline]
     fn drop(&mut self) {
-        while self.read < self.claim.len {
-            drop(self.read_next());
+        while let Some(chunk) = self.next_chunk() {
+            drop(chunk);
         }
-        self.release(self.claim.len);
+    }
+}
+
+/// A chunk of a claim. Dropping it releases its slots, the last one first.
+struct Chunk<'a, T> {
+    slots: &'a [Slot<T>],
+    unread: slice::Iter<'a, Slot<T>>,
+    next_lap: u64,
+}
+
+impl<T> Chunk<'_, T> {
+    #[inline]
+    fn read_next(&mut self) -> Option<T> {
+        // SAFETY: the slot is claimed, and is read once (invariant 2).
+        self.unread.next().map(|slot| unsafe { slot.read() })
+    }
+}
+
+impl<T> Drop for Chunk<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        while let Some(value) = self.read_next() {
+            drop(value);
+        }
+        self.slots.iter().rev().for_each(|slot| slot.release(self.next_lap));
     }
 }
 

@@ -178,9 +178,33 @@ fn never_empty_after_a_push_that_happened_before() {
     });
 }
 
-/// Whoever has popped from a full queue finds room, until others have pushed as much.
+/// Whoever has popped from a full ring finds room, or one slot not back yet, until others have pushed
+/// as much.
 #[test]
 fn never_full_after_ones_own_pop() {
+    model(BOUND, || {
+        let ring = ring(2);
+        assert_eq!(ring.push_batch_with(2, Inside, || 0), Ok(2));
+        let pop_then_push = |ring: &MpmcRing<u32>| {
+            assert!(pop(ring).is_some());
+            while ring.try_push(1, Inside).is_err() {
+                assert!(!ring.is_full());
+                thread::yield_now();
+            }
+        };
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || pop_then_push(&ring))
+        };
+        pop_then_push(&ring);
+        other.join().unwrap();
+        assert!(ring.is_full());
+    });
+}
+
+/// The same of the queue, which waits for the slot.
+#[test]
+fn push_waits_for_a_slot_that_is_being_read() {
     model(BOUND, || {
         let queue = queue(2);
         assert_eq!(queue.push_batch_copied(&[1, 2]), 2);
