@@ -225,6 +225,42 @@ fn a_host_may_shut_the_pool_down_from_inside() {
     settled(&pool);
 }
 
+/// Goal: a wait inside a handler does not rely on hosts, which may leave at any time, and a host's
+/// own wait relies on the pool's threads.
+#[test]
+fn waits_rely_on_the_pools_own_threads_only() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let gate = Gate::new();
+    thread::scope(|scope| {
+        let host = scope.spawn(|| pool.join(LONG));
+        let visitor = gate.clone();
+        let own = pool.submit(move || {
+            visitor.wait();
+            thread::current().id()
+        });
+        gate.until_entered(1);
+        // Of the two that take part one is at the gate, so this runs on the other.
+        let inner = pool.clone();
+        let outer = pool.submit(move || {
+            let result = inner.submit(|| 7).unwrap().wait();
+            (thread::current().id(), result)
+        });
+        let outer = outer.unwrap();
+        until("it waits, or was refused", || outer.is_done() || pool.stats().queued[2] == 1);
+        gate.open();
+        own.unwrap().wait().unwrap();
+        let (id, result) = outer.wait().unwrap();
+        if id == host.thread().id() {
+            assert_eq!(result.unwrap(), 7);
+        } else {
+            assert!(matches!(result, Err(Error::WouldDeadlock)), "{result:?}");
+        }
+        finish(&pool);
+        let _left = host.join().unwrap();
+    });
+}
+
 #[test]
 fn hosts_serve_pools_without_descriptors_too() {
     let _guard = hang_guard();

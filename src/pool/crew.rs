@@ -141,8 +141,6 @@ pub(crate) struct Member {
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
     pub(crate) pin_failed: AtomicU32,
-    /// Waits of its own inside a handler ([`super::context::blocking`]).
-    pub(crate) waiting: AtomicU32,
 }
 
 impl Member {
@@ -156,7 +154,6 @@ impl Member {
             began: AtomicU64::new(0),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
-            waiting: AtomicU32::new(0),
         }
     }
 

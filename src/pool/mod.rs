@@ -78,6 +78,8 @@ mod stats;
 mod strand;
 mod submit;
 mod task;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod timer;
 mod wake;
 mod worker;

@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     fine_until: CachePadded<AtomicU64>,
     phase: CachePadded<AtomicU32>,
     drain_deadline: AtomicU64,
-    /// Members inside a wait of ours.
+    /// Members inside a wait of ours; see `begin_wait` for which.
     waiting: AtomicU32,
     /// Members that take part now.
     present: AtomicU32,
@@ -655,18 +655,22 @@ impl Shared {
     // --- waiting inside handlers -----------------------------------------------------------------
 
     /// A member is about to wait for another's work. None: nobody else is left.
+    ///
+    /// Host threads come and go. So in a pool that has threads of its own one of these must be left,
+    /// and hosts that wait are not counted.
     pub(crate) fn begin_wait(&self, member: usize) -> Option<impl Drop + '_> {
-        struct Waiting<'a>(&'a Shared, usize);
+        struct Waiting<'a>(&'a Shared, u32);
         impl Drop for Waiting<'_> {
             fn drop(&mut self) {
-                self.0.crew.members[self.1].waiting.fetch_sub(1, Relaxed);
-                self.0.waiting.fetch_sub(1, AcqRel);
+                self.0.waiting.fetch_sub(self.1, AcqRel);
             }
         }
-        let waiting = self.waiting.fetch_add(1, AcqRel) + 1;
-        self.crew.members[member].waiting.fetch_add(1, Relaxed);
-        let guard = Waiting(self, member);
-        (waiting < self.present.load(Acquire)).then_some(guard)
+        let threads = self.crew.threads;
+        let counts = u32::from(threads == 0 || member < threads);
+        let waiting = self.waiting.fetch_add(counts, AcqRel) + counts;
+        let guard = Waiting(self, counts);
+        let all = if threads == 0 { self.present() } else { threads as u32 };
+        (waiting < all).then_some(guard)
     }
 
     pub(crate) fn arrive(&self) {

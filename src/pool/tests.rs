@@ -1,0 +1,39 @@
+//! What only an injected failure shows. Everything else that a pool promises is tested from outside.
+
+use super::Pool;
+use crate::error::Error;
+use crate::sys::thread::injected;
+use core::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Goal: when a thread cannot be started, those before it end, and nothing of the pool is left.
+/// Method: the creation of each thread in turn fails, as it does at the process's limit. The hooks
+/// hold witnesses: one of them lives as long as any thread, the other as long as what they share,
+/// which owns the descriptors.
+#[test]
+fn a_pool_that_cannot_start_all_its_threads_stops_those_that_run() {
+    const THREADS: usize = 8;
+    for leaders in [1, 3] {
+        for good in 0..THREADS {
+            let (threads, shared) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+            let (started, stopped, held) =
+                (Arc::clone(&threads), Arc::clone(&threads), Arc::clone(&shared));
+            injected::fail_after(good);
+            let result = Pool::builder()
+                .threads(THREADS)
+                .leaders(leaders)
+                .on_start(move |_| drop(started.fetch_add(1, SeqCst)))
+                .on_stop(move |_| drop(stopped.fetch_add(100, SeqCst)))
+                .on_slow(Duration::from_secs(1), move |_| drop(Arc::clone(&held)))
+                .build();
+            let Err(Error::Os { doing, source }) = result else { panic!("{result:?}") };
+            assert_eq!(doing, format!("start thread {good}"));
+            assert_eq!(source.raw_os_error(), Some(libc::EAGAIN));
+            assert_eq!(threads.load(SeqCst), 101 * good, "each that started has stopped");
+            assert_eq!((Arc::strong_count(&threads), Arc::strong_count(&shared)), (1, 1));
+        }
+    }
+    let pool = Pool::builder().threads(THREADS).build().expect("the injected failures are used up");
+    assert_eq!(pool.submit(|| 7).unwrap().wait().unwrap(), 7);
+}
