@@ -232,10 +232,10 @@ fn play(pool: &Pool, ledger: &Ledger, shared: &Strand, seed: u64) {
 /// Waits for a task, cancels it, or polls it for a while.
 fn resolve(task: Option<Task<()>>, ledger: &Ledger, kind: u64) {
     let Some(mut task) = task else { return };
-    if kind % 4 == 0 {
+    if kind.is_multiple_of(4) {
         let _either = task.cancel();
     }
-    if kind % 3 == 0 {
+    if kind.is_multiple_of(3) {
         loop {
             match task.wait_timeout(Duration::from_micros(100)) {
                 Err(Error::TimedOut) => {}

@@ -23,8 +23,8 @@ fn a_pool_that_cannot_start_all_its_threads_stops_those_that_run() {
             let result = Pool::builder()
                 .threads(THREADS)
                 .leaders(leaders)
-                .on_start(move |_| drop(started.fetch_add(1, SeqCst)))
-                .on_stop(move |_| drop(stopped.fetch_add(100, SeqCst)))
+                .on_start(move |_| _ = started.fetch_add(1, SeqCst))
+                .on_stop(move |_| _ = stopped.fetch_add(100, SeqCst))
                 .on_slow(Duration::from_secs(1), move |_| drop(Arc::clone(&held)))
                 .build();
             let Err(Error::Os { doing, source }) = result else { panic!("{result:?}") };
