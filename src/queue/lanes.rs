@@ -384,9 +384,12 @@ impl Hand {
     }
 
     /// Takes all of this hand: the oldest task is returned, the rest goes into `own`, the caller's
-    /// own hand, which is free. Any thread may call this.
+    /// own hand. Nothing is taken unless that is free: somebody may be stealing from it, which the
+    /// owner cannot tell from an empty hand by [`next`](Self::next) alone. Any thread may call this.
     pub(crate) fn steal(&self, own: &Hand) -> Option<Erased> {
-        debug_assert!(own.is_free());
+        if !own.is_free() {
+            return None;
+        }
         let held = self.begin_to_steal()?;
         let tasks = held.next()..held.next() + held.len();
         // SAFETY: these tasks are the thief's (invariant 1), and its own hand is free.

@@ -342,6 +342,36 @@ fn hand_install_against_steal() {
     });
 }
 
+/// A thief whose own hand is being robbed keeps its fingers off others, until that hand is free.
+#[test]
+fn hand_steal_while_being_robbed() {
+    model(BOUND, || {
+        let tasks = Tasks::new(4, 5);
+        let hands = Arc::new([Hand::new(), Hand::new(), Hand::new()]);
+        (0..3).for_each(|id| assert!(tasks.push(id)));
+        assert!(tasks.claim_and_run_one(&hands[2], 3));
+        (3..5).for_each(|id| assert!(tasks.push(id)));
+        assert!(tasks.claim_and_run_one(&hands[0], 2));
+        let robber = {
+            let (tasks, hands) = (tasks.clone(), hands.clone());
+            thread::spawn(move || {
+                if let Some(task) = hands[0].steal(&hands[1]) {
+                    task.run();
+                }
+                tasks.run_all(&hands[1]);
+            })
+        };
+        tasks.run_all(&hands[0]);
+        if let Some(task) = hands[2].steal(&hands[0]) {
+            task.run();
+        }
+        tasks.run_all(&hands[0]);
+        robber.join().unwrap();
+        tasks.run_all(&hands[2]);
+        tasks.assert_each_ran(1);
+    });
+}
+
 /// The links of a few objects, each guarded by a mark that says whether it is queued.
 struct Objects {
     links: Vec<AtomicU32>,
