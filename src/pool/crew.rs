@@ -127,6 +127,14 @@ impl Tally {
     }
 }
 
+/// Where a member's word says its role; the rest of it counts changes.
+const ROLE: u32 = 0b111;
+
+#[inline]
+fn changed_to(word: u32, role: Role) -> u32 {
+    (word | ROLE).wrapping_add(1) | role.bits()
+}
+
 /// One member's shared side. What only its own thread needs is in the worker.
 pub(crate) struct Member {
     pub(crate) parker: CachePadded<Parker>,
@@ -135,6 +143,7 @@ pub(crate) struct Member {
     /// Activations that it has not begun; others may steal them.
     pub(crate) chain: ChainHand,
     pub(crate) tally: CachePadded<Tally>,
+    /// `{ changes: 29, role: 3 }`
     role: AtomicU32,
     /// When the handler that runs began, for reports of slow ones; 0: none runs, or nobody asked.
     pub(crate) began: AtomicU64,
@@ -157,20 +166,35 @@ impl Member {
         }
     }
 
+    /// Only the owner may call this.
     #[inline]
     pub(crate) fn set_role(&self, role: Role) {
+        let before = self.role.load(Relaxed);
         // Release: whoever sees that a task has ended sees what it did.
-        self.role.store(role.bits(), Release);
+        self.role.store(changed_to(before, role), Release);
     }
 
     pub(crate) fn role(&self) -> Role {
-        Role::from_bits(self.role.load(Acquire))
+        Role::from_bits(self.role.load(Acquire) & ROLE)
+    }
+
+    /// A value that changes with every change of the role; none if this member runs a task, looks
+    /// for one, or holds some.
+    pub(crate) fn rest(&self) -> Option<u32> {
+        // Acquire: pairs with the Release in `set_role`. The role first: only a member whose role is
+        // `Task` fills its hand, so one that was seen empty stays so until the role changes.
+        let word = self.role.load(Acquire);
+        // An age is loaded with Acquire: pairs with the end of `steal`, so that whoever sees that a
+        // hand was emptied sees the role of the thief.
+        (word & ROLE != Role::Task.bits() && self.hand.age().is_none()).then_some(word)
     }
 
     /// Takes an empty seat.
     fn sit_down(&self) -> bool {
-        let away = Role::Away.bits();
-        self.role.compare_exchange(away, Role::Leader.bits(), AcqRel, Relaxed).is_ok()
+        let before = self.role.load(Relaxed);
+        let taken = changed_to(before, Role::Leader);
+        before & ROLE == Role::Away.bits()
+            && self.role.compare_exchange(before, taken, AcqRel, Relaxed).is_ok()
     }
 }
 

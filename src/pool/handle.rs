@@ -303,7 +303,7 @@ impl Pool {
             drop(shared.close(key, false));
             return Err(failed(error));
         }
-        if shared.is_stopping() {
+        if shared.is_too_late() {
             drop(shared.close(key, false));
             return Err(Error::ShutDown);
         }
@@ -333,8 +333,7 @@ impl Pool {
         let payload = Payload::Activity(Box::new(Periodic { handler, period, due }));
         let key = shared.allocate(traits, -1, payload)?;
         shared.arm(key, due);
-        if shared.is_stopping() {
-            // Whoever sweeps up may have been here before the timer was. `arm` passed a barrier.
+        if shared.is_too_late() {
             drop(shared.close(key, false));
             return Err(Error::ShutDown);
         }

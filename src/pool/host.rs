@@ -3,7 +3,7 @@
 use super::worker::Worker;
 use super::{Pool, Shared, context};
 use crate::error::{Error, Result};
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
 use core::time::Duration;
 use std::os::fd::BorrowedFd;
@@ -61,7 +61,9 @@ impl Pool {
         let Some(fd) = shared.sets[0].source.pollable() else {
             return Err(Error::invalid("source", "without descriptors", "epoll"));
         };
-        shared.hosted.store(true, SeqCst);
+        shared.hosted.store(true, Relaxed);
+        // Against *promote, then see whether somebody polls* in a host that leaves.
+        store_load_barrier();
         shared.refresh_alarm();
         Ok(fd)
     }
@@ -70,9 +72,17 @@ impl Pool {
 impl Shared {
     /// Gets the pollable descriptor ready for the time when nobody is in the pool: readable at the
     /// next deadline, and rung by whoever publishes work.
+    ///
+    /// Nobody is forgotten if the set is led meanwhile:
+    ///
+    /// * A member leads: it refreshes when it leaves, after what the caller published.
+    /// * Another thread refreshes: it arms the bell, and *then* looks. Whoever publishes passes a
+    ///   barrier, and *then* rings. So either that thread sees the new work or timer and rings for
+    ///   itself, or the ring finds the bell armed. A timer that is not the earliest needs neither: it
+    ///   is taken in when the earliest is due.
+    /// * A member has tried to lead in vain because this thread did, and sleeps: it is called.
     pub(crate) fn refresh_alarm(&self) {
-        // No member leads while the host polls; if one does, it refreshes when it leaves.
-        let Some(mut lead) = self.sets[0].try_lead(self.crew.members.len()) else { return };
+        let Some(mut lead) = self.sets[0].try_lead(self.refresher()) else { return };
         let earliest = lead.take_in_timers(&self.slots);
         // Without descriptors left for a timer the host must come by itself: nothing better is
         // possible, and the next call tries again.
@@ -81,7 +91,22 @@ impl Shared {
         if self.has_unclaimed() || lead.has_new_timers() {
             lead.set.source.ring();
         }
-        drop(lead);
+        lead.promote();
+        // Against *announce sleep, then look for an offered set*.
         store_load_barrier();
+        self.crew.wake_to_lead();
+    }
+
+    /// A number that no member has, for whoever leads only to refresh the alarm.
+    fn refresher(&self) -> usize {
+        self.crew.members.len()
+    }
+
+    /// Waits while a thread refreshes the alarm, which takes some system calls: a host that looks once
+    /// and leaves would miss what it came for.
+    pub(crate) fn await_refresh(&self) {
+        while self.sets[0].leader() == Some(self.refresher()) {
+            std::thread::yield_now();
+        }
     }
 }

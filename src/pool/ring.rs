@@ -86,7 +86,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     }
 
     fn open(shared: &Arc<Shared>, ring: Arc<EventRing<T>>, slots: Box<[Key]>) -> Result<Self> {
-        if shared.is_stopping() {
+        if shared.is_too_late() {
             slots.iter().for_each(|&key| drop(shared.close(key, false)));
             return Err(Error::ShutDown);
         }

@@ -2,7 +2,7 @@
 
 use super::config::{Builder, Promotion, SlowHook};
 use super::context;
-use super::crew::{Crew, Role};
+use super::crew::Crew;
 use super::pace::Sharing;
 use super::placement::Placement;
 use super::set::HandleSet;
@@ -165,10 +165,10 @@ impl Shared {
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_forked() {
             Err(Error::Forked)
-        } else if self.is_stopping() || self.is_draining() && !context::is_inside(self) {
-            Err(Error::ShutDown)
-        } else {
+        } else if self.is_open_to(context::is_inside(self)) {
             Ok(())
+        } else {
+            Err(Error::ShutDown)
         }
     }
 
@@ -303,8 +303,8 @@ impl Shared {
             self.crew.wake_to_lead();
         }
         let me = context::seat_in(self);
-        if me.is_some_and(|me| self.has_ready(&self.crew.members[me])) {
-            self.crew.wake_one();
+        if me.is_some_and(|me| self.has_ready(&self.crew.members[me])) && !self.crew.wake_one() {
+            let _rung = self.ring_a_leader();
         }
     }
 
@@ -703,8 +703,14 @@ impl Shared {
         self.phase.load(Relaxed) == STOPPING
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.phase.load(Relaxed) != OPEN
+    /// Whether tasks are accepted: a pool that drains takes them from inside only.
+    #[inline]
+    pub(crate) fn is_open_to(&self, inside: bool) -> bool {
+        match self.phase.load(Relaxed) {
+            OPEN => true,
+            DRAINING => inside,
+            _ => false,
+        }
     }
 
     /// When the drain must be over: u64::MAX while there is none.
@@ -737,34 +743,79 @@ impl Shared {
         }
     }
 
-    /// Whether every task that was accepted has ended. Callers have changed their own role, and
-    /// passed a barrier, before they ask.
+    /// Whether every task that was accepted has ended, and every one-shot timer that is due. Callers
+    /// have changed their own role, and passed a barrier, before they ask; whoever ends something
+    /// asks, so the last one gets the answer.
     ///
-    /// The lanes are looked at before the members, since a task moves from a lane to a member whose
-    /// role says so already; and afterwards once more, since a member that was seen at rest may have
-    /// posted before it came to that.
+    /// The order of the looks is what makes it true. A task moves from a lane, or a timer from its
+    /// slot, to a member whose role says so *before*: so lanes and slots come first. A member may
+    /// rob one that was not looked at yet, and both seem to have nothing: so there must be an instant
+    /// at which all of them rest (`members_rest`). What rests has posted before it came to that: so
+    /// what the strands hold, and what the lanes have accepted, come last.
     pub(crate) fn is_drained(&self) -> bool {
+        if self.phase.load(Relaxed) != DRAINING {
+            return false;
+        }
         let accepted = self.tasks.accepted();
-        self.phase.load(Relaxed) == DRAINING
-            && self.tasks.is_empty()
+        self.tasks.is_empty()
+            && !self.has_due_timers()
+            && self.members_rest()
             && self.in_strands.load(Acquire) == 0
-            && self
-                .crew
-                .members
-                .iter()
-                .all(|member| member.role() != Role::Task && member.hand.is_empty())
             && self.tasks.accepted() == accepted
+    }
+
+    /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
+    /// and no role changed from the first one's first turn to the last one's second.
+    fn members_rest(&self) -> bool {
+        let look = || {
+            let rests = self.crew.members.iter().map(|member| member.rest().map(u64::from));
+            // Each of them only grows, so the sum is the same only if each of them is.
+            rests.sum::<Option<u64>>()
+        };
+        let mut before = look();
+        while before.is_some() {
+            let now = look();
+            if now == before {
+                return true;
+            }
+            before = now;
+        }
+        false
+    }
+
+    /// Whether a one-shot timer has left the wheel and not begun.
+    fn has_due_timers(&self) -> bool {
+        let is_due = |index| self.slots.get(index).is_some_and(super::slots::Slot::is_due_timer);
+        self.slots.indices().any(is_due)
+    }
+
+    /// A thread outside has taken back what a drain may have waited for.
+    pub(crate) fn recheck_drain(&self) {
+        store_load_barrier();
+        if self.is_drained() {
+            self.stop();
+        }
+    }
+
+    /// Whether whoever sweeps up may have missed what the caller has just published: then that is the
+    /// caller's to take back.
+    pub(crate) fn is_too_late(&self) -> bool {
+        // Against *stop, then sweep*.
+        store_load_barrier();
+        self.is_stopping()
     }
 
     /// Ends it: nothing new begins.
     pub(crate) fn stop(&self) {
-        let drained = self.is_drained();
+        // Closed first: a handler that posts now is refused, or what it posted is seen.
         self.tasks.close_all();
+        let drained = self.is_drained();
         if self.phase.swap(STOPPING, AcqRel) == STOPPING {
             return;
         }
-        self.was_drained.store(drained, Release);
+        // Against *count, then see that the pool goes on* in strands.
         store_load_barrier();
+        self.was_drained.store(drained && self.in_strands.load(Acquire) == 0, Release);
         for set in &self.sets {
             set.source.ring();
         }
@@ -778,8 +829,12 @@ impl Shared {
         self.was_drained.load(Acquire)
     }
 
-    /// Drops everything that will not run any more. What a stuck handler uses is left alone.
+    /// Drops everything that will not run any more. What a stuck handler uses is left alone: its own
+    /// state, and the tasks behind it in its strand. Tasks in the stuck member's hand are taken out of
+    /// it, as any thread may.
     pub(crate) fn sweep(&self) {
+        // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
+        store_load_barrier();
         let mut turn = Turn::default();
         let hand = Hand::new();
         loop {
@@ -787,6 +842,13 @@ impl Shared {
                 Claimed::Some(task) => self.cancel(task),
                 Claimed::Busy => std::thread::yield_now(),
                 Claimed::Empty => break,
+            }
+        }
+        for member in &self.crew.members {
+            let mut left = member.hand.steal(&hand);
+            while let Some(task) = left {
+                self.cancel(task);
+                left = hand.next();
             }
         }
         for index in self.slots.indices() {

@@ -482,6 +482,13 @@ impl Slot {
         matches!(state, ARMED | QUEUED | RUNNING) && self.traits().once
     }
 
+    /// Whether a one-shot timer lives here that is due and has not begun.
+    pub(crate) fn is_due_timer(&self) -> bool {
+        // Acquire: pairs with the Release in `free`; a runner's role says so before it frees.
+        let state = self.word.load(Acquire) & STATE;
+        matches!(state, QUEUED | RUNNING) && self.traits().once
+    }
+
     /// The source refused the descriptor: there is nothing to take off it.
     pub(crate) fn forget_descriptor(&self) {
         self.descriptor.store(-1, Relaxed);

@@ -66,7 +66,13 @@ impl Serve {
             }
             match self.tasks.try_pop() {
                 Ok(task) => run_one(shared, task),
-                Err(PopError::Empty) if self.tasks.is_closed(Origin::Inside) => return Flow::Done,
+                Err(PopError::Empty) if self.tasks.is_closed(Origin::Inside) => {
+                    // The last task may have come after the first look, and the close after it. From
+                    // the close on nothing comes.
+                    if self.tasks.is_empty() {
+                        return Flow::Done;
+                    }
+                }
                 // A post that is between its two steps activates the slot again when it is through.
                 Err(PopError::Empty | PopError::Busy) => return Flow::Wait,
             }
@@ -142,19 +148,29 @@ impl Strand {
         if shared.is_forked() {
             return Err(Rejected::Forked(work));
         }
-        let inside = context::is_inside(shared);
-        if shared.is_draining() && !inside {
-            return Err(Rejected::ShutDown(work));
-        }
         // Counted before it can run, so that the count never falls below zero.
         shared.in_strands.fetch_add(1, AcqRel);
+        // Against *drain (or stop), then look at the count*: a drain that this does not see waits.
+        store_load_barrier();
+        let pushed = match shared.is_open_to(context::is_inside(shared)) {
+            true => self.push_counted(work),
+            false => Err(Rejected::ShutDown(work)),
+        };
+        if pushed.is_err() {
+            shared.in_strands.fetch_sub(1, AcqRel);
+            // A drain may have seen the count.
+            shared.recheck_drain();
+        }
+        pushed
+    }
+
+    fn push_counted<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
         let pushed = self.owner.tasks.try_push(Erased::new(work), Origin::Inside);
         let Err(refused) = pushed else {
-            shared.strands_accepted.fetch_add(1, Relaxed);
+            self.shared().strands_accepted.fetch_add(1, Relaxed);
             self.owner.activate();
             return Ok(());
         };
-        shared.in_strands.fetch_sub(1, AcqRel);
         #[allow(unsafe_code, reason = "the closure comes back")]
         // SAFETY: what comes back is what `Erased::new` made of an `F` above.
         let back = refused.map(|task| unsafe { task.into_inner::<F>() });
@@ -248,7 +264,7 @@ impl Pool {
         let payload = Payload::Activity(Box::new(serve));
         let key = shared.allocate(Traits::default(), -1, payload)?;
         shared.slots.publish(key, Start::Idle);
-        if shared.is_stopping() {
+        if shared.is_too_late() {
             drop(shared.close(key, false));
             return Err(Error::ShutDown);
         }

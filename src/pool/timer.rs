@@ -83,8 +83,7 @@ impl Pool {
         shared.timers_armed.fetch_add(1, Relaxed);
         shared.arm(key, shared.now().saturating_add(nanos(delay)));
         let timer = Timer { shared: Arc::clone(shared), key };
-        if shared.is_stopping() {
-            // Whoever sweeps up may have been here before the timer was. `arm` passed a barrier.
+        if shared.is_too_late() {
             timer.cancel();
         }
         Ok(timer)

@@ -114,6 +114,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn run_ready(&mut self) {
         self.set_role(Role::Leader);
         let shared = self.shared;
+        shared.await_refresh();
         let _led = (0..shared.sets.len()).all(|_| self.lead());
         let (tasks, surplus) = shared.queued();
         self.seat.chain.install(shared.stack.take_all(&shared.slots));
@@ -197,8 +198,8 @@ impl<'a> Worker<'a> {
 
         if let Some(first) = harvest.first {
             self.share(harvest.surplus);
-            if shared.promotion == Promotion::Eager && shared.is_offered() {
-                shared.crew.wake_to_lead();
+            if shared.promotion == Promotion::Eager {
+                self.call_next_leader();
             }
             self.run_activation(first);
         }
@@ -314,14 +315,22 @@ impl<'a> Worker<'a> {
     /// Wakes a helper when what was harvested is worth more than its start.
     fn share(&mut self, surplus: usize) {
         let shared = self.shared;
-        if surplus > 0
-            && self.pace.expected(surplus as u64 + 1) > shared.sharing.threshold()
-            && shared.crew.has_sleeper()
-        {
+        if surplus > 0 && self.pace.expected(surplus as u64 + 1) > shared.sharing.threshold() {
+            // Against *announce sleep, then look for work*: before the first look at who sleeps.
             store_load_barrier();
-            if shared.crew.wake_one() {
+            if shared.crew.has_sleeper() && shared.crew.wake_one() {
                 shared.sharing.called(shared.surplus_head() + surplus as u64 / 2);
             }
+        }
+    }
+
+    /// Eager promotion: whoever sleeps leads before this thread handles anything.
+    fn call_next_leader(&self) {
+        // Against *announce sleep, then look for an offered set*. Without it both may look too early:
+        // the follower sleeps beside an offered set until a watch finds it.
+        store_load_barrier();
+        if self.shared.is_offered() {
+            self.shared.crew.wake_to_lead();
         }
     }
 
@@ -594,11 +603,13 @@ impl<'a> Worker<'a> {
             if self.word.retract(self.number) {
                 return self.set_role(Role::Leader);
             }
+        } else if shared.is_drained() {
+            if self.word.retract(self.number) {
+                return shared.stop();
+            }
         } else if shared.needs_watch(self.me) && shared.crew.is_unwatched() {
             // Whoever claimed that work found nobody to watch over it.
             let _rung = shared.crew.arm_watch(false, None);
-        } else if shared.is_drained() && self.word.retract(self.number) {
-            return shared.stop();
         }
         self.seat.tally.parked.add(1);
         let wakes = match self.park_time() {
@@ -715,7 +726,7 @@ impl<'a> Worker<'a> {
                 self.owes_watch = true;
                 return self.take_call(wakes);
             }
-            if shared.is_stopping() || shared.drain_is_over(shared.now()) || !self.is_wanted() {
+            if shared.drain_is_over(shared.now()) || shared.is_drained() || !self.is_wanted() {
                 return self.leave_watch();
             }
             if self.tick() {
@@ -805,11 +816,18 @@ impl<'a> Worker<'a> {
         if core::mem::take(&mut self.owes_watch) {
             self.replace_watch();
         }
+        // Against *announce sleep, then look*, which is for work, for an offered set, and for the end
+        // of the drain: a follower that saw this thread at a task counts on it for the last of these.
         store_load_barrier();
-        if shared.has_ready(self.seat) {
-            shared.crew.wake_one();
-        } else if shared.is_offered() {
-            shared.crew.wake_to_lead();
+        if shared.is_drained() {
+            return shared.stop();
+        }
+        if shared.has_unclaimed() && !shared.crew.wake_one() {
+            let _rung = shared.ring_a_leader();
+        }
+        if shared.is_offered() && !shared.crew.wake_to_lead() && shared.sets.len() > 1 {
+            // Those who are left lead other sets, or are stuck.
+            shared.arm_watch();
         }
     }
 }

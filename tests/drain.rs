@@ -1,0 +1,107 @@
+//! The drain: what was accepted runs, whoever comes across it last, or is cancelled where it lies.
+
+mod common;
+
+use common::{Count, Fd, Gate, LONG, hang_guard, settled, until};
+use paceline::{Error, Flow, Pool, Ready, ScriptedIo, ScriptedSource, SourceKind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Goal: a drain ends with its last task, though the host thread that ran it leaves at once. Method:
+/// the pool's own thread has seen the host at its task, and waits at the source.
+#[test]
+fn the_last_task_may_be_a_hosts_that_leaves() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).max_joined(1).build().unwrap();
+    let (handler, task) = (Gate::new(), Gate::new());
+    let (read, write) = Fd::pipe();
+    let visitor = handler.clone();
+    let handle = pool.register(read, move |fd: &mut Fd, _| {
+        fd.drain();
+        visitor.wait();
+        Flow::Wait
+    });
+    write.write(b"!").unwrap();
+    handler.until_entered(1);
+    thread::scope(|scope| {
+        const STAY: Duration = Duration::from_millis(20);
+        let joined = Instant::now();
+        let host = scope.spawn(|| pool.join(STAY).unwrap());
+        let visitor = task.clone();
+        pool.post(move || visitor.wait()).unwrap();
+        task.until_entered(1);
+        handler.open();
+        let shutdown = scope.spawn(|| pool.shutdown(LONG));
+        until("it refuses", || pool.strand().is_err());
+        until("the pool's own thread waits", || pool.stats().sets[0].leader == Some(0));
+        until("the host's time is up", || joined.elapsed() > 4 * STAY);
+        task.open();
+        assert!(shutdown.join().unwrap().drained);
+        assert!(host.join().unwrap() > 0);
+    });
+    drop(handle);
+    settled(&pool);
+}
+
+/// Goal: a one-shot timer that is due when the drain begins has been accepted, and runs. Method: it is
+/// harvested together with an event whose handler holds the only thread up.
+#[test]
+fn a_timer_that_is_due_runs_in_the_drain() {
+    let _guard = hang_guard();
+    let source = ScriptedSource::new();
+    let pool =
+        Pool::builder().threads(1).source(SourceKind::Scripted(source.clone())).build().unwrap();
+    let (gate, ran) = (Gate::new(), Count::new());
+    let io = ScriptedIo::new().unwrap();
+    let visitor = gate.clone();
+    let handle = pool.register(io.clone(), move |_: &mut ScriptedIo, _| {
+        visitor.wait();
+        Flow::Wait
+    });
+    let count = ran.clone();
+    let timer = pool.after(Duration::from_secs(1), move || count.up()).unwrap();
+    source.ready_at(Duration::from_secs(2), &io, Ready::READABLE);
+    assert!(source.settle(common::PATIENCE));
+    source.advance(Duration::from_secs(2));
+    gate.until_entered(1);
+    assert!(timer.is_pending());
+    thread::scope(|scope| {
+        let shutdown = scope.spawn(|| pool.shutdown(LONG));
+        until("it refuses", || pool.strand().is_err());
+        gate.open();
+        let report = shutdown.join().unwrap();
+        assert!(report.drained && report.cancelled == 0, "{report:?}");
+    });
+    assert_eq!(ran.get(), 1);
+    drop(handle);
+    settled(&pool);
+}
+
+/// Goal: what lies in the hand of a thread that is stuck when the pool stops is cancelled, and whoever
+/// waits for it hears of that. Method: tasks that one thread claims together, the first of which does
+/// not return in time.
+#[test]
+fn what_a_stuck_thread_has_claimed_is_cancelled() {
+    const TASKS: u64 = 40;
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (first, stuck) = (Gate::new(), Gate::new());
+    let visitor = first.clone();
+    pool.post(move || visitor.wait()).unwrap();
+    first.until_entered(1);
+    let visitor = stuck.clone();
+    pool.post(move || visitor.wait()).unwrap();
+    let behind: Vec<_> = (0..TASKS).map(|_| pool.submit(|| ()).unwrap()).collect();
+    first.open();
+    stuck.until_entered(1);
+    let report = pool.shutdown(Duration::ZERO);
+    assert_eq!((report.drained, &*report.stuck, report.cancelled), (false, &[0][..], TASKS));
+    for task in behind {
+        assert!(matches!(task.wait(), Err(Error::Cancelled)));
+    }
+    assert_eq!(pool.audit().in_flight, 1, "the one that runs");
+    assert!(pool.audit().balances());
+    stuck.open();
+    until("it has returned", || pool.audit().in_flight == 0);
+    settled(&pool);
+}
