@@ -65,10 +65,14 @@ pub(crate) struct Worker<'a> {
     tasks_since_park: u32,
     /// When it last went to sleep.
     slept_at: u64,
+    /// It is the watch that it was called for last, so it sleeps where that can be told later.
+    goes_to_bed: bool,
     next_set: usize,
     /// A host thread leaves at this time.
     until: u64,
     survey: [Survey; 2],
+    /// A host thread that pulls: what is in the outbox is work for it.
+    pulls: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -92,11 +96,13 @@ impl<'a> Worker<'a> {
             since_poll: 0,
             tasks_since_park: 0,
             slept_at: 0,
+            goes_to_bed: false,
             next_set: me % shared.sets.len(),
             until,
             survey: core::array::from_fn(|_| {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
+            pulls: false,
         }
     }
 
@@ -131,6 +137,37 @@ impl<'a> Worker<'a> {
             self.handle(work);
         }
         self.leave();
+    }
+
+    /// As `run` or `run_ready`, until `most` events are in the outbox, or some and nothing is ready
+    /// that could bring more.
+    pub(crate) fn pull(&mut self, most: usize, only_ready: bool) {
+        self.pulls = true;
+        if only_ready {
+            return self.run_ready();
+        }
+        self.set_role(Role::Leader);
+        let mut steps = 0;
+        while self.is_wanted() && steps < most {
+            let waiting = self.shared.outbox.len();
+            if waiting >= most || waiting > 0 && !self.shared.has_ready(self.seat) {
+                break;
+            }
+            steps += usize::from(waiting > 0);
+            self.step();
+        }
+        self.leave();
+    }
+
+    /// Handlers and tasks that were run in this seat.
+    pub(crate) fn ran(&self) -> u64 {
+        self.seat.tally.handled.get() + self.seat.tally.tasks.get()
+    }
+
+    /// Whether there is anything to do here before sleep.
+    #[inline]
+    fn has_ready(&self) -> bool {
+        self.shared.has_ready(self.seat) || self.pulls && !self.shared.outbox.is_empty()
     }
 
     fn step(&mut self) {
@@ -222,7 +259,7 @@ impl<'a> Worker<'a> {
     fn demultiplex(&mut self, lead: &mut Leadership<'_>) -> usize {
         self.set_role(Role::Leader);
         let earliest = lead.take_in_timers(&self.shared.slots);
-        if self.shared.has_ready(self.seat) || self.spin_for_work() {
+        if self.has_ready() || self.spin_for_work() {
             return lead.wait(Some(0));
         }
         self.give_up_search();
@@ -241,11 +278,7 @@ impl<'a> Worker<'a> {
         let until = shared.now().saturating_add(shared.spin).min(earliest).min(self.until);
         while shared.now() < until {
             let events = lead.wait(Some(0));
-            if events > 0
-                || shared.has_ready(self.seat)
-                || lead.has_new_timers()
-                || shared.is_stopping()
-            {
+            if events > 0 || self.has_ready() || lead.has_new_timers() || shared.is_stopping() {
                 return Some(events);
             }
             core::hint::spin_loop();
@@ -260,7 +293,7 @@ impl<'a> Worker<'a> {
         self.pace.read_clock(shared, now);
         shared.crew.bed.relieve(&shared.crew);
         lead.set.source.arm();
-        if shared.has_ready(self.seat)
+        if self.has_ready()
             || lead.has_new_timers()
             || shared.is_stopping()
             || shared.drain_is_over(now)
@@ -478,6 +511,10 @@ impl<'a> Worker<'a> {
             self.before_user_code(Role::Task);
             return self.run_task(&mut Some(shared.take_once(index)));
         }
+        if traits.pulled {
+            self.seat.tally.handled.add(1);
+            return shared.hand_out(index, ready);
+        }
         if traits.may_block {
             self.set_role(Role::Processing);
             shared.promote_for_blocking();
@@ -599,7 +636,7 @@ impl<'a> Worker<'a> {
     /// Parks, being announced as idle, unless a last look finds something.
     fn sleep(&mut self) {
         let shared = self.shared;
-        if shared.has_ready(self.seat) || shared.is_offered() || shared.is_stopping() {
+        if self.has_ready() || shared.is_offered() || shared.is_stopping() {
             if self.word.retract(self.number) {
                 return self.set_role(Role::Leader);
             }
@@ -619,10 +656,11 @@ impl<'a> Worker<'a> {
         self.woken(wakes);
     }
 
-    /// Parks without a time to leave: in the bed if it is free.
+    /// Parks without a time to leave: in the bed if that is worth it and it is free.
     fn park(&self) -> Wakes {
         let crew = &self.shared.crew;
-        crew.bed.sleep(crew, self.me).unwrap_or_else(|| self.seat.parker.park(None))
+        let bed = if self.goes_to_bed { crew.bed.sleep(crew, self.me) } else { None };
+        bed.unwrap_or_else(|| self.seat.parker.park(None))
     }
 
     fn park_time(&self) -> Option<Duration> {
@@ -656,6 +694,7 @@ impl<'a> Worker<'a> {
 
     fn take_call(&mut self, wakes: Wakes) {
         self.searching |= wakes.contains(Wakes::SEARCH);
+        self.goes_to_bed = false;
         self.called_to_lead |= wakes.contains(Wakes::LEAD);
         self.set_role(Role::Leader);
         if wakes.contains(Wakes::SEARCH) {
@@ -681,7 +720,7 @@ impl<'a> Worker<'a> {
             return false;
         }
         self.word.stop_searching();
-        self.shared.has_ready(self.seat)
+        self.has_ready()
     }
 
     /// Many tasks since it last slept, or some so soon after it that it need not have slept.
@@ -700,7 +739,7 @@ impl<'a> Worker<'a> {
             for _ in 0..SPIN_PAUSES {
                 core::hint::spin_loop();
             }
-            if self.shared.has_ready(self.seat) || self.shared.is_stopping() {
+            if self.has_ready() || self.shared.is_stopping() {
                 return true;
             }
             if round >= SPIN_HOT_ROUNDS {
@@ -717,6 +756,7 @@ impl<'a> Worker<'a> {
     fn watch(&mut self) {
         let shared = self.shared;
         self.set_role(Role::Watch);
+        self.goes_to_bed = true;
         self.survey[0].take(shared);
         loop {
             let now = shared.now();
