@@ -1,5 +1,6 @@
 //! Handles: registered descriptors and periodic timers.
 
+use super::pull::HandleId;
 use super::slots::{Activity, Close, Key, Payload, Start, Traits};
 use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Result};
@@ -79,6 +80,17 @@ impl<S> Handle<S> {
         Self { shared: Arc::clone(shared), key: Some(key), owns: PhantomData }
     }
 
+    /// Its name in [`Event`](super::Event)s; none once it has been detached.
+    pub fn id(&self) -> Option<HandleId> {
+        self.key.map(HandleId)
+    }
+
+    /// As [`deregister`](Self::deregister), and drops what was registered.
+    #[cfg(feature = "capi")]
+    pub(crate) fn close_and_drop(mut self) -> Result<()> {
+        self.close().map(drop)
+    }
+
     /// Lets it live on without this value.
     pub fn detach(mut self) {
         self.key = None;
@@ -127,7 +139,9 @@ impl<S> Handle<S> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        let inside = context::is_inside(&self.shared);
+        // Nobody waits for a host: it may be the thread that calls.
+        let pulled = self.shared.slots.slot(key.index).traits().pulled;
+        let inside = pulled || context::is_inside(&self.shared);
         match self.shared.close(key, !inside) {
             (Close::Mine, payload) => payload.ok_or(STALE),
             (Close::Stale, _) => Err(STALE),
@@ -229,12 +243,16 @@ impl<F: FnMut() -> Flow + Send> Activity for Periodic<F> {
         Box::new(())
     }
 
-    /// The next multiple of the period that is not over: missed runs are skipped, not made up.
     fn next_deadline(&mut self, now: u64) -> u64 {
-        let missed = now.saturating_sub(self.due) / self.period;
-        self.due = self.due.saturating_add(self.period.saturating_mul(missed + 1));
+        self.due = next_multiple(self.due, self.period, now);
         self.due
     }
+}
+
+/// The next multiple of the period that is not over: missed runs are skipped, not made up.
+pub(crate) fn next_multiple(due: u64, period: u64, now: u64) -> u64 {
+    let missed = now.saturating_sub(due) / period;
+    due.saturating_add(period.saturating_mul(missed + 1))
 }
 
 impl Pool {
@@ -271,6 +289,17 @@ impl Pool {
         S: AsFd + Send + 'static,
         F: FnMut(&mut S, Ready) -> Flow + Send + 'static,
     {
+        self.register_activity(io, options, false, |io| Box::new(Descriptor { io, handler }))
+    }
+
+    /// Registers what `activity` makes of `io`.
+    pub(crate) fn register_activity<S: AsFd>(
+        &self,
+        io: S,
+        options: HandleOptions,
+        pulled: bool,
+        activity: impl FnOnce(S) -> Box<dyn Activity>,
+    ) -> Result<Handle<S>> {
         let shared = self.shared();
         shared.check_open()?;
         let descriptor = io.as_fd().as_raw_fd();
@@ -284,9 +313,10 @@ impl Pool {
             may_block: options.may_block,
             level: options.level,
             interest: options.interest.bits(),
+            pulled,
             ..Traits::default()
         };
-        let payload = Payload::Activity(Box::new(Descriptor { io, handler }));
+        let payload = Payload::Activity(activity(io));
         let key = shared.allocate(traits, descriptor, payload)?;
         let slot = shared.slots.slot(key.index);
         shared.slots.publish(key, if options.paused { Start::Paused } else { Start::Idle });
@@ -321,6 +351,18 @@ impl Pool {
     where
         F: FnMut() -> Flow + Send + 'static,
     {
+        self.register_periodic(period, false, |period, due| {
+            Box::new(Periodic { handler, period, due })
+        })
+    }
+
+    /// Registers what `activity` makes of the period and the first deadline.
+    pub(crate) fn register_periodic(
+        &self,
+        period: Duration,
+        pulled: bool,
+        activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
+    ) -> Result<Handle<()>> {
         let shared = self.shared();
         shared.check_open()?;
         if !(MIN_PERIOD..=MAX_DELAY).contains(&period) {
@@ -329,8 +371,8 @@ impl Pool {
         }
         let period = period.as_nanos() as u64;
         let due = shared.now() + period;
-        let traits = Traits { set: shared.pick_set(), timer: true, ..Traits::default() };
-        let payload = Payload::Activity(Box::new(Periodic { handler, period, due }));
+        let traits = Traits { set: shared.pick_set(), timer: true, pulled, ..Traits::default() };
+        let payload = Payload::Activity(activity(period, due));
         let key = shared.allocate(traits, -1, payload)?;
         shared.arm(key, due);
         if shared.is_too_late() {
@@ -338,6 +380,18 @@ impl Pool {
             return Err(Error::ShutDown);
         }
         Ok(Handle::new(shared, key))
+    }
+}
+
+#[cfg(feature = "capi")]
+impl Pool {
+    /// The handle that a number from outside names, to be detached again after use. None: neither a
+    /// descriptor nor a periodic timer lives in that slot.
+    pub(crate) fn handle_by_key(&self, key: Key) -> Option<Handle<()>> {
+        let slot = self.shared().slots.get(key.index)?;
+        let traits = slot.traits();
+        let is_handle = slot.descriptor() >= 0 || traits.timer && !traits.once;
+        is_handle.then(|| Handle::new(self.shared(), key))
     }
 }
 
@@ -353,9 +407,11 @@ impl Shared {
         descriptor: i32,
         payload: Payload,
     ) -> Result<Key> {
-        self.slots
-            .allocate(traits, descriptor, payload)
-            .map_err(|_| Error::Full { what: "handles", capacity: self.slots.limit() })
+        self.slots.allocate(traits, descriptor, payload).map_err(|_| self.no_slot_left())
+    }
+
+    pub(crate) fn no_slot_left(&self) -> Error {
+        Error::Full { what: "handles", capacity: self.slots.limit() }
     }
 
     /// Publishes a timer and hands it to its set.

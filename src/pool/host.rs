@@ -3,10 +3,11 @@
 use super::worker::Worker;
 use super::{Pool, Shared, context};
 use crate::error::{Error, Result};
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
 use core::time::Duration;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 impl Pool {
     /// Makes the calling thread a member of the pool for `time`: it leads, follows and runs handlers
@@ -23,26 +24,18 @@ impl Pool {
             let allowed = "called by a thread that is not in a pool";
             return Err(Error::invalid("join", "called inside a handler", allowed));
         }
-        let capacity = shared.crew.members.len() - shared.crew.threads;
-        let seat = shared
-            .crew
-            .take_seat()
-            .ok_or(Error::Full { what: "seats for host threads", capacity })?;
-        let tally = &shared.crew.members[seat].tally;
-        let before = tally.handled.get() + tally.tasks.get();
-        let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        shared.arrive();
-        {
-            let _member = context::enter(shared, seat);
-            // One less than "never leaves", which is for the pool's own threads.
-            let mut worker = Worker::new(shared, seat, until.min(u64::MAX - 1));
-            if time.is_zero() { worker.run_ready() } else { worker.run() }
-        }
-        if shared.hosted.load(Relaxed) {
-            shared.refresh_alarm();
-        }
-        shared.leave();
-        Ok(tally.handled.get() + tally.tasks.get() - before)
+        shared.outbox.joined.fetch_add(1, AcqRel);
+        let ran = shared.take_part(time, |mut worker| {
+            let before = worker.ran();
+            if time.is_zero() {
+                worker.run_ready()
+            } else {
+                worker.run()
+            };
+            worker.ran() - before
+        });
+        shared.outbox.joined.fetch_sub(1, AcqRel);
+        ran
     }
 
     /// A descriptor that becomes readable when there is something to do, for hosts that wait in a
@@ -70,6 +63,31 @@ impl Pool {
 }
 
 impl Shared {
+    /// Lends the calling thread a seat for `time`.
+    pub(crate) fn take_part<R>(
+        self: &Arc<Self>,
+        time: Duration,
+        part: impl FnOnce(Worker<'_>) -> R,
+    ) -> Result<R> {
+        let capacity = self.crew.members.len() - self.crew.threads;
+        let seat = self
+            .crew
+            .take_seat()
+            .ok_or(Error::Full { what: "seats for host threads", capacity })?;
+        let until = self.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.arrive();
+        let result = {
+            let _member = context::enter(self, seat);
+            // One less than "never leaves", which is for the pool's own threads.
+            part(Worker::new(self, seat, until.min(u64::MAX - 1)))
+        };
+        if self.hosted.load(Relaxed) {
+            self.refresh_alarm();
+        }
+        self.leave();
+        Ok(result)
+    }
+
     /// Gets the pollable descriptor ready for the time when nobody is in the pool: readable at the
     /// next deadline, and rung by whoever publishes work.
     ///
@@ -88,7 +106,7 @@ impl Shared {
         // possible, and the next call tries again.
         let _ = lead.set.source.set_alarm((earliest != u64::MAX).then_some(earliest));
         lead.set.source.arm();
-        if self.has_unclaimed() || lead.has_new_timers() {
+        if self.has_unclaimed() || lead.has_new_timers() || !self.outbox.is_empty() {
             lead.set.source.ring();
         }
         lead.promote();

@@ -24,6 +24,7 @@
 //! | `shared.rs` | what they share, and the steps that work on it |
 //! | `task.rs`, `submit.rs` | submitted work and its results |
 //! | `handle.rs`, `timer.rs`, `strand.rs`, `ring.rs` | what users register |
+//! | `pull.rs` | events as data, for hosts that cannot be called back |
 //! | `host.rs`, `shutdown.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
@@ -67,6 +68,7 @@ mod host;
 mod models;
 mod pace;
 mod placement;
+mod pull;
 mod ring;
 mod set;
 mod shared;
@@ -88,6 +90,7 @@ pub use config::{Builder, Promotion, SourceKind};
 pub use crew::Role;
 pub use handle::{Handle, HandleOptions};
 pub use placement::Pin;
+pub use pull::{Event, EventKind, HandleId};
 pub use ring::Ring;
 pub use shutdown::Report;
 pub use stats::{Audit, SetStats, Stats, ThreadStats};
@@ -96,7 +99,11 @@ pub use submit::{LaneRef, Unposted};
 pub use task::Task;
 pub use timer::Timer;
 
+#[cfg(feature = "capi")]
+pub(crate) use context::{Outcome, report};
 pub(crate) use shared::Shared;
+#[cfg(feature = "capi")]
+pub(crate) use slots::{Activity, Key};
 
 use crate::error::Result;
 use core::fmt;

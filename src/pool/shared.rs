@@ -5,6 +5,7 @@ use super::context;
 use super::crew::Crew;
 use super::pace::Sharing;
 use super::placement::Placement;
+use super::pull::Outbox;
 use super::set::HandleSet;
 use super::slots::{Close, Finish, Key, Payload, SlotTable, Traits};
 use super::task::TaskTable;
@@ -78,6 +79,8 @@ pub(crate) struct Shared {
     next_set: AtomicU32,
     /// A host waits in a loop of its own for the pool's descriptor.
     pub(crate) hosted: AtomicBool,
+    /// Events for hosts that pull.
+    pub(crate) outbox: Outbox,
 }
 
 /// Where producers sleep while a lane is full, or while their strand is.
@@ -148,6 +151,7 @@ impl Shared {
             was_drained: AtomicBool::new(false),
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
+            outbox: Outbox::new(config.lane_capacity),
         })
     }
 
@@ -475,7 +479,7 @@ impl Shared {
     }
 
     #[allow(unsafe_code, reason = "the slot was claimed")]
-    fn with_claimed<R>(&self, index: u32, f: impl FnOnce(&mut Payload) -> R) -> R {
+    pub(crate) fn with_claimed<R>(&self, index: u32, f: impl FnOnce(&mut Payload) -> R) -> R {
         // SAFETY: every caller has claimed the slot and not finished it, so the payload is its own.
         unsafe { self.slots.slot(index).payload(f) }
     }
@@ -728,6 +732,7 @@ impl Shared {
     pub(crate) fn drain(&self, deadline: u64) {
         self.drain_deadline.fetch_min(deadline, Relaxed);
         self.tasks.close_outside();
+        self.outbox.close_outside();
         // Release: whoever sees the phase sees the deadline.
         let _ = self.phase.compare_exchange(OPEN, DRAINING, Release, Relaxed);
         store_load_barrier();
@@ -761,6 +766,7 @@ impl Shared {
             && !self.has_due_timers()
             && self.members_rest()
             && self.in_strands.load(Acquire) == 0
+            && self.outbox.is_delivered()
             && self.tasks.accepted() == accepted
     }
 
@@ -809,6 +815,7 @@ impl Shared {
     pub(crate) fn stop(&self) {
         // Closed first: a handler that posts now is refused, or what it posted is seen.
         self.tasks.close_all();
+        self.outbox.close();
         let drained = self.is_drained();
         if self.phase.swap(STOPPING, AcqRel) == STOPPING {
             return;
@@ -851,6 +858,7 @@ impl Shared {
                 left = hand.next();
             }
         }
+        self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
         for index in self.slots.indices() {
             let Some(slot) = self.slots.get(index) else { continue };
             let key = Key { index, generation: slot.generation() };

@@ -102,10 +102,10 @@ impl Shared {
         loop {
             let epoch = self.changed.load(Acquire);
             let now = self.now();
-            if now >= deadline || self.present() == 0 {
+            if now >= deadline || self.present() == 0 && self.outbox.is_delivered() {
                 self.stop();
             }
-            if self.present() == 0 || now >= deadline.saturating_add(GRACE) {
+            if self.present() == 0 && self.is_stopping() || now >= deadline.saturating_add(GRACE) {
                 break;
             }
             let next = if now < deadline { deadline } else { deadline.saturating_add(GRACE) };

@@ -11,7 +11,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, …, state: 4, waited: 1, paused: 1, …, ready: 8 }
+//! { generation: 32, …, state: 4, waited: 1, paused: 1, held: 1, pulled: 1, hold: 12, ready: 8 }
 //! ```
 //!
 //! | state | the object | entries that name the slot | who owns the payload |
@@ -77,6 +77,13 @@ const CLOSED: u64 = 8 << STATE_SHIFT;
 
 const WAITED: u64 = 1 << 23;
 const PAUSED: u64 = 1 << 22;
+/// RUNNING or CLOSING, and the handler is the host.
+const HELD: u64 = 1 << 21;
+/// HELD, and a thread of the host has the event.
+const PULLED: u64 = 1 << 20;
+/// Which event is held, modulo 2^12: so that a late completion does not meet the next one.
+const HOLD_SHIFT: u32 = 8;
+const HOLD: u64 = 0xfff << HOLD_SHIFT;
 const READY: u64 = 0xff;
 /// Readiness that reaches a handler even while it is paused.
 const PASSES_PAUSE: u64 = (Ready::ERROR.bits() | Ready::HANG_UP.bits()) as u64;
@@ -104,12 +111,22 @@ impl Key {
 pub(crate) trait Activity: Send {
     /// Runs the handler once. `ready` is what arrived since the last run.
     fn run(&mut self, ready: Ready) -> Flow;
+    /// Told its slot and tenancy before anybody else can know them.
+    fn let_to(&mut self, _key: Key) {}
     /// The descriptor that it has now, which a handler may have exchanged.
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
+    /// For handles that are pulled: what happened, and the host's token. Keeps `ready`.
+    fn hand_out(&mut self, _ready: Ready) -> (super::pull::EventKind, u64) {
+        unreachable!("not pulled")
+    }
+    /// For handles that are pulled: the readiness that was handed out last.
+    fn kept(&self) -> Ready {
+        unreachable!("not pulled")
+    }
     /// For periodic timers: when the next run is due, asked after each run.
     fn next_deadline(&mut self, _now: u64) -> u64 {
         unreachable!("only timers have deadlines")
@@ -144,6 +161,8 @@ pub(crate) struct Traits {
     pub(crate) timer: bool,
     /// A one-shot timer: its slot is free before its closure runs.
     pub(crate) once: bool,
+    /// It has no handler: a host pulls its events.
+    pub(crate) pulled: bool,
     /// Interest bits, needed to re-arm level-triggered handles.
     pub(crate) interest: u8,
 }
@@ -155,6 +174,7 @@ impl Traits {
             | u32::from(self.level) << 17
             | u32::from(self.timer) << 18
             | u32::from(self.once) << 19
+            | u32::from(self.pulled) << 20
             | u32::from(self.interest) << 24
     }
 
@@ -165,6 +185,7 @@ impl Traits {
             level: bits & 1 << 17 != 0,
             timer: bits & 1 << 18 != 0,
             once: bits & 1 << 19 != 0,
+            pulled: bits & 1 << 20 != 0,
             interest: (bits >> 24) as u8,
         }
     }
@@ -410,6 +431,41 @@ impl Slot {
         }
     }
 
+    /// The claimed slot's handler is the host, from now until `unhold`. Says which hold this is.
+    pub(crate) fn hold(&self) -> u16 {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let hold = word.wrapping_add(1 << HOLD_SHIFT) & HOLD;
+            let after = word & !HOLD | hold | HELD;
+            // AcqRel: what the claimer did to the payload is complete for whoever wins `unhold`.
+            match self.word.compare_exchange_weak(word, after, AcqRel, Relaxed) {
+                Ok(_) => return (hold >> HOLD_SHIFT) as u16,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// A thread of the host has got this hold's event.
+    pub(crate) fn pulled(&self, generation: u32, hold: u16) {
+        let held = HELD | u64::from(hold) << HOLD_SHIFT;
+        self.change(generation, |word| {
+            (word & (HELD | HOLD) == held).then_some((word | PULLED, ()))
+        });
+    }
+
+    /// The host is through with an event of tenant `generation`: with this hold's, or with whatever
+    /// it has. True: the caller is the runner now, and finishes it; false: nothing is held, or
+    /// somebody was quicker.
+    #[must_use]
+    pub(crate) fn unhold(&self, generation: u32, hold: Option<u16>) -> bool {
+        self.change(generation, |word| {
+            let expected = hold.map_or(word & HOLD, |hold| u64::from(hold) << HOLD_SHIFT);
+            let mine = word & (HELD | PULLED | HOLD) == HELD | PULLED | expected;
+            mine.then_some((word & !(HELD | PULLED), ()))
+        })
+        .is_some()
+    }
+
     /// Runs `f` on the payload.
     ///
     /// # Safety
@@ -604,16 +660,20 @@ impl SlotTable {
         &self,
         traits: Traits,
         descriptor: i32,
-        payload: Payload,
+        mut payload: Payload,
     ) -> Result<Key, Payload> {
         let Some(index) = self.slots.take() else { return Err(payload) };
         let slot = self.slot(index);
         slot.traits.store(traits.pack(), Relaxed);
         slot.descriptor.store(descriptor, Relaxed);
+        let key = Key { index, generation: slot.generation() };
+        if let Payload::Activity(activity) = &mut payload {
+            activity.let_to(key);
+        }
         // SAFETY: the slot came off the free list and is not published yet.
         unsafe { slot.payload(|place| *place = payload) };
         self.in_use.fetch_add(1, Relaxed);
-        Ok(Key { index, generation: slot.generation() })
+        Ok(key)
     }
 
     /// Makes an allocated slot known.

@@ -159,16 +159,18 @@ impl Shared {
         let failed = sum(|tally| tally.failed.get());
         let cancelled = sum(|tally| tally.cancelled.get());
         let dropped = self.dropped.load(Acquire);
-        let in_flight = self.in_flight();
+        let (pulled_accepted, pulled, posted) = self.outbox.books();
+        let in_flight = self.in_flight() + posted;
         let accepted = self.tasks.accepted()
             + self.strands_accepted.load(Acquire)
-            + self.timers_armed.load(Acquire);
+            + self.timers_armed.load(Acquire)
+            + pulled_accepted;
         let rejected = self.rejected.load(Acquire);
         Audit {
             submitted: accepted + rejected,
             accepted,
             rejected,
-            completed: ended - failed - cancelled,
+            completed: ended - failed - cancelled + pulled,
             failed,
             cancelled: cancelled + dropped,
             in_flight,
