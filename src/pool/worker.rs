@@ -71,6 +71,8 @@ pub(crate) struct Worker<'a> {
     /// A host thread leaves at this time.
     until: u64,
     survey: [Survey; 2],
+    /// A host thread that pulls: what is in the outbox is work for it.
+    pulls: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -100,6 +102,7 @@ impl<'a> Worker<'a> {
             survey: core::array::from_fn(|_| {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
+            pulls: false,
         }
     }
 
@@ -134,6 +137,37 @@ impl<'a> Worker<'a> {
             self.handle(work);
         }
         self.leave();
+    }
+
+    /// As `run` or `run_ready`, until `most` events are in the outbox, or some and nothing is ready
+    /// that could bring more.
+    pub(crate) fn pull(&mut self, most: usize, only_ready: bool) {
+        self.pulls = true;
+        if only_ready {
+            return self.run_ready();
+        }
+        self.set_role(Role::Leader);
+        let mut steps = 0;
+        while self.is_wanted() && steps < most {
+            let waiting = self.shared.outbox.len();
+            if waiting >= most || waiting > 0 && !self.shared.has_ready(self.seat) {
+                break;
+            }
+            steps += usize::from(waiting > 0);
+            self.step();
+        }
+        self.leave();
+    }
+
+    /// Handlers and tasks that were run in this seat.
+    pub(crate) fn ran(&self) -> u64 {
+        self.seat.tally.handled.get() + self.seat.tally.tasks.get()
+    }
+
+    /// Whether there is anything to do here before sleep.
+    #[inline]
+    fn has_ready(&self) -> bool {
+        self.shared.has_ready(self.seat) || self.pulls && !self.shared.outbox.is_empty()
     }
 
     fn step(&mut self) {
@@ -225,7 +259,7 @@ impl<'a> Worker<'a> {
     fn demultiplex(&mut self, lead: &mut Leadership<'_>) -> usize {
         self.set_role(Role::Leader);
         let earliest = lead.take_in_timers(&self.shared.slots);
-        if self.shared.has_ready(self.seat) || self.spin_for_work() {
+        if self.has_ready() || self.spin_for_work() {
             return lead.wait(Some(0));
         }
         self.give_up_search();
@@ -244,11 +278,7 @@ impl<'a> Worker<'a> {
         let until = shared.now().saturating_add(shared.spin).min(earliest).min(self.until);
         while shared.now() < until {
             let events = lead.wait(Some(0));
-            if events > 0
-                || shared.has_ready(self.seat)
-                || lead.has_new_timers()
-                || shared.is_stopping()
-            {
+            if events > 0 || self.has_ready() || lead.has_new_timers() || shared.is_stopping() {
                 return Some(events);
             }
             core::hint::spin_loop();
@@ -263,7 +293,7 @@ impl<'a> Worker<'a> {
         self.pace.read_clock(shared, now);
         shared.crew.bed.relieve(&shared.crew);
         lead.set.source.arm();
-        if shared.has_ready(self.seat)
+        if self.has_ready()
             || lead.has_new_timers()
             || shared.is_stopping()
             || shared.drain_is_over(now)
@@ -481,6 +511,10 @@ impl<'a> Worker<'a> {
             self.before_user_code(Role::Task);
             return self.run_task(&mut Some(shared.take_once(index)));
         }
+        if traits.pulled {
+            self.seat.tally.handled.add(1);
+            return shared.hand_out(index, ready);
+        }
         if traits.may_block {
             self.set_role(Role::Processing);
             shared.promote_for_blocking();
@@ -602,7 +636,7 @@ impl<'a> Worker<'a> {
     /// Parks, being announced as idle, unless a last look finds something.
     fn sleep(&mut self) {
         let shared = self.shared;
-        if shared.has_ready(self.seat) || shared.is_offered() || shared.is_stopping() {
+        if self.has_ready() || shared.is_offered() || shared.is_stopping() {
             if self.word.retract(self.number) {
                 return self.set_role(Role::Leader);
             }
@@ -686,7 +720,7 @@ impl<'a> Worker<'a> {
             return false;
         }
         self.word.stop_searching();
-        self.shared.has_ready(self.seat)
+        self.has_ready()
     }
 
     /// Many tasks since it last slept, or some so soon after it that it need not have slept.
@@ -705,7 +739,7 @@ impl<'a> Worker<'a> {
             for _ in 0..SPIN_PAUSES {
                 core::hint::spin_loop();
             }
-            if self.shared.has_ready(self.seat) || self.shared.is_stopping() {
+            if self.has_ready() || self.shared.is_stopping() {
                 return true;
             }
             if round >= SPIN_HOT_ROUNDS {
