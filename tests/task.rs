@@ -316,3 +316,74 @@ fn polling_against_the_end_loses_no_wake_up() {
     }
     finish(&pool);
 }
+
+/// Waits for a gate, or panics, when its last clone goes or it is woken.
+struct Rude {
+    gate: Option<Gate>,
+}
+
+impl Wake for Rude {
+    fn wake(self: Arc<Self>) {
+        quiet_panic("woken")
+    }
+}
+
+impl Drop for Rude {
+    fn drop(&mut self) {
+        if let Some(gate) = &self.gate {
+            gate.wait();
+        }
+    }
+}
+
+/// Goal: code of the user that belongs to a waker runs under no lock. Method: a waker whose end waits
+/// for something that the pool can only do once the waker's task has ended.
+#[test]
+fn a_waker_that_takes_its_time_to_go_holds_nobody_up() {
+    let _guard = hang_guard();
+    let pool = single();
+    let busy = block(&pool);
+    let mut task = pool.submit(|| 7).unwrap();
+    let gate = Gate::new();
+    let waker = Waker::from(Arc::new(Rude { gate: Some(gate.clone()) }));
+    assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    thread::scope(|scope| {
+        scope.spawn(move || drop(task));
+        gate.until_entered(1);
+        busy.open();
+        assert_eq!(pool.submit(|| 8).unwrap().wait().unwrap(), 8);
+        gate.open();
+    });
+    finish(&pool);
+}
+
+/// A value to panic with, or to capture, whose end is a panic of its own.
+struct PanicsOnDrop;
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        quiet_panic("dropped")
+    }
+}
+
+/// Goal: no two panics of the user meet on one thread, which would end the process: a waker's and
+/// that of what a task panicked with, or of what a cancelled closure held.
+#[test]
+fn wakers_that_panic_end_nothing() {
+    let _guard = hang_guard();
+    let pool = single();
+    for cancelled in [false, true] {
+        let busy = block(&pool);
+        let held = Box::new(PanicsOnDrop);
+        let mut task: Task<()> = pool.submit(move || std::panic::resume_unwind(held)).unwrap();
+        let waker = Waker::from(Arc::new(Rude { gate: None }));
+        assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(!cancelled || task.cancel());
+        busy.open();
+        let ended = task.wait();
+        assert!(matches!(ended, Err(Error::Panicked { .. } | Error::Cancelled)), "{ended:?}");
+        assert_eq!(pool.submit(|| 8).unwrap().wait().unwrap(), 8);
+    }
+    finish(&pool);
+}

@@ -48,6 +48,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::context;
 use super::slab::{Entry, Slab};
 
 const PHASE: u32 = 0b11;
@@ -211,7 +212,8 @@ impl<T> Completer<T> {
         if before & WAKER != 0
             && let Some(waker) = cell.take_waker()
         {
-            waker.wake();
+            // This may run while a panic unwinds, and another one would end the process.
+            let _panicked = context::contain(|| waker.wake());
         }
     }
 }
@@ -306,7 +308,12 @@ impl<T> Task<T> {
             return Err(Error::Forked);
         }
         let is_own = |shared: &super::Shared| Arc::ptr_eq(&shared.cells, &self.table);
-        super::context::blocking(is_own, || self.sleep(timeout))?
+        // Inside a pool that stops, what has not begun never will; and whoever is to come across it
+        // may be this very thread.
+        if context::stops_around_us(is_own) && self.cancel() {
+            return Err(Error::Cancelled);
+        }
+        context::blocking(is_own, || self.sleep(timeout))?
     }
 
     /// Sleeps until finished. False: the time ran out.
@@ -363,21 +370,18 @@ impl<T> Unpin for Task<T> {}
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         let cell = self.cell();
-        // Relaxed: this side has set it.
-        if cell.word.load(Relaxed) & WAKER != 0 {
-            // Nobody waits any more; the next tenant must not keep it.
-            drop(cell.waker.lock().unwrap_or_else(|e| e.into_inner()).take());
-        }
+        // Relaxed: this side has set it. Nobody waits any more; the next tenant must not keep it.
+        let waker = (cell.word.load(Relaxed) & WAKER != 0).then(|| cell.take_waker());
         // Release: this side is done with the cell. Acquire: pairs with `finished`.
         let before = cell.word.fetch_or(DETACHED, AcqRel);
         if before & FINISHED == 0 {
-            return;
+            return drop(waker);
         }
         // SAFETY: `finished` was seen with Acquire and the result is still there.
         let unwanted = (!self.taken).then(|| unsafe { cell.take::<T>() });
         self.table.free(cell);
-        // Last, because its destructor may panic.
-        drop(unwanted);
+        // Last, because destructors may panic.
+        drop((unwanted, waker));
     }
 }
 
@@ -425,9 +429,9 @@ impl TaskTable {
     fn free(&self, cell: &TaskCell) {
         // Relaxed: both ends are done with the cell. A future that nobody polls any more must not
         // live on in a free cell.
-        if cell.word.load(Relaxed) & WAKER != 0 {
-            drop(cell.take_waker());
-        }
+        let waker = (cell.word.load(Relaxed) & WAKER != 0).then(|| cell.take_waker());
         self.cells.give_back(cell.index);
+        // Last, because its destructor may panic; contained, because this may run while one unwinds.
+        let _panicked = context::contain(|| drop(waker));
     }
 }
