@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Gate, LONG, Tid, finish, hang_guard, threads_named, until};
-use paceline::{Pool, SlowReport};
-use std::sync::{Arc, Mutex};
+use common::{Count, Gate, LONG, Tid, finish, hang_guard, threads_named, until};
+use paceline::{Error, Pool, SlowReport};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 #[test]
@@ -132,4 +132,50 @@ fn slow_handlers_timers_and_strands_are_reported_too() {
     drop(handle);
     let _ = pool.shutdown(LONG);
     common::settled(&pool);
+}
+
+/// Goal: a hook is inside its pool. What it asks for must not wait for its own thread: it would wait
+/// for ever.
+#[test]
+fn hooks_may_use_their_pool() {
+    let _guard = hang_guard();
+    let place: Arc<OnceLock<Pool>> = Arc::default();
+    let (sender, answers) = mpsc::channel();
+    let (pool_of_hook, stops) = (Arc::clone(&place), sender.clone());
+    let start = move |_| {
+        let pool = pool_of_hook.wait();
+        let waited = pool.submit(|| 7).unwrap().wait();
+        sender.send(matches!(waited, Err(Error::WouldDeadlock))).unwrap();
+    };
+    let pool_of_hook = Arc::clone(&place);
+    let stop = move |_| {
+        let pool = pool_of_hook.wait();
+        stops.send(pool.shutdown(LONG).requested && pool.submit(|| 7).is_err()).unwrap();
+    };
+    let pool = Pool::builder().threads(1).on_start(start).on_stop(stop).build().unwrap();
+    place.set(pool.clone()).unwrap();
+    assert!(answers.recv().unwrap(), "nobody else is there to run what the first hook waits for");
+    finish(&pool);
+    assert!(answers.recv().unwrap(), "the second hook's shutdown is a request");
+}
+
+/// Goal: the last clone of a pool may go in a stop hook.
+#[test]
+fn a_pool_dropped_in_its_stop_hook_ends() {
+    let _guard = hang_guard();
+    let place: Arc<Mutex<Option<Pool>>> = Arc::default();
+    let (taken, gate, held) = (Arc::clone(&place), Gate::new(), Count::new());
+    let (visitor, ended) = (gate.clone(), held.on_drop());
+    let stop = move |_| {
+        let _ended = &ended;
+        visitor.wait();
+        drop(taken.lock().unwrap().take());
+    };
+    let pool = Pool::builder().threads(2).on_stop(stop).build().unwrap();
+    *place.lock().unwrap() = Some(pool.clone());
+    let report = pool.shutdown(Duration::ZERO);
+    assert_eq!(gate.entered(), 2, "{report:?}");
+    drop(pool);
+    gate.open();
+    held.until(1);
 }

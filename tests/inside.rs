@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Count, Fd, Gate, LONG, finish, hang_guard, settled, until};
-use paceline::{Error, Flow, Lane, Pool, Rejected, Report};
+use paceline::{Error, Flow, Lane, Pool, Rejected, Report, Strand};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -262,4 +262,97 @@ fn no_other_work_runs_on_a_handlers_stack() {
     finish(&pool);
     let rejected = pool.audit().rejected;
     assert_eq!(*lock.lock().unwrap(), 200 + 2000 - rejected);
+}
+
+/// Posts itself again for as long as the pool takes it.
+fn flood(pool: &Pool) {
+    let inner = pool.clone();
+    let _refused = pool.post(move || flood(&inner));
+}
+
+fn flood_strand(strand: &Strand) {
+    let inner = strand.clone();
+    let _refused = strand.post(move || flood_strand(&inner));
+}
+
+/// Goal: a drain that a handler asked for ends in time, though no thread ever comes to rest.
+#[test]
+fn a_requested_drain_ends_though_handlers_post_for_ever() {
+    let _guard = hang_guard();
+    for threads in [1, 3] {
+        let pool = Pool::builder().threads(threads).build().unwrap();
+        let strand = pool.strand().unwrap();
+        (0..10).for_each(|_| flood(&pool));
+        flood_strand(&strand);
+        let inner = pool.clone();
+        let request = pool.submit(move || inner.shutdown(Duration::from_millis(5))).unwrap();
+        assert!(request.wait().unwrap().requested);
+        until("the pool stops", || pool.audit().in_flight == 0);
+        assert!(!pool.shutdown(LONG).drained);
+        settled(&pool);
+    }
+}
+
+/// Goal: whoever waits for a task that will not run any more is told, inside and outside, though
+/// another handler never returns.
+#[test]
+fn waiting_for_what_a_stop_cancelled_ends() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let gate = Gate::new();
+    let stuck = gate.clone();
+    pool.post(move || stuck.wait()).unwrap();
+    gate.until_entered(1);
+    let (inner, (sender, answers)) = (pool.clone(), mpsc::channel());
+    pool.post(move || {
+        let (here, outside) = (inner.submit(|| 7).unwrap(), inner.submit(|| 7).unwrap());
+        assert!(inner.shutdown(Duration::ZERO).requested);
+        sender.send((here.wait(), outside)).unwrap();
+    })
+    .unwrap();
+    let (inside, outside) = answers.recv().unwrap();
+    assert!(matches!(inside, Err(Error::Cancelled)), "{inside:?}");
+    assert!(matches!(outside.wait(), Err(Error::Cancelled)));
+    gate.open();
+    let _ = pool.shutdown(LONG);
+    settled(&pool);
+}
+
+/// Shuts its pool down when it is dropped.
+struct ShutsDown(Option<Pool>, mpsc::Sender<Report>);
+
+impl Drop for ShutsDown {
+    fn drop(&mut self) {
+        let pool = self.0.take().unwrap();
+        self.1.send(pool.shutdown(LONG)).unwrap();
+    }
+}
+
+/// Goal: what a pool that stops drops on its own threads may be its last clone, or shut it down.
+#[test]
+fn destructors_that_run_at_the_end_are_inside() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let (sender, reports) = mpsc::channel();
+    let (asks, last) = (ShutsDown(Some(pool.clone()), sender), pool.clone());
+    pool.after(LONG, move || drop(asks)).unwrap();
+    let held = Count::new();
+    let (read, _write) = Fd::pipe();
+    let on_drop = held.on_drop();
+    let handler = move |_: &mut Fd, _| {
+        let _held = (&last, &on_drop);
+        Flow::Wait
+    };
+    pool.register(read, handler).unwrap().detach();
+    let (inner, gate) = (pool.clone(), Gate::new());
+    let visitor = gate.clone();
+    pool.post(move || {
+        visitor.wait();
+        assert!(inner.shutdown(Duration::ZERO).requested);
+    })
+    .unwrap();
+    drop(pool);
+    gate.open();
+    assert!(reports.recv().unwrap().requested);
+    held.until(1);
 }

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::error::{Error, Result};
+use crate::sync::store_load_barrier;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,6 +93,13 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         core::mem::forget(second);
     }
+}
+
+/// Whether this thread is a member of that pool, and the pool stops.
+pub(crate) fn stops_around_us(is_own: impl FnOnce(&Shared) -> bool) -> bool {
+    // Against *stop, then sweep*: a stop that is not seen here finds what this thread waits for.
+    store_load_barrier();
+    current().is_some_and(|(shared, _)| is_own(&shared) && shared.must_stop())
 }
 
 /// Runs a wait of ours. On a member it hands leadership on first, and refuses when what is waited

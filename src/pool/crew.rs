@@ -111,6 +111,11 @@ impl Tally {
 }
 
 impl Tally {
+    /// Handlers and tasks.
+    pub(crate) fn ran(&self) -> u64 {
+        self.handled.get() + self.tasks.get()
+    }
+
     /// A task has ended.
     #[inline]
     pub(crate) fn count_task(&self, panicked: bool, outcome: Outcome) {

@@ -26,13 +26,12 @@ impl Pool {
         }
         shared.outbox.joined.fetch_add(1, AcqRel);
         let ran = shared.take_part(time, |mut worker| {
-            let before = worker.ran();
             if time.is_zero() {
                 worker.run_ready()
             } else {
                 worker.run()
             };
-            worker.ran() - before
+            worker.ran()
         });
         shared.outbox.joined.fetch_sub(1, AcqRel);
         ran
@@ -76,11 +75,10 @@ impl Shared {
             .ok_or(Error::Full { what: "seats for host threads", capacity })?;
         let until = self.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.arrive();
-        let result = {
-            let _member = context::enter(self, seat);
-            // One less than "never leaves", which is for the pool's own threads.
-            part(Worker::new(self, seat, until.min(u64::MAX - 1)))
-        };
+        // Until it has left: destructors that run while this thread sweeps up are inside.
+        let _member = context::enter(self, seat);
+        // One less than "never leaves", which is for the pool's own threads.
+        let result = part(Worker::new(self, seat, until.min(u64::MAX - 1)));
         if self.hosted.load(Relaxed) {
             self.refresh_alarm();
         }

@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) dropped: AtomicU64,
     pub(crate) timers_armed: AtomicU64,
     was_drained: AtomicBool,
+    /// A member has left since the pool stopped.
+    was_left: AtomicBool,
     next_set: AtomicU32,
     /// A host waits in a loop of its own for the pool's descriptor.
     pub(crate) hosted: AtomicBool,
@@ -149,6 +151,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             timers_armed: AtomicU64::new(0),
             was_drained: AtomicBool::new(false),
+            was_left: AtomicBool::new(false),
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
@@ -715,6 +718,31 @@ impl Shared {
             DRAINING => inside,
             _ => false,
         }
+    }
+
+    /// Whether nothing more may begin. A drain whose time is over is ended here: members that find
+    /// work all the time come to no other place where they would notice.
+    #[inline]
+    pub(crate) fn must_stop(&self) -> bool {
+        match self.phase.load(Relaxed) {
+            OPEN => false,
+            DRAINING => self.stop_if_late(),
+            _ => true,
+        }
+    }
+
+    #[cold]
+    fn stop_if_late(&self) -> bool {
+        let late = self.drain_is_over(self.now());
+        if late {
+            self.stop();
+        }
+        late
+    }
+
+    /// True for one member of a stopped pool, the first that asks.
+    pub(crate) fn is_first_to_leave(&self) -> bool {
+        !self.was_left.swap(true, Relaxed)
     }
 
     /// When the drain must be over: u64::MAX while there is none.

@@ -99,11 +99,11 @@ fn thread_body(
         let result = shared.pin_current(index);
         let _nobody_listens = pinned.send(result);
         drop(pinned);
+        // Hooks, and destructors that run while this thread sweeps up, are inside too: what waits for
+        // the pool's members must not wait for this one.
+        let _member = context::enter(&shared, index);
         call(on_start);
-        {
-            let _member = context::enter(&shared, index);
-            Worker::new(&shared, index, u64::MAX).run();
-        }
+        Worker::new(&shared, index, u64::MAX).run();
         call(on_stop);
         shared.leave();
     }
@@ -121,11 +121,12 @@ impl Shared {
         result
     }
 
-    /// A member leaves; the last one of a stopped pool sweeps up.
+    /// A member leaves. The last one of a stopped pool sweeps up; so does the first one, because a
+    /// handler may wait for what will not run, and then never leave.
     pub(crate) fn leave(&self) {
         loop {
             let present = self.present();
-            if present == 1 && self.is_stopping() {
+            if self.is_stopping() && (present == 1 || self.is_first_to_leave()) {
                 self.sweep();
             }
             // Of two that leave at once, one finds that it is the last.

@@ -60,7 +60,7 @@ impl Activity for Serve {
 impl Serve {
     fn run_some(&self, shared: &Shared) -> Flow {
         for _ in 0..RUN {
-            if shared.is_stopping() {
+            if shared.must_stop() {
                 // What has not begun is cancelled, by this value's end.
                 return Flow::Done;
             }

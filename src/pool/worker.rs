@@ -70,6 +70,8 @@ pub(crate) struct Worker<'a> {
     next_set: usize,
     /// A host thread leaves at this time.
     until: u64,
+    /// What its seat had run before it came; at the end, what it has run itself.
+    ran: u64,
     survey: [Survey; 2],
     /// A host thread that pulls: what is in the outbox is work for it.
     pulls: bool,
@@ -99,6 +101,7 @@ impl<'a> Worker<'a> {
             goes_to_bed: false,
             next_set: me % shared.sets.len(),
             until,
+            ran: shared.crew.members[me].tally.ran(),
             survey: core::array::from_fn(|_| {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
@@ -159,9 +162,9 @@ impl<'a> Worker<'a> {
         self.leave();
     }
 
-    /// Handlers and tasks that were run in this seat.
+    /// How many handlers and tasks it ran, once it has left.
     pub(crate) fn ran(&self) -> u64 {
-        self.seat.tally.handled.get() + self.seat.tally.tasks.get()
+        self.ran
     }
 
     /// Whether there is anything to do here before sleep.
@@ -192,7 +195,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_wanted(&mut self) -> bool {
-        if self.shared.is_stopping() {
+        if self.shared.must_stop() {
             return false;
         }
         // Only host threads have a time to leave, and they look at the clock every time.
@@ -481,7 +484,7 @@ impl<'a> Worker<'a> {
         let mut task = Some(first);
         while task.is_some() {
             self.run_task(&mut task);
-            if self.shared.is_stopping() {
+            if self.shared.must_stop() {
                 return;
             }
             task = self.seat.hand.next();
@@ -852,6 +855,8 @@ impl<'a> Worker<'a> {
         while let Some(index) = self.seat.chain.pop(&shared.slots) {
             shared.stack.push(index, &shared.slots);
         }
+        // From here on the seat may be somebody else's.
+        self.ran = self.seat.tally.ran() - self.ran;
         self.set_role(Role::Away);
         if core::mem::take(&mut self.owes_watch) {
             self.replace_watch();
