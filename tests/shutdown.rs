@@ -3,10 +3,11 @@
 mod common;
 
 use common::{
-    Count, Fd, Gate, LONG, all_threads, finish, hang_guard, in_child, open_descriptors, settled,
-    until,
+    Count, Fd, Gate, LONG, OnDrop, all_threads, finish, hang_guard, in_child, open_descriptors,
+    settled, until,
 };
 use paceline::{Error, Flow, Lane, Pool, Rejected};
+use std::cell::RefCell;
 use std::thread;
 use std::time::Duration;
 
@@ -216,4 +217,34 @@ fn a_drain_with_a_deadline_gives_what_runs_its_time() {
     });
     assert_eq!((ran.get(), last.wait().unwrap()), (2, 7));
     settled(&pool);
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<(Pool, OnDrop)>> = const { RefCell::new(None) };
+}
+
+/// Goal: the last clone of a pool may go with the thread-local values of one of its threads, when
+/// that thread is past everything else.
+#[test]
+fn a_pool_kept_by_its_own_thread_ends_with_it() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let before = all_threads().len();
+        let gone = Count::new();
+        for asked_outside in [false, true] {
+            let pool = Pool::builder().threads(2).build().unwrap();
+            let (keep, held) = (pool.clone(), gone.on_drop());
+            let kept = pool.submit(move || KEPT.set(Some((keep, held)))).unwrap();
+            kept.wait().unwrap();
+            if asked_outside {
+                finish(&pool);
+            } else {
+                let inner = pool.clone();
+                pool.post(move || assert!(inner.shutdown(LONG).requested)).unwrap();
+            }
+            drop(pool);
+            until("its threads are gone", || all_threads().len() == before);
+        }
+        assert_eq!(gone.get(), 2);
+    });
 }

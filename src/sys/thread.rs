@@ -123,7 +123,11 @@ impl JoinHandle {
 
     /// Waits until the thread is gone, or gives the handle back at `deadline_ns` (monotonic). The
     /// destructors of its thread-local values run after its body, and are waited for without limit.
+    /// If one of these calls this for its own thread, it gets the handle back at once.
     pub(crate) fn join_until(self, deadline_ns: u64) -> Result<(), Self> {
+        if self.is_current() {
+            return Err(self);
+        }
         while !self.has_ended() {
             let left = deadline_ns.saturating_sub(clock::now());
             if left == 0 {
@@ -133,6 +137,12 @@ impl JoinHandle {
         }
         self.join();
         Ok(())
+    }
+
+    fn is_current(&self) -> bool {
+        // SAFETY: no arguments; a pthread_t that was neither joined nor detached names its thread.
+        self.thread
+            .is_some_and(|thread| unsafe { libc::pthread_equal(thread, libc::pthread_self()) != 0 })
     }
 
     /// Lets the thread end by itself.
