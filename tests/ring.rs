@@ -1,6 +1,6 @@
 //! Events published to a ring are handled once each, in order or not, whoever publishes.
 
-use paceline::{Pool, Rejected, Ring};
+use paceline::{Error, Pool, Rejected, Ring};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -63,4 +63,28 @@ fn a_concurrent_ring_handles_each_event_once() {
     }
     assert_eq!(sum.load(SeqCst), PRODUCERS * (0..EVENTS).sum::<u64>());
     let _ = pool.shutdown(Duration::from_secs(60));
+}
+
+/// Goal: a ring that cannot get all its slots leaves none behind.
+#[test]
+fn a_ring_that_does_not_fit_leaves_nothing_behind() {
+    let pool = Pool::builder().threads(4).max_handles(1).build().unwrap();
+    let mut strands = Vec::new();
+    let capacity = loop {
+        match pool.strand() {
+            Ok(strand) => strands.push(strand),
+            Err(Error::Full { capacity, .. }) => break capacity,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    strands.truncate(capacity - 2);
+    let in_use = || pool.stats().handles as usize;
+    while in_use() > capacity - 2 {
+        std::thread::yield_now();
+    }
+    let refused = Ring::<u64>::concurrent(&pool, 16, |_| ());
+    assert!(matches!(refused, Err(Error::Full { .. })));
+    assert_eq!(in_use(), capacity - 2);
+    drop(strands);
+    assert!(pool.shutdown(Duration::from_secs(60)).drained);
 }

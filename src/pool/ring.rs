@@ -80,7 +80,14 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 shared: Arc::downgrade(shared),
                 keys: Arc::clone(&keys),
             };
-            let _first = key.set(shared.let_slot(Box::new(batch))?);
+            match shared.let_slot(Box::new(batch)) {
+                Ok(slot) => drop(key.set(slot)),
+                Err(error) => {
+                    let begun = keys.iter().filter_map(|key| key.get().copied());
+                    begun.for_each(|slot| drop(shared.close(slot, false)));
+                    return Err(error);
+                }
+            }
         }
         Self::open(shared, ring, keys.iter().filter_map(|key| key.get().copied()).collect())
     }
