@@ -47,6 +47,18 @@ fn a_dropped_pool_runs_what_it_has_accepted() {
     }
 }
 
+/// Goal: no thread that is merely looking for work makes a drain seem unfinished. Method: pools that
+/// shut down while their threads start, wake or go to sleep.
+#[test]
+fn a_pool_with_nothing_to_do_is_drained() {
+    let _guard = hang_guard();
+    for round in 0..1000 {
+        let pool = Pool::builder().threads(1 + round % 6).build().unwrap();
+        (0..round % 5).for_each(|_| pool.post(|| ()).unwrap());
+        finish(&pool);
+    }
+}
+
 #[test]
 fn everything_is_gone_when_shutdown_returns() {
     in_child(|| {

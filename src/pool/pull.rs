@@ -428,9 +428,7 @@ impl Pool {
             }
         }
         put_held(held);
-        if shared.is_drained() {
-            shared.stop();
-        }
+        shared.stop_if_drained();
         pulled
     }
 

@@ -765,9 +765,7 @@ impl Shared {
         let _ = self.phase.compare_exchange(OPEN, DRAINING, Release, Relaxed);
         store_load_barrier();
         self.dismiss_producers();
-        if self.is_drained() {
-            self.stop();
-        } else {
+        if !self.stop_if_drained() {
             // Leaders must take the deadline into account.
             for set in &self.sets {
                 set.source.ring();
@@ -826,9 +824,7 @@ impl Shared {
     /// A thread outside has taken back what a drain may have waited for.
     pub(crate) fn recheck_drain(&self) {
         store_load_barrier();
-        if self.is_drained() {
-            self.stop();
-        }
+        self.stop_if_drained();
     }
 
     /// Whether whoever sweeps up may have missed what the caller has just published: then that is the
@@ -839,12 +835,32 @@ impl Shared {
         self.is_stopping()
     }
 
+    /// Ends it if all that was accepted has ended. Callers as those of `is_drained`.
+    pub(crate) fn stop_if_drained(&self) -> bool {
+        let accepted = self.tasks.accepted();
+        let drained = self.is_drained();
+        if drained {
+            self.refuse_all();
+            // What a handler has posted meanwhile is seen here. Members are not looked at again: the
+            // one that looks for work now would pass for one that runs it.
+            self.end(self.tasks.accepted() == accepted && self.outbox.is_delivered());
+        }
+        drained
+    }
+
     /// Ends it: nothing new begins.
     pub(crate) fn stop(&self) {
-        // Closed first: a handler that posts now is refused, or what it posted is seen.
+        self.refuse_all();
+        self.end(self.is_drained());
+    }
+
+    /// Before the last look: a handler that posts now is refused, or what it posted is seen.
+    fn refuse_all(&self) {
         self.tasks.close_all();
         self.outbox.close();
-        let drained = self.is_drained();
+    }
+
+    fn end(&self, drained: bool) {
         if self.phase.swap(STOPPING, AcqRel) == STOPPING {
             return;
         }

@@ -306,7 +306,7 @@ impl<'a> Worker<'a> {
         }
         if shared.is_drained() {
             lead.set.source.disarm();
-            shared.stop();
+            shared.stop_if_drained();
             return lead.wait(Some(0));
         }
         let watches = self.watches_while_leading();
@@ -645,7 +645,8 @@ impl<'a> Worker<'a> {
             }
         } else if shared.is_drained() {
             if self.word.retract(self.number) {
-                return shared.stop();
+                shared.stop_if_drained();
+                return self.set_role(Role::Leader);
             }
         } else if shared.needs_watch(self.me) && shared.crew.is_unwatched() {
             // Whoever claimed that work found nobody to watch over it.
@@ -864,8 +865,8 @@ impl<'a> Worker<'a> {
         // Against *announce sleep, then look*, which is for work, for an offered set, and for the end
         // of the drain: a follower that saw this thread at a task counts on it for the last of these.
         store_load_barrier();
-        if shared.is_drained() {
-            return shared.stop();
+        if shared.stop_if_drained() {
+            return;
         }
         if shared.has_unclaimed() && !shared.crew.wake_one() {
             let _rung = shared.ring_a_leader();
