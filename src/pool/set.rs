@@ -130,6 +130,12 @@ impl HandleSet {
         (holder != 0).then(|| holder as usize - 1)
     }
 
+    /// The deadline that the last leader would have slept until.
+    #[cfg(all(test, loom))]
+    pub(crate) fn earliest(&self) -> u64 {
+        self.earliest.load(Relaxed)
+    }
+
     /// Takes an offered leadership.
     #[inline]
     pub(crate) fn try_lead(&self, me: usize) -> Option<Leadership<'_>> {
@@ -138,7 +144,7 @@ impl HandleSet {
             return None;
         }
         let led = word | (me as u64 + 1);
-        // Acquire: pairs with the Release in `hand_on`.
+        // Acquire: pairs with the Release in `promote`.
         self.word.compare_exchange(word, led, Acquire, Relaxed).ok()?;
         let last = word >> LAST_SHIFT & FIELD;
         Some(Leadership { set: self, me, took_over: last != 0 && last != me as u64 + 1 })

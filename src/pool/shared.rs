@@ -854,7 +854,8 @@ impl Shared {
         self.end(self.is_drained());
     }
 
-    /// Before the last look: a handler that posts now is refused, or what it posted is seen.
+    /// Before the last look: a handler that posts now is refused, or what it posted is seen. (Into a
+    /// strand it may still get a task, which is cancelled, and counted as that.)
     fn refuse_all(&self) {
         self.tasks.close_all();
         self.outbox.close();
@@ -864,9 +865,8 @@ impl Shared {
         if self.phase.swap(STOPPING, AcqRel) == STOPPING {
             return;
         }
-        // Against *count, then see that the pool goes on* in strands.
+        self.was_drained.store(drained, Release);
         store_load_barrier();
-        self.was_drained.store(drained && self.in_strands.load(Acquire) == 0, Release);
         for set in &self.sets {
             set.source.ring();
         }

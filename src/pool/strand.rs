@@ -257,17 +257,22 @@ impl Pool {
     /// # Errors
     /// [`Error::Full`] when all `max_handles` are in use, [`Error::ShutDown`], [`Error::Forked`].
     pub fn strand(&self) -> Result<Strand> {
-        let shared = self.shared();
-        shared.check_open()?;
-        let tasks = Arc::new(MpmcRing::new("strand_capacity", shared.strand_capacity)?);
-        let serve = Serve { shared: Arc::downgrade(shared), tasks: Arc::clone(&tasks) };
+        self.shared().open_strand()
+    }
+}
+
+impl Shared {
+    pub(crate) fn open_strand(self: &Arc<Self>) -> Result<Strand> {
+        self.check_open()?;
+        let tasks = Arc::new(MpmcRing::new("strand_capacity", self.strand_capacity)?);
+        let serve = Serve { shared: Arc::downgrade(self), tasks: Arc::clone(&tasks) };
         let payload = Payload::Activity(Box::new(serve));
-        let key = shared.allocate(Traits::default(), -1, payload)?;
-        shared.slots.publish(key, Start::Idle);
-        if shared.is_too_late() {
-            drop(shared.close(key, false));
+        let key = self.allocate(Traits::default(), -1, payload)?;
+        self.slots.publish(key, Start::Idle);
+        if self.is_too_late() {
+            drop(self.close(key, false));
             return Err(Error::ShutDown);
         }
-        Ok(Strand { owner: Arc::new(Owner { shared: Arc::clone(shared), key, tasks }) })
+        Ok(Strand { owner: Arc::new(Owner { shared: Arc::clone(self), key, tasks }) })
     }
 }

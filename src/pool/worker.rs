@@ -28,7 +28,7 @@ const BURST: u32 = 16;
 const BURST_WITHIN: u64 = 200_000;
 /// One round of that spinning: pauses between two looks at the queues.
 const SPIN_PAUSES: u32 = 256;
-const SPIN_ROUNDS: u32 = 16;
+const SPIN_ROUNDS: u32 = if cfg!(loom) { 0 } else { 16 };
 /// After so many rounds the CPU is offered to others between two looks.
 const SPIN_HOT_ROUNDS: u32 = 1;
 

@@ -28,11 +28,14 @@ struct Road {
     ready: Heap,
     /// What only searchers and the watch find: other members' hands.
     held: Heap,
+    /// Whoever sleeps is called to lead, and there is no watch to make up for it if not.
+    eager: bool,
 }
 
 impl Road {
-    fn new(sets: usize, riders: usize) -> Arc<Self> {
+    fn new(sets: usize, riders: usize, eager: bool) -> Arc<Self> {
         Arc::new(Self {
+            eager,
             sets: (0..sets).map(|_| HandleSet::new(Source::in_memory(), 0)).collect(),
             arrived: (0..sets).map(|_| Heap::new()).collect(),
             word: WakeWord::new(),
@@ -80,6 +83,18 @@ impl Road {
     fn ring_a_leader(&self) -> bool {
         let polling = self.sets.iter().find(|set| set.source.is_armed());
         polling.map(|set| set.source.ring()).is_some()
+    }
+
+    /// `Worker::call_next_leader`.
+    fn call_next_leader(&self) -> Stuck {
+        store_load_barrier();
+        if self.is_offered()
+            && let Ok(taken) = self.word.wake_to_lead()
+        {
+            assert!(!taken.was_watch, "there is none");
+            let _ = self.parkers[taken.member].unpark(Wakes::LEAD);
+        }
+        Stuck
     }
 
     /// `Crew::wake_one`.
@@ -200,7 +215,7 @@ impl<'a> Rider<'a> {
         }
         lead.promote();
         self.published = true;
-        first.then(|| self.handle())
+        first.then(|| if road.eager { road.call_next_leader() } else { self.handle() })
     }
 
     fn block(&mut self, set: usize, lead: &mut Leadership<'_>) {
@@ -298,7 +313,7 @@ impl<'a> Rider<'a> {
         if wakes.contains(Wakes::SEARCH) {
             self.owes_watch |= wakes.contains(Wakes::OFF_WATCH);
             self.searching = true;
-        } else {
+        } else if wakes.contains(Wakes::WATCH) {
             self.watch();
         }
     }
@@ -351,7 +366,7 @@ fn spawn(road: &Arc<Road>, me: usize) -> thread::JoinHandle<()> {
 /// Two riders, and what `world` does; both must find something to handle.
 fn both_find_work(preemptions: usize, sets: usize, world: impl Fn(&Road) + Send + Sync + 'static) {
     explore(preemptions, move || {
-        let road = Road::new(sets, 2);
+        let road = Road::new(sets, 2, false);
         let riders = [0, 1].map(|me| spawn(&road, me));
         world(&road);
         riders.into_iter().for_each(|rider| rider.join().unwrap());
@@ -396,5 +411,40 @@ fn a_leader_hands_its_watch_on() {
     both_find_work(2, 1, |road| {
         road.get_stuck_with_a_hand();
         road.arrive(0);
+    });
+}
+
+/// Goal: with eager promotion a follower leads as soon as the leader handles, without a watch. Method:
+/// two events, no watch, no handler returns.
+#[test]
+fn an_eager_leader_calls_the_next() {
+    explore(3, || {
+        let road = Road::new(1, 2, true);
+        let riders = [0, 1].map(|me| spawn(&road, me));
+        road.arrive(0);
+        road.arrive(0);
+        riders.into_iter().for_each(|rider| rider.join().unwrap());
+    });
+}
+
+/// Goal: what one leader does with the set's tools happens before the next one's term (invariant 2).
+/// Method: terms of two threads with nothing in between that would order them; loom checks the tools.
+#[test]
+fn a_term_ends_before_the_next_begins() {
+    explore(3, || {
+        let set = Arc::new(HandleSet::new(Source::in_memory(), 0));
+        let lead_once = |set: &HandleSet, me| {
+            if let Some(mut lead) = set.try_lead(me) {
+                lead.wait(Some(0));
+                lead.promote();
+            }
+        };
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || lead_once(&set, 1))
+        };
+        lead_once(&set, 0);
+        lead_once(&set, 0);
+        other.join().unwrap();
     });
 }

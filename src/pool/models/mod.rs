@@ -17,10 +17,14 @@
 //! Each model has been seen to fail under the mutations that docs/TESTING.md lists for it.
 
 mod heap;
+mod house;
 mod leadership;
+mod room;
+mod shutdown;
 mod slab;
 mod slots;
 mod task;
+mod timers;
 mod wake;
 
 /// Runs `model` through everything that `preemptions` allow.

@@ -1,0 +1,135 @@
+//! A pool without threads of its own: its real state, by a clock that stands still.
+
+use crate::pool::Shared;
+use crate::pool::config::Builder;
+use crate::pool::placement::{Occupancy, Pin};
+use crate::pool::set::HandleSet;
+use crate::pool::slots::{Claim, Key, Payload, Traits};
+use crate::pool::strand::Strand;
+use crate::pool::worker::Worker;
+use crate::queue::{Erased, Lane};
+use crate::source::{ScriptedSource, Source};
+use crate::sys::topology::Topology;
+use loom::thread;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// What became of closures, in plain memory, so that counting costs the models nothing.
+#[derive(Default)]
+pub(super) struct Record {
+    runs: AtomicUsize,
+    drops: AtomicUsize,
+}
+
+impl Record {
+    pub(super) fn closure(self: &Arc<Self>) -> impl FnOnce() + Send + use<> {
+        struct OnDrop(Arc<Record>);
+        impl Drop for OnDrop {
+            fn drop(&mut self) {
+                self.0.drops.fetch_add(1, Relaxed);
+            }
+        }
+        let record = OnDrop(Arc::clone(self));
+        move || {
+            record.0.runs.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.load(Relaxed)
+    }
+
+    fn drops(&self) -> usize {
+        self.drops.load(Relaxed)
+    }
+}
+
+pub(super) struct House {
+    pub(super) shared: Arc<Shared>,
+    pub(super) record: Arc<Record>,
+}
+
+impl House {
+    /// A pool whose threads are the model's to start.
+    pub(super) fn new(threads: usize, capacity: usize) -> Self {
+        static MACHINE: OnceLock<Topology> = OnceLock::new();
+        let machine = MACHINE.get_or_init(Topology::of_this_machine);
+        let config = Builder::default()
+            .threads(threads)
+            .max_joined(0)
+            .lane_capacity(capacity)
+            .strand_capacity(capacity)
+            .max_handles(4);
+        let source = Source::scripted(&ScriptedSource::new());
+        let now = source.clock().now();
+        let placement = Occupancy::of_process().place(&Pin::None, threads, machine).unwrap();
+        let sets = [HandleSet::new(source, now)].into();
+        let shared = Arc::new(Shared::new(&config, threads, sets, placement).unwrap());
+        Self { shared, record: Arc::default() }
+    }
+
+    /// A member with its whole loop.
+    pub(super) fn start(&self, me: usize) -> thread::JoinHandle<()> {
+        self.shared.arrive();
+        self.spawn(move |shared, _| {
+            Worker::new(shared, me, u64::MAX).run();
+            shared.leave();
+        })
+    }
+
+    pub(super) fn spawn<R: 'static>(
+        &self,
+        body: impl FnOnce(&Shared, &Arc<Record>) -> R + 'static,
+    ) -> thread::JoinHandle<R> {
+        let (shared, record) = (Arc::clone(&self.shared), Arc::clone(&self.record));
+        thread::spawn(move || body(&shared, &record))
+    }
+
+    pub(super) fn post(&self) -> bool {
+        post(&self.shared, &self.record)
+    }
+
+    pub(super) fn strand(&self) -> Strand {
+        self.shared.open_strand().unwrap()
+    }
+
+    /// Lets a slot to a one-shot timer. The first slots of a table are made before threads are, because
+    /// loom does not see that the `OnceLock` of a chunk orders their making.
+    pub(super) fn timer(&self) -> Key {
+        let traits = Traits { timer: true, once: true, ..Traits::default() };
+        let payload = Payload::Once(Erased::new(self.record.closure()));
+        let Ok(key) = self.shared.slots.allocate(traits, -1, payload) else {
+            panic!("no slot is free")
+        };
+        key
+    }
+
+    /// Runs one activation, if there is one: `Worker::run_activation`.
+    pub(super) fn run_next(shared: &Shared) -> bool {
+        let mut chain = shared.stack.take_all(&shared.slots);
+        let Some(index) = chain.pop(&shared.slots) else { return false };
+        assert!(chain.is_empty(), "one slot has one entry");
+        match shared.slots.slot(index).claim() {
+            Claim::Run(ready) => {
+                let flow = shared.run_claimed(index, ready);
+                let _ = shared.finish(index, flow, ready, true);
+            }
+            Claim::Free => shared.bury(index),
+            Claim::Nothing => {}
+        }
+        true
+    }
+
+    /// Every closure has ended once, and the books say how.
+    pub(super) fn is_closed(&self, accepted: usize, refused: usize) {
+        let cancelled = self.shared.dropped.load(Relaxed) as usize;
+        assert_eq!(self.record.runs() + cancelled, accepted);
+        assert_eq!(self.record.drops(), accepted + refused);
+        assert_eq!(self.shared.in_strands.load(Relaxed), 0);
+    }
+}
+
+/// Whether a task was accepted. What comes back is dropped here.
+pub(super) fn post(shared: &Shared, record: &Arc<Record>) -> bool {
+    shared.try_post(Lane::Normal, record.closure()).is_ok()
+}

@@ -1,0 +1,93 @@
+//! Producers that wait for room: each is woken when there is some, and when there will be none.
+//!
+//! `Shared::{post, drain}` and a lane of one place are the real ones; the consumer takes the steps of
+//! `Worker::claim_tasks`. A producer that sleeps on is a deadlock.
+
+use super::explore;
+use super::house::{House, Record};
+use crate::pool::Shared;
+use crate::queue::{Claimed, Hand, Lane, Turn};
+use loom::thread;
+use std::sync::Arc;
+
+/// A producer that waits if it has to. Whether its task was accepted.
+fn producer(house: &House) -> thread::JoinHandle<bool> {
+    house.spawn(|shared, record: &Arc<Record>| shared.post(Lane::Normal, record.closure()).is_ok())
+}
+
+/// Claims one task and runs it. False: none was there.
+fn consume(shared: &Shared) -> bool {
+    match shared.tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
+        Claimed::Some(task) => {
+            shared.made_room();
+            task.run();
+            true
+        }
+        Claimed::Busy | Claimed::Empty => false,
+    }
+}
+
+/// Goal: a producer that waits gets the place that a consumer makes. Method: a full lane, one claim.
+#[test]
+fn a_producer_gets_the_room_that_is_made() {
+    explore(3, || {
+        let house = House::new(1, 1);
+        assert!(house.post());
+        let producer = producer(&house);
+        assert!(consume(&house.shared));
+        assert!(producer.join().unwrap());
+        assert!(consume(&house.shared));
+        house.is_closed(2, 0);
+    });
+}
+
+/// Goal: of two that wait, the one that comes too late waits on and gets the next place. Method: as
+/// above, with a second claim. Bound 2: a third preemption takes minutes.
+#[test]
+fn two_producers_get_a_place_each() {
+    explore(2, || {
+        let house = House::new(1, 1);
+        assert!(house.post());
+        let producers = [(); 2].map(|()| producer(&house));
+        while house.record.runs() < 2 {
+            if !consume(&house.shared) {
+                thread::yield_now();
+            }
+        }
+        assert!(producers.into_iter().all(|producer| producer.join().unwrap()));
+        assert!(consume(&house.shared));
+        house.is_closed(3, 0);
+    });
+}
+
+/// Goal: a producer that waits is sent home when the pool drains. Method: a lane that stays full.
+#[test]
+fn a_drain_sends_producers_home() {
+    explore(3, || {
+        let house = House::new(1, 1);
+        assert!(house.post());
+        let producer = producer(&house);
+        house.shared.drain(u64::MAX - 1);
+        assert!(!producer.join().unwrap());
+        house.shared.stop();
+        house.shared.sweep();
+        house.is_closed(1, 1);
+    });
+}
+
+/// Goal: the same of a strand, which knows of the drain by the pool's phase only. Method: a strand
+/// that stays full.
+#[test]
+fn a_drain_sends_producers_of_strands_home() {
+    explore(2, || {
+        let house = House::new(1, 1);
+        let strand = house.strand();
+        strand.post(house.record.closure()).unwrap();
+        let producer = house.spawn(move |_, record| strand.post(record.closure()).is_ok());
+        house.shared.drain(u64::MAX - 1);
+        assert!(!producer.join().unwrap());
+        house.shared.stop();
+        house.shared.sweep();
+        house.is_closed(1, 1);
+    });
+}

@@ -1,0 +1,211 @@
+//! The end of a pool: what was accepted runs, or is cancelled, once; what is refused comes back; and
+//! a drain ends when all has ended, not before, and not never.
+//!
+//! The pool's state is the real one, by a clock that stands still. `Follower` takes the steps of
+//! `Worker::{step, run_activation, follow, sleep, leave}`; the model of a whole pool runs
+//! `Worker::run` itself. A drain that does not end is a deadlock.
+
+use super::explore;
+use super::house::{House, post};
+use crate::pool::crew::Role;
+use crate::pool::{Shared, context};
+use crate::queue::{Claimed, Turn};
+
+/// A drain without end.
+const LONG: u64 = u64::MAX - 1;
+
+/// Member 0, for activations only.
+struct Follower<'a>(&'a Shared);
+
+impl Follower<'_> {
+    fn ride(&self) {
+        while !self.0.is_stopping() {
+            if !House::run_next(self.0) {
+                self.follow();
+            }
+        }
+    }
+
+    fn follow(&self) {
+        let shared = self.0;
+        let (word, me) = shared.crew.place(0);
+        let seat = &shared.crew.members[0];
+        seat.set_role(Role::Follower);
+        word.announce(me);
+        let busy = !shared.stack.is_empty() || shared.is_stopping();
+        if busy || shared.is_drained() {
+            if word.retract(me) {
+                return if busy { seat.set_role(Role::Leader) } else { shared.stop() };
+            }
+        }
+        let wakes = seat.parker.park(None);
+        if wakes.is_call() {
+            word.stop_searching();
+        } else {
+            let _called = word.retract(me);
+        }
+        seat.set_role(Role::Leader);
+    }
+}
+
+/// Goal: a task that is posted while the pool begins to drain is refused, or runs before the drain
+/// ends. Method: a whole pool of one thread. Bound 1: that is all of a member's loop, and a second
+/// preemption takes an hour.
+#[test]
+fn a_post_against_a_drain_runs_or_comes_back() {
+    explore(1, || {
+        let house = House::new(1, 1);
+        let member = house.start(0);
+        let poster = house.spawn(|shared, record| usize::from(post(shared, record)));
+        house.shared.drain(LONG);
+        let accepted = poster.join().unwrap();
+        member.join().unwrap();
+        assert!(house.shared.ended_drained());
+        assert_eq!(house.record.runs(), accepted);
+        house.is_closed(accepted, 1 - accepted);
+    });
+}
+
+/// Goal: when a pool stops, each accepted task is run, or cancelled by its member, by whoever sweeps,
+/// or out of the hand of a member that is stuck; once, and by whomever. Method: a member that has
+/// claimed two tasks and runs them, or is stuck in the first, and a post, against stop and sweep.
+fn a_stop_forgets_no_task(stuck: bool) {
+    explore(2, move || {
+        let house = House::new(1, 4);
+        let before = [(); 2].map(|()| usize::from(house.post()));
+        let member = house.spawn(move |shared, _| {
+            let hand = &shared.crew.members[0].hand;
+            let claimed = shared.tasks.claim(hand, &mut Turn::default(), 2);
+            if let Claimed::Some(task) = claimed {
+                task.run();
+            }
+            // `Worker::run_tasks`, then `leave`.
+            while !stuck && let Some(task) = hand.next() {
+                if shared.is_stopping() { shared.cancel(task) } else { task.run() }
+            }
+        });
+        let poster = house.spawn(|shared, record| usize::from(post(shared, record)));
+        house.shared.stop();
+        house.shared.sweep();
+        member.join().unwrap();
+        let accepted = before.iter().sum::<usize>() + poster.join().unwrap();
+        // Whoever leaves last.
+        house.shared.sweep();
+        house.is_closed(accepted, 3 - accepted);
+    });
+}
+
+#[test]
+fn a_stop_forgets_no_task_of_a_member_that_leaves() {
+    a_stop_forgets_no_task(false);
+}
+
+#[test]
+fn a_stop_forgets_no_task_of_a_member_that_is_stuck() {
+    a_stop_forgets_no_task(true);
+}
+
+/// Goal: a drain does not end while a task is on its way from one member to another. Method: a member
+/// that is robbed, and rests, and a thief that was seen at rest before, against a look.
+#[test]
+fn a_drain_sees_what_is_being_stolen() {
+    explore(3, || {
+        let house = House::new(2, 4);
+        (0..2).for_each(|_| assert!(house.post()));
+        let members = &house.shared.crew.members;
+        members[0].set_role(Role::Task);
+        let claimed = house.shared.tasks.claim(&members[0].hand, &mut Turn::default(), 2);
+        house.shared.drain(LONG);
+        let thief = house.spawn(|shared, _| {
+            let [victim, thief] = &shared.crew.members[..] else { panic!("two members") };
+            thief.set_role(Role::Task);
+            if let Some(task) = victim.hand.steal(&thief.hand) {
+                task.run();
+            }
+            thief.set_role(Role::Follower);
+        });
+        let victim = house.spawn(move |shared, _| {
+            let Claimed::Some(task) = claimed else { panic!("two were there") };
+            task.run();
+            let seat = &shared.crew.members[0];
+            if let Some(task) = seat.hand.next() {
+                task.run();
+            }
+            seat.set_role(Role::Follower);
+        });
+        if house.shared.is_drained() {
+            assert_eq!(house.record.runs(), 2);
+        }
+        victim.join().unwrap();
+        thief.join().unwrap();
+        assert!(house.shared.is_drained());
+    });
+}
+
+/// Goal: a drain waits for a strand's task that a lane's task has posted, and the other way round.
+/// Method: a member that runs such a chain against a look.
+#[test]
+fn a_drain_sees_what_tasks_post() {
+    explore(3, || {
+        let house = House::new(1, 4);
+        let strand = house.strand();
+        let seat = &house.shared.crew.members[0];
+        seat.set_role(Role::Task);
+        house.shared.drain(LONG);
+        // loom's threads are one to the system, so all of them are inside; only the member posts.
+        let _inside = context::enter(&house.shared, 0);
+        let member = house.spawn(move |shared, record| {
+            let seat = &shared.crew.members[0];
+            strand.post(record.closure()).unwrap();
+            seat.set_role(Role::Leader);
+            assert!(House::run_next(shared));
+            seat.set_role(Role::Follower);
+        });
+        if house.shared.is_drained() {
+            assert_eq!(house.record.runs(), 1);
+        }
+        member.join().unwrap();
+        assert!(house.shared.is_drained());
+    });
+}
+
+/// Goal: a post to a strand while the pool begins to drain is refused, or runs before the drain ends;
+/// and a refused one does not keep the drain from ending. Method: a strand that one task fills, a post
+/// to it, a follower, and the drain. Bound 1: a second preemption takes minutes.
+#[test]
+fn a_post_to_a_strand_against_a_drain_runs_or_comes_back() {
+    explore(1, || {
+        let house = House::new(1, 1);
+        let strand = house.strand();
+        strand.post(house.record.closure()).unwrap();
+        let member = house.spawn(|shared, _| Follower(shared).ride());
+        let poster =
+            house.spawn(move |_, record| usize::from(strand.try_post(record.closure()).is_ok()));
+        house.shared.drain(LONG);
+        let accepted = 1 + poster.join().unwrap();
+        member.join().unwrap();
+        assert_eq!(house.record.runs(), accepted);
+        assert!(house.shared.ended_drained());
+        house.shared.sweep();
+        house.is_closed(accepted, 2 - accepted);
+    });
+}
+
+/// Goal: a strand ends when its tasks have run, also the last one, which was posted just before it was
+/// dropped. Method: a run of the strand against a post and the drop.
+#[test]
+fn a_dropped_strand_runs_its_last_task() {
+    explore(3, || {
+        let house = House::new(1, 2);
+        let strand = house.strand();
+        strand.post(house.record.closure()).unwrap();
+        let runner = house.spawn(|shared, _| House::run_next(shared));
+        strand.post(house.record.closure()).unwrap();
+        drop(strand);
+        runner.join().unwrap();
+        while House::run_next(&house.shared) {}
+        assert_eq!(house.record.runs(), 2);
+        assert_eq!(house.shared.slots.in_use(), 0, "it has ended");
+        house.is_closed(2, 0);
+    });
+}
