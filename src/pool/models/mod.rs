@@ -19,6 +19,7 @@
 mod heap;
 mod house;
 mod leadership;
+mod pull;
 mod room;
 mod shutdown;
 mod slab;
