@@ -7,7 +7,7 @@
 //! | any other activation | [`IntrusiveStack`] | never: each object brings its link | oldest first, by chains |
 //! | anything of the user's | [`Queue`] | refuses, gives back, or waits | first in, first out |
 //! | events, for a handler | [`event_ring`]: in place, as slices | refuses, or waits | publication, or none |
-//! | a cold path's | `crossbeam_queue::ArrayQueue` | refuses | first in, first out |
+//! | what a cold path keeps (threads to be joined) | `crossbeam_queue::SegQueue` | never | first in, first out |
 //!
 //! *Tasks* are foreign and unbounded in number, so their queue must be able to say no.
 //! *Activations* stand for readiness that the kernel will not report twice, so theirs must not.
@@ -22,13 +22,15 @@
 //! first.
 //!
 //! Files: `mpmc` the ring, `lanes` and `erased` for tasks, `activations`, `standalone` the public
-//! queue, `event_ring` what `Ring` is made of.
+//! queue, `pollable` a descriptor beside it, `event_ring` what `Ring` is made of.
 
 mod activations;
 mod erased;
 pub(crate) mod event_ring;
 mod lanes;
 mod mpmc;
+#[cfg(feature = "capi")]
+mod pollable;
 mod standalone;
 
 pub(crate) use activations::{ChainHand, IntrusiveStack, Links, Surplus};
@@ -36,6 +38,8 @@ pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Claimed, Hand, LANES, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
+#[cfg(feature = "capi")]
+pub(crate) use pollable::Pollable;
 pub use standalone::{Full, Queue};
 
 #[cfg(test)]

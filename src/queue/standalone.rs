@@ -156,16 +156,22 @@ impl<T> Queue<T> {
     /// There are `count` items, and those that went in are not used again.
     #[inline]
     unsafe fn push_from(&self, mut next: *const T, count: usize) -> usize {
+        self.push_batch_with(count, || {
+            // SAFETY: called at most `count` times in all.
+            let item = unsafe { next.read() };
+            // SAFETY: at most one past the last item.
+            next = unsafe { next.add(1) };
+            item
+        })
+    }
+
+    /// Appends what `make` makes, up to `count` items, as many as there is room for, in one step.
+    /// Says how many; `make` is called as often. It must not panic.
+    #[inline]
+    pub(crate) fn push_batch_with(&self, count: usize, mut make: impl FnMut() -> T) -> usize {
         let mut wait = CopyWait::default();
         loop {
-            let make = || {
-                // SAFETY: called at most `count` times in all, as only the last round calls it.
-                let item = unsafe { next.read() };
-                // SAFETY: at most one past the last item.
-                next = unsafe { next.add(1) };
-                item
-            };
-            match self.ring.push_batch_with(count, Origin::Inside, make) {
+            match self.ring.push_batch_with(count, Origin::Inside, &mut make) {
                 Ok(pushed) => {
                     self.sleepers.for_items.notify(pushed);
                     return pushed;
@@ -208,20 +214,27 @@ impl<T> Queue<T> {
         let max = max.min(self.capacity());
         // Before anything is claimed, as an allocation may take its time or fail.
         out.reserve(max);
+        let mut next = out.spare_capacity_mut().as_mut_ptr();
+        let popped = self.pop_batch_with(max, |item| {
+            // SAFETY: called at most `max` times, and there is room for as many.
+            unsafe {
+                (*next).write(item);
+                next = next.add(1);
+            }
+        });
+        // SAFETY: `popped` items were written behind the old ones.
+        unsafe { out.set_len(out.len() + popped) };
+        popped
+    }
+
+    /// Removes up to `max` of the oldest items in one step and hands them to `sink`, which must not
+    /// panic. Says how many.
+    #[inline]
+    pub(crate) fn pop_batch_with(&self, max: usize, mut sink: impl FnMut(T)) -> usize {
         let mut wait = CopyWait::default();
         loop {
-            let mut next = out.spare_capacity_mut().as_mut_ptr();
-            let sink = |item| {
-                // SAFETY: called at most `max` times, and there is room for as many.
-                unsafe {
-                    (*next).write(item);
-                    next = next.add(1);
-                }
-            };
-            match self.ring.pop_batch(max, sink) {
+            match self.ring.pop_batch(max, &mut sink) {
                 Ok(popped) => {
-                    // SAFETY: `popped` items were written behind the old ones.
-                    unsafe { out.set_len(out.len() + popped) };
                     self.sleepers.for_room.notify(popped);
                     return popped;
                 }
@@ -229,6 +242,28 @@ impl<T> Queue<T> {
                 Err(PopError::Busy) => wait.wait(),
             }
         }
+    }
+
+    /// As [`pop_batch_with`](Self::pop_batch_with), waiting for the first item for up to `timeout`;
+    /// 0 at once if the queue is closed and empty. This blocks the thread.
+    #[cfg(feature = "capi")]
+    pub(crate) fn pop_batch_timeout_with(
+        &self,
+        max: usize,
+        timeout: Duration,
+        mut sink: impl FnMut(T),
+    ) -> usize {
+        let some = |popped: usize| (popped > 0).then_some(popped);
+        let popped = some(self.pop_batch_with(max, &mut sink)).or_else(|| {
+            self.sleepers.for_items.wait_until(timeout, || {
+                match self.pop_batch_with(max, &mut sink) {
+                    // Closed first, then empty: nothing is accepted after the first look.
+                    0 if self.is_closed() => Some(self.pop_batch_with(max, &mut sink)),
+                    popped => some(popped),
+                }
+            })
+        });
+        popped.unwrap_or(0)
     }
 
     /// Removes the oldest item, waiting for one for up to `timeout`. None if the time ran out, or
@@ -443,7 +478,7 @@ impl Drop for Announced<'_> {
 /// `store_load_barrier` for a store that was a compare-exchange. On x86-64 that instruction is the
 /// barrier already, and only the compiler must be kept from moving what follows in front of it.
 #[inline(always)]
-fn barrier_after_cas() {
+pub(super) fn barrier_after_cas() {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri, paceline_tsan))))]
     core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
     #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, paceline_tsan)))))]

@@ -28,6 +28,14 @@ impl EventFd {
         // SAFETY: `one` is eight readable bytes for the length of the call.
         unsafe { libc::write(self.fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
+
+    /// Sets the count to zero: it is not readable before the next signal.
+    #[cfg(feature = "capi")]
+    pub(crate) fn clear(&self) {
+        let mut count = [0; 8];
+        // SAFETY: `count` is eight writable bytes. The only failure is a count of zero already.
+        unsafe { libc::read(self.fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
 }
 
 impl AsFd for EventFd {

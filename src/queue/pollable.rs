@@ -1,0 +1,266 @@
+//! A descriptor that is readable while a queue may have something, for hosts with a loop of their own.
+//!
+//! # The problem
+//!
+//! A host sleeps in its own `poll` and must hear of what others push. A signal per push would cost a
+//! system call per item. One per burst is enough, if no burst is missed, and if the descriptor does
+//! not stay readable beside an empty queue, for then the host spins.
+//!
+//! # The word
+//!
+//! | state | the descriptor | who may change it |
+//! |---|---|---|
+//! | OFF | there is none | the first who asks for it: QUIET |
+//! | QUIET | not readable | a pusher, who finds it so: RINGING |
+//! | RINGING | about to be readable | that pusher, having raised it: LOUD |
+//! | LOUD | readable | a popper, who found nothing: CLEARING |
+//! | CLEARING | about to be unreadable | that popper, having lowered it: QUIET, and then it looks again |
+//!
+//! ```text
+//!   OFF ──► QUIET ──push──► RINGING ──raised──► LOUD ──pop finds nothing──► CLEARING
+//!             ▲                                                                │ lowered
+//!             └────────────────────────────────────────────────────────────────┘
+//!               then: barrier, look again, and ring if there is something
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. The descriptor is raised only in RINGING and lowered only in CLEARING, each by one thread: no
+//!    raise is undone by a lowering that began before it, and none comes late.
+//! 2. Whenever something is in the queue, or it is closed, and no thread is between its two steps, the
+//!    word is LOUD (or OFF).
+//! 3. A pop that finds nothing in LOUD, with the queue open, makes it unreadable. In RINGING it leaves
+//!    that to the next: a host comes once for nothing.
+//!
+//! Invariant 2 rests on *push, then look at the word* against *set QUIET, then look at the queue*,
+//! with a barrier in both places: at least one of the two sees the other. A pusher that sees RINGING,
+//! LOUD or CLEARING may leave: in the first two the descriptor is or becomes readable, and in the last
+//! the popper has not looked again yet, by the same barriers.
+//!
+//! # Orderings
+//!
+//! The word carries no data, the descriptor's count is the kernel's. Release and Acquire on the word
+//! keep a raise in front of the LOUD that tells of it, and a lowering in front of its QUIET.
+use super::standalone::barrier_after_cas;
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::store_load_barrier;
+use crate::sys::eventfd::EventFd;
+use std::sync::OnceLock;
+
+const OFF: u32 = 0;
+const QUIET: u32 = 1;
+const RINGING: u32 = 2;
+const LOUD: u32 = 3;
+const CLEARING: u32 = 4;
+
+/// What can be made readable and unreadable again.
+pub(crate) trait Line {
+    fn raise(&self);
+    fn lower(&self);
+}
+
+impl Line for EventFd {
+    fn raise(&self) {
+        self.signal();
+    }
+
+    fn lower(&self) {
+        self.clear();
+    }
+}
+
+/// The word, and the descriptor once somebody has asked for it.
+pub(crate) struct Pollable<L = EventFd> {
+    state: AtomicU32,
+    line: OnceLock<L>,
+}
+
+impl<L: Line> Pollable<L> {
+    pub(crate) fn new() -> Self {
+        Self { state: AtomicU32::new(OFF), line: OnceLock::new() }
+    }
+
+    /// The descriptor, made by `make` if this is the first demand. `worth_a_look` says whether the
+    /// queue has something or is closed.
+    pub(crate) fn demand<E>(
+        &self,
+        make: impl FnOnce() -> Result<L, E>,
+        worth_a_look: impl FnOnce() -> bool,
+    ) -> Result<&L, E> {
+        if self.line.get().is_none() {
+            // Of two that come at once, one has made its own for nothing.
+            let _second = self.line.set(make()?);
+            if self.state.compare_exchange(OFF, QUIET, AcqRel, Relaxed).is_ok() {
+                self.look_again(worth_a_look);
+            }
+        }
+        Ok(self.line.get().expect("set above or by another"))
+    }
+
+    /// Something was pushed by a compare-exchange, or the queue was closed.
+    #[inline]
+    pub(crate) fn pushed(&self) {
+        // Against *set QUIET, then look at the queue* in `look_again`.
+        barrier_after_cas();
+        if self.state.load(Relaxed) == QUIET {
+            self.ring();
+        }
+    }
+
+    /// A pop has found nothing.
+    #[inline]
+    pub(crate) fn found_nothing(&self, worth_a_look: impl Fn() -> bool) {
+        if self.state.load(Relaxed) == LOUD {
+            self.clear(worth_a_look);
+        }
+    }
+
+    #[cold]
+    fn clear(&self, worth_a_look: impl Fn() -> bool) {
+        // Acquire: pairs with the Release in `ring`; the raise is over (invariant 1).
+        if worth_a_look() || self.state.compare_exchange(LOUD, CLEARING, Acquire, Relaxed).is_err()
+        {
+            return;
+        }
+        self.with_line(L::lower);
+        // Release: pairs with the Acquire in `ring`; the lowering is over (invariant 1).
+        self.state.store(QUIET, Release);
+        self.look_again(worth_a_look);
+    }
+
+    /// The word has become QUIET.
+    fn look_again(&self, worth_a_look: impl FnOnce() -> bool) {
+        // Against *push, then look at the word* in `pushed`.
+        store_load_barrier();
+        if worth_a_look() {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // Acquire: pairs with the Release in `clear`. Who fails leaves it to who succeeded.
+        if self.state.compare_exchange(QUIET, RINGING, Acquire, Relaxed).is_ok() {
+            self.with_line(L::raise);
+            // Release: pairs with the Acquire in `clear`.
+            self.state.store(LOUD, Release);
+        }
+    }
+
+    /// In every state but OFF there is a line.
+    fn with_line(&self, f: impl FnOnce(&L)) {
+        if let Some(line) = self.line.get() {
+            f(line);
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::queue::Queue;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+    use std::sync::Arc;
+
+    /// A descriptor: one word, in one order with everything that the kernel orders.
+    struct Fake(AtomicBool);
+
+    impl Line for Fake {
+        fn raise(&self) {
+            self.0.swap(true, AcqRel);
+        }
+
+        fn lower(&self) {
+            self.0.swap(false, AcqRel);
+        }
+    }
+
+    struct Polled {
+        queue: Queue<u32>,
+        pollable: Pollable<Fake>,
+    }
+
+    impl Polled {
+        fn new() -> Self {
+            Self { queue: Queue::new(4).unwrap(), pollable: Pollable::new() }
+        }
+
+        fn is_worth_a_look(&self) -> bool {
+            !self.queue.is_empty() || self.queue.is_closed()
+        }
+
+        fn demand(&self) -> &Fake {
+            let make = || Ok::<_, ()>(Fake(AtomicBool::new(false)));
+            self.pollable.demand(make, || self.is_worth_a_look()).unwrap()
+        }
+
+        fn push(&self, item: u32) {
+            self.queue.push(item).unwrap();
+            self.pollable.pushed();
+        }
+
+        fn pop(&self) -> Option<u32> {
+            let item = self.queue.pop();
+            if item.is_none() {
+                self.pollable.found_nothing(|| self.is_worth_a_look());
+            }
+            item
+        }
+
+        fn is_readable(&self) -> bool {
+            self.demand().0.load(Acquire)
+        }
+    }
+
+    fn model(body: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2); // three threads; 3 takes more than some minutes
+        builder.check(body);
+    }
+
+    /// Whatever the pops that found nothing did, what is left makes the descriptor readable, and
+    /// after one more pop that finds nothing it is not.
+    #[test]
+    fn no_push_is_missed_and_nothing_stays_readable() {
+        model(|| {
+            let polled = Arc::new(Polled::new());
+            polled.demand();
+            let spawn = |body: fn(&Polled)| {
+                let polled = Arc::clone(&polled);
+                thread::spawn(move || body(&polled))
+            };
+            let pusher = spawn(|polled| polled.push(1));
+            let popper = spawn(|polled| drop((polled.pop(), polled.pop())));
+            polled.pop();
+            pusher.join().unwrap();
+            popper.join().unwrap();
+            assert!(polled.queue.is_empty() || polled.is_readable(), "a push was missed");
+            while polled.pop().is_some() {}
+            assert!(!polled.is_readable(), "the host would spin");
+        });
+    }
+
+    /// The descriptor is asked for while something is pushed, and while the queue is closed.
+    #[test]
+    fn the_first_demand_misses_nothing() {
+        model(|| {
+            let polled = Arc::new(Polled::new());
+            let pusher = {
+                let polled = Arc::clone(&polled);
+                thread::spawn(move || polled.push(1))
+            };
+            let closer = {
+                let polled = Arc::clone(&polled);
+                thread::spawn(move || {
+                    polled.demand();
+                })
+            };
+            polled.demand();
+            pusher.join().unwrap();
+            closer.join().unwrap();
+            assert!(polled.is_readable());
+        });
+    }
+}
