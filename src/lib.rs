@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 mod error;
+#[cfg(feature = "capi")]
+mod ffi;
 mod pool;
 mod queue;
 mod source;

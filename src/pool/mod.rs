@@ -101,7 +101,11 @@ pub use timer::Timer;
 
 #[cfg(feature = "capi")]
 pub(crate) use context::{Outcome, report};
+#[cfg(feature = "capi")]
+pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
+#[cfg(feature = "capi")]
+pub(crate) use slab::{Entry, Slab};
 #[cfg(feature = "capi")]
 pub(crate) use slots::{Activity, Key};
 

@@ -191,6 +191,12 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         self.owner.ring.consumed()
     }
 
+    /// Whether this is a child of the process that made it.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.owner.shared.is_forked()
+    }
+
     /// How many events fit.
     pub fn capacity(&self) -> usize {
         self.owner.ring.capacity()

@@ -303,7 +303,7 @@ impl<T> Task<T> {
     }
 
     /// Sleeps until finished, having told the pool whose thread this is.
-    fn block(&self, timeout: Option<Duration>) -> Result<bool> {
+    pub(crate) fn block(&self, timeout: Option<Duration>) -> Result<bool> {
         if self.table.fork.is_child() {
             return Err(Error::Forked);
         }

@@ -18,6 +18,11 @@ pub struct Timer {
 }
 
 impl Timer {
+    #[cfg(feature = "capi")]
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
     /// Cancels. True: the closure never runs, and has been dropped here. False: it has begun, has
     /// run, or was cancelled before. Any thread; O(1), never blocks.
     pub fn cancel(&self) -> bool {
@@ -72,14 +77,34 @@ impl Pool {
     where
         F: FnOnce() + Send + 'static,
     {
+        self.after_or_back(delay, work).map_err(|(error, _)| error)
+    }
+
+    /// As [`after`](Self::after); if that fails the closure comes back.
+    pub(crate) fn after_or_back<F>(&self, delay: Duration, work: F) -> Result<Timer, (Error, F)>
+    where
+        F: FnOnce() + Send + 'static,
+    {
         let shared = self.shared();
-        shared.check_open()?;
+        if let Err(error) = shared.check_open() {
+            return Err((error, work));
+        }
         if delay > MAX_DELAY {
-            return Err(Error::invalid("delay", format!("{delay:?}"), "up to 100 years"));
+            let error = Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
+            return Err((error, work));
         }
         let traits =
             Traits { set: shared.pick_set(), timer: true, once: true, ..Traits::default() };
-        let key = shared.allocate(traits, -1, Payload::Once(Erased::new(work)))?;
+        let key = match shared.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
+            Ok(key) => key,
+            Err(Payload::Once(work)) => {
+                #[allow(unsafe_code, reason = "the closure comes back")]
+                // SAFETY: what comes back is what `Erased::new` made of an `F` above.
+                let work = unsafe { work.into_inner::<F>() };
+                return Err((shared.no_slot_left(), work));
+            }
+            Err(_) => unreachable!("it comes back as it was"),
+        };
         shared.timers_armed.fetch_add(1, Relaxed);
         shared.arm(key, shared.now().saturating_add(nanos(delay)));
         let timer = Timer { shared: Arc::clone(shared), key };
@@ -87,5 +112,13 @@ impl Pool {
             timer.cancel();
         }
         Ok(timer)
+    }
+
+    /// The timer that a number from outside names. None: no timer lives in that slot.
+    #[cfg(feature = "capi")]
+    pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
+        let shared = self.shared();
+        let is_timer = shared.slots.get(key.index)?.traits().once;
+        is_timer.then(|| Timer { shared: Arc::clone(shared), key })
     }
 }

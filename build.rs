@@ -1,0 +1,124 @@
+//! Makes the header of the C interface from `src/ffi`, into `OUT_DIR`. The one in `include` is a copy,
+//! which `tests/header.rs` compares and renews.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    // What has been loaded into a process stays there: threads of the pool may be in it.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    #[cfg(feature = "capi")]
+    header::write();
+}
+
+#[cfg(feature = "capi")]
+mod header {
+    use cbindgen::{Builder, Config, DocumentationLength, DocumentationStyle, Language, Style};
+    use std::path::{Path, PathBuf};
+    use std::{env, fs};
+
+    const SOURCES: &str = "src/ffi";
+
+    /// In the order of the header: a file of `src/ffi`, and what its section is called.
+    const SECTIONS: [(&str, &str); 11] = [
+        ("status", "Version, status, errors"),
+        ("callback", "Ids and callbacks"),
+        ("pool", "The pool"),
+        ("task", "Tasks"),
+        ("strand", "Strands: serial execution without locks"),
+        ("handle", "Handles: descriptors and periodic timers"),
+        ("timer", "Timers that run once"),
+        ("ring", "Rings: fixed-size events with a handler on the pool"),
+        ("queue", "Queues: without a pool"),
+        ("host", "Host threads: joining"),
+        ("pull", "Host threads: pulling events as data"),
+    ];
+    const LAST: (&str, &str) = ("stats", "Statistics and books");
+
+    pub(super) fn write() {
+        println!("cargo:rerun-if-changed={SOURCES}");
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let mut header = read("src/ffi/overview.h");
+        for (file, title) in SECTIONS.into_iter().chain([LAST]) {
+            let path = format!("{SOURCES}/{file}.rs");
+            header.push_str(&heading(title));
+            header.push_str(&section(Path::new(&path), &read(&path)));
+        }
+        header.push_str(
+            "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* PACELINE_H */\n",
+        );
+        let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+        fs::write(directory.join("paceline.h"), header).expect("OUT_DIR can be written to");
+    }
+
+    fn heading(title: &str) -> String {
+        format!("\n/* {} {title} */\n\n", "-".repeat(92 - title.len()))
+    }
+
+    /// One section. cbindgen sorts by kind, and would separate what belongs together, so each file is
+    /// a run of its own; types of other files are known to it by name only.
+    fn section(path: &Path, source: &str) -> String {
+        let mut config = Config {
+            language: Language::C,
+            style: Style::Both,
+            no_includes: true,
+            documentation_style: DocumentationStyle::Doxy,
+            documentation_length: DocumentationLength::Full,
+            usize_is_size_t: true,
+            line_length: 100,
+            tab_width: 4,
+            ..Config::default()
+        };
+        config.export.include = types(source);
+        let bindings = Builder::new().with_config(config).with_src(path).generate();
+        let mut text = Vec::new();
+        bindings.unwrap_or_else(|e| panic!("{}: {e}", path.display())).write(&mut text);
+        tidy(&String::from_utf8(text).expect("sources are UTF-8"))
+    }
+
+    /// The types that a file defines, used in it or not.
+    fn types(source: &str) -> Vec<String> {
+        let name = |line: &str| {
+            let rest = line.strip_prefix("pub struct ").or(line.strip_prefix("pub type "))?;
+            Some(rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?.to_owned())
+        };
+        source.lines().filter_map(name).collect()
+    }
+
+    /// `#define NAME -1` in parentheses, as macros must be.
+    fn parenthesized(line: &str) -> String {
+        match line.strip_prefix("#define ").and_then(|rest| rest.split_once(" -")) {
+            Some((name, number)) => format!("#define {name} (-{number})"),
+            None => line.to_owned(),
+        }
+    }
+
+    /// Types are named as their typedefs everywhere, whether cbindgen knows them or not. A comment of
+    /// one line is one line.
+    fn tidy(text: &str) -> String {
+        let lines: Vec<_> = text.trim().lines().collect();
+        let mut tidied = String::new();
+        let mut rest = lines.as_slice();
+        while let [line, after @ ..] = rest {
+            let indent = line.len() - line.trim_start().len();
+            if let ["/**", one, "*/", ..] = [
+                line.trim(),
+                after.first().map_or("", |line| line.trim()),
+                after.get(1).map_or("", |line| line.trim()),
+            ] {
+                let text = one.trim_start_matches("* ");
+                tidied.push_str(&format!("{}/** {text} */\n", &line[..indent]));
+                rest = &after[2..];
+                continue;
+            }
+            let is_definition = line.starts_with("typedef struct");
+            let line = if is_definition {
+                (*line).to_owned()
+            } else {
+                line.replace("struct pace_", "pace_")
+            };
+            tidied.push_str(&parenthesized(&line));
+            tidied.push('\n');
+            rest = after;
+        }
+        tidied
+    }
+}

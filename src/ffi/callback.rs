@@ -1,0 +1,84 @@
+//! Names of small objects, and what the library calls.
+#![allow(non_camel_case_types, reason = "the names of the C interface")]
+
+use core::ffi::c_void;
+
+/// Names a task that was submitted, until it is waited for or detached. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_task_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// Names a strand, until it is closed. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_strand_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// Names a registered descriptor or periodic timer, until it is deregistered or its handler answers
+/// PACE_FLOW_DONE. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_handle_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// Names a one-shot timer, until it has run or was cancelled. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_timer_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// Gives user_data back. It runs exactly once, after the last call that gets that user_data has
+/// returned, on whatever thread that is; and not at all if the registering call fails, for then
+/// user_data is still the caller's. It must not block. NULL: nobody needs to know.
+pub type pace_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// A task, or what a one-shot timer runs. *outcome is PACE_EFAILED beforehand; set it to 0 for
+/// success, or to a number of your own, which pace_task_wait() hands over. Whatever is not 0 counts
+/// as failed in the books.
+pub type pace_task_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, outcome: *mut i32)>;
+
+/// A task with its argument inline: `bytes` is its own copy of what was posted, aligned to 8, and
+/// gone when it returns. *outcome is as for pace_task_fn.
+pub type pace_bytes_fn =
+    Option<unsafe extern "C" fn(bytes: *mut c_void, size: usize, outcome: *mut i32)>;
+
+/// The handler of a descriptor. `ready` are PACE_READY_ bits that have come since the last call. It
+/// answers with a PACE_FLOW_ number; any other counts as a panic and closes the handle. It runs on
+/// one thread at a time.
+pub type pace_ready_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, handle: pace_handle_t, fd: i32, ready: u32) -> i32,
+>;
+
+/// The handler of a periodic timer. It answers with a PACE_FLOW_ number; any other counts as a panic
+/// and closes the handle. It runs on one thread at a time.
+pub type pace_tick_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, handle: pace_handle_t) -> i32>;
+
+/// The handler of a ring. Event i of `count` begins at (const char *)events + i * stride, aligned to
+/// 8. They are gone when it returns.
+pub type pace_events_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        events: *const c_void,
+        stride: usize,
+        count: usize,
+    ),
+>;
+
+/// Called on a thread of the pool when it starts or stops, with its index.
+pub type pace_thread_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, thread: u32)>;
+
+/// Called for a handler or task that takes longer than the limit: once while it still runs, or when
+/// it returns if that is earlier. It must be quick.
+pub type pace_slow_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, thread: u32, elapsed_ns: u64, running: bool),
+>;

@@ -1,0 +1,48 @@
+//! Host threads: taking part for a while.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{Out, call, nanos};
+use super::pool::{open, pace_pool_t};
+use super::status::*;
+use std::os::fd::AsRawFd;
+
+/// Makes the calling thread a member of the pool for `time_ns`: it leads, follows and runs handlers as
+/// the pool's own threads do. With a time of 0 it runs what is ready, and returns; PACE_FOREVER lasts
+/// until the pool shuts down. *ran says how many handlers and tasks it has run; `ran` may be NULL.
+///
+/// PACE_EFULL when max_joined threads are here already, PACE_EINVAL inside a handler, PACE_ESHUTDOWN.
+///
+/// Threads: any but the pool's own. In handlers: no.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_join(
+    pool: *mut pace_pool_t,
+    time_ns: u64,
+    ran: *mut u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        // SAFETY: as the header demands.
+        unsafe { Out::optional(ran) }.set(pool.pool.join(nanos(time_ns))?);
+        Ok(())
+    })
+}
+
+/// A descriptor that becomes readable when there is something to do, for hosts that wait in a loop of
+/// their own and then call pace_pool_join(pool, 0, NULL) or pace_pool_pull() with a time of 0. For a
+/// pool of no threads and one handle set. It belongs to the pool: never read, write or close it.
+///
+/// PACE_EINVAL if the pool has threads of its own, or no descriptors; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_pollable(pool: *mut pace_pool_t, fd: *mut i32) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(fd, "fd") }?;
+        to.set(pool.pool.pollable()?.as_raw_fd());
+        Ok(())
+    })
+}

@@ -1,0 +1,366 @@
+//! The pool: settings, start, end.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
+use super::owner::{Owner, Registration, pair};
+use super::registry::Registry;
+use super::sized::{self, Room};
+use super::status::*;
+use crate::{Builder, Pool, Promotion, SourceKind, Strand, Task};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use std::sync::Arc;
+
+/// In a configuration: let the library choose.
+pub const PACE_DEFAULT: u32 = u32::MAX;
+/// As a time-out: for ever.
+pub const PACE_FOREVER: u64 = u64::MAX;
+
+/// Wait at Linux epoll: descriptors, timers, tasks, rings. The default.
+pub const PACE_SOURCE_EPOLL: u32 = 0;
+/// No descriptors: rings, timers and tasks only, without a system call while busy.
+pub const PACE_SOURCE_RING: u32 = 1;
+
+/// Leadership is offered, and whoever is free next takes it; nobody is woken in the common case. The
+/// default.
+pub const PACE_PROMOTION_DEFERRED: u32 = 0;
+/// A thread is woken to lead before each event is handled. For handlers that always block.
+pub const PACE_PROMOTION_EAGER: u32 = 1;
+
+/// A pool: a fixed set of threads and what they serve.
+pub struct pace_pool_t {
+    pub(super) pool: Pool,
+    pub(super) tasks: Registry<Task<i32>>,
+    pub(super) strands: Registry<Strand>,
+}
+
+/// Settings of a pool. Call pace_pool_config_init(), change what you like, call pace_pool_new().
+#[repr(C)]
+pub struct pace_pool_config_t {
+    /// Set by pace_pool_config_init().
+    pub struct_size: u32,
+    /// Pool threads, 0 to 1024. PACE_DEFAULT: one per usable CPU. 0: only host threads drive it, by
+    /// pace_pool_join() or pace_pool_pull().
+    pub threads: u32,
+    /// How many host threads may take part at once, 0 to 1024. Default 4.
+    pub max_joined: u32,
+    /// Handle sets, each with one leader at a time: 1 to one less than the threads (1 for a pool of
+    /// one or none). PACE_DEFAULT: 1 for up to 8 threads, then one per 8.
+    pub leaders: u32,
+    /// PACE_SOURCE_EPOLL (default) or PACE_SOURCE_RING.
+    pub source: u32,
+    /// PACE_PROMOTION_DEFERRED (default) or PACE_PROMOTION_EAGER.
+    pub promotion: u32,
+    /// How often the watch looks for stuck work while handlers are slow: 10 000 (10 µs) to
+    /// 1 000 000 000 (1 s). Default 200 000.
+    pub watch_period_ns: u64,
+    /// How long a leader polls without blocking before it sleeps: 0 (default) to 100 000 000.
+    pub spin_ns: u64,
+    /// Room of each task lane, 2 to 2^24, rounded up to a power of two. Default 8192.
+    pub lane_capacity: u32,
+    /// Room of each strand, 2 to 2^24, rounded up to a power of two. Default 1024.
+    pub strand_capacity: u32,
+    /// How many handles, strands, timers and rings may exist at once, 1 to 2^24. Default 2^22.
+    /// Memory is taken as they appear.
+    pub max_handles: u32,
+    /// Whether a failure to pin fails pace_pool_new(), or is only told by the statistics (default).
+    pub pin_strict: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// Where threads are pinned: "none", "compact", "spread", or a list of CPUs such as "0,2,4-7".
+    /// NULL: compact if that leaves a CPU free, else none.
+    pub pin: *const c_char,
+    /// Threads are called name-0, name-1 …; the kernel shows 15 bytes. NULL: "paceline".
+    pub name: *const c_char,
+    /// Stack of each thread in bytes, 65536 to 2^32; 0: 2 MiB.
+    pub stack_size: u64,
+    /// Called on each thread first of all, with hook_data. NULL: nothing.
+    pub on_start: pace_thread_fn,
+    /// Called on each thread last of all, with hook_data. NULL: nothing.
+    pub on_stop: pace_thread_fn,
+    /// Called for what takes longer than slow_ns, with hook_data. NULL: nobody measures.
+    pub on_slow: pace_slow_fn,
+    /// The limit for on_slow, at least 10 000 (10 µs).
+    pub slow_ns: u64,
+    /// What the three hooks are given.
+    pub hook_data: *mut c_void,
+    /// Runs once, after the last call of a hook: when the pool and all its rings have been freed.
+    /// NULL: nothing.
+    pub hook_drop: pace_drop_fn,
+}
+
+/// How a shutdown went. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_report_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Everything that had been accepted ended within the drain's time.
+    pub drained: bool,
+    /// It was called inside a handler, so it was only a request.
+    pub requested: bool,
+    /// Zero.
+    pub reserved: [u8; 2],
+    /// Tasks and one-shot timers that were accepted and will not run.
+    pub cancelled: u64,
+    /// Threads whose handlers have not returned; pace_pool_thread_stats() tells which: their role is
+    /// not PACE_ROLE_AWAY.
+    pub stuck: u32,
+    /// Zero.
+    pub reserved2: u32,
+}
+
+/// Fills a configuration with the defaults. `size` is sizeof *config, so that a library that has
+/// grown never writes past a caller's struct: pace_pool_config_init(&config, sizeof config).
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_config_init(
+    config: *mut pace_pool_config_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+}
+
+/// Builds a pool and starts its threads. A `config` of NULL means the defaults. Texts in it are
+/// copied. If it fails, whatever had been started is stopped again, and hook_drop does not run.
+///
+/// PACE_EINVAL names the field, its value and the allowed range; PACE_EVERSION: struct_size was not
+/// set, or sets what this library does not have; PACE_EOS: the system refuses a thread or descriptor,
+/// or, with pin_strict, to pin.
+///
+/// Threads: any. In handlers: yes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_new(
+    config: *const pace_pool_config_t,
+    pool: *mut *mut pace_pool_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { Out::new(pool, "pool") }?;
+        let config = match config.is_null() {
+            true => DEFAULTS,
+            // SAFETY: not NULL, and as the header demands.
+            false => unsafe { sized::read(config, "config") }?,
+        };
+        pool.set(Box::into_raw(Box::new(build(&config)?)));
+        Ok(())
+    })
+}
+
+/// Shuts the pool down: refuses new work from outside, runs what was accepted for up to `drain_ns`,
+/// then cancels what has not begun, closes all handles, and ends the threads. It returns when all
+/// handlers have returned, or 100 ms after the drain at the latest; threads that are still inside a
+/// handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+///
+/// Inside a handler it is only a request: it returns at once, and the pool shuts down when its
+/// handlers have returned.
+///
+/// PACE_EVERSION: report->struct_size was not set.
+///
+/// Threads: any. In handlers: yes, as a request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_shutdown(
+    pool: *mut pace_pool_t,
+    drain_ns: u64,
+    report: *mut pace_report_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        let room = match report.is_null() {
+            true => None,
+            // SAFETY: as the header demands.
+            false => Some(unsafe { Room::new(report, "report") }?),
+        };
+        let report = pool.pool.shutdown(nanos(drain_ns));
+        if let Some(room) = room {
+            room.fill(pace_report_t {
+                struct_size: 0,
+                drained: report.drained,
+                requested: report.requested,
+                reserved: [0; 2],
+                cancelled: report.cancelled,
+                stuck: report.stuck.len() as u32,
+                reserved2: 0,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Frees a pool. One that is still open is shut down without draining. It waits until all handlers
+/// have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
+/// Ids of its tasks, strands, handles and timers must not be used afterwards; rings are freed by
+/// themselves, before or after.
+///
+/// Inside a handler of the pool it is a request: it returns at once, and the rest happens when the
+/// last handler has returned. In a forked child it does nothing.
+///
+/// Threads: any, as long as no other uses the pool any more. In handlers: yes, as a request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_free(pool: *mut pace_pool_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_pool_new` and is used by nobody else.
+        let Ok(shared) = (unsafe { open(pool) }) else { return };
+        let _ = shared.pool.shutdown(nanos(0));
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(pool) });
+    });
+}
+
+/// Says "I am about to block": another thread of this thread's pool is called to lead and to take
+/// over what this one has claimed. Outside of handlers it does nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_promote_new_leader() -> pace_status_t {
+    call(|| {
+        crate::promote_new_leader();
+        Ok(())
+    })
+}
+
+/// The pool behind an argument, in the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_pool_new` and has not been freed.
+#[inline]
+pub(super) unsafe fn open<'a>(pool: *const pace_pool_t) -> Result<&'a pace_pool_t> {
+    // SAFETY: as the caller promises.
+    let pool = unsafe { boundary::borrow(pool, "pool") }?;
+    if pool.pool.shared().is_forked() { Err(FORKED) } else { Ok(pool) }
+}
+
+const DEFAULTS: pace_pool_config_t = pace_pool_config_t {
+    struct_size: size_of::<pace_pool_config_t>() as u32,
+    threads: PACE_DEFAULT,
+    max_joined: 4,
+    leaders: PACE_DEFAULT,
+    source: PACE_SOURCE_EPOLL,
+    promotion: PACE_PROMOTION_DEFERRED,
+    watch_period_ns: 200_000,
+    spin_ns: 0,
+    lane_capacity: 8192,
+    strand_capacity: 1024,
+    max_handles: 1 << 22,
+    pin_strict: false,
+    reserved: [0; 3],
+    pin: ptr::null(),
+    name: ptr::null(),
+    stack_size: 0,
+    on_start: None,
+    on_stop: None,
+    on_slow: None,
+    slow_ns: 0,
+    hook_data: ptr::null_mut(),
+    hook_drop: None,
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_pool_config_t {
+    const FIRST: usize = 128;
+    const NAME: &'static str = "pace_pool_config_t";
+    const FLAGS: &'static [(&'static str, usize)] =
+        &[("pin_strict", offset_of!(pace_pool_config_t, pin_strict))];
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_pool_config_t, reserved);
+        [FIRST, FIRST + 1, FIRST + 2]
+    };
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_report_t {
+    const FIRST: usize = 24;
+    const NAME: &'static str = "pace_report_t";
+}
+
+fn build(config: &pace_pool_config_t) -> Result<pace_pool_t> {
+    let (hooks, builder) = hooks(config, settings(config)?);
+    match builder.build() {
+        Ok(pool) => {
+            hooks.keep();
+            let limit = config.max_handles as usize;
+            Ok(pace_pool_t { pool, tasks: Registry::new(limit), strands: Registry::new(limit) })
+        }
+        Err(error) => {
+            // Threads that had started have stopped: no hook is called any more.
+            hooks.give_back();
+            Err(error.into())
+        }
+    }
+}
+
+fn settings(config: &pace_pool_config_t) -> Result<Builder> {
+    let mut builder = Pool::builder()
+        .max_joined(config.max_joined as usize)
+        .source(match config.source {
+            PACE_SOURCE_EPOLL => SourceKind::Epoll,
+            PACE_SOURCE_RING => SourceKind::Ring,
+            other => return Err(Failure::invalid("source", other, "0 or 1 (PACE_SOURCE_)")),
+        })
+        .promotion(match config.promotion {
+            PACE_PROMOTION_DEFERRED => Promotion::Deferred,
+            PACE_PROMOTION_EAGER => Promotion::Eager,
+            other => return Err(Failure::invalid("promotion", other, "0 or 1 (PACE_PROMOTION_)")),
+        })
+        .watch_period(nanos(config.watch_period_ns))
+        .spin(nanos(config.spin_ns))
+        .lane_capacity(config.lane_capacity as usize)
+        .strand_capacity(config.strand_capacity as usize)
+        .max_handles(config.max_handles as usize)
+        .pin_strict(config.pin_strict);
+    if config.threads != PACE_DEFAULT {
+        builder = builder.threads(config.threads as usize);
+    }
+    if config.leaders != PACE_DEFAULT {
+        builder = builder.leaders(config.leaders as usize);
+    }
+    if config.stack_size != 0 {
+        let bytes = usize::try_from(config.stack_size).unwrap_or(usize::MAX);
+        builder = builder.stack_size(bytes);
+    }
+    if !config.pin.is_null() {
+        // SAFETY: not NULL, and as the header demands.
+        builder = builder.pin(unsafe { boundary::text(config.pin, "pin") }?.parse()?);
+    }
+    if !config.name.is_null() {
+        // SAFETY: not NULL, and as the header demands.
+        builder = builder.name(unsafe { boundary::text(config.name, "name") }?);
+    }
+    Ok(builder)
+}
+
+fn hooks(config: &pace_pool_config_t, mut builder: Builder) -> (Registration, Builder) {
+    let (registration, owner) = pair(config.hook_data, config.hook_drop);
+    let owner = Arc::new(owner);
+    let on_thread = |hook: unsafe extern "C" fn(*mut c_void, u32), owner: &Arc<Owner>| {
+        let owner = Arc::clone(owner);
+        move |thread: usize| {
+            // SAFETY: as the header demands, the hook takes what came with it.
+            unsafe { hook(owner.data(), thread as u32) }
+        }
+    };
+    if let Some(hook) = config.on_start {
+        builder = builder.on_start(on_thread(hook, &owner));
+    }
+    if let Some(hook) = config.on_stop {
+        builder = builder.on_stop(on_thread(hook, &owner));
+    }
+    if let Some(hook) = config.on_slow {
+        let owner = Arc::clone(&owner);
+        builder = builder.on_slow(nanos(config.slow_ns), move |report| {
+            let elapsed = u64::try_from(report.elapsed.as_nanos()).unwrap_or(u64::MAX);
+            // SAFETY: as the header demands, the hook takes what came with it.
+            unsafe { hook(owner.data(), report.thread as u32, elapsed, report.running) }
+        });
+    }
+    // Without a hook the builder does not keep it, and `drop` runs when the pool has been built.
+    (registration, builder)
+}

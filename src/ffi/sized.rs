@@ -1,0 +1,142 @@
+//! Structs that may grow: each begins with `uint32_t struct_size`.
+//!
+//! ```text
+//!   in:   caller's   [ size | fields it knows ]            [ size | fields | fields from the future ]
+//!         library    [ size | fields | zero ]              [ size | fields ]     must all be zero
+//!
+//!   out:  as many bytes as both know are written; struct_size then says how many that were
+//! ```
+//!
+//! A struct never shrinks, fields never move, a new one is appended and means its default when it
+//! is zero. The size of the first version is frozen as [`Sized::FIRST`]: less is no such struct.
+#![allow(unsafe_code, reason = "bytes of C's structs")]
+
+use super::boundary::{Failure, Result, not_null};
+use super::status::PACE_EVERSION;
+use core::mem::MaybeUninit;
+
+/// A struct that begins with its own size.
+///
+/// # Safety
+///
+/// It is `repr(C)`, its first field is `struct_size: u32`, and all bytes zero are a valid value.
+pub(crate) unsafe trait Sized: core::marker::Sized {
+    /// Its size in the first version, for ever.
+    const FIRST: usize;
+    const NAME: &'static str;
+    /// Names and offsets of its one-byte flags, when it is an input.
+    const FLAGS: &'static [(&'static str, usize)] = &[];
+    /// Offsets of reserved bytes, when it is an input.
+    const RESERVED: &'static [usize] = &[];
+}
+
+/// Reads a caller's struct.
+///
+/// # Safety
+///
+/// `pointer` is NULL or points to as many readable bytes as the struct says in its first field.
+pub(crate) unsafe fn read<T: Sized>(pointer: *const T, name: &str) -> Result<T> {
+    not_null(pointer, name)?;
+    // SAFETY: the caller has at least the first field.
+    let size = unsafe { pointer.cast::<u32>().read() } as usize;
+    check_size::<T>(size)?;
+    // SAFETY: as many bytes as the struct says.
+    let bytes = unsafe { core::slice::from_raw_parts(pointer.cast::<u8>(), size) };
+    let (known, future) = bytes.split_at(size.min(size_of::<T>()));
+    if future.iter().any(|&byte| byte != 0) {
+        let text = format!(
+            "{} of {size} bytes sets fields that this library, which knows {}, does not have",
+            T::NAME,
+            size_of::<T>()
+        );
+        return Err(Failure::told(PACE_EVERSION, text));
+    }
+    check_bytes::<T>(known)?;
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: `known` is no longer than `T`. Bytes that it does not reach are zero, its flags were
+    // checked to be 0 or 1, and every other field may have any value.
+    unsafe {
+        value.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(known.as_ptr(), known.len());
+        Ok(value.assume_init())
+    }
+}
+
+fn check_size<T: Sized>(size: usize) -> Result {
+    // What is far beyond any future is memory that nobody has initialised.
+    if (T::FIRST..=T::FIRST + 4096).contains(&size) {
+        return Ok(());
+    }
+    let text = format!(
+        "struct_size of {} is {size}, but must be sizeof({}), which is {} here",
+        T::NAME,
+        T::NAME,
+        size_of::<T>()
+    );
+    Err(Failure::told(PACE_EVERSION, text))
+}
+
+fn check_bytes<T: Sized>(bytes: &[u8]) -> Result {
+    for (name, offset) in T::FLAGS {
+        match bytes[*offset] {
+            0 | 1 => {}
+            other => return Err(Failure::invalid(name, other, "0 or 1")),
+        }
+    }
+    match T::RESERVED.iter().all(|&offset| bytes[offset] == 0) {
+        true => Ok(()),
+        false => Err(Failure::invalid("reserved", "not zero", "zero")),
+    }
+}
+
+/// Fills a caller's struct of `size` bytes with `value`; what this library does not know with zero.
+///
+/// # Safety
+///
+/// `pointer` is NULL or points to `size` writable bytes.
+pub(crate) unsafe fn init<T: Sized>(pointer: *mut T, size: usize, value: T, name: &str) -> Result {
+    not_null(pointer, name)?;
+    check_size::<T>(size)?;
+    // SAFETY: `size` bytes are writable, and no more than that are written.
+    unsafe {
+        pointer.cast::<u8>().write_bytes(0, size);
+        copy(&value, pointer, size.min(size_of::<T>()));
+        pointer.cast::<u32>().write(size as u32);
+    }
+    Ok(())
+}
+
+/// A result struct of the caller's, which was found good.
+pub(crate) struct Room<T> {
+    pointer: *mut T,
+    size: usize,
+}
+
+impl<T: Sized> Room<T> {
+    /// # Safety
+    ///
+    /// `pointer` is NULL or points to as many writable bytes as its first field says, until `fill`.
+    pub(crate) unsafe fn new(pointer: *mut T, name: &str) -> Result<Self> {
+        not_null(pointer, name)?;
+        // SAFETY: the caller has at least the first field.
+        let size = unsafe { pointer.cast::<u32>().read() } as usize;
+        check_size::<T>(size)?;
+        Ok(Self { pointer, size: size.min(size_of::<T>()) })
+    }
+
+    pub(crate) fn fill(self, value: T) {
+        // SAFETY: as many bytes are writable as `new` was promised.
+        unsafe {
+            copy(&value, self.pointer, self.size);
+            self.pointer.cast::<u32>().write(self.size as u32);
+        }
+    }
+}
+
+/// # Safety
+///
+/// `size` bytes can be written, and `T` has as many.
+unsafe fn copy<T>(value: &T, to: *mut T, size: usize) {
+    let from = core::ptr::from_ref(value).cast::<MaybeUninit<u8>>();
+    // SAFETY: as the caller promises.
+    unsafe { to.cast::<MaybeUninit<u8>>().copy_from_nonoverlapping(from, size) };
+}

@@ -1,0 +1,125 @@
+//! Version, status codes, and what went wrong.
+#![allow(unsafe_code, non_camel_case_types, reason = "the names and symbols of the C interface")]
+
+use super::boundary;
+use core::ffi::{CStr, c_char};
+
+/// Major version of the library that this header belongs to.
+pub const PACE_VERSION_MAJOR: u32 = 0;
+/// Minor version.
+pub const PACE_VERSION_MINOR: u32 = 1;
+/// Patch level.
+pub const PACE_VERSION_PATCH: u32 = 0;
+
+/// What a call answers: PACE_OK, or one of the negative codes.
+pub type pace_status_t = i32;
+
+/// It worked.
+pub const PACE_OK: i32 = 0;
+/// An argument is NULL or out of its range; pace_last_error() names it.
+pub const PACE_EINVAL: i32 = -1;
+/// Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the seats for
+/// host threads.
+pub const PACE_EFULL: i32 = -2;
+/// The queue is empty, and no time to wait was given.
+pub const PACE_EEMPTY: i32 = -3;
+/// The time ran out.
+pub const PACE_ETIMEDOUT: i32 = -4;
+/// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty).
+pub const PACE_ESHUTDOWN: i32 = -5;
+/// This process is a child made by fork: what the parent made works only in the parent.
+pub const PACE_EFORKED: i32 = -6;
+/// What this id named is gone, or never was.
+pub const PACE_ESTALE: i32 = -7;
+/// The handler is running, or its event is pulled: the handle closes when that is over.
+pub const PACE_ECLOSING: i32 = -8;
+/// Waiting here could never end: every other thread of the pool waits already.
+pub const PACE_EDEADLOCK: i32 = -9;
+/// The task was cancelled, or the pool stopped, before it began.
+pub const PACE_ECANCELLED: i32 = -10;
+/// Never returned by a function: the outcome of a task that has not reported another one.
+pub const PACE_EFAILED: i32 = -11;
+/// A panic inside the library was caught. The pool is intact.
+pub const PACE_EPANIC: i32 = -12;
+/// A system call failed; pace_last_os_error() says how.
+pub const PACE_EOS: i32 = -13;
+/// The struct_size of a struct is not one that this library knows.
+pub const PACE_EVERSION: i32 = -14;
+/// Another thread waits for this task already.
+pub const PACE_EBUSY: i32 = -15;
+
+/// Version of the library that is loaded: major << 16 | minor << 8 | patch.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_version() -> u32 {
+    PACE_VERSION_MAJOR << 16 | PACE_VERSION_MINOR << 8 | PACE_VERSION_PATCH
+}
+
+/// A sentence about a status: static text, never NULL, also for numbers that are no status.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_strerror(status: pace_status_t) -> *const c_char {
+    describe(status).1.as_ptr()
+}
+
+/// The name of a status, "PACE_EINVAL" for one: static text, never NULL; "PACE_UNKNOWN" for numbers
+/// that are no status.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_status_name(status: pace_status_t) -> *const c_char {
+    describe(status).0.as_ptr()
+}
+
+/// What this thread's last call that failed had to say: which argument, its value, and what would be
+/// right. "" if none has failed. Calls that succeed leave it alone. Valid until this thread's next
+/// call that fails, or its end.
+///
+/// Threads: any, each has its own. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_last_error() -> *const c_char {
+    boundary::last_error()
+}
+
+/// The errno of this thread's last call that failed, if that was PACE_EOS; else 0.
+///
+/// Threads: any, each has its own. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_last_os_error() -> i32 {
+    boundary::last_os_error()
+}
+
+fn describe(status: pace_status_t) -> (&'static CStr, &'static CStr) {
+    match status {
+        PACE_OK => (c"PACE_OK", c"it worked"),
+        PACE_EINVAL => (c"PACE_EINVAL", c"an argument is NULL or out of its range"),
+        PACE_EFULL => (c"PACE_EFULL", c"there is no room"),
+        PACE_EEMPTY => (c"PACE_EEMPTY", c"the queue is empty"),
+        PACE_ETIMEDOUT => (c"PACE_ETIMEDOUT", c"the time ran out"),
+        PACE_ESHUTDOWN => (c"PACE_ESHUTDOWN", c"it is shut down or closed"),
+        PACE_EFORKED => {
+            (c"PACE_EFORKED", c"this process was forked; the parent's things work only there")
+        }
+        PACE_ESTALE => (c"PACE_ESTALE", c"what this id named is gone, or never was"),
+        PACE_ECLOSING => (c"PACE_ECLOSING", c"the handler is running; it closes when it returns"),
+        PACE_EDEADLOCK => (c"PACE_EDEADLOCK", c"waiting here could never end"),
+        PACE_ECANCELLED => (c"PACE_ECANCELLED", c"the task was cancelled before it began"),
+        PACE_EFAILED => (c"PACE_EFAILED", c"the task ended without reporting success"),
+        PACE_EPANIC => (c"PACE_EPANIC", c"a panic inside the library was caught"),
+        PACE_EOS => (c"PACE_EOS", c"a system call failed"),
+        PACE_EVERSION => (c"PACE_EVERSION", c"the struct_size is not one that this library knows"),
+        PACE_EBUSY => (c"PACE_EBUSY", c"another thread waits for this task already"),
+        _ => (c"PACE_UNKNOWN", c"this number is no status of paceline"),
+    }
+}
+
+const _: () = {
+    const fn is(text: &str, number: u32) -> bool {
+        text.len() == 1 && text.as_bytes()[0] == b'0' + number as u8
+    }
+    assert!(is(env!("CARGO_PKG_VERSION_MAJOR"), PACE_VERSION_MAJOR));
+    assert!(is(env!("CARGO_PKG_VERSION_MINOR"), PACE_VERSION_MINOR));
+    assert!(is(env!("CARGO_PKG_VERSION_PATCH"), PACE_VERSION_PATCH));
+};

@@ -1,0 +1,146 @@
+//! Strands: serial execution without locks.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{Out, Result, call};
+use super::callback::{pace_drop_fn, pace_strand_t, pace_task_fn, pace_task_t};
+use super::pool::{open, pace_pool_t};
+use super::status::*;
+use super::task::{ignore, refuse, submit};
+use super::work::Work;
+use crate::Strand;
+use core::ffi::c_void;
+
+/// Makes a strand: its tasks run one at a time, in the order in which they were posted, on whatever
+/// thread of the pool is free.
+///
+/// PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_new(
+    pool: *mut pace_pool_t,
+    strand: *mut pace_strand_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        // SAFETY: as the header demands.
+        let strand = unsafe { Out::new(strand, "strand") }?;
+        let place = pool.strands.reserve()?;
+        strand.set(pace_strand_t { id: place.fill(pool.pool.strand()?) });
+        Ok(())
+    })
+}
+
+/// Appends a task. From outside the pool's threads it waits while the strand is full; inside a
+/// handler it never waits.
+///
+/// PACE_EFULL (inside only), PACE_ESHUTDOWN, PACE_ESTALE, PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_post(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let strand = find(unsafe { open(pool) }?, strand)?;
+        let work = Work::new(run, user_data, drop)?;
+        strand.post(move || ignore(work.run())).or_else(refuse)
+    })
+}
+
+/// As pace_strand_post(), and never waits.
+///
+/// PACE_EFULL, PACE_ESHUTDOWN, PACE_ESTALE, PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_try_post(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let strand = find(unsafe { open(pool) }?, strand)?;
+        let work = Work::new(run, user_data, drop)?;
+        strand.try_post(move || ignore(work.run())).or_else(refuse)
+    })
+}
+
+/// As pace_strand_post(), and names the task as pace_pool_submit() does.
+///
+/// PACE_EFULL (inside; or all ids are in use), PACE_ESHUTDOWN, PACE_ESTALE, PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_submit(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    task: *mut pace_task_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        let strand = find(pool, strand)?;
+        // SAFETY: as the header demands.
+        let task = unsafe { Out::new(task, "task") }?;
+        submit(pool, run, user_data, drop, task, |work| strand.submit(move || work.run()))
+    })
+}
+
+/// As pace_strand_submit(), and never waits.
+///
+/// PACE_EFULL, PACE_ESHUTDOWN, PACE_ESTALE, PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_try_submit(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    task: *mut pace_task_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        let strand = find(pool, strand)?;
+        // SAFETY: as the header demands.
+        let task = unsafe { Out::new(task, "task") }?;
+        submit(pool, run, user_data, drop, task, |work| strand.try_submit(move || work.run()))
+    })
+}
+
+/// Closes a strand and gives its id back. What was accepted still runs.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_close(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        drop(pool.strands.take(strand.id)?);
+        Ok(())
+    })
+}
+
+fn find(pool: &pace_pool_t, strand: pace_strand_t) -> Result<Strand> {
+    pool.strands.with(strand.id, Strand::clone)
+}

@@ -1,0 +1,117 @@
+//! One-shot timers.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{Out, Result, call, nanos};
+use super::callback::{pace_drop_fn, pace_task_fn, pace_timer_t};
+use super::handle::key;
+use super::pool::{open, pace_pool_t};
+use super::status::*;
+use super::task::ignore;
+use super::work::Work;
+use crate::Timer;
+use core::ffi::c_void;
+use core::mem::forget;
+
+/// Runs a task once, `delay_ns` from now (up to 100 years): never early. Allocates nothing. `timer`
+/// may be NULL: a timer ends by itself, and nothing need be kept.
+///
+/// PACE_EINVAL, PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_after(
+    pool: *mut pace_pool_t,
+    delay_ns: u64,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    timer: *mut pace_timer_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(timer) };
+        let work = Work::new(run, user_data, drop)?;
+        match pool.pool.after_or_back(nanos(delay_ns), move || ignore(work.run())) {
+            Ok(timer) => {
+                to.set(name(&timer));
+                Ok(())
+            }
+            Err((error, work)) => {
+                // It is the caller's still: its `drop` must not run.
+                forget(work);
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// Cancels. *cancelled: true, the task never runs, and its `drop` has; false, it has begun, has run,
+/// or was cancelled before, and the id may be forgotten.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_timer_cancel(
+    pool: *mut pace_pool_t,
+    timer: pace_timer_t,
+    cancelled: *mut bool,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { ask(pool, timer, cancelled, "cancelled", Timer::cancel) })
+}
+
+/// Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
+/// changes). *postponed: true, it had not begun; a timer that begins at this very moment may still run
+/// once.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_timer_postpone(
+    pool: *mut pace_pool_t,
+    timer: pace_timer_t,
+    delay_ns: u64,
+    postponed: *mut bool,
+) -> pace_status_t {
+    let postpone = |timer: &Timer| timer.postpone(nanos(delay_ns));
+    // SAFETY: as the header demands.
+    call(|| unsafe { ask(pool, timer, postponed, "postponed", postpone) })
+}
+
+/// Whether a timer has neither begun nor been cancelled.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_timer_is_pending(
+    pool: *mut pace_pool_t,
+    timer: pace_timer_t,
+    pending: *mut bool,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { ask(pool, timer, pending, "pending", Timer::is_pending) })
+}
+
+pub(super) fn name(timer: &Timer) -> pace_timer_t {
+    pace_timer_t { id: timer.key().token() + 1 }
+}
+
+/// Asks a timer, if it is still there; that it is not is the usual end of it, and no failure.
+///
+/// # Safety
+///
+/// As the header demands of the arguments.
+unsafe fn ask(
+    pool: *mut pace_pool_t,
+    timer: pace_timer_t,
+    answer: *mut bool,
+    what: &str,
+    question: impl FnOnce(&Timer) -> bool,
+) -> Result {
+    // SAFETY: as the caller promises.
+    let pool = unsafe { open(pool) }?;
+    // SAFETY: as the caller promises.
+    let answer = unsafe { Out::new(answer, what) }?;
+    let timer = key(timer.id).and_then(|key| pool.pool.timer_by_key(key));
+    answer.set(timer.is_some_and(|timer| question(&timer)));
+    Ok(())
+}
