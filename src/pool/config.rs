@@ -165,8 +165,9 @@ impl Builder {
         self
     }
 
-    /// How many handles, strands, timers and rings may exist at once, 1 to 2^24. Default 2^22.
-    /// Memory is taken as they appear.
+    /// How many handles, strands, timers and rings may exist at once, and beside them how many tasks
+    /// with a result, 1 to 2^24. Default 2^22. It is rounded up, to 1024 and to 256; memory is taken
+    /// as they appear.
     pub fn max_handles(mut self, handles: usize) -> Self {
         self.max_handles = handles;
         self

@@ -65,6 +65,9 @@ impl Pool {
     /// that are still inside a handler then are reported as stuck, and nothing that they use is
     /// freed. Inside a handler it is only a request and returns at once. Calling it again is
     /// harmless.
+    ///
+    /// A pool without threads is drained by the hosts that are in it now: the drain ends when the
+    /// last of them leaves.
     pub fn shutdown(&self, drain: Duration) -> Report {
         let shared = self.shared();
         if shared.is_forked() {

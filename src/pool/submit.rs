@@ -97,7 +97,7 @@ impl Pool {
     /// captures, and a value of at most 32 bytes, it allocates nothing once warm.
     ///
     /// # Errors
-    /// As [`post`](Self::post).
+    /// As [`post`](Self::post); `Full` from outside too, while there are `max_handles` such tasks.
     #[inline]
     pub fn submit<F, T>(&self, work: F) -> Result<Task<T>, Rejected<F>>
     where

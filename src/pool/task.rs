@@ -369,6 +369,10 @@ impl<T> Unpin for Task<T> {}
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
+        if self.table.fork.is_child() {
+            // The waker's lock may be held for ever, and nothing here is used again.
+            return;
+        }
         let cell = self.cell();
         // Relaxed: this side has set it. Nobody waits any more; the next tenant must not keep it.
         let waker = (cell.word.load(Relaxed) & WAKER != 0).then(|| cell.take_waker());
