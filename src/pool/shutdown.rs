@@ -15,7 +15,8 @@ use super::{Pool, Shared, context};
 use crate::sync::atomic::Ordering::Acquire;
 use crate::sys::thread::JoinHandle;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError};
+use crossbeam_queue::SegQueue;
+use std::sync::Arc;
 
 /// How long threads may take to leave after the drain, before they are called stuck.
 const GRACE: u64 = 100_000_000;
@@ -37,17 +38,18 @@ pub struct Report {
 }
 
 /// The pool's own threads, to be joined once.
-pub(crate) struct Threads(Mutex<Vec<JoinHandle>>);
+pub(crate) struct Threads(SegQueue<JoinHandle>);
 
 impl Threads {
     pub(crate) fn new(threads: Vec<JoinHandle>) -> Self {
-        Self(Mutex::new(threads))
+        let all = SegQueue::new();
+        threads.into_iter().for_each(|thread| all.push(thread));
+        Self(all)
     }
 
     /// Joins those that have left, and lets the others go.
     fn reap(&self, now: u64) {
-        let threads = core::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        while let Some(thread) = self.0.pop() {
             match thread.join_until(now + GRACE) {
                 Ok(()) => {}
                 Err(stuck) => stuck.detach(),
