@@ -1,0 +1,144 @@
+// What the tests share.
+
+#ifndef PACELINE_TESTS_COMMON_HPP
+#define PACELINE_TESTS_COMMON_HPP
+
+#include "paceline.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace std::chrono_literals;
+using paceline::Code;
+using paceline::Flow;
+using paceline::Pool;
+using paceline::Ready;
+
+/// After this a test gives up, and fails.
+inline constexpr auto PATIENCE = 60s;
+
+/// Something that is to happen.
+class Signal {
+public:
+    void set() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        ++count_;
+        changed_.notify_all();
+    }
+
+    /// Whether it has happened `times` times, at last.
+    bool wait(int times = 1) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        return changed_.wait_for(lock, PATIENCE, [&] { return count_ >= times; });
+    }
+
+    int count() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return count_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int count_ = 0;
+};
+
+/// Counts its own kind, to see that nothing is lost or deleted twice.
+class Counted {
+public:
+    explicit Counted(std::atomic<int> &alive) : alive_(&alive) { ++*alive_; }
+    Counted(Counted &&other) noexcept : alive_(std::exchange(other.alive_, nullptr)) {}
+    Counted &operator=(Counted &&) = delete;
+    ~Counted() {
+        if (alive_) {
+            --*alive_;
+        }
+    }
+
+    bool is_whole() const { return alive_ != nullptr; }
+
+private:
+    std::atomic<int> *alive_;
+};
+
+/// A pipe; both ends are non-blocking.
+class Pipe {
+public:
+    Pipe() { REQUIRE(pipe2(ends_, O_NONBLOCK | O_CLOEXEC) == 0); }
+    Pipe(const Pipe &) = delete;
+    Pipe &operator=(const Pipe &) = delete;
+    ~Pipe() {
+        close(ends_[0]);
+        close_writer();
+    }
+
+    int reader() const { return ends_[0]; }
+    void write(const std::string &text) const {
+        REQUIRE(::write(ends_[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    void close_writer() {
+        if (ends_[1] >= 0) {
+            close(std::exchange(ends_[1], -1));
+        }
+    }
+
+private:
+    int ends_[2];
+};
+
+/// All that can be read now.
+inline std::string read_all(int fd) {
+    std::string text;
+    char bytes[64];
+    for (ssize_t size; (size = read(fd, bytes, sizeof bytes)) > 0;) {
+        text.append(bytes, static_cast<std::size_t>(size));
+    }
+    return text;
+}
+
+inline Pool make_pool(std::uint32_t threads = 2) {
+    return Pool::create(paceline::Config().set_threads(threads).set_pin("none")).value();
+}
+
+/// A pool of one thread, which is held until the Hold goes.
+class Hold {
+public:
+    explicit Hold(const Pool &pool) {
+        pool.post([this] {
+                begun_.set();
+                end_.wait();
+                ended_.set();
+            })
+            .value();
+        REQUIRE(begun_.wait());
+    }
+    ~Hold() { release(); }
+
+    void release() {
+        end_.set();
+        ended_.wait();
+    }
+
+private:
+    Signal begun_, end_, ended_;
+};
+
+/// Ends well: everything has run, and every task is accounted for.
+inline void finish(const Pool &pool) {
+    const auto report = pool.shutdown(PATIENCE).value();
+    CHECK(report.drained);
+    CHECK(report.stuck == 0);
+    CHECK(pool.audit().value().balances);
+}
+
+#endif

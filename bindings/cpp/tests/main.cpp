@@ -1,0 +1,4 @@
+// The tests' own main, by doctest.
+
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
