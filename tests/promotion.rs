@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Count, Fd, Gate, finish, hang_guard};
+use common::{Count, Fd, Gate, finish, hang_guard, until};
 use paceline::{Builder, Flow, HandleOptions, Pool, Promotion, promote_new_leader};
 use std::time::Duration;
 
@@ -84,6 +84,8 @@ fn a_handler_that_says_nothing_is_rescued_by_the_watch() {
     let (gate, bytes) = (Gate::new(), Count::new());
     let other = counting(&pool, &bytes);
     let blocks = blocking(&pool, HandleOptions::new(), &gate, || ());
+    // A thread that has only just started would look for a set to lead by itself.
+    until("the other one sleeps", || pool.stats().parked == 1);
     blocks.write(b"!").unwrap();
     gate.until_entered(1);
     other.write(b"!").unwrap();
