@@ -65,10 +65,15 @@ fn join_stays_for_its_time_and_runs_what_comes() {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let host = scope.spawn(|| {
-                let start = Instant::now();
                 let time = Duration::from_millis(50);
-                pool.join(time).unwrap();
-                assert!(start.elapsed() >= time, "it left early");
+                let stay = || {
+                    let start = Instant::now();
+                    let ran = pool.join(time).unwrap();
+                    assert!(start.elapsed() >= time, "it left early");
+                    ran
+                };
+                // On a busy machine its time may be over before it, or who posts, comes to anything.
+                while stay() == 0 && threads == 0 {}
                 over.store(true, SeqCst);
             });
             let host = host.thread().id();
@@ -79,7 +84,6 @@ fn join_stays_for_its_time_and_runs_what_comes() {
             }
             if threads == 0 {
                 assert!(on.lock().unwrap().iter().all(|&id| id == host));
-                assert!(!on.lock().unwrap().is_empty());
             }
         });
         while threads == 0 && pool.audit().in_flight > 0 {
