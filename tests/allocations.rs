@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Count, Fd, finish, hang_guard, until};
-use paceline::{Builder, Flow, HandleOptions, Interest, Lane, Pool};
+use paceline::{Builder, Flow, HandleOptions, Interest, Lane, Pool, Role, ThreadStats};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -74,7 +74,11 @@ impl Allocations {
     /// A pool whose threads are marked, and the calling thread too.
     fn of_pool(builder: Builder) -> (Pool, Self) {
         let allocations = Self::new();
-        let pool = builder.on_start(move |_| allocations.mark_this_thread()).build().unwrap();
+        let builder = builder.max_joined(0).on_start(move |_| allocations.mark_this_thread());
+        let pool = builder.build().unwrap();
+        // A thread makes what it needs when it starts.
+        let has_begun = |thread: &ThreadStats| thread.role != Role::Away;
+        until("all threads have begun", || pool.stats().threads.iter().all(has_begun));
         allocations.mark_this_thread();
         (pool, allocations)
     }

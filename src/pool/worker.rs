@@ -86,7 +86,7 @@ impl<'a> Worker<'a> {
             seat: &shared.crew.members[me],
             word,
             number,
-            role: Role::Leader,
+            role: Role::Away,
             searching: false,
             called_to_lead: false,
             rescuing: false,
