@@ -1,0 +1,468 @@
+"""The Python threads behind an Executor or a Pool, and how they sleep and are woken.
+
+The problem: a token through the native pool for every task would cost more than an empty task. So
+tasks lie in a deque on Python's side, whose ``append`` and ``popleft`` are atomic, and a native token
+is posted only when somebody sleeps and nobody has been called yet. A thread without work sleeps in
+``pace_pool_pull``, which lets go of the interpreter's lock.
+
+    submit:  append the task            thread:  popleft, run, until there is nothing
+             asleep and not calling?             announce: append to asleep
+               pop one of asleep                 look at the deque once more
+               post a token            ───────►  pull, calling = False, look again
+
+Invariants
+1. Whoever appends a task looks at ``asleep`` afterwards; whoever announces itself looks at the tasks
+   afterwards. One of the two sees the other.
+2. Announcements and tokens are anonymous: of those between announcing and coming back, each has its
+   announcement in ``asleep`` or a token on its way. Tokens too many only wake somebody for nothing.
+3. ``calling`` means that a token is on its way. Whoever takes it clears ``calling`` before it looks
+   at the tasks; whoever finds nobody to call clears it and looks at both once more. So who skips the
+   call because of it relies on somebody who looks later.
+4. A task that is accepted runs: ``closed`` is looked at after appending too, and the task is taken
+   back, unless a thread has taken it already. Threads look at ``closed`` before the deque.
+5. Threads know the crew only, never what stands before it, so that a lost Executor is collected.
+
+All of this holds where single operations on deques and attributes are atomic and seen in one order,
+as under the interpreter's lock and, by their own locks, in free-threaded builds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures._base import CANCELLED as ABANDONED
+from concurrent.futures._base import FINISHED, LOGGER, PENDING, RUNNING
+from concurrent.futures.thread import BrokenThreadPool
+from typing import Any, Optional, Union
+
+from . import _lifetime
+from ._errors import ForkedError
+from ._future import Future
+from ._native import WAKE, NativePool, Pulled, Puller
+
+#: Columns of a thread's books.
+STARTED, COMPLETED, FAILED, CANCELLED = range(4)
+
+#: How many tasks a thread runs before it looks at events.
+TASKS_PER_POLL = 32
+
+#: How a pool's hook hears of what was raised and has no future to go to.
+Unhandled = Callable[[BaseException], object]
+
+
+def report_unhandled(exception: BaseException) -> None:
+    """Hands it to ``threading.excepthook``, as if it had ended this thread."""
+    arguments = (type(exception), exception, exception.__traceback__, threading.current_thread())
+    threading.excepthook(threading.ExceptHookArgs(arguments))
+
+
+_unlocked = contextlib.nullcontext()
+
+
+class Posted:
+    """Stands in a task where a future would: nobody waits for it."""
+
+    __slots__ = ("_lock", "_state", "_result", "_unhandled")
+
+    # A thread treats it as it treats a future.
+    _made = None
+    _done_callbacks = ()
+
+    def __init__(self, unhandled: Callable[[BaseException], None]) -> None:
+        self._lock = _unlocked
+        self._state = PENDING
+        self._unhandled = unhandled
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return self._state == PENDING
+
+    def set_exception(self, exception: BaseException) -> None:
+        self._unhandled(exception)
+
+    def cancel(self) -> bool:
+        self._state = ABANDONED
+        return True
+
+
+#: Who waits, what to call, and with what. Without keywords (None) it is a job: it is called with the
+#: thread's books, keeps them itself, and raises nothing.
+Outcome = Union["Future[Any]", Posted, Any]
+Task = tuple[Outcome, Callable[..., Any], tuple[Any, ...], Optional[dict[str, Any]]]
+
+
+class Tally:
+    """Counts without a lock where the interpreter has one. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._several = 0
+        self._looks = 0
+        self._count = itertools.count()
+        self.one: Callable[[], object] = self._count.__next__
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            self.one = lambda: self.several(1)
+
+    def several(self, count: int) -> None:
+        with self._lock:
+            self._several += count
+
+    def value(self) -> int:
+        with self._lock:
+            seen = next(self._count)
+            self._looks += 1
+            return seen - (self._looks - 1) + self._several
+
+
+class Crew:
+    """Up to ``most`` threads and the tasks that they share."""
+
+    def __init__(
+        self,
+        most: int,
+        name: str,
+        native: NativePool | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        unhandled: Unhandled | None = None,
+    ) -> None:
+        self.tasks: deque[Task] = deque()
+        self.asleep: deque[None] = deque()
+        self.calling = False
+        #: Why nothing is accepted any more: "shutdown", "exit", "broken", "forked".
+        self.closed: str | None = None
+        self.threads: set[threading.Thread] = set()
+        #: How many threads may still be made.
+        self.missing = most
+        self.accepted = Tally()
+        self.rejected = 0
+        self.unhandled = 0
+        self.books: list[list[int]] = []
+        self._on_unhandled = unhandled or report_unhandled
+        self._most = most
+        self._name = name
+        self._native = native
+        self._initializer = initializer
+        self._initargs = initargs
+        # Guards threads, closed, the books' list and its rare columns. Never held while a task runs.
+        # Re-entrant, because collecting garbage may close a crew at any place.
+        self._lock = threading.RLock()
+        self._swept = [0, 0, 0, 0]
+        self.books.append(self._swept)
+        if not _lifetime.enlist(self):
+            self.closed = "exit"
+
+    # --- by whoever has work ---------------------------------------------------------------------
+
+    def refusal(self) -> Exception:
+        """Why nothing is accepted, as the standard library says it."""
+        with self._lock:
+            self.rejected += 1
+        if self.closed == "broken":
+            return BrokenThreadPool(_BROKEN)
+        if self.closed == "forked":
+            return ForkedError("the pool belongs to the process that this one was forked from")
+        when = "interpreter shutdown" if self.closed == "exit" else "shutdown"
+        return RuntimeError("cannot schedule new futures after " + when)
+
+    def add(self, task: Task) -> None:
+        """Takes a task in, or raises why not. ``Executor.submit`` has this spelled out."""
+        if self.closed is not None:
+            raise self.refusal()
+        self.tasks.append(task)
+        self.accepted.one()
+        if self.closed is not None:
+            self.withdraw([task])
+        if self.asleep:
+            if not self.calling:
+                self.call()
+        elif self.missing:
+            self.spawn()
+
+    def add_batch(self, tasks: list[Task]) -> None:
+        """Takes tasks in, in order, or raises why not."""
+        if self.closed is not None:
+            raise self.refusal()
+        self.tasks.extend(tasks)
+        self.accepted.several(len(tasks))
+        if self.closed is not None:
+            self.withdraw(tasks)
+        self.call_for(len(tasks))
+
+    def add_job(self, job: Task, hands: int, items: int) -> None:
+        """Takes in a job that up to ``hands`` threads can share."""
+        if self.closed is not None:
+            raise self.refusal()
+        self.accepted.several(items)
+        self.tasks.extend([job] * min(hands, self._most))
+        if self.closed is not None:
+            self.sweep()
+            raise self.refusal()
+        self.call_for(hands)
+
+    def call_for(self, count: int) -> None:
+        """Sees to it that somebody comes for ``count`` new tasks; who comes calls the next."""
+        while self.missing and len(self.asleep) < count:
+            count -= 1
+            if not self.spawn():
+                break
+        if self.asleep and not self.calling:
+            self.call()
+
+    def withdraw(self, added: list[Task]) -> None:
+        """The crew was closed while tasks were added: takes back what no thread has (invariant 4)."""
+        taken_back = 0
+        for task in added:
+            try:
+                self.tasks.remove(task)
+                taken_back += 1
+            except ValueError:
+                pass
+        if taken_back:
+            self.accepted.several(-taken_back)
+            raise self.refusal()
+
+    def cancelled(self, count: int) -> None:
+        """Enters tasks that were cancelled by others than threads into the books."""
+        with self._lock:
+            self._swept[STARTED] += count
+            self._swept[CANCELLED] += count
+
+    def call(self) -> None:
+        """Wakes one sleeper (invariant 3)."""
+        while True:
+            self.calling = True
+            try:
+                self.asleep.pop()
+            except IndexError:
+                self.calling = False
+                if not (self.tasks and self.asleep):
+                    return
+            else:
+                self.native.wake()
+                return
+
+    def call_all(self) -> None:
+        """Wakes every sleeper, to look at ``closed``."""
+        while True:
+            try:
+                self.asleep.pop()
+            except IndexError:
+                return
+            self.native.wake()
+
+    @property
+    def native(self) -> NativePool:
+        """The native pool. The first thread that is made, or the owner, has made it."""
+        assert self._native is not None
+        return self._native
+
+    def spawn(self) -> bool:
+        """Makes one more thread, if there may be one."""
+        with self._lock:
+            if not self.missing or self.closed is not None:
+                return False
+            if self._native is None:
+                # One more than the threads: a host that joins for a while.
+                self._native = NativePool(self._most + 1, self._name, events=False)
+            thread = threading.Thread(
+                name=f"{self._name}_{len(self.threads)}", target=self._serve, args=()
+            )
+            self.missing -= 1
+            try:
+                thread.start()
+            except BaseException:
+                self.missing += 1
+                raise
+            self.threads.add(thread)
+            return True
+
+    def unhandled_in(self, exception: BaseException) -> None:
+        """Counts and reports what nobody waits for. The hook's own failure goes to the default."""
+        with self._lock:
+            self.unhandled += 1
+        try:
+            self._on_unhandled(exception)
+        except BaseException as failure:
+            report_unhandled(failure)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def close(self, why: str) -> None:
+        """Accepts nothing any more. What is accepted still runs, and the threads end after it."""
+        with self._lock:
+            if self.closed is None or why == "broken":
+                self.closed = why
+        if self._native is not None:
+            self.call_all()
+
+    def exit(self) -> None:
+        """The interpreter ends: what is pending runs."""
+        self.close("exit")
+
+    def forked(self) -> None:
+        self.closed = "forked"
+        self.missing = 0
+        # A thread that is gone may have held it.
+        self._lock = threading.RLock()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the threads have ended; False: they have not in that time."""
+        for thread in list(self.threads):
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def sweep(self, exception: BaseException | None = None) -> int:
+        """Cancels what nobody has taken yet, or fails it; says how many."""
+        swept = 0
+        while True:
+            try:
+                outcome, _, _, keywords = self.tasks.popleft()
+            except IndexError:
+                break
+            if keywords is None:
+                swept += outcome.sweep(exception)
+                continue
+            swept += 1
+            if exception is None:
+                outcome.cancel()
+            elif outcome.set_running_or_notify_cancel():
+                outcome.set_exception(exception)
+        with self._lock:
+            self._swept[STARTED] += swept
+            self._swept[CANCELLED if exception is None else FAILED] += swept
+        return swept
+
+    # --- the threads -----------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """What a thread does from its start to its end."""
+        if self._initializer is not None:
+            try:
+                self._initializer(*self._initargs)
+            except BaseException:
+                LOGGER.critical("Exception in initializer:", exc_info=True)
+                self.close("broken")
+                self.sweep(BrokenThreadPool(_BROKEN))
+                return
+        books = [0, 0, 0, 0]
+        with self._lock:
+            self.books.append(books)
+        try:
+            self.work(books, self.puller())
+        except BaseException:
+            LOGGER.critical("Exception in worker", exc_info=True)
+
+    def puller(self) -> Puller:
+        """A thread's own way to the native pool."""
+        return Puller(self.native, 1)
+
+    def work(self, books: list[int], puller: Puller) -> None:
+        """Runs tasks, and sleeps when there are none, until the crew is closed."""
+        while True:
+            self.run_tasks(books)
+            if not self.rest(puller):
+                return
+
+    def run_tasks(self, books: list[int], most: int = sys.maxsize) -> int:
+        """Runs up to ``most`` tasks; says how many."""
+        tasks, asleep = self.tasks, self.asleep
+        popleft = tasks.popleft
+        ran = 0
+        while ran < most:
+            try:
+                outcome, function, arguments, keywords = popleft()
+            except IndexError:
+                break
+            ran += 1
+            if tasks and asleep and not self.calling:
+                self.call()
+            if keywords is None:
+                function(books)
+            else:
+                books[STARTED] += 1
+                # What set_running_or_notify_cancel and set_result do, in place.
+                with outcome._lock:
+                    claimed = outcome._state == PENDING
+                    if claimed:
+                        outcome._state = RUNNING
+                if not claimed:
+                    books[CANCELLED] += 1
+                    notify_cancelled(outcome)
+                else:
+                    try:
+                        result = function(*arguments, **keywords)
+                    except BaseException as exception:
+                        books[FAILED] += 1
+                        fail(outcome, exception)
+                    else:
+                        books[COMPLETED] += 1
+                        with outcome._lock:
+                            plain = outcome._made is None and outcome._state == RUNNING
+                            if plain:
+                                outcome._result = result
+                                outcome._state = FINISHED
+                        if not plain:
+                            succeed(outcome, result)
+                        elif outcome._done_callbacks:
+                            outcome._invoke_callbacks()
+                        result = None
+            # While this thread sleeps nothing is kept alive by it.
+            outcome = function = arguments = keywords = None  # type: ignore[assignment]
+        return ran
+
+    def rest(self, puller: Puller) -> bool:
+        """Sleeps until there may be something; False: there never will be."""
+        if self.closed is not None and not self.tasks:
+            return False
+        self.asleep.append(None)
+        if self.tasks or self.closed is not None:
+            # Somebody came between (invariant 1). Who finds no announcement has a token coming.
+            try:
+                self.asleep.pop()
+                return True
+            except IndexError:
+                pass
+        events = puller.pull()
+        if events is None:
+            return False
+        self.take(events)
+        return True
+
+    def take(self, events: Iterable[Pulled]) -> None:
+        """Looks at what was pulled: here only tokens that wake."""
+        for _, _, token, _ in events:
+            if token == WAKE:
+                self.calling = False
+
+
+_BROKEN = "A thread initializer failed, the thread pool is not usable anymore"
+
+
+def notify_cancelled(outcome: Outcome) -> None:
+    """Tells those who wait. Somebody else may have ended it; then the log has it."""
+    try:
+        outcome.set_running_or_notify_cancel()
+    except Exception:
+        LOGGER.critical("Exception in worker", exc_info=True)
+
+
+def succeed(outcome: Outcome, result: object) -> None:
+    """Hands a result to those who wait for it."""
+    try:
+        outcome.set_result(result)
+    except Exception:
+        LOGGER.critical("Exception in worker", exc_info=True)
+
+
+def fail(outcome: Outcome, exception: BaseException) -> None:
+    """Hands an exception on, without the frame of the thread's loop, which would live as long."""
+    if exception.__traceback__ is not None:
+        exception.__traceback__ = exception.__traceback__.tb_next
+    try:
+        outcome.set_exception(exception)
+    except Exception:
+        LOGGER.critical("Exception in worker", exc_info=True)

@@ -1,0 +1,58 @@
+"""What can go wrong, as exceptions that are paceline's and the built-in ones at once."""
+
+from __future__ import annotations
+
+import builtins
+import queue
+
+
+class Error(Exception):
+    """The base of everything that paceline raises on its own account."""
+
+
+class LibraryError(Error, ImportError):
+    """The shared library is missing, of another version, or of another layout."""
+
+
+class InvalidError(Error, ValueError):
+    """An argument is out of range. The text names it, its value, and what is allowed."""
+
+
+class Full(Error, queue.Full):
+    """Something bounded has no room."""
+
+
+class Empty(Error, queue.Empty):
+    """A queue has nothing to give."""
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """The time that was allowed has passed."""
+
+
+class FullTimeoutError(Full, TimeoutError):
+    """There was no room all the time that was allowed."""
+
+
+class EmptyTimeoutError(Empty, TimeoutError):
+    """There was nothing to take all the time that was allowed."""
+
+
+class ShutDownError(Error, RuntimeError):
+    """The pool is shut down, or the queue or ring closed."""
+
+
+class ForkedError(Error, RuntimeError):
+    """Used in a child made by fork. Threads do not survive fork: make a new one in the child."""
+
+
+class StaleError(Error, ValueError):
+    """The object that was named is gone: closed before, or ended by itself."""
+
+
+class DeadlockError(Error, RuntimeError):
+    """Waiting here could never end."""
+
+
+class OsError(Error, OSError):
+    """A system call failed; ``errno`` says how."""

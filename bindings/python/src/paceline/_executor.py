@@ -1,0 +1,194 @@
+"""``Executor``: the standard interface to a pool of threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor as StandardExecutor
+from concurrent.futures import Future as StandardFuture
+from itertools import repeat
+from threading import RLock, Thread
+from typing import Any, TypeVar
+
+from ._books import Audit, audit_of
+from ._crew import Crew, Task
+from ._future import Future, new_batch
+from ._map import Job
+
+T = TypeVar("T")
+
+_new = Future.__new__
+_NOTHING: dict[str, Any] = {}
+
+
+class Executor(StandardExecutor):
+    """Behaves as ``concurrent.futures.ThreadPoolExecutor`` does, and costs less per task.
+
+    Threads are made when work finds nobody idle, up to ``max_workers`` (default: the number of CPUs
+    and 4, at most 32). ``initializer(*initargs)`` runs first on each; if it raises, the executor is
+    broken. All methods may be called by any thread.
+    """
+
+    _counter = itertools.count().__next__
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> None:
+        if max_workers is None:
+            count = getattr(os, "process_cpu_count", os.cpu_count)
+            max_workers = min(32, (count() or 1) + 4)
+        if max_workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        self._max_workers = max_workers
+        self._thread_name_prefix = thread_name_prefix or f"Executor-{Executor._counter()}"
+        self._crew = crew = Crew(
+            max_workers,
+            self._thread_name_prefix,
+            initializer=initializer,
+            initargs=initargs,
+        )
+        # A lost executor ends as the standard one does: what is pending still runs.
+        self._lost = weakref.ref(self, lambda _: crew.close("shutdown"))
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
+
+        Raises RuntimeError after ``shutdown`` and at the interpreter's end, BrokenThreadPool after a
+        failed initializer, ForkedError in a child made by fork.
+        """
+        # This is Crew.add, in place: it is what a task costs.
+        crew = self._crew
+        if crew.closed is not None:
+            raise crew.refusal()
+        future: Future[T] = _new(Future)
+        future._lock = RLock()
+        task: Task = (future, fn, args, kwargs)
+        crew.tasks.append(task)
+        crew.accepted.one()
+        if crew.closed is not None:
+            crew.withdraw([task])
+        if crew.asleep:
+            if not crew.calling:
+                crew.call()
+        elif crew.missing:
+            crew.spawn()
+        return future
+
+    def submit_batch(
+        self, fn: Callable[..., T], /, *iterables: Iterable[Any]
+    ) -> list[StandardFuture[T]]:
+        """As ``map``, but gives a future for each call. Raises as ``submit`` does, for all of them."""
+        calls = list(zip(*iterables))
+        futures: list[StandardFuture[T]] = new_batch(len(calls))
+        tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat(_NOTHING)))
+        self._crew.add_batch(tasks)
+        return futures
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[T]:
+        """The results of ``fn`` for the iterables' items side by side, in order.
+
+        The iterables are read at once, unless ``buffersize`` says how many calls may be ahead of the
+        results. ``timeout`` seconds from now on, waiting raises TimeoutError. What has not begun when
+        the iterator ends early is cancelled. ``chunksize`` is there for other executors.
+        """
+        if buffersize is not None:
+            return self._map_ahead(fn, iterables, timeout, buffersize)
+        job = Job(fn, zip(*iterables))
+        crew = self._crew
+        crew.add_job((job, job.run, (), None), job.size, job.size)
+        return job.results(timeout, crew.cancelled)
+
+    def _map_ahead(
+        self,
+        fn: Callable[..., T],
+        iterables: tuple[Iterable[Any], ...],
+        timeout: float | None,
+        buffersize: int,
+    ) -> Iterator[T]:
+        if not isinstance(buffersize, int):
+            raise TypeError("buffersize must be an integer or None")
+        if buffersize < 1:
+            raise ValueError("buffersize must be None or > 0")
+        end = None if timeout is None else timeout + time.monotonic()
+        calls = zip(*iterables)
+        ahead = deque(self.submit(fn, *args) for args in itertools.islice(calls, buffersize))
+        return _iterate_ahead(weakref.ref(self), fn, calls, ahead, end)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accepts nothing more. What is accepted runs, or, if it has not begun, is cancelled.
+
+        With ``wait``, returns when all threads have ended.
+        """
+        crew = self._crew
+        crew.close("shutdown")
+        if cancel_futures:
+            crew.sweep()
+        if wait:
+            crew.join()
+
+    def audit(self) -> Audit:
+        """The books of what was submitted; exact while nothing runs."""
+        return audit_of(self._crew)
+
+    # What the standard executor has under these names.
+
+    @property
+    def _threads(self) -> set[Thread]:
+        return self._crew.threads
+
+    @property
+    def _shutdown(self) -> bool:
+        return self._crew.closed is not None
+
+    @property
+    def _broken(self) -> bool:
+        return self._crew.closed == "broken"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Executor: it has threads of this process")
+
+
+def _iterate_ahead(
+    executor: Callable[[], Executor | None],
+    fn: Callable[..., T],
+    calls: Iterator[tuple[Any, ...]],
+    ahead: deque[StandardFuture[T]],
+    end: float | None,
+) -> Iterator[T]:
+    """For each result that goes out, one call comes in, while the executor is there."""
+    try:
+        while ahead:
+            submitter = executor()
+            if submitter is not None:
+                ahead.extend(submitter.submit(fn, *args) for args in itertools.islice(calls, 1))
+            del submitter
+            yield _result(ahead.popleft(), end)
+    finally:
+        for future in ahead:
+            future.cancel()
+
+
+def _result(future: StandardFuture[T], end: float | None) -> T:
+    """Its result, or it is cancelled; keeps no reference to it."""
+    try:
+        return future.result(None if end is None else end - time.monotonic())
+    finally:
+        future.cancel()
+        del future

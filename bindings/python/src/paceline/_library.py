@@ -1,0 +1,205 @@
+"""Finds, checks and describes the shared library.
+
+Two views of it: ``lib`` releases the interpreter's lock during a call, for what may wait; ``quick``
+keeps it, for what takes less than letting go of the lock and getting it back would.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import sys
+from ctypes import POINTER, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+from . import _layout as layout
+from ._errors import (
+    DeadlockError,
+    Empty,
+    Error,
+    ForkedError,
+    Full,
+    InvalidError,
+    LibraryError,
+    OsError,
+    ShutDownError,
+    StaleError,
+    TimeoutError,
+)
+
+#: What this package was written for. Until 1.0 a minor version may change anything.
+MAJOR, MINOR = 0, 1
+
+NAME = "libpaceline.so"
+
+
+def _candidates() -> list[str]:
+    """Where the library may be, in the order of trust."""
+    chosen = os.environ.get("PACELINE_LIBRARY")
+    if chosen:
+        return [chosen]
+    beside = Path(__file__).resolve().parent / NAME
+    system = [f"{NAME}.{MAJOR}", NAME]
+    found = ctypes.util.find_library("paceline")
+    return [str(beside), *system, *([found] if found and found not in system else [])]
+
+
+def _version(lib: ctypes.CDLL) -> tuple[int, int, int]:
+    lib.pace_version.restype = c_uint32
+    lib.pace_version.argtypes = []
+    packed = int(lib.pace_version())
+    return packed >> 16, packed >> 8 & 0xFF, packed & 0xFF
+
+
+def _trouble(path: str) -> str | None:
+    """Why the library at ``path`` will not do; None: it does."""
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as error:
+        return str(error)
+    try:
+        version = _version(lib)
+    except AttributeError:
+        return "not paceline: it exports no pace_version"
+    if version[:2] != (MAJOR, MINOR):
+        return f"version {'.'.join(map(str, version))}, but {MAJOR}.{MINOR} is needed"
+    try:
+        return _misfit(lib)
+    except AttributeError as error:
+        return f"incomplete: {error}"
+
+
+def _misfit(lib: ctypes.CDLL) -> str | None:
+    """Compares sizes: an init tells how much of the struct it knows."""
+    inits: list[tuple[str, ctypes.Structure]] = [
+        ("pace_pool_config_init", layout.PoolConfig()),
+        ("pace_handle_options_init", layout.HandleOptions()),
+    ]
+    for name, struct in inits:
+        init = getattr(lib, name)
+        init.restype, init.argtypes = c_int32, [c_void_p, c_size_t]
+        size = ctypes.sizeof(struct)
+        status = init(ctypes.byref(struct), size)
+        known = struct.struct_size
+        if status != layout.OK or known != size:
+            return f"{name} knows {known} bytes of a struct of {size} (status {status})"
+    return None
+
+
+def find() -> str:
+    """The path of a library that fits.
+
+    Raises LibraryError, which lists every path that was tried and what was wrong with it.
+    """
+    tried = []
+    for path in _candidates():
+        trouble = _trouble(path)
+        if trouble is None:
+            return path
+        tried.append(f"  {path}: {trouble}")
+    told = "PACELINE_LIBRARY names" if os.environ.get("PACELINE_LIBRARY") else "There is"
+    needed = f"paceline {MAJOR}.{MINOR} for Python {sys.version_info.major}.{sys.version_info.minor}"
+    raise LibraryError(
+        f"{told} no shared library that fits ({needed}). Tried:\n" + "\n".join(tried)
+    )
+
+
+_STATUS = c_int32
+_POOL = c_void_p
+_ID = c_uint64
+
+# ctypes passes a struct of one 64-bit integer as it does the integer itself; that the C compiler's
+# rules agree on this on the platforms that wheels exist for is what tests/test_layout.py shows.
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "pace_strerror": (c_char_p, [_STATUS]),
+    "pace_status_name": (c_char_p, [_STATUS]),
+    "pace_last_error": (c_char_p, []),
+    "pace_last_os_error": (c_int32, []),
+    "pace_pool_config_init": (_STATUS, [c_void_p, c_size_t]),
+    "pace_pool_new": (_STATUS, [c_void_p, POINTER(_POOL)]),
+    "pace_pool_shutdown": (_STATUS, [_POOL, c_uint64, c_void_p]),
+    "pace_pool_free": (None, [_POOL]),
+    "pace_pool_pollable": (_STATUS, [_POOL, POINTER(c_int32)]),
+    "pace_pool_stats": (_STATUS, [_POOL, c_void_p]),
+    "pace_pool_thread_stats": (_STATUS, [_POOL, c_uint32, c_void_p]),
+    "pace_pool_set_stats": (_STATUS, [_POOL, c_uint32, c_void_p]),
+    "pace_pool_audit": (_STATUS, [_POOL, c_void_p]),
+    "pace_handle_options_init": (_STATUS, [c_void_p, c_size_t]),
+    "pace_handle_pause": (_STATUS, [_POOL, _ID]),
+    "pace_handle_resume": (_STATUS, [_POOL, _ID]),
+    "pace_handle_deregister": (_STATUS, [_POOL, _ID]),
+    "pace_handle_is_open": (_STATUS, [_POOL, _ID, POINTER(c_bool)]),
+    "pace_timer_cancel": (_STATUS, [_POOL, _ID, POINTER(c_bool)]),
+    "pace_timer_postpone": (_STATUS, [_POOL, _ID, c_uint64, POINTER(c_bool)]),
+    "pace_pull_register": (_STATUS, [_POOL, c_int32, c_void_p, c_uint64, POINTER(_ID)]),
+    "pace_pull_every": (_STATUS, [_POOL, c_uint64, c_uint64, POINTER(_ID)]),
+    "pace_pull_after": (_STATUS, [_POOL, c_uint64, c_uint64, POINTER(_ID)]),
+    "pace_pull_post": (_STATUS, [_POOL, c_uint64]),
+    "pace_pool_pull": (_STATUS, [_POOL, c_void_p, c_size_t, c_uint64, POINTER(c_size_t)]),
+    "pace_pull_complete": (_STATUS, [_POOL, _ID, c_int32]),
+    "pace_pull_done": (_STATUS, [_POOL]),
+    "pace_queue_new": (_STATUS, [c_size_t, c_size_t, POINTER(c_void_p)]),
+    "pace_queue_push": (_STATUS, [c_void_p, c_void_p, c_uint64]),
+    "pace_queue_push_batch": (_STATUS, [c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
+    "pace_queue_pop": (_STATUS, [c_void_p, c_void_p, c_uint64]),
+    "pace_queue_pop_batch": (
+        _STATUS,
+        [c_void_p, c_void_p, c_size_t, c_uint64, POINTER(c_size_t)],
+    ),
+    "pace_queue_pollable": (_STATUS, [c_void_p, POINTER(c_int32)]),
+    "pace_queue_close": (_STATUS, [c_void_p]),
+    "pace_queue_len": (_STATUS, [c_void_p, POINTER(c_size_t)]),
+    "pace_queue_capacity": (_STATUS, [c_void_p, POINTER(c_size_t)]),
+    "pace_queue_is_closed": (_STATUS, [c_void_p, POINTER(c_bool)]),
+    "pace_queue_free": (None, [c_void_p]),
+}
+
+
+def _describe(lib: ctypes.CDLL) -> None:
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(lib, name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+path = find()
+lib = ctypes.CDLL(path)
+quick = ctypes.PyDLL(path)
+version = _version(lib)
+for _view in (lib, quick):
+    _describe(_view)
+
+_ERRORS: dict[int, type[Error]] = {
+    layout.EINVAL: InvalidError,
+    layout.EFULL: Full,
+    layout.EEMPTY: Empty,
+    layout.ETIMEDOUT: TimeoutError,
+    layout.ESHUTDOWN: ShutDownError,
+    layout.EFORKED: ForkedError,
+    layout.ESTALE: StaleError,
+    layout.EDEADLOCK: DeadlockError,
+}
+
+
+def error(status: int) -> Error:
+    """The exception for what this thread's last call has returned."""
+    text = (quick.pace_last_error() or quick.pace_strerror(status)).decode("utf-8", "replace")
+    if status == layout.EOS:
+        return OsError(quick.pace_last_os_error(), text)
+    return _ERRORS.get(status, Error)(text)
+
+
+def check(status: int) -> None:
+    """Raises what a status that is not OK means."""
+    if status != layout.OK:
+        raise error(status)
+
+
+def nanoseconds(seconds: float | None) -> int:
+    """A time-out as C wants it; None waits for ever."""
+    if seconds is None:
+        return layout.FOREVER
+    if not seconds > 0:
+        return 0
+    return min(int(seconds * 1e9), layout.FOREVER - 1) if seconds < 1e10 else layout.FOREVER

@@ -1,0 +1,470 @@
+"""The threads of a Pool: they run tasks, pull batches of events, and help each other out.
+
+    pull ──► surplus of this thread ──► handler, one after the other ──► next pull completes them
+                    │ taken over, if the handler before it takes long
+                    ▼
+             given back to the native pool, which hands it to whoever pulls next
+
+A pulled event is held by the thread that pulled it until that thread pulls again. So a slow handler
+would hold up the rest of its batch. Whoever gets a batch of several sees to it that one idle thread
+watches: a watch sleeps for ``PATIENCE`` at a time, and what it finds waiting behind a handler that has
+run for as long it gives back (``FLOW_AGAIN``), which ends the slow thread's hold.
+
+Invariants
+1. A handle's handler runs on one thread at a time: natively an event comes only after the last one
+   was completed, and ``Handle._gate`` covers what natively is no event any more.
+2. A batch's events wait at most about two patiences while some thread sleeps. Who fills a surplus
+   looks for a watch afterwards; the watch, when it ends, looks at the surplus afterwards.
+3. A descriptor is a duplicate of the user's until the native handle has ended: so neither closing a
+   socket early nor a new one with the same number can meet a registration of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from . import _layout as layout
+from ._crew import TASKS_PER_POLL, Crew, Unhandled
+from ._errors import DeadlockError, ForkedError, ShutDownError
+from ._library import check, error, lib, quick
+from ._native import WAKE, NativePool, Pulled, Puller
+
+#: How long a handler may run before others take over what waits behind it. Seconds.
+PATIENCE = 0.002
+
+#: How many events a thread pulls at once.
+BATCH = 16
+
+#: As ``Flow`` has them.
+WAIT, AGAIN, PAUSE, DONE = range(4)
+
+_here = threading.local()
+
+
+def current() -> Member | None:
+    """The member that this thread is; None outside handlers and tasks of pools."""
+    return getattr(_here, "member", None)
+
+
+class Member:
+    """What one thread has in its hands. Others may only take from ``surplus``."""
+
+    __slots__ = ("crew", "puller", "surplus", "began", "books", "handled", "running")
+
+    def __init__(self, crew: Members, puller: Puller, books: list[int]) -> None:
+        self.crew = crew
+        self.puller = puller
+        self.surplus: deque[Pulled] = deque()
+        self.began = 0.0
+        self.books = books
+        self.handled = 0
+        self.running: Entry | None = None
+
+    def give_back(self) -> None:
+        """Lets others have what waits behind the handler that runs."""
+        while True:
+            try:
+                event = self.surplus.popleft()
+            except IndexError:
+                return
+            kind, _, token, handle = event
+            if kind == layout.EVENT_READY:
+                # Stale: it was closed, or completed by somebody else.
+                quick.pace_pull_complete(self.crew.native.pointer, handle, AGAIN)
+            else:
+                self.crew.tasks.append(self.crew.as_task(event))
+                if self.crew.asleep and not self.crew.calling:
+                    self.crew.call()
+
+
+class Entry:
+    """What a token stands for: something registered, or a timer."""
+
+    def __init__(self, crew: Members, call: Callable[[int], object], lasts: bool) -> None:
+        self.crew = crew
+        self.call = call
+        #: False for what runs once.
+        self.lasts = lasts
+        self.token = crew.native.next_token()
+        #: The native number; 0 while it is being registered.
+        self.native = 0
+        self.descriptor = -1
+        self.closed = False
+        self.gate = threading.Lock()
+
+    def run(self, ready: int, member: Member) -> int:
+        """Calls the handler; says how it goes on."""
+        with self.gate:
+            if self.closed:
+                return DONE
+            outer, member.running = member.running, self
+            try:
+                answer = self.call(ready)
+                flow = WAIT if answer is None else int(answer)  # type: ignore[call-overload]
+                if not WAIT <= flow <= DONE:
+                    raise ValueError(f"a handler returned {answer!r}, which is no Flow")
+            except BaseException as exception:
+                self.crew.unhandled_in(exception)
+                flow = DONE
+            finally:
+                member.running = outer
+            if flow == DONE:
+                self.closed = True
+            return flow
+
+    def end(self) -> None:
+        """Natively it is no more."""
+        self.crew.entries.pop(self.token, None)
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class Members(Crew):
+    """A crew that handles events too."""
+
+    def __init__(
+        self,
+        threads: int,
+        name: str,
+        unhandled: Unhandled | None,
+        max_handles: int | None,
+        guests: int,
+    ) -> None:
+        native = NativePool(threads + guests, name, max_handles=max_handles)
+        self.entries: dict[int, Entry] = {}
+        self.members: list[Member] = []
+        self.watching = False
+        #: Tokens on their way for whom nobody waits any more.
+        self.unclaimed: deque[None] = deque()
+        #: Events of threads that have left.
+        self.handled_before = 0
+        super().__init__(threads, name, native=native, unhandled=unhandled)
+
+    # --- registering -----------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        if self.closed == "forked":
+            raise ForkedError("the pool belongs to the process that this one was forked from")
+        if self.closed is not None:
+            raise ShutDownError("the pool is shut down")
+
+    def register(
+        self, fd: int, call: Callable[[int], object], interest: int, level: bool,
+        may_block: bool, paused: bool,
+    ) -> Entry:
+        self.check_open()
+        if may_block:
+            call = _giving_back(call)
+        entry = Entry(self, call, lasts=True)
+        entry.descriptor = os.dup(fd)
+        self.entries[entry.token] = entry
+        try:
+            entry.native = self.native.register(
+                entry.descriptor, interest, level, may_block, paused, entry.token
+            )
+        except BaseException:
+            entry.end()
+            raise
+        return entry
+
+    def every(self, period: int, call: Callable[[int], object]) -> Entry:
+        self.check_open()
+        entry = Entry(self, call, lasts=True)
+        return self._enter(entry, lambda: self.native.every(period, entry.token))
+
+    def after(self, delay: int, call: Callable[[int], object]) -> Entry:
+        self.check_open()
+        entry = Entry(self, call, lasts=False)
+        return self._enter(entry, lambda: self.native.after(delay, entry.token))
+
+    def _enter(self, entry: Entry, register: Callable[[], int]) -> Entry:
+        self.entries[entry.token] = entry
+        try:
+            entry.native = register()
+        except BaseException:
+            entry.end()
+            raise
+        return entry
+
+    def deregister(self, entry: Entry) -> bool:
+        """Ends it: no call begins after this. True: none runs any more either.
+
+        Inside a handler of this pool it does not wait for another thread's, which could wait for
+        this one in turn.
+        """
+        with self._lock:
+            if entry.closed:
+                return True
+            entry.closed = True
+        if self.closed == "forked":
+            raise ForkedError("the pool belongs to the process that this one was forked from")
+        member = current()
+        inside = member is not None and member.crew is self
+        status = lib.pace_handle_deregister(self.native.pointer, entry.native)
+        if status in (layout.OK, layout.ESTALE, layout.ESHUTDOWN):
+            held = False
+        elif status == layout.ECLOSING:
+            held = True
+        else:
+            raise error(status)
+        mine = member is not None and member.running is entry
+        if not mine and not entry.gate.acquire(blocking=not inside):
+            # Its handler runs on another thread, which ends it afterwards.
+            return False
+        try:
+            # Who holds the event has nothing to do with it any more. Stale: it lies in the native
+            # pool still, and whoever pulls it ends it.
+            if not held or self.complete(entry, DONE):
+                entry.end()
+        finally:
+            if not mine:
+                entry.gate.release()
+        return True
+
+    def complete(self, entry: Entry, flow: int) -> bool:
+        """Answers for an event that is held; False: none is."""
+        status = quick.pace_pull_complete(self.native.pointer, entry.native, flow)
+        return bool(status == layout.OK)
+
+    # --- the threads -----------------------------------------------------------------------------
+
+    def puller(self) -> Puller:
+        return Puller(self.native, BATCH)
+
+    def work(self, books: list[int], puller: Puller) -> None:
+        member = Member(self, puller, books)
+        self._join(member)
+        try:
+            while True:
+                polls = self.run_tasks(books, TASKS_PER_POLL) == TASKS_PER_POLL
+                if not (self.poll(member) if polls else self.rest_as(member)):
+                    return
+                self.run_events(member)
+        finally:
+            self._leave(member)
+
+    def _join(self, member: Member) -> None:
+        _here.member = member
+        with self._lock:
+            self.members = [*self.members, member]
+
+    def _leave(self, member: Member) -> None:
+        _here.member = None
+        member.give_back()
+        quick.pace_pull_done(self.native.pointer)
+        with self._lock:
+            self.members = [each for each in self.members if each is not member]
+            self.handled_before += member.handled
+
+    def poll(self, member: Member) -> bool:
+        """Looks for events while there are tasks."""
+        events = member.puller.pull(0)
+        if events is not None:
+            self.sort(member, events, 0)
+        # What is accepted still runs.
+        return events is not None or bool(self.tasks)
+
+    def rest_as(self, member: Member, longest: int = layout.FOREVER) -> bool:
+        """As ``rest``, and as the watch, if there is something to watch."""
+        if self.closed is not None and not self.tasks:
+            return False
+        self.asleep.append(None)
+        if self.tasks or self.closed is not None:
+            try:
+                self.asleep.pop()
+                return True
+            except IndexError:
+                pass
+        watches = self._takes_watch(member)
+        events = member.puller.pull(min(longest, _PATIENCE_NS) if watches else longest)
+        if watches:
+            self.watching = False
+            self._relieve(member)
+        if events is None:
+            return False
+        self.sort(member, events, 1)
+        return True
+
+    def sort(self, member: Member, events: list[Pulled], announced: int) -> None:
+        """Takes what was pulled into the surplus, and calls a watch if there is more than one."""
+        tokens = 0
+        for event in events:
+            if event[2] == WAKE:
+                tokens += 1
+            else:
+                member.surplus.append(event)
+        if tokens:
+            self.calling = False
+        if tokens != announced:
+            self._settle(tokens - announced)
+        if len(member.surplus) > 1 and not self.watching and self.asleep and not self.calling:
+            self.call()
+
+    def _settle(self, surplus: int) -> None:
+        """Keeps announcements and tokens in step with those who sleep (invariant 2 of the crew).
+
+        A token too many was somebody else's, whose announcement it becomes again. Who comes back
+        without a token takes an announcement, or, if there is none, notes that a token is coming.
+        """
+        for _ in range(surplus):
+            try:
+                self.unclaimed.pop()
+            except IndexError:
+                self.asleep.append(None)
+                if self.closed is not None:
+                    self.call_all()
+        for _ in range(-surplus):
+            try:
+                self.asleep.pop()
+            except IndexError:
+                self.unclaimed.append(None)
+
+    def _takes_watch(self, member: Member) -> bool:
+        """Becomes the watch if somebody has a surplus and there is no watch (invariant 2)."""
+        if self.watching or not any(each.surplus for each in self.members if each is not member):
+            return False
+        self.watching = True
+        return True
+
+    def _relieve(self, member: Member) -> None:
+        """Takes over from whoever is held up."""
+        now = time.monotonic()
+        for each in self.members:
+            if each is not member and each.surplus and now - each.began > PATIENCE:
+                each.give_back()
+
+    def run_events(self, member: Member) -> None:
+        """Handles this thread's surplus, as far as nobody takes over."""
+        while True:
+            try:
+                event = member.surplus.popleft()
+            except IndexError:
+                return
+            if member.surplus:
+                member.began = time.monotonic()
+            self.handle(event, member)
+
+    def handle(self, event: Pulled, member: Member) -> None:
+        """Runs one event's handler, and completes it if the next pull would not do."""
+        _, ready, token, handle = event
+        entry = self.entries.get(token)
+        if entry is None:
+            return
+        # It may come before the registering call has returned.
+        entry.native = entry.native or handle
+        member.handled += 1
+        flow = entry.run(ready, member)
+        if flow == WAIT and entry.lasts:
+            return
+        if not entry.lasts:
+            entry.end()
+        elif flow == DONE:
+            # Inside its own handler it may have been closed, and completed, already.
+            self.complete(entry, DONE)
+            entry.end()
+        else:
+            self.complete(entry, flow)
+
+    def as_task(self, event: Pulled) -> Any:
+        """A timer's event, to be run by whoever is free."""
+        def run(_: list[int]) -> None:
+            member = current()
+            if member is not None:
+                self.handle(event, member)
+        return _Deferred(), run, (), None
+
+    # --- hosts and the end -----------------------------------------------------------------------
+
+    def take_part(self, seconds: float | None) -> int:
+        """What ``Pool.join`` does: this thread is a member until something was done or time is up."""
+        if current() is not None:
+            raise error_inside("join")
+        books = [0, 0, 0, 0]
+        with self._lock:
+            self.books.append(books)
+        member = Member(self, self.puller(), books)
+        self._join(member)
+        try:
+            return self._take_part(member, seconds)
+        finally:
+            self._leave(member)
+
+    def _take_part(self, member: Member, seconds: float | None) -> int:
+        end = None if seconds is None else time.monotonic() + seconds
+        try:
+            while True:
+                ran = self.run_tasks(member.books, TASKS_PER_POLL)
+                over = ran > 0 or end is not None and time.monotonic() >= end
+                goes_on = self.poll(member) if over else self.rest_as(member, self._host_wait(end))
+                ran += len(member.surplus)
+                self.run_events(member)
+                if ran or not goes_on or over:
+                    return ran
+        finally:
+            self.announce_host()
+
+    def announce_host(self) -> None:
+        """In a pool without threads an announcement stands for the host, so that tasks call it."""
+        if self._most == 0:
+            if not self.asleep:
+                self.asleep.append(None)
+            if self.tasks and not self.calling:
+                self.call()
+
+    def _host_wait(self, end: float | None) -> int:
+        """Nanoseconds. The main thread looks for signals now and then, which a native wait hides."""
+        slice_ = SIGNAL_SLICE if threading.current_thread() is threading.main_thread() else None
+        left = None if end is None else max(0.0, end - time.monotonic())
+        waits = [each for each in (left, slice_) if each is not None]
+        return int(min(waits) * 1e9) if waits else layout.FOREVER
+
+    def exit(self) -> None:
+        """The interpreter ends: what has not begun is cancelled, and events end."""
+        self.close("exit")
+        self.stop()
+
+    def stop(self) -> int:
+        """Cancels what has not begun and ends the native pool; says how many were cancelled."""
+        cancelled = self.sweep()
+        self.native.shutdown()
+        for entry in list(self.entries.values()):
+            entry.closed = True
+            entry.end()
+        return cancelled
+
+
+class _Deferred:
+    """In the place of a job: one timer's event."""
+
+    def sweep(self, _: object) -> int:
+        return 0
+
+    def waiting(self) -> int:
+        return 0
+
+
+#: How long the main thread stays away from Python's signal handlers at most. Seconds.
+SIGNAL_SLICE = 0.1
+
+_PATIENCE_NS = int(PATIENCE * 1e9)
+
+
+def _giving_back(call: Callable[[int], object]) -> Callable[[int], object]:
+    """For a handler that may block: others have what waits behind it."""
+    def giving_back(ready: int) -> object:
+        member = current()
+        if member is not None:
+            member.give_back()
+        return call(ready)
+    return giving_back
+
+
+def error_inside(what: str) -> Exception:
+    """For what would wait for itself."""
+    return DeadlockError(f"{what} was called inside a handler or task of a pool")

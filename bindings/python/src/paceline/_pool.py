@@ -1,0 +1,435 @@
+"""``Pool``: events, timers and tasks on a fixed set of Python threads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future as StandardFuture
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from itertools import repeat
+from types import TracebackType
+from typing import Any, Protocol, TypeVar, Union
+
+from . import _layout as layout
+from ._books import Audit, audit_of, waiting
+from ._crew import Posted, Task, Unhandled
+from ._errors import ForkedError, InvalidError
+from ._future import Future, new_batch
+from ._library import check, quick
+from ._members import Entry, Members, current, error_inside
+
+T = TypeVar("T")
+
+
+class HasFileno(Protocol):
+    """A socket, a file, a queue."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+
+class Ready(IntFlag):
+    """What a descriptor is ready for."""
+
+    READABLE = 1
+    PRIORITY = 2
+    WRITABLE = 4
+    ERROR = 8
+    HANG_UP = 16
+    READ_CLOSED = 32
+
+
+class Interest(IntFlag):
+    """What a handler wants to hear of. Errors and hang-ups are always told."""
+
+    READABLE = 1
+    PRIORITY = 2
+    WRITABLE = 4
+
+
+class Flow(IntEnum):
+    """A handler's answer; None is WAIT."""
+
+    #: Call again when something new comes.
+    WAIT = 0
+    #: Call again, after others.
+    AGAIN = 1
+    #: As WAIT, but not before ``resume``.
+    PAUSE = 2
+    #: Deregister.
+    DONE = 3
+
+
+#: What a handler may return.
+Answer = Union[Flow, int, None]
+
+
+@dataclass(frozen=True)
+class ThreadStats:
+    """A thread's part. Counts since the pool was made."""
+
+    #: "away", "follower", "watch", "leader", "processing" or "task".
+    role: str
+    #: How often it has led, how often handed leadership on, how often taken it from a stuck thread.
+    terms: int
+    handovers: int
+    rescues: int
+    events: int
+    parked: int
+
+
+@dataclass(frozen=True)
+class SetStats:
+    """A handle set. ``leader`` is the row of the thread that leads, if one does."""
+
+    leader: int | None
+    harvests: int
+    surplus: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A pool at one moment. Each number is right; together they may be of different moments."""
+
+    threads: tuple[ThreadStats, ...]
+    sets: tuple[SetStats, ...]
+    #: How many threads sleep.
+    parked: int
+    #: Descriptors and timers that are registered natively.
+    handles: int
+    #: How often a thread was woken.
+    wakes: int
+    #: Tasks that nobody has taken.
+    queued: int
+    #: Events handled.
+    handled: int
+    #: Exceptions that went to ``on_unhandled``.
+    unhandled: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a shutdown came to."""
+
+    #: Everything that was accepted ran in time.
+    drained: bool
+    #: Called inside the pool: it ends when the handler that called has returned.
+    requested: bool
+    #: Tasks that never ran.
+    cancelled: int
+    #: Threads that were still in a handler or task when the time was over.
+    stuck: int
+
+
+_ROLES = ("away", "follower", "watch", "leader", "processing", "task")
+
+
+class Handle:
+    """A registered descriptor or periodic timer. Lasts until ``close``, or until its handler returns
+    DONE or raises, or until the pool is shut down; dropping it changes nothing. Any thread."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    def pause(self) -> None:
+        """Holds further calls back; what arrives meanwhile is kept. Raises StaleError if closed."""
+        entry = self._entry
+        check(quick.pace_handle_pause(entry.crew.native.pointer, entry.native))
+
+    def resume(self) -> None:
+        """Ends a pause. Raises StaleError if closed."""
+        entry = self._entry
+        check(quick.pace_handle_resume(entry.crew.native.pointer, entry.native))
+
+    def close(self) -> bool:
+        """Deregisters. No call of the handler begins after this; closing again does nothing.
+
+        True: none runs any more either. Outside handlers this waits for that. Inside a handler of
+        the same pool it does not, as two could wait for each other: False says that the handler
+        still runs on another thread.
+        """
+        return self._entry.crew.deregister(self._entry)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is deregistered."""
+        return self._entry.closed
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Handle: it belongs to this process")
+
+
+class Timer:
+    """Something that runs once, later. Dropping it changes nothing. Any thread."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    def cancel(self) -> bool:
+        """True: it will not run. False: it has run, runs, or was cancelled before."""
+        entry = self._entry
+        if entry.closed or not entry.crew.native.cancel_timer(entry.native):
+            return False
+        entry.closed = True
+        entry.end()
+        return True
+
+    def postpone(self, seconds: float) -> bool:
+        """Runs it ``seconds`` from now instead. False: too late."""
+        entry = self._entry
+        return not entry.closed and entry.crew.native.postpone_timer(
+            entry.native, _delay(seconds)
+        )
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Timer: it belongs to this process")
+
+
+class Pool:
+    """A leader/followers pool whose threads are Python's.
+
+    ``threads`` (default: the number of CPUs, at most 4) follow, lead, and run tasks and handlers. With
+    0 there are none: a host calls ``join``, when ``fileno`` is readable or for a time. Handlers and
+    posted tasks that raise are reported through ``on_unhandled(exception)``, by default
+    ``threading.excepthook``; a handler that raises is deregistered. All methods may be called by any
+    thread, also inside handlers, except where noted.
+
+    A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
+    begun is cancelled. In a child made by fork it raises ForkedError.
+    """
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        name: str = "paceline",
+        max_handles: int | None = None,
+        max_joined: int = 4,
+        on_unhandled: Unhandled | None = None,
+    ) -> None:
+        if threads is None:
+            threads = min(4, os.cpu_count() or 1)
+        if not 0 <= threads <= 1000:
+            raise InvalidError(f"threads is {threads}; allowed: 0 to 1000")
+        if not 1 <= max_joined <= 16:
+            raise InvalidError(f"max_joined is {max_joined}; allowed: 1 to 16")
+        self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined)
+        if crew.closed is not None:
+            raise crew.refusal()
+        crew.announce_host()
+        while crew.missing:
+            crew.spawn()
+
+    # --- tasks -----------------------------------------------------------------------------------
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
+
+        Raises RuntimeError after ``shutdown``.
+        """
+        future: Future[T] = Future()
+        self._crew.add((future, fn, args, kwargs))
+        return future
+
+    def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+        """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
+        crew = self._crew
+        crew.add((Posted(crew.unhandled_in), fn, args, kwargs))
+
+    def submit_batch(
+        self, fn: Callable[..., T], /, *iterables: Iterable[Any]
+    ) -> list[StandardFuture[T]]:
+        """A future for each call of ``fn`` with the iterables' items side by side."""
+        calls = list(zip(*iterables))
+        futures: list[StandardFuture[T]] = new_batch(len(calls))
+        tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat({})))
+        self._crew.add_batch(tasks)
+        return futures
+
+    def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
+        """As ``submit_batch``, when nobody waits for it."""
+        report = self._crew.unhandled_in
+        self._crew.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def register(
+        self,
+        io: HasFileno | int,
+        on_ready: Callable[[Any, Ready], Answer],
+        *,
+        interest: Interest = Interest.READABLE,
+        level: bool = True,
+        may_block: bool = False,
+        paused: bool = False,
+    ) -> Handle:
+        """Calls ``on_ready(io, ready)`` whenever ``io``, a socket or descriptor, is ready.
+
+        One call at a time. Edge-triggered (``level=False``), ``io`` must be non-blocking, and the
+        handler must go on until BlockingIOError before it returns. ``may_block``: others take over
+        what waits behind the handler before it is called. ``io`` is kept alive, and its descriptor
+        duplicated, until the handle is closed: close the handle before, or with, ``io``.
+
+        Raises OsError if it cannot be waited for (regular files cannot), InvalidError, Full when
+        ``max_handles`` are in use, ShutDownError, ForkedError.
+        """
+        fd = io if isinstance(io, int) else io.fileno()
+
+        def call(ready: int) -> Answer:
+            return on_ready(io, Ready(ready))
+
+        _check_callable(on_ready)
+        entry = self._crew.register(fd, call, int(interest), level, may_block, paused)
+        return Handle(entry)
+
+    def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
+        """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
+        _check_callable(fn)
+        return Timer(self._crew.after(_delay(seconds), lambda _: _nothing(fn(*args))))
+
+    def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
+        """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
+        returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
+        _check_callable(fn)
+        return Handle(self._crew.every(_delay(seconds), lambda _: fn(*args)))
+
+    # --- hosts -----------------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while a ``join(0)`` would find something. For a pool without
+        threads; it belongs to the pool: never read or close it."""
+        self._crew.check_open()
+        return self._crew.native.fileno()
+
+    def join(self, seconds: float | None = 0) -> int:
+        """Lets this thread take part: runs what there is, or waits for something for up to
+        ``seconds`` (None: for ever) and runs that; says how many tasks and events it ran.
+
+        Raises DeadlockError inside a handler or task, Full when ``max_joined`` are here already.
+        """
+        crew = self._crew
+        if crew.closed == "forked":
+            raise ForkedError("the pool belongs to the process that this one was forked from")
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            ran = crew.take_part(left)
+            over = crew.closed is not None or end is not None and time.monotonic() >= end
+            if ran or over:
+                return ran
+
+    # --- the end, and books ----------------------------------------------------------------------
+
+    def shutdown(self, drain: float | None = 0) -> Report:
+        """Accepts nothing more and ends events and timers. What was accepted and has not begun gets
+        ``drain`` seconds (None: as long as it takes), and is cancelled then. Waits for what runs as
+        long; inside a handler it waits for nothing. Calling it again is allowed."""
+        crew = self._crew
+        crew.close("shutdown")
+        inside = current()
+        if inside is not None and inside.crew is crew:
+            return Report(False, True, 0 if drain is None or drain > 0 else crew.stop(), 0)
+        end = None if drain is None else time.monotonic() + drain
+        self._drain(end)
+        drained = not crew.tasks
+        cancelled = crew.stop()
+        grace = None if end is None else max(0.0, end - time.monotonic())
+        crew.join(_GRACE if grace is not None and grace < _GRACE else grace)
+        stuck = sum(thread.is_alive() for thread in crew.threads)
+        return Report(drained and not stuck, False, cancelled, stuck)
+
+    def _drain(self, end: float | None) -> None:
+        crew = self._crew
+        if not crew.threads:
+            while crew.tasks and (end is None or time.monotonic() < end):
+                crew.take_part(0)
+        for thread in list(crew.threads):
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+
+    def stats(self) -> Stats:
+        """How the pool is doing. For people and dashboards; ``audit`` is for tests."""
+        crew = self._crew
+        native = crew.native
+        pool = native.stats()
+        threads = [native.thread_stats(row) for row in range(pool.threads)]
+        sets = [native.set_stats(row) for row in range(pool.sets)]
+        return Stats(
+            threads=tuple(
+                ThreadStats(
+                    role=_ROLES[row.role] if row.role < len(_ROLES) else str(row.role),
+                    terms=row.terms,
+                    handovers=row.handovers,
+                    rescues=row.rescues,
+                    events=row.events,
+                    parked=row.parked,
+                )
+                for row in threads
+            ),
+            sets=tuple(
+                SetStats(
+                    leader=None if row.leader == layout.NONE else row.leader,
+                    harvests=row.harvests,
+                    surplus=row.surplus,
+                )
+                for row in sets
+            ),
+            parked=pool.parked,
+            handles=pool.handles,
+            wakes=pool.wakes,
+            queued=waiting(crew),
+            handled=crew.handled_before + sum(each.handled for each in crew.members),
+            unhandled=crew.unhandled,
+        )
+
+    def audit(self) -> Audit:
+        """The books of tasks; exact while nothing runs. Events and timers are not in them."""
+        return audit_of(self._crew)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown(drain=None if kind is None else 0)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Pool: it has threads of this process")
+
+
+#: How long a shutdown without time waits for threads that are about to end. Seconds.
+_GRACE = 0.1
+
+
+def promote_new_leader() -> None:
+    """Inside a handler: "I am about to block". Others take over what waits behind it. Elsewhere
+    nothing."""
+    member = current()
+    if member is not None:
+        member.give_back()
+
+
+def _nothing(_: object) -> None:
+    """What a one-shot timer's function returns is no answer."""
+
+
+def _check_callable(fn: object) -> None:
+    if not callable(fn):
+        raise TypeError(f"{fn!r} is not callable")
+
+
+def _delay(seconds: float) -> int:
+    if not 0 <= seconds <= 3e9:
+        raise InvalidError(f"seconds is {seconds}; allowed: 0 to 3e9")
+    return int(seconds * 1e9)

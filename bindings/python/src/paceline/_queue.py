@@ -1,0 +1,277 @@
+"""``Queue``: a bounded queue of short byte strings, for any number of threads at both ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Union
+
+from . import _layout as layout
+from . import _lifetime
+from ._errors import (
+    Empty,
+    EmptyTimeoutError,
+    ForkedError,
+    Full,
+    FullTimeoutError,
+    InvalidError,
+    ShutDownError,
+)
+from ._library import check, error, lib, nanoseconds, quick
+
+#: What a payload may be given as. It comes back as ``bytes``.
+BytesLike = Union[bytes, bytearray, memoryview]
+
+#: The native queue's items are at most this long; the first byte is the payload's length.
+_MOST_ITEM = 256
+
+#: How long the main thread stays away from Python's signal handlers at most. Nanoseconds.
+_SLICE = 100_000_000
+
+#: How many payloads are popped at once where the caller does not say.
+BATCH = 64
+
+
+class Queue:
+    """Holds up to ``capacity`` (rounded up to a power of two) payloads of up to ``max_payload`` bytes
+    (at most 255). First in, first out for each producer. Any thread.
+
+    Time-outs are seconds: None waits for ever, 0 not at all. Full and Empty are the standard ones;
+    after a time-out they are TimeoutError too. Once closed it refuses pushes with ShutDownError, and
+    pops too when it is empty.
+    """
+
+    def __init__(self, capacity: int = 1024, max_payload: int = 63) -> None:
+        if not 1 <= max_payload < _MOST_ITEM:
+            raise InvalidError(f"max_payload is {max_payload}; allowed: 1 to {_MOST_ITEM - 1}")
+        if not 1 <= capacity <= 1 << 32:
+            raise InvalidError(f"capacity is {capacity}; allowed: 1 to {1 << 32}")
+        self._pointer = ctypes.c_void_p()
+        self._generation = _lifetime.generation()
+        self._max_payload = max_payload
+        self._size = max_payload + 1
+        self._lengths = [bytes((length,)) for length in range(_MOST_ITEM)]
+        pointer = ctypes.c_void_p()
+        check(lib.pace_queue_new(self._size, capacity, ctypes.byref(pointer)))
+        self._pointer = pointer
+        #: Who waits in which event loop; see _LoopWaiters.
+        self._loops: dict[Any, _LoopWaiters] = {}
+
+    # --- pushing ---------------------------------------------------------------------------------
+
+    def push(self, payload: BytesLike, timeout: float | None = None) -> None:
+        """Appends a copy of ``payload``. Raises Full, ShutDownError, InvalidError if it is too
+        long."""
+        item = self._item(payload)
+        # Most often there is room, and the attempt is shorter than letting go of the interpreter.
+        status = quick.pace_queue_push(self._handle(), item, 0)
+        if status == layout.EFULL and timeout != 0:
+            status = self._wait(lambda time: lib.pace_queue_push(self._pointer, item, time), timeout)
+            if status == layout.ETIMEDOUT:
+                raise FullTimeoutError("the queue was full all the time")
+        if status != layout.OK:
+            raise error(status)
+
+    def push_batch(self, payloads: Iterable[BytesLike]) -> int:
+        """Appends what there is room for, in order; says how many. Raises ShutDownError, and
+        InvalidError before anything is appended."""
+        items = b"".join([self._item(payload) for payload in payloads])
+        count = len(items) // self._size
+        if not count:
+            return 0
+        pushed = ctypes.c_size_t()
+        status = lib.pace_queue_push_batch(self._handle(), items, count, ctypes.byref(pushed))
+        if status not in (layout.OK, layout.EFULL):
+            raise error(status)
+        return pushed.value
+
+    def _item(self, payload: BytesLike) -> bytes:
+        payload = bytes(payload) if type(payload) is not bytes else payload
+        length = len(payload)
+        if length > self._max_payload:
+            raise InvalidError(f"the payload has {length} bytes; allowed: {self._max_payload}")
+        return (self._lengths[length] + payload).ljust(self._size, b"\0")
+
+    # --- popping ---------------------------------------------------------------------------------
+
+    def pop(self, timeout: float | None = None) -> bytes:
+        """Takes the first payload out. Raises Empty; ShutDownError when closed and empty."""
+        return self.pop_batch(1, timeout)[0]
+
+    def pop_batch(self, most: int = BATCH, timeout: float | None = None) -> list[bytes]:
+        """Takes up to ``most`` payloads out; waits for the first only. Raises as ``pop``."""
+        if most < 1:
+            raise InvalidError(f"most is {most}; allowed: at least 1")
+        most = min(most, 65536)
+        buffer = ctypes.create_string_buffer(self._size * most)
+        popped = ctypes.c_size_t()
+        reference = ctypes.byref(popped)
+        status = quick.pace_queue_pop_batch(self._handle(), buffer, most, 0, reference)
+        if status == layout.EEMPTY and timeout != 0:
+            status = self._wait(
+                lambda time: lib.pace_queue_pop_batch(
+                    self._pointer, buffer, most, time, reference
+                ),
+                timeout,
+            )
+            if status == layout.ETIMEDOUT:
+                raise EmptyTimeoutError("the queue was empty all the time")
+        if status != layout.OK:
+            raise error(status)
+        return self._payloads(buffer, popped.value)
+
+    def _payloads(self, buffer: Any, count: int) -> list[bytes]:
+        size = self._size
+        items = ctypes.string_at(buffer, size * count)
+        return [
+            items[start + 1 : start + 1 + items[start]] for start in range(0, size * count, size)
+        ]
+
+    def _wait(self, call: Any, timeout: float | None) -> int:
+        """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
+        if threading.current_thread() is not threading.main_thread():
+            return int(call(nanoseconds(timeout)))
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = layout.FOREVER if end is None else nanoseconds(end - time.monotonic())
+            status = int(call(max(1, min(left, _SLICE))))
+            if status != layout.ETIMEDOUT or left <= _SLICE:
+                return status
+
+    # --- the rest --------------------------------------------------------------------------------
+
+    def _handle(self) -> ctypes.c_void_p:
+        if self._generation != _lifetime.generation():
+            raise ForkedError("the queue belongs to the process that this one was forked from")
+        return self._pointer
+
+    def close(self) -> None:
+        """Refuses pushes from now on; what is in it can be popped. Wakes all who wait."""
+        check(lib.pace_queue_close(self._handle()))
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed. It may still hold payloads."""
+        closed = ctypes.c_bool()
+        check(quick.pace_queue_is_closed(self._handle(), ctypes.byref(closed)))
+        return closed.value
+
+    @property
+    def capacity(self) -> int:
+        """How many payloads it holds at most."""
+        capacity = ctypes.c_size_t()
+        check(quick.pace_queue_capacity(self._handle(), ctypes.byref(capacity)))
+        return capacity.value
+
+    @property
+    def max_payload(self) -> int:
+        """The longest payload, in bytes."""
+        return self._max_payload
+
+    def __len__(self) -> int:
+        length = ctypes.c_size_t()
+        check(quick.pace_queue_len(self._handle(), ctypes.byref(length)))
+        return length.value
+
+    def __bool__(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while there may be something to pop, for ``add_reader`` and
+        ``select``; a pop that finds nothing makes it unreadable. It belongs to the queue: never read
+        or close it."""
+        fd = ctypes.c_int32()
+        check(quick.pace_queue_pollable(self._handle(), ctypes.byref(fd)))
+        return fd.value
+
+    # --- asyncio ---------------------------------------------------------------------------------
+
+    async def pop_async(self, most: int = BATCH) -> list[bytes]:
+        """As ``pop_batch`` for ever, without holding up the running event loop."""
+        while True:
+            try:
+                return self.pop_batch(most, 0)
+            except Empty:
+                await self._readable()
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        waiters = self._loops.get(loop)
+        if waiters is None:
+            waiters = self._loops[loop] = _LoopWaiters(self, loop)
+        await waiters.wait()
+
+    def __aiter__(self) -> QueueIterator:
+        return QueueIterator(self)
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Queue: it belongs to this process")
+
+    def __del__(self) -> None:
+        # As NativePool does: given back with the last reference, so that no call meets freed memory.
+        pointer = getattr(self, "_pointer", None)
+        if pointer and self._generation == _lifetime.generation():
+            lib.pace_queue_free(pointer)
+
+
+class QueueIterator:
+    """Payloads as they come, until the queue is closed and empty. One task at a time."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._got: deque[bytes] = deque()
+
+    def __aiter__(self) -> QueueIterator:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._got:
+            try:
+                self._got.extend(await self._queue.pop_async())
+            except ShutDownError:
+                raise StopAsyncIteration from None
+        return self._got.popleft()
+
+
+class _LoopWaiters:
+    """The tasks of one event loop that wait for one queue: a loop has one reader per descriptor."""
+
+    def __init__(self, queue: Queue, loop: asyncio.AbstractEventLoop) -> None:
+        self._queue = queue
+        self._loop = loop
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        waiter = self._loop.create_future()
+        if not self._waiters:
+            self._loop.add_reader(self._queue.fileno(), self._wake)
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            self._rest()
+
+    def _wake(self) -> None:
+        """All look: how much there is for them nobody knows, and who finds nothing waits again."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        self._rest()
+
+    def _rest(self) -> None:
+        if not self._waiters:
+            self._loop.remove_reader(self._queue.fileno())
+            self._queue._loops.pop(self._loop, None)

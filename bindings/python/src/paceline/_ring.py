@@ -1,0 +1,144 @@
+"""``Ring``: events of a fixed greatest length, published by any thread, handled in batches.
+
+A native queue carries the payloads, and a task of the pool empties it: at most one at a time, or, in a
+concurrent ring, one per thread of the pool. No call goes from native code to Python.
+
+    publish: push, then look at how many drains there are ──► too few: count one, post it
+    drain:   pop a batch, handle it, ... nothing left: uncount itself, then look once more
+
+Each side writes before it looks at what the other has written, so nothing published stays behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ._crew import Posted
+from ._errors import Empty, ShutDownError
+from ._pool import Pool
+from ._queue import BATCH, BytesLike, Queue
+
+#: How many batches a drain handles before it lets others go first.
+_TURNS = 4
+
+
+class Ring:
+    """Hands what is published to ``handler(batch)``, a list of 1 to ``batch`` payloads.
+
+    Serial, the default: in the order of publication, one batch at a time. ``concurrent``: batches go
+    to any thread, unordered. What a handler raises goes to the pool's ``on_unhandled``; its batch
+    counts as handled. ``capacity`` and ``max_payload`` are as for ``Queue``. Any thread may publish.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        handler: Callable[[list[bytes]], object],
+        *,
+        capacity: int = 1024,
+        max_payload: int = 63,
+        batch: int = BATCH,
+        concurrent: bool = False,
+    ) -> None:
+        if not callable(handler):
+            raise TypeError(f"{handler!r} is not callable")
+        self._crew = pool._crew
+        self._queue = Queue(capacity, max_payload)
+        self._handler = handler
+        self._batch = batch
+        self._most_drains = max(1, len(self._crew.threads)) if concurrent else 1
+        self._drains = 0
+        self._lock = threading.Lock()
+        self._published = 0
+        self._handled = 0
+
+    def publish(self, payload: BytesLike, timeout: float | None = None) -> None:
+        """Publishes one event. Waits up to ``timeout`` seconds for room (None: for ever); raises
+        Full, ShutDownError, InvalidError. Inside a handler of the ring's own pool: never waits."""
+        self._queue.push(payload, 0 if timeout != 0 and self._is_inside() else timeout)
+        self._added(1)
+
+    def publish_batch(self, payloads: Iterable[BytesLike]) -> int:
+        """Publishes what there is room for, in order; says how many."""
+        count = self._queue.push_batch(payloads)
+        if count:
+            self._added(count)
+        return count
+
+    def counts(self) -> tuple[int, int]:
+        """How many were published, and how many handled."""
+        with self._lock:
+            return self._published, self._handled
+
+    def close(self) -> None:
+        """Publishes nothing any more. What was published is handled, if the pool is still there."""
+        self._queue.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._queue.closed
+
+    def _is_inside(self) -> bool:
+        from ._members import current
+
+        member = current()
+        return member is not None and member.crew is self._crew
+
+    def _added(self, count: int) -> None:
+        with self._lock:
+            self._published += count
+        self._call_drain()
+
+    def _call_drain(self) -> None:
+        with self._lock:
+            if self._drains >= self._most_drains:
+                return
+            self._drains += 1
+        try:
+            self._post()
+        except BaseException:
+            with self._lock:
+                self._drains -= 1
+            raise
+
+    def _post(self) -> None:
+        crew = self._crew
+        crew.add((Posted(crew.unhandled_in), self._drain, (), {}))
+
+    def _drain(self) -> None:
+        for _ in range(_TURNS):
+            try:
+                batch = self._queue.pop_batch(self._batch, 0)
+            except (Empty, ShutDownError):
+                break
+            self._handle(batch)
+        with self._lock:
+            self._drains -= 1
+        # What was pushed while this drain still counted relies on this look.
+        if len(self._queue):
+            try:
+                self._call_drain()
+            except RuntimeError:
+                # The pool is shut down: what is left stays.
+                pass
+
+    def _handle(self, batch: list[bytes]) -> None:
+        try:
+            self._handler(batch)
+        except BaseException as exception:
+            self._crew.unhandled_in(exception)
+        finally:
+            with self._lock:
+                self._handled += len(batch)
+
+    def __enter__(self) -> Ring:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Ring: it belongs to this process")
