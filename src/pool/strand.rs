@@ -5,9 +5,10 @@
 //! work when there are more. The slot word's rule that a handler runs on one thread at a time is what
 //! makes the strand serial; no thread ever waits for another.
 //!
-//! No post is missed: it publishes its task and *then* looks at the slot word (with a barrier), while
-//! the run clears the word's readiness when it is claimed and *then* looks at the queue. So a task
-//! that the run did not see finds the word claimed, and leaves new readiness in it.
+//! No post is missed: it publishes its task and *then* changes the slot word, while the run claims the
+//! word and *then* looks at the queue. Both are read-modify-writes of the one word, so one comes first.
+//! If it is the post's, the claim acquires the task from it; else the post finds the word claimed, and
+//! leaves new readiness in it. No barrier is needed.
 
 use super::slots::{Activity, Key, Payload, Start, Traits};
 use super::task::Task;
@@ -228,8 +229,6 @@ impl Strand {
 impl Owner {
     /// Makes the strand runnable: its queue has changed.
     fn activate(&self) {
-        // Against *claim, then look at the queue* in the run.
-        store_load_barrier();
         if self.shared.slots.slot(self.key.index).activate(self.key.generation) {
             self.shared.push_activation(self.key.index);
         }

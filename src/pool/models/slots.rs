@@ -400,6 +400,26 @@ fn the_late_do_not_touch_the_next_tenant() {
     });
 }
 
+/// Goal: who finds a stale entry frees the slot, and the closer is through with it by then. Method: a
+/// handle that is queued, closed against its entry's finder, who lets the slot again at once.
+#[test]
+fn the_finder_of_a_stale_entry_lets_the_slot_again() {
+    explore(3, || {
+        let bench = Arc::new(Bench::new());
+        let (key, gone, _) = bench.let_to(Flow::Done, Start::Idle);
+        bench.ready(key, Ready::READABLE);
+        let finder = spawn(&bench, |bench| {
+            bench.run_next();
+            bench.let_to(Flow::Done, Start::Idle)
+        });
+        drop(bench.close(key, false));
+        let (next, _, _) = finder.join().unwrap();
+        assert_eq!(gone.drops(), 1);
+        drop(bench.close(next, false));
+        bench.is_empty_after_all();
+    });
+}
+
 /// Goal: what arrives during a pause is delivered after it, and not before. Method: an event and a
 /// runner against pause and resume.
 #[test]
