@@ -232,7 +232,9 @@ mod models {
                 thread::spawn(move || body(&polled))
             };
             let pusher = spawn(|polled| polled.push(1));
-            let popper = spawn(|polled| drop((polled.pop(), polled.pop())));
+            let popper = spawn(|polled| {
+                let _either = (polled.pop(), polled.pop());
+            });
             polled.pop();
             pusher.join().unwrap();
             popper.join().unwrap();

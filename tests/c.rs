@@ -1,0 +1,173 @@
+//! The C interface, by programs in C: each in `tests/c` is compiled by every compiler that is here,
+//! against the shared and the static library, and must end well.
+#![cfg(all(feature = "capi", not(loom)))]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const COMPILERS: [&str; 2] = ["gcc", "clang"];
+const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wundef"];
+const C_WARNINGS: [&str; 2] = ["-Wstrict-prototypes", "-Wc++-compat"];
+
+/// How a program finds the library.
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    Shared,
+    Static,
+}
+
+/// One test per program.
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            run_everywhere(stringify!($name));
+        })*
+
+        /// Goal: no program is forgotten above.
+        #[test]
+        fn every_program_is_run() {
+            let named = BTreeSet::from([$(stringify!($name).to_owned()),*]);
+            let files = fs::read_dir(Path::new(ROOT).join("tests/c")).unwrap();
+            let names = files.map(|file| file.unwrap().path()).filter(|path| {
+                path.extension().is_some_and(|extension| extension == "c")
+            });
+            let there: BTreeSet<_> =
+                names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+            assert_eq!(named, there);
+        }
+    };
+}
+
+programs! { status pool task strand handle timer ring queue host pull stats matrix random }
+
+fn run_everywhere(name: &str) {
+    let source = Path::new(ROOT).join(format!("tests/c/{name}.c"));
+    for compiler in compilers(&COMPILERS) {
+        for link in [Link::Shared, Link::Static] {
+            let program = scratch(&format!("c-{name}-{compiler}-{link:?}"));
+            let mut command = Command::new(compiler);
+            command.args(["-std=c11", "-g", "-O1", "-D_GNU_SOURCE"]).args(WARNINGS);
+            command.args(C_WARNINGS).arg("-I").arg(Path::new(ROOT).join("include"));
+            command.arg(&source).arg("-o").arg(&program).args(library(link));
+            succeeds(&mut command);
+            succeeds(&mut Command::new(&program));
+            fs::remove_file(program).expect("it was made above");
+        }
+    }
+}
+
+/// Cargo puts all kinds of the library beside the tests.
+fn library(link: Link) -> Vec<String> {
+    let test = env::current_exe().expect("a test has a path");
+    let beside = test.parent().expect("a test is in a directory").display().to_string();
+    let arguments = match link {
+        Link::Shared => {
+            vec![format!("-L{beside}"), "-lpaceline".into(), format!("-Wl,-rpath,{beside}")]
+        }
+        Link::Static => vec![format!("{beside}/libpaceline.a")],
+    };
+    arguments.into_iter().chain(["-lpthread", "-ldl", "-lm"].map(str::to_owned)).collect()
+}
+
+/// Those that are here. A test says what it leaves out.
+fn compilers<'a>(wanted: &'a [&'a str]) -> Vec<&'a str> {
+    let is_here = |name: &&&str| {
+        let here =
+            Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
+        if !here {
+            println!("skipped, because there is no {name} here");
+        }
+        here
+    };
+    wanted.iter().filter(is_here).copied().collect()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
+    output
+}
+
+/// Goal: the header adds no warning to anybody's program. Method: each language version of each
+/// compiler, with the header included alone and twice.
+#[test]
+fn the_header_compiles_everywhere() {
+    let c = ["c99", "c11", "c17", "c2x"];
+    let cpp = ["c++17", "c++20", "c++2b"];
+    let source = scratch("header.c");
+    fs::write(&source, "#include <paceline.h>\n#include <paceline.h>\n").unwrap();
+    let languages = [("c", &["gcc", "clang"], &c[..]), ("c++", &["g++", "clang++"], &cpp[..])];
+    for (language, names, standards) in languages {
+        for compiler in compilers(names) {
+            for standard in standards {
+                let mut command = Command::new(compiler);
+                command.args(["-x", language, &format!("-std={standard}"), "-fsyntax-only"]);
+                command.args(WARNINGS).arg("-I").arg(Path::new(ROOT).join("include"));
+                if language == "c" {
+                    command.args(C_WARNINGS);
+                }
+                succeeds(command.arg(&source));
+            }
+        }
+    }
+}
+
+/// Goal: what the header declares is what the library has, and nothing else gets out of it.
+#[test]
+fn exports_are_the_functions_of_the_header() {
+    if compilers(&["nm"]).is_empty() {
+        return;
+    }
+    let test = env::current_exe().unwrap();
+    let library = test.with_file_name("libpaceline.so");
+    let output = succeeds(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let exported: BTreeSet<_> =
+        text.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned).collect();
+    assert_eq!(exported, declared_functions());
+}
+
+/// `type pace_name(` at the beginning of a line.
+fn declared_functions() -> BTreeSet<String> {
+    let header = include_str!("../include/paceline.h");
+    let is_declaration = |line: &&str| {
+        line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.starts_with("typedef")
+    };
+    let name = |line: &str| {
+        let before = line.split_once('(')?.0;
+        let name = before.rsplit([' ', '*']).next()?;
+        name.starts_with("pace_").then(|| name.to_owned())
+    };
+    header.lines().filter(is_declaration).filter_map(name).collect()
+}
+
+/// Goal: the program at the head of the header is one. Method: it is taken out, compiled and run.
+#[test]
+fn the_program_in_the_header_runs() {
+    let header = include_str!("../include/paceline.h");
+    let lines = header.lines().take_while(|line| !line.starts_with(" * THREADS."));
+    let code: Vec<_> = lines.filter_map(|line| line.strip_prefix(" *     ")).collect();
+    let source = scratch("overview.c");
+    fs::write(&source, code.join("\n") + "\n").unwrap();
+    for compiler in compilers(&COMPILERS) {
+        let program = scratch(&format!("overview-{compiler}"));
+        let mut command = Command::new(compiler);
+        command.args(["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]);
+        command.arg(Path::new(ROOT).join("include")).arg(&source).arg("-o").arg(&program);
+        succeeds(command.args(library(Link::Shared)));
+        let output = succeeds(&mut Command::new(&program));
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed, "the task says 42\nhello\nthe books balance\n");
+    }
+}

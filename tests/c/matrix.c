@@ -1,0 +1,545 @@
+/* Every function in every situation answers a documented status: it never crashes, and never hangs.
+ *
+ * A function is called through a row of the table below, which takes the things that the situation
+ * has made. What a row may answer is its usual set; a situation adds its own (everything answers
+ * PACE_EFORKED in a child). The second half of the table are calls with one NULL too many. */
+#include "check.h"
+
+typedef struct things {
+    pace_pool_t *pool;
+    pace_ring_t *ring;
+    pace_queue_t *queue;
+    pace_task_t task;
+    pace_strand_t strand;
+    pace_handle_t handle;
+    pace_timer_t timer;
+    int fd;
+} things_t;
+
+static counts_t counts;
+static int32_t quick_ready(void *data, pace_handle_t self, int32_t fd, uint32_t ready) {
+    (void)data, (void)self, (void)fd, (void)ready;
+    return PACE_FLOW_WAIT;
+}
+static int32_t quick_tick(void *data, pace_handle_t self) {
+    (void)data, (void)self;
+    return PACE_FLOW_WAIT;
+}
+static void quick_bytes(void *bytes, size_t size, int32_t *outcome) {
+    (void)bytes, (void)size;
+    *outcome = 0;
+}
+static void quick_events(void *data, const void *events, size_t stride, size_t count) {
+    (void)data, (void)events, (void)stride, (void)count;
+}
+
+#define C &counts, count_drop
+
+/* --- one function for each of the header's ------------------------------------------------------ */
+
+static pace_status_t do_post(things_t *t) { return pace_pool_post(t->pool, 2, count_run, C); }
+static pace_status_t do_try_post(things_t *t) { return pace_pool_try_post(t->pool, 2, count_run, C); }
+static pace_status_t do_post_bytes(things_t *t) {
+    return pace_pool_post_bytes(t->pool, 2, quick_bytes, "abc", 3);
+}
+static pace_status_t do_post_batch(things_t *t) {
+    pace_work_t work[2] = {{count_run, C}, {count_run, C}};
+    size_t accepted;
+    return pace_pool_post_batch(t->pool, 2, work, 2, &accepted);
+}
+static pace_status_t keep_task(things_t *t, pace_status_t status, pace_task_t task) {
+    if (status == PACE_OK) OK(pace_task_detach(t->pool, task));
+    return status;
+}
+static pace_status_t do_submit(things_t *t) {
+    pace_task_t task;
+    pace_status_t status = pace_pool_submit(t->pool, 2, count_run, C, &task);
+    return keep_task(t, status, task);
+}
+static pace_status_t do_try_submit(things_t *t) {
+    pace_task_t task;
+    pace_status_t status = pace_pool_try_submit(t->pool, 2, count_run, C, &task);
+    return keep_task(t, status, task);
+}
+static pace_status_t do_wait(things_t *t) {
+    int32_t outcome;
+    return pace_task_wait(t->pool, t->task, MILLI, &outcome);
+}
+static pace_status_t do_is_done(things_t *t) {
+    bool flag;
+    return pace_task_is_done(t->pool, t->task, &flag);
+}
+static pace_status_t do_cancel(things_t *t) {
+    bool flag;
+    return pace_task_cancel(t->pool, t->task, &flag);
+}
+static pace_status_t do_detach(things_t *t) { return pace_task_detach(t->pool, t->task); }
+static pace_status_t do_strand_new(things_t *t) {
+    pace_strand_t strand;
+    pace_status_t status = pace_strand_new(t->pool, &strand);
+    if (status == PACE_OK) OK(pace_strand_close(t->pool, strand));
+    return status;
+}
+static pace_status_t do_strand_post(things_t *t) {
+    return pace_strand_post(t->pool, t->strand, count_run, C);
+}
+static pace_status_t do_strand_try_post(things_t *t) {
+    return pace_strand_try_post(t->pool, t->strand, count_run, C);
+}
+static pace_status_t do_strand_submit(things_t *t) {
+    pace_task_t task;
+    pace_status_t status = pace_strand_submit(t->pool, t->strand, count_run, C, &task);
+    return keep_task(t, status, task);
+}
+static pace_status_t do_strand_try_submit(things_t *t) {
+    pace_task_t task;
+    pace_status_t status = pace_strand_try_submit(t->pool, t->strand, count_run, C, &task);
+    return keep_task(t, status, task);
+}
+static pace_status_t do_strand_close(things_t *t) { return pace_strand_close(t->pool, t->strand); }
+static pace_status_t keep_handle(things_t *t, pace_status_t status, pace_handle_t handle) {
+    if (status == PACE_OK) {
+        pace_status_t end = pace_handle_deregister(t->pool, handle);
+        CHECK(end == PACE_OK || end == PACE_ECLOSING || end == PACE_ESTALE);
+    }
+    return status;
+}
+static pace_status_t do_register(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_pool_register(t->pool, t->fd, NULL, quick_ready, C, &handle);
+    return keep_handle(t, status, handle);
+}
+static pace_status_t do_every(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_pool_every(t->pool, SECOND, quick_tick, C, &handle);
+    return keep_handle(t, status, handle);
+}
+static pace_status_t do_pause(things_t *t) { return pace_handle_pause(t->pool, t->handle); }
+static pace_status_t do_resume(things_t *t) { return pace_handle_resume(t->pool, t->handle); }
+static pace_status_t do_deregister(things_t *t) { return pace_handle_deregister(t->pool, t->handle); }
+static pace_status_t do_is_open(things_t *t) {
+    bool flag;
+    return pace_handle_is_open(t->pool, t->handle, &flag);
+}
+static pace_status_t do_after(things_t *t) { return pace_pool_after(t->pool, 0, count_run, C, NULL); }
+static pace_status_t do_timer_cancel(things_t *t) {
+    bool flag;
+    return pace_timer_cancel(t->pool, t->timer, &flag);
+}
+static pace_status_t do_timer_postpone(things_t *t) {
+    bool flag;
+    return pace_timer_postpone(t->pool, t->timer, SECOND, &flag);
+}
+static pace_status_t do_timer_pending(things_t *t) {
+    bool flag;
+    return pace_timer_is_pending(t->pool, t->timer, &flag);
+}
+static pace_status_t do_ring_serial(things_t *t) {
+    pace_ring_t *ring;
+    pace_status_t status = pace_ring_serial(t->pool, 8, 8, quick_events, C, &ring);
+    if (status == PACE_OK) pace_ring_free(ring);
+    return status;
+}
+static pace_status_t do_ring_concurrent(things_t *t) {
+    pace_ring_t *ring;
+    pace_status_t status = pace_ring_concurrent(t->pool, 8, 8, quick_events, C, &ring);
+    if (status == PACE_OK) pace_ring_free(ring);
+    return status;
+}
+static pace_status_t do_publish(things_t *t) { return pace_ring_publish(t->ring, "12345678"); }
+static pace_status_t do_try_publish(things_t *t) { return pace_ring_try_publish(t->ring, "12345678"); }
+static pace_status_t do_publish_batch(things_t *t) {
+    size_t published;
+    return pace_ring_publish_batch(t->ring, "1234567812345678", 2, &published);
+}
+static pace_status_t do_ring_counts(things_t *t) { return pace_ring_counts(t->ring, NULL, NULL); }
+static pace_status_t do_ring_close(things_t *t) { return pace_ring_close(t->ring); }
+static pace_status_t do_push(things_t *t) { return pace_queue_push(t->queue, "12345678", MILLI); }
+static pace_status_t do_push_batch(things_t *t) {
+    size_t pushed;
+    return pace_queue_push_batch(t->queue, "1234567812345678", 2, &pushed);
+}
+static pace_status_t do_pop(things_t *t) {
+    uint64_t item;
+    return pace_queue_pop(t->queue, &item, MILLI);
+}
+static pace_status_t do_pop_batch(things_t *t) {
+    uint64_t items[3];
+    size_t popped;
+    return pace_queue_pop_batch(t->queue, items, 3, 0, &popped);
+}
+static pace_status_t do_pollable(things_t *t) {
+    int fd;
+    return pace_queue_pollable(t->queue, &fd);
+}
+static pace_status_t do_queue_len(things_t *t) {
+    size_t len;
+    return pace_queue_len(t->queue, &len);
+}
+static pace_status_t do_queue_capacity(things_t *t) {
+    size_t capacity;
+    return pace_queue_capacity(t->queue, &capacity);
+}
+static pace_status_t do_queue_is_closed(things_t *t) {
+    bool flag;
+    return pace_queue_is_closed(t->queue, &flag);
+}
+static pace_status_t do_queue_close(things_t *t) { return pace_queue_close(t->queue); }
+static pace_status_t do_join(things_t *t) { return pace_pool_join(t->pool, 0, NULL); }
+static pace_status_t do_pool_pollable(things_t *t) {
+    int fd;
+    return pace_pool_pollable(t->pool, &fd);
+}
+static pace_status_t do_pull_register(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_pull_register(t->pool, t->fd, NULL, 1, &handle);
+    return keep_handle(t, status, handle);
+}
+static pace_status_t do_pull_every(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_pull_every(t->pool, SECOND, 1, &handle);
+    return keep_handle(t, status, handle);
+}
+static pace_status_t do_pull_after(things_t *t) { return pace_pull_after(t->pool, 0, 1, NULL); }
+static pace_status_t do_pull_post(things_t *t) { return pace_pull_post(t->pool, 1); }
+static pace_status_t do_pull_post_batch(things_t *t) {
+    uint64_t tokens[2] = {1, 2};
+    size_t accepted;
+    return pace_pull_post_batch(t->pool, tokens, 2, &accepted);
+}
+static pace_status_t do_pull(things_t *t) {
+    pace_event_t events[4];
+    size_t count;
+    return pace_pool_pull(t->pool, events, 4, 0, &count);
+}
+static pace_status_t do_complete(things_t *t) { return pace_pull_complete(t->pool, t->handle, 0); }
+static pace_status_t do_pull_done(things_t *t) { return pace_pull_done(t->pool); }
+static pace_status_t do_stats(things_t *t) {
+    pace_pool_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_pool_stats(t->pool, &stats);
+}
+static pace_status_t do_thread_stats(things_t *t) {
+    pace_thread_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_pool_thread_stats(t->pool, 0, &stats);
+}
+static pace_status_t do_set_stats(things_t *t) {
+    pace_set_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_pool_set_stats(t->pool, 0, &stats);
+}
+static pace_status_t do_audit(things_t *t) {
+    pace_audit_t audit = {0};
+    audit.struct_size = sizeof audit;
+    return pace_pool_audit(t->pool, &audit);
+}
+static pace_status_t do_promote(things_t *t) {
+    (void)t;
+    return pace_promote_new_leader();
+}
+static pace_status_t do_shutdown(things_t *t) { return pace_pool_shutdown(t->pool, 0, NULL); }
+static pace_status_t do_free_null(things_t *t) {
+    (void)t;
+    pace_pool_free(NULL);
+    pace_ring_free(NULL);
+    pace_queue_free(NULL);
+    return PACE_OK;
+}
+
+/* --- the table ------------------------------------------------------------------------------------ */
+
+#define B(status) (UINT32_C(1) << -(status))
+#define IS_OK B(PACE_OK)
+#define GONE B(PACE_ESTALE)
+#define DOWN B(PACE_ESHUTDOWN)
+#define FULL B(PACE_EFULL)
+#define LATE B(PACE_ETIMEDOUT)
+
+/* What it may answer while its things are there, in whatever state others leave them. */
+typedef struct row {
+    const char *name;
+    pace_status_t (*call)(things_t *);
+    uint32_t open; /* pool open, things there */
+    uint32_t gone; /* pool open, ids made up */
+    uint32_t down; /* pool shut down */
+    char needs;    /* p pool, r ring, q queue, - nothing */
+} row_t;
+
+#define INV B(PACE_EINVAL)
+#define TASKS (IS_OK | GONE | B(PACE_EBUSY))
+
+static const row_t table[] = {
+    {"post", do_post, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"try_post", do_try_post, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"post_bytes", do_post_bytes, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"post_batch", do_post_batch, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"submit", do_submit, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"try_submit", do_try_submit, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"task_wait", do_wait, TASKS | LATE | B(PACE_ECANCELLED) | B(PACE_EDEADLOCK), GONE,
+     IS_OK | GONE | B(PACE_ECANCELLED), 'p'},
+    {"task_is_done", do_is_done, IS_OK | GONE, GONE, IS_OK | GONE, 'p'},
+    {"task_cancel", do_cancel, IS_OK | GONE, GONE, IS_OK | GONE, 'p'},
+    {"task_detach", do_detach, TASKS, GONE, IS_OK | GONE, 'p'},
+    {"strand_new", do_strand_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"strand_post", do_strand_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"strand_try_post", do_strand_try_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"strand_submit", do_strand_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"strand_try_submit", do_strand_try_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"strand_close", do_strand_close, IS_OK | GONE, GONE, IS_OK | GONE, 'p'},
+    {"register", do_register, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
+    {"every", do_every, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"pause", do_pause, IS_OK | GONE, GONE, GONE, 'p'},
+    {"resume", do_resume, IS_OK | GONE, GONE, GONE, 'p'},
+    {"deregister", do_deregister, IS_OK | GONE | B(PACE_ECLOSING), GONE, GONE, 'p'},
+    {"is_open", do_is_open, IS_OK, IS_OK, IS_OK, 'p'},
+    {"after", do_after, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"timer_cancel", do_timer_cancel, IS_OK, IS_OK, IS_OK, 'p'},
+    {"timer_postpone", do_timer_postpone, IS_OK, IS_OK, IS_OK, 'p'},
+    {"timer_is_pending", do_timer_pending, IS_OK, IS_OK, IS_OK, 'p'},
+    {"ring_serial", do_ring_serial, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"ring_concurrent", do_ring_concurrent, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"publish", do_publish, IS_OK | FULL | DOWN, IS_OK, DOWN, 'r'},
+    {"try_publish", do_try_publish, IS_OK | FULL | DOWN, IS_OK | FULL, DOWN, 'r'},
+    {"publish_batch", do_publish_batch, IS_OK | FULL | DOWN, IS_OK, DOWN, 'r'},
+    {"ring_counts", do_ring_counts, IS_OK, IS_OK, IS_OK, 'r'},
+    {"push", do_push, IS_OK | LATE | DOWN, IS_OK | LATE, IS_OK | LATE, 'q'},
+    {"push_batch", do_push_batch, IS_OK | FULL | DOWN, IS_OK | FULL, IS_OK | FULL, 'q'},
+    {"pop", do_pop, IS_OK | LATE | DOWN, IS_OK | LATE, IS_OK | LATE, 'q'},
+    {"pop_batch", do_pop_batch, IS_OK | B(PACE_EEMPTY) | DOWN, IS_OK | B(PACE_EEMPTY),
+     IS_OK | B(PACE_EEMPTY), 'q'},
+    {"queue_pollable", do_pollable, IS_OK, IS_OK, IS_OK, 'q'},
+    {"queue_len", do_queue_len, IS_OK, IS_OK, IS_OK, 'q'},
+    {"queue_capacity", do_queue_capacity, IS_OK, IS_OK, IS_OK, 'q'},
+    {"queue_is_closed", do_queue_is_closed, IS_OK, IS_OK, IS_OK, 'q'},
+    {"join", do_join, IS_OK | FULL | INV, IS_OK, DOWN, 'p'},
+    {"pool_pollable", do_pool_pollable, INV, INV, DOWN, 'p'},
+    {"pull_register", do_pull_register, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
+    {"pull_every", do_pull_every, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"pull_after", do_pull_after, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"pull_post", do_pull_post, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"pull_post_batch", do_pull_post_batch, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"pull", do_pull, IS_OK | LATE | FULL | INV, IS_OK | LATE, IS_OK | DOWN, 'p'},
+    {"pull_complete", do_complete, IS_OK | GONE, GONE, GONE, 'p'},
+    {"pull_done", do_pull_done, IS_OK, IS_OK, IS_OK, 'p'},
+    {"stats", do_stats, IS_OK, IS_OK, IS_OK, 'p'},
+    {"thread_stats", do_thread_stats, IS_OK, IS_OK, IS_OK, 'p'},
+    {"set_stats", do_set_stats, IS_OK, IS_OK, IS_OK, 'p'},
+    {"audit", do_audit, IS_OK, IS_OK, IS_OK, 'p'},
+    {"promote", do_promote, IS_OK, IS_OK, IS_OK, '-'},
+    {"free(NULL)", do_free_null, IS_OK, IS_OK, IS_OK, '-'},
+    /* What ends things comes last. */
+    {"ring_close", do_ring_close, IS_OK, IS_OK, IS_OK, 'r'},
+    {"queue_close", do_queue_close, IS_OK, IS_OK, IS_OK, 'q'},
+    {"shutdown", do_shutdown, IS_OK, IS_OK, IS_OK, 'p'},
+};
+#define ROWS (sizeof table / sizeof *table)
+/* How many of them end nothing that others need. */
+#define HARMLESS (ROWS - 3)
+
+static void expect(const char *situation, const row_t *row, uint32_t allowed, pace_status_t status) {
+    if (status <= 0 && status > -32 && (allowed & B(status)) != 0) return;
+    fprintf(stderr, "%s, %s: %s (%s)\n", row->name, situation, pace_status_name(status),
+            pace_last_error());
+    abort();
+}
+
+static void make_things(things_t *t) {
+    int ends[2];
+    memset(t, 0, sizeof *t);
+    t->pool = pool_of(2);
+    make_pipe(ends);
+    t->fd = ends[0];
+    OK(pace_ring_serial(t->pool, 8, 1024, quick_events, C, &t->ring));
+    OK(pace_queue_new(8, 1024, &t->queue));
+    OK(pace_pool_submit(t->pool, 2, count_run, C, &t->task));
+    OK(pace_strand_new(t->pool, &t->strand));
+    OK(pace_pool_every(t->pool, SECOND, quick_tick, C, &t->handle));
+    OK(pace_pool_after(t->pool, 3600 * SECOND, count_run, C, &t->timer));
+}
+
+static void free_things(things_t *t) {
+    pace_pool_free(t->pool);
+    pace_ring_free(t->ring);
+    pace_queue_free(t->queue);
+    close(t->fd);
+}
+
+static void in_a_plain_situation(void) {
+    for (size_t i = 0; i < ROWS; i++) {
+        things_t t;
+        make_things(&t);
+        for (int again = 0; again < 2; again++)
+            expect(again ? "again" : "plain", &table[i], table[i].open, table[i].call(&t));
+        free_things(&t);
+    }
+}
+
+static void with_null(void) {
+    things_t t;
+    make_things(&t);
+    for (size_t i = 0; i < ROWS; i++) {
+        things_t less = t;
+        if (table[i].needs == 'p') less.pool = NULL;
+        if (table[i].needs == 'r') less.ring = NULL;
+        if (table[i].needs == 'q') less.queue = NULL;
+        if (table[i].needs != '-') expect("NULL", &table[i], INV, table[i].call(&less));
+    }
+    pace_pool_t *p = t.pool;
+    pace_ring_t *r = t.ring;
+    pace_queue_t *q = t.queue;
+    SAYS(PACE_EINVAL, pace_pool_config_init(NULL, sizeof(pace_pool_config_t)));
+    SAYS(PACE_EINVAL, pace_handle_options_init(NULL, sizeof(pace_handle_options_t)));
+    SAYS(PACE_EINVAL, pace_pool_new(NULL, NULL));
+    SAYS(PACE_EINVAL, pace_pool_post(p, 2, NULL, C));
+    SAYS(PACE_EINVAL, pace_pool_try_post(p, 2, NULL, C));
+    SAYS(PACE_EINVAL, pace_pool_post_bytes(p, 2, NULL, "a", 1));
+    SAYS(PACE_EINVAL, pace_pool_post_bytes(p, 2, quick_bytes, NULL, 1));
+    SAYS(PACE_EINVAL, pace_pool_post_batch(p, 2, NULL, 1, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_pool_post_batch(p, 2, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_pool_submit(p, 2, count_run, C, NULL));
+    SAYS(PACE_EINVAL, pace_pool_submit(p, 2, NULL, C, &t.task));
+    SAYS(PACE_EINVAL, pace_pool_try_submit(p, 2, count_run, C, NULL));
+    SAYS(PACE_EINVAL, pace_pool_try_submit(p, 2, NULL, C, &t.task));
+    SAYS(PACE_EINVAL, pace_task_is_done(p, t.task, NULL));
+    SAYS(PACE_EINVAL, pace_task_cancel(p, t.task, NULL));
+    SAYS(PACE_EINVAL, pace_strand_new(p, NULL));
+    SAYS(PACE_EINVAL, pace_strand_post(p, t.strand, NULL, C));
+    SAYS(PACE_EINVAL, pace_strand_try_post(p, t.strand, NULL, C));
+    SAYS(PACE_EINVAL, pace_strand_submit(p, t.strand, NULL, C, &t.task));
+    SAYS(PACE_EINVAL, pace_strand_submit(p, t.strand, count_run, C, NULL));
+    SAYS(PACE_EINVAL, pace_strand_try_submit(p, t.strand, NULL, C, &t.task));
+    SAYS(PACE_EINVAL, pace_strand_try_submit(p, t.strand, count_run, C, NULL));
+    SAYS(PACE_EINVAL, pace_pool_register(p, t.fd, NULL, NULL, C, &t.handle));
+    SAYS(PACE_EINVAL, pace_pool_register(p, t.fd, NULL, quick_ready, C, NULL));
+    SAYS(PACE_EINVAL, pace_pool_every(p, SECOND, NULL, C, &t.handle));
+    SAYS(PACE_EINVAL, pace_pool_every(p, SECOND, quick_tick, C, NULL));
+    SAYS(PACE_EINVAL, pace_handle_is_open(p, t.handle, NULL));
+    SAYS(PACE_EINVAL, pace_pool_after(p, 0, NULL, C, NULL));
+    SAYS(PACE_EINVAL, pace_timer_cancel(p, t.timer, NULL));
+    SAYS(PACE_EINVAL, pace_timer_postpone(p, t.timer, 1, NULL));
+    SAYS(PACE_EINVAL, pace_timer_is_pending(p, t.timer, NULL));
+    SAYS(PACE_EINVAL, pace_ring_serial(p, 8, 8, NULL, C, &r));
+    SAYS(PACE_EINVAL, pace_ring_serial(p, 8, 8, quick_events, C, NULL));
+    SAYS(PACE_EINVAL, pace_ring_concurrent(p, 8, 8, NULL, C, &r));
+    SAYS(PACE_EINVAL, pace_ring_concurrent(p, 8, 8, quick_events, C, NULL));
+    SAYS(PACE_EINVAL, pace_ring_publish(r, NULL));
+    SAYS(PACE_EINVAL, pace_ring_try_publish(r, NULL));
+    SAYS(PACE_EINVAL, pace_ring_publish_batch(r, NULL, 1, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_ring_publish_batch(r, "12345678", 1, NULL));
+    SAYS(PACE_EINVAL, pace_queue_new(8, 8, NULL));
+    SAYS(PACE_EINVAL, pace_queue_push(q, NULL, 0));
+    SAYS(PACE_EINVAL, pace_queue_push_batch(q, NULL, 1, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_queue_push_batch(q, "12345678", 1, NULL));
+    SAYS(PACE_EINVAL, pace_queue_pop(q, NULL, 0));
+    SAYS(PACE_EINVAL, pace_queue_pop_batch(q, NULL, 1, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_queue_pop_batch(q, &(uint64_t){0}, 1, 0, NULL));
+    SAYS(PACE_EINVAL, pace_queue_pollable(q, NULL));
+    SAYS(PACE_EINVAL, pace_queue_len(q, NULL));
+    SAYS(PACE_EINVAL, pace_queue_capacity(q, NULL));
+    SAYS(PACE_EINVAL, pace_queue_is_closed(q, NULL));
+    SAYS(PACE_EINVAL, pace_pool_pollable(p, NULL));
+    SAYS(PACE_EINVAL, pace_pull_register(p, t.fd, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_pull_every(p, SECOND, 1, NULL));
+    SAYS(PACE_EINVAL, pace_pull_post_batch(p, NULL, 1, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_pull_post_batch(p, &(uint64_t){0}, 1, NULL));
+    SAYS(PACE_EINVAL, pace_pool_pull(p, NULL, 1, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_pool_pull(p, &(pace_event_t){0}, 1, 0, NULL));
+    SAYS(PACE_EINVAL, pace_pool_stats(p, NULL));
+    SAYS(PACE_EINVAL, pace_pool_thread_stats(p, 0, NULL));
+    SAYS(PACE_EINVAL, pace_pool_set_stats(p, 0, NULL));
+    SAYS(PACE_EINVAL, pace_pool_audit(p, NULL));
+    free_things(&t);
+}
+
+static void with_stale_ids(void) {
+    static const uint64_t made_up[] = {0,          1ULL << 32,    0xffffffff,  1ULL << 63,
+                                       UINT64_MAX, UINT64_MAX - 1, 0x700000007, 0x1000001};
+    things_t t;
+    make_things(&t);
+    for (size_t id = 0; id < sizeof made_up / sizeof *made_up; id++) {
+        things_t stale = t;
+        stale.task.id = stale.strand.id = stale.handle.id = stale.timer.id = made_up[id];
+        for (size_t i = 0; i < HARMLESS; i++)
+            expect("made up", &table[i], table[i].gone, table[i].call(&stale));
+    }
+    free_things(&t);
+}
+
+static void call_all(void *data, int32_t *outcome) {
+    for (size_t i = 0; i < HARMLESS; i++)
+        expect("inside", &table[i], table[i].open, table[i].call((things_t *)data));
+    *outcome = 0;
+}
+
+static void inside_a_handler(void) {
+    things_t t;
+    pace_task_t outer;
+    int32_t outcome = 99;
+    make_things(&t);
+    OK(pace_pool_submit(t.pool, 2, call_all, &t, NULL, &outer));
+    OK(pace_task_wait(t.pool, outer, PACE_FOREVER, &outcome));
+    CHECK(outcome == 0);
+    free_things(&t);
+}
+
+static void after_shutdown(void) {
+    things_t t;
+    make_things(&t);
+    OK(pace_pool_shutdown(t.pool, PACE_FOREVER, NULL));
+    for (int again = 0; again < 2; again++)
+        for (size_t i = 0; i < ROWS; i++) {
+            uint32_t allowed = table[i].down;
+            if (again && table[i].needs == 'q') allowed |= DOWN; /* closed in the first round */
+            expect("shut down", &table[i], allowed, table[i].call(&t));
+        }
+    free_things(&t);
+}
+
+static void in_a_forked_child(void) {
+    things_t t;
+    make_things(&t);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        for (size_t i = 0; i < ROWS; i++)
+            if (table[i].needs != '-')
+                expect("forked", &table[i], B(PACE_EFORKED), table[i].call(&t));
+        free_things(&t); /* nothing, in a child */
+        pace_pool_t *own = pool_of(1); /* its own works */
+        finish(own);
+        _exit(42);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    free_things(&t);
+}
+
+static void *all_calls(void *data) {
+    for (int round = 0; round < 20; round++)
+        for (size_t i = 0; i < HARMLESS; i++)
+            expect("ten threads", &table[i], table[i].open, table[i].call((things_t *)data));
+    return NULL;
+}
+
+static void by_ten_threads(void) {
+    things_t t;
+    pthread_t threads[10];
+    make_things(&t);
+    for (int i = 0; i < 10; i++) CHECK(pthread_create(&threads[i], NULL, all_calls, &t) == 0);
+    for (int i = 0; i < 10; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    free_things(&t);
+}
+
+int main(void) {
+    check_begin();
+    in_a_plain_situation();
+    with_null();
+    with_stale_ids();
+    inside_a_handler();
+    after_shutdown();
+    in_a_forked_child();
+    by_ten_threads();
+    return 0;
+}

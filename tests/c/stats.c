@@ -1,0 +1,49 @@
+/* Statistics and books. */
+#include "check.h"
+
+static int32_t tick(void *data, pace_handle_t self) {
+    (void)self;
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    return 5; /* no flow */
+}
+
+int main(void) {
+    check_begin();
+    pace_pool_t *pool = pool_of(2);
+    pace_pool_stats_t stats = {0};
+    pace_thread_stats_t thread = {0};
+    pace_set_stats_t set = {0};
+    counts_t counts = {0};
+    pace_handle_t handle;
+    SAYS(PACE_EVERSION, pace_pool_stats(pool, &stats));
+    stats.struct_size = sizeof stats;
+    thread.struct_size = sizeof thread;
+    set.struct_size = sizeof set;
+    for (int i = 0; i < 100; i++) OK(pace_pool_post(pool, 2, count_run, &counts, NULL));
+    UNTIL(atomic_load(&counts.runs) == 100);
+    OK(pace_pool_every(pool, MILLI, tick, &counts, count_drop, &handle));
+    UNTIL(atomic_load(&counts.drops) == 1);
+    CHECK(atomic_load(&counts.runs) == 101);
+
+    uint64_t tasks = 0, panics = 0;
+    do {
+        check_nap();
+        tasks = panics = 0;
+        OK(pace_pool_stats(pool, &stats));
+        CHECK(stats.threads == 6 && stats.sets == 1); /* two, and four seats */
+        for (uint32_t i = 0; i < stats.threads; i++) {
+            OK(pace_pool_thread_stats(pool, i, &thread));
+            CHECK(thread.role <= PACE_ROLE_TASK && thread.cpu == PACE_NONE && !thread.pin_failed);
+            tasks += thread.tasks;
+            panics += thread.panics;
+        }
+    } while (tasks != 100 || panics != 1 || stats.handles != 0);
+    OK(pace_pool_set_stats(pool, 0, &set));
+    CHECK(set.leader < 2 || set.leader == PACE_NONE);
+    SAYS(PACE_EINVAL, pace_pool_thread_stats(pool, 6, &thread));
+    TELLS("thread is 6, but must be less than 6");
+    SAYS(PACE_EINVAL, pace_pool_set_stats(pool, 1, &set));
+    SAYS(PACE_EINVAL, pace_pool_audit(pool, NULL));
+    finish(pool);
+    return 0;
+}
