@@ -21,7 +21,7 @@ const CHEAP: u64 = 500;
 const POLL_EVERY: (u64, u64) = (32, 1024);
 const POLL_WITHIN: u64 = 20_000;
 /// The most tasks that one claim takes, and what they may amount to.
-const CLAIM: (u64, u64) = (1, 32);
+const CLAIM: (u64, u64) = (1, 64);
 const CLAIM_WITHIN: u64 = 20_000;
 
 /// One thread's measure of its handlers. No clock is read per handler.

@@ -12,7 +12,8 @@ use super::task::TaskTable;
 use super::{Flow, SlowReport};
 use crate::error::{Error, Rejected, Result};
 use crate::queue::{
-    Claimed, Erased, Hand, IntrusiveStack, LANES, Lane, Origin, PushError, Run, TaskQueue, Turn,
+    Claimed, Erased, Hand, IntrusiveStack, LANES, Lane, Origin, PushError, Run, Taken, TaskQueue,
+    Turn,
 };
 use crate::source::{Clock, Interest, Ready};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -890,7 +891,7 @@ impl Shared {
         let hand = Hand::new();
         loop {
             match self.tasks.claim(&hand, &mut turn, 1) {
-                Claimed::Some(task) => self.cancel(task),
+                Claimed::Some(task) => self.cancel(task.into_task()),
                 Claimed::Busy => std::thread::yield_now(),
                 Claimed::Empty => break,
             }
@@ -899,7 +900,7 @@ impl Shared {
             let mut left = member.hand.steal(&hand);
             while let Some(task) = left {
                 self.cancel(task);
-                left = hand.next();
+                left = hand.next().map(Taken::into_task);
             }
         }
         self.dropped.fetch_add(self.outbox.sweep(), Relaxed);

@@ -15,7 +15,7 @@ use super::set::Leadership;
 use super::slots::{Claim, Finish};
 use super::wake::WakeWord;
 use super::{Flow, Promotion, Shared};
-use crate::queue::{Claimed, Erased, Turn};
+use crate::queue::{Claimed, Erased, Taken, Turn};
 use crate::source::Ready;
 use crate::sync::{Wakes, store_load_barrier};
 use core::time::Duration;
@@ -33,8 +33,11 @@ const SPIN_ROUNDS: u32 = if cfg!(loom) { 0 } else { 16 };
 const SPIN_HOT_ROUNDS: u32 = 1;
 
 /// Something to run.
-enum Work {
-    Task(Erased),
+enum Work<'a> {
+    /// The first of what is in the hand.
+    Task(Taken<'a>),
+    /// The first of what was in another's hand; the rest is in this member's.
+    Stolen(Erased),
     Activation(u32),
 }
 
@@ -373,7 +376,7 @@ impl<'a> Worker<'a> {
     // --- handling ------------------------------------------------------------------------------
 
     /// The next thing to run: tasks and activations are drawn one for one.
-    fn next_work(&mut self) -> Option<Work> {
+    fn next_work(&mut self) -> Option<Work<'a>> {
         self.tasks_first = !self.tasks_first;
         let work = if self.tasks_first {
             self.next_task().or_else(|| self.next_activation())
@@ -383,7 +386,7 @@ impl<'a> Worker<'a> {
         work.or_else(|| if self.searching { self.steal() } else { None })
     }
 
-    fn next_task(&mut self) -> Option<Work> {
+    fn next_task(&mut self) -> Option<Work<'a>> {
         let task = match self.seat.hand.next() {
             Some(task) => task,
             None => self.claim_tasks()?,
@@ -391,7 +394,7 @@ impl<'a> Worker<'a> {
         Some(Work::Task(task))
     }
 
-    fn claim_tasks(&mut self) -> Option<Erased> {
+    fn claim_tasks(&mut self) -> Option<Taken<'a>> {
         // Before the claim: a task on its way from the lane to the hand must not look like none.
         self.set_role(Role::Task);
         // A host thread may leave after any task, so it claims one at a time.
@@ -407,7 +410,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn next_activation(&mut self) -> Option<Work> {
+    fn next_activation(&mut self) -> Option<Work<'a>> {
         let shared = self.shared;
         if let Some(index) = self.seat.chain.pop(&shared.slots) {
             return Some(Work::Activation(index));
@@ -432,14 +435,14 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes what another member has claimed and not begun.
-    fn steal(&mut self) -> Option<Work> {
+    fn steal(&mut self) -> Option<Work<'a>> {
         let shared = self.shared;
         // As in `claim_tasks`.
         self.set_role(Role::Task);
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand) {
-                return self.stolen(Work::Task(task));
+                return self.stolen(Work::Stolen(task));
             }
             if let Some(index) = member.chain.steal(&self.seat.chain, &shared.slots) {
                 return self.stolen(Work::Activation(index));
@@ -448,7 +451,7 @@ impl<'a> Worker<'a> {
         None
     }
 
-    fn stolen(&mut self, work: Work) -> Option<Work> {
+    fn stolen(&mut self, work: Work<'a>) -> Option<Work<'a>> {
         self.published = true;
         self.seat.tally.stolen.add(1);
         Some(work)
@@ -470,32 +473,32 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn handle(&mut self, work: Work) {
+    fn handle(&mut self, work: Work<'a>) {
         match work {
-            Work::Task(task) => self.run_tasks(task),
+            Work::Task(task) => self.run_tasks(|| task.run_caught()),
+            Work::Stolen(task) => self.run_tasks(|| task.run_caught()),
             Work::Activation(index) => self.run_activation(index),
         }
     }
 
     /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
     /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
-    fn run_tasks(&mut self, first: Erased) {
+    #[inline]
+    fn run_tasks(&mut self, first: impl FnOnce() -> std::thread::Result<()>) {
         self.before_user_code(Role::Task);
-        let mut task = Some(first);
-        while task.is_some() {
-            self.run_task(&mut task);
-            if self.shared.must_stop() {
-                return;
-            }
-            task = self.seat.hand.next();
+        self.run_task(first);
+        while !self.shared.must_stop()
+            && let Some(task) = self.seat.hand.next()
+        {
+            self.run_task(|| task.run_caught());
         }
     }
 
-    #[inline]
-    fn run_task(&mut self, task: &mut Option<Erased>) {
+    #[inline(always)]
+    fn run_task(&mut self, run: impl FnOnce() -> std::thread::Result<()>) {
         self.note_begin();
+        let panicked = run().map_err(context::discard).is_err();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
-        let panicked = Erased::run_caught(task).map_err(context::discard).is_err();
         self.seat.tally.count_task(panicked, context::take_outcome());
         self.after_user_code();
     }
@@ -512,7 +515,8 @@ impl<'a> Worker<'a> {
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
             self.before_user_code(Role::Task);
-            return self.run_task(&mut Some(shared.take_once(index)));
+            let task = shared.take_once(index);
+            return self.run_task(|| task.run_caught());
         }
         if traits.pulled {
             self.seat.tally.handled.add(1);
@@ -844,12 +848,12 @@ impl<'a> Worker<'a> {
         }
         if shared.is_stopping() {
             while let Some(task) = self.seat.hand.next() {
-                shared.cancel(task);
+                shared.cancel(task.into_task());
             }
         } else {
             while let Some(task) = self.seat.hand.next() {
                 self.before_user_code(Role::Task);
-                self.run_task(&mut Some(task));
+                self.run_task(|| task.run_caught());
             }
             shared.made_room();
         }

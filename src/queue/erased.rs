@@ -91,21 +91,28 @@ impl Erased {
         unsafe { (task.act)(Act::Run, &raw mut task.storage) };
     }
 
-    /// Runs the task in `place`, if there is one, and empties the place. A panic is the answer.
+    /// Runs the closure. A panic is the answer.
+    #[inline]
+    pub(crate) fn run_caught(self) -> std::thread::Result<()> {
+        let mut task = ManuallyDrop::new(self);
+        // SAFETY: the task is there, and is not dropped afterwards.
+        unsafe { Self::run_there(&raw mut *task) }
+    }
+
+    /// Runs the task at `place`. A panic is the answer.
     ///
     /// The closure stays where it is until it is called: reading back 56 bytes that were only just
     /// written, by stores of other sizes, costs more than an empty task.
-    #[inline]
-    pub(crate) fn run_caught(place: &mut Option<Self>) -> std::thread::Result<()> {
-        let Some(task) = place else { return Ok(()) };
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `act` belongs to what is stored. It is consumed here, also if it panics, and
-            // nobody sees the place before it is emptied below: no panic passes this call.
-            unsafe { (task.act)(Act::Run, &raw mut task.storage) };
-        }));
-        // SAFETY: the place is valid; what was in it is gone, so it is overwritten and not dropped.
-        unsafe { core::ptr::write(place, None) };
-        result
+    ///
+    /// # Safety
+    ///
+    /// There is a task, which is the caller's, and nobody uses or drops it afterwards.
+    #[inline(always)]
+    pub(crate) unsafe fn run_there(place: *mut Self) -> std::thread::Result<()> {
+        catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: `act` belongs to what is stored, which is consumed here, also if it panics.
+            unsafe { ((*place).act)(Act::Run, &raw mut (*place).storage) };
+        }))
     }
 
     /// The closure itself, for a caller whose push was refused.

@@ -9,11 +9,12 @@
 //!
 //! What a worker has claimed and not begun lies in its [`Hand`]: a few tasks and one word that says
 //! which of them are left. The owner takes one by a CAS on that word, and anybody else can take them
-//! all by another.
+//! all by another. The owner runs a task where it lies: nobody else uses its place before the owner
+//! fills the hand again.
 //!
 //! ```text
-//!   lane NORMAL   │ · │ · │ · │ · │ t │ t │ t │ t │ · │     claim: one CAS on the head, the first
-//!                                 head             tail    task is run, the others are moved
+//!   lane NORMAL   │ · │ · │ · │ · │ t │ t │ t │ t │ · │     claim: one CAS on the head, then all are
+//!                                 head             tail    moved, and the first is the owner's
 //!   A's hand      │   │ t │ t │ t │   │   │   │   │
 //!                       next  len 3                    { installs:47, stealing:1, next:8, len:8 }
 //!
@@ -32,7 +33,8 @@
 //!
 //! 1. A task is in one lane, or one hand, or one thread. It leaves a hand by the CAS that shortens it
 //!    or marks it as being stolen.
-//! 2. Only the owner fills a hand, and only one that is empty and not being stolen.
+//! 2. Only the owner fills a hand, and only one that is empty and not being stolen, after it has run
+//!    or dropped what it took.
 //! 3. No user code runs between claiming and installing, or between stealing and installing; so a
 //!    claimed task that nobody can reach is at most a few instructions from being reachable.
 //! 4. `Empty` is answered only if each lane was seen empty during the call (mpmc, invariant 5).
@@ -68,7 +70,7 @@ use crate::Result;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, UnsafeCell};
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 
 /// How urgent a task is. Each lane is a queue of its own, so a full lane never refuses another's
 /// tasks.
@@ -138,11 +140,10 @@ impl Turn {
 }
 
 /// What a worker gets when it asks for a task.
-#[derive(Debug)]
 #[must_use]
-pub(crate) enum Claimed {
+pub(crate) enum Claimed<'a> {
     /// The first of what was claimed; the rest is in the hand.
-    Some(Erased),
+    Some(Taken<'a>),
     /// No lane held an unclaimed task.
     Empty,
     /// Some lane's next slot is being written, and no other lane held a task.
@@ -205,16 +206,21 @@ impl TaskQueue {
     }
 
     /// Claims up to `max` (at least 1) contiguous tasks from the lane whose turn it is, or else from
-    /// the most urgent lane that has some. The first is returned, the rest goes into `hand`, which
-    /// is the caller's own; while that still holds tasks, only one is claimed.
+    /// the most urgent lane that has some. The first is returned, the rest goes into `hand`; while
+    /// that still holds tasks, only one is claimed. Only the hand's owner may call this, and only
+    /// when it has run or dropped what it took before.
     #[inline]
-    pub(crate) fn claim(&self, hand: &Hand, turn: &mut Turn, max: usize) -> Claimed {
-        let max = if hand.is_free() { max.min(Hand::CAPACITY + 1) } else { 1 };
+    pub(crate) fn claim<'a>(&self, hand: &'a Hand, turn: &mut Turn, max: usize) -> Claimed<'a> {
+        let free = hand.is_free();
         let mut busy = false;
         let picked = turn.pick();
         let others = Lane::ALL.into_iter().filter(|&lane| lane != picked);
         for lane in core::iter::once(picked).chain(others) {
-            match self.claim_from(lane, hand, max) {
+            let claimed = match free {
+                true => self.claim_into(lane, hand, max),
+                false => self.claim_beside(lane, hand),
+            };
+            match claimed {
                 Ok(task) => return Claimed::Some(task),
                 Err(PopError::Busy) => busy = true,
                 Err(PopError::Empty) => {}
@@ -224,22 +230,29 @@ impl TaskQueue {
     }
 
     #[inline]
-    fn claim_from(&self, lane: Lane, hand: &Hand, max: usize) -> Result<Erased, PopError> {
-        let mut first = None;
-        let mut rest = 0;
-        self.ring(lane).pop_batch(max, |task| {
-            if first.is_none() {
-                first = Some(task);
-                return;
-            }
-            // SAFETY: more than one is claimed only while the hand is free.
-            unsafe { hand.put(rest, task) };
-            rest += 1;
+    fn claim_into<'a>(
+        &self,
+        lane: Lane,
+        hand: &'a Hand,
+        max: usize,
+    ) -> Result<Taken<'a>, PopError> {
+        let mut count = 0;
+        self.ring(lane).pop_batch(max.min(Hand::CAPACITY), |task| {
+            // SAFETY: the hand is free, and no more than its capacity is claimed.
+            unsafe { hand.put(count, task) };
+            count += 1;
         })?;
-        if rest > 0 {
-            hand.install(rest);
-        }
-        first.ok_or(PopError::Empty)
+        hand.install(1, count - 1);
+        Ok(Taken { place: hand.place(0) })
+    }
+
+    /// While a thief is busy with the hand.
+    #[cold]
+    fn claim_beside<'a>(&self, lane: Lane, hand: &'a Hand) -> Result<Taken<'a>, PopError> {
+        let task = self.ring(lane).try_pop()?;
+        // SAFETY: this place is the owner's always, and it has run or dropped what was there.
+        unsafe { hand.put(Hand::BESIDE, task) };
+        Ok(Taken { place: hand.place(Hand::BESIDE) })
     }
 
     /// How many tasks of this lane are accepted and unclaimed. Those in hands are not counted.
@@ -298,7 +311,44 @@ impl TaskQueue {
 /// dropped.
 pub(crate) struct Hand {
     word: CachePadded<AtomicU64>,
-    tasks: [UnsafeCell<MaybeUninit<Erased>>; Hand::CAPACITY],
+    places: [Place; Hand::CAPACITY + 1],
+}
+
+/// As a slot of a lane: one line of the cache.
+#[cfg_attr(not(loom), repr(align(64)))]
+struct Place(UnsafeCell<MaybeUninit<Erased>>);
+
+/// A task that its hand's owner has taken, where it lies. Dropped, it is dropped unrun.
+///
+/// While it lives the owner does not fill its hand.
+#[must_use = "a task that is dropped never runs"]
+pub(crate) struct Taken<'a> {
+    place: &'a Place,
+}
+
+impl Taken<'_> {
+    /// Runs it. A panic is the answer.
+    #[inline(always)]
+    pub(crate) fn run_caught(self) -> std::thread::Result<()> {
+        let task = ManuallyDrop::new(self);
+        // SAFETY: it was taken out of the hand (invariant 1), and is not looked at again.
+        task.place.0.with_mut(|task| unsafe { Erased::run_there(task.cast()) })
+    }
+
+    /// Moves it out.
+    #[inline]
+    pub(crate) fn into_task(self) -> Erased {
+        let task = ManuallyDrop::new(self);
+        // SAFETY: it was taken out of the hand (invariant 1), and is read once.
+        task.place.0.with(|task| unsafe { task.read().assume_init() })
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // SAFETY: as in `into_task`.
+        drop(self.place.0.with(|task| unsafe { task.read().assume_init() }));
+    }
 }
 
 // SAFETY: a task is touched only by the thread that the word says it belongs to (invariant 1).
@@ -346,10 +396,11 @@ impl Held {
         Self(self.0 & !(Self::INSTALL - 1))
     }
 
-    /// `len` tasks from the first place on.
+    /// `len` tasks from the place `first` on.
     #[inline(always)]
-    fn installed(self, len: usize) -> Self {
-        Self(self.emptied().0.wrapping_add(Self::INSTALL) | len as u64)
+    fn installed(self, first: usize, len: usize) -> Self {
+        let tasks = first as u64 * Self::NEXT + len as u64;
+        Self(self.emptied().0.wrapping_add(Self::INSTALL) | tasks)
     }
 }
 
@@ -360,23 +411,24 @@ impl Hand {
     /// loom counts every cell.
     #[cfg(loom)]
     pub(crate) const CAPACITY: usize = 4;
+    /// A place that is the owner's always, for the one task that it claims while it is robbed.
+    const BESIDE: usize = Self::CAPACITY;
 
     pub(crate) fn new() -> Self {
         Self {
             word: CachePadded::new(AtomicU64::new(0)),
-            tasks: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+            places: core::array::from_fn(|_| Place(UnsafeCell::new(MaybeUninit::uninit()))),
         }
     }
 
     /// Takes the oldest task of the hand. The owner alone may call this.
     #[inline]
-    pub(crate) fn next(&self) -> Option<Erased> {
+    pub(crate) fn next(&self) -> Option<Taken<'_>> {
         let mut held = Held(self.word.load(Relaxed));
         while held.is_takeable() {
             // Relaxed: the owner put these tasks here itself.
             match self.word.compare_exchange(held.0, held.rest().0, Relaxed, Relaxed) {
-                // SAFETY: the CAS took the task out of the hand (invariant 1).
-                Ok(_) => return Some(unsafe { self.get(held.next()) }),
+                Ok(_) => return Some(Taken { place: self.place(held.next()) }),
                 Err(now) => held = Held(now),
             }
         }
@@ -398,7 +450,7 @@ impl Hand {
             self.get(tasks.start)
         };
         if held.len() > 1 {
-            own.install(held.len() - 1);
+            own.install(0, held.len() - 1);
         }
         // Release: pairs with the Acquire in `is_free`.
         self.word.store(held.emptied().0, Release);
@@ -417,22 +469,32 @@ impl Hand {
         None
     }
 
-    /// Makes `len` tasks that were put here takeable. Only the owner may call this, and only on a
-    /// free hand (invariant 2).
+    /// Makes `len` tasks that were put here, from the place `first` on, takeable. Only the owner may
+    /// call this, and only on a free hand (invariant 2).
     #[inline]
-    fn install(&self, len: usize) {
+    fn install(&self, first: usize, len: usize) {
+        if len == 0 {
+            return;
+        }
         let held = Held(self.word.load(Relaxed));
         // Release: pairs with the Acquire in `begin_to_steal`.
-        self.word.store(held.installed(len).0, Release);
+        self.word.store(held.installed(first, len).0, Release);
     }
 
     /// # Safety
     ///
-    /// The caller is the owner of this hand, which is free.
-    #[inline]
+    /// The caller is the owner of this hand, which is free, or the place is `BESIDE`; nothing is
+    /// there that was not taken and run.
+    #[inline(always)]
     unsafe fn put(&self, place: usize, task: Erased) {
-        // SAFETY: the places of a free hand are its owner's (invariant 2).
-        self.tasks[place].with_mut(|at| unsafe { at.write(MaybeUninit::new(task)) });
+        // SAFETY: the places of a free hand are its owner's (invariant 2), the other one always.
+        self.place(place).0.with_mut(|at| unsafe { at.write(MaybeUninit::new(task)) });
+    }
+
+    /// Any number is a place, so that there is no panic on the way of a task.
+    #[inline(always)]
+    fn place(&self, place: usize) -> &Place {
+        &self.places[place.min(Self::BESIDE)]
     }
 
     /// # Safety
@@ -441,7 +503,7 @@ impl Hand {
     #[inline]
     unsafe fn get(&self, place: usize) -> Erased {
         // SAFETY: as promised by the caller, so it is there and is read once.
-        self.tasks[place].with(|at| unsafe { at.read().assume_init() })
+        self.place(place).0.with(|at| unsafe { at.read().assume_init() })
     }
 
     /// Whether the owner may fill it.

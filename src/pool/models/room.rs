@@ -20,7 +20,7 @@ fn consume(shared: &Shared) -> bool {
     match shared.tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
         Claimed::Some(task) => {
             shared.made_room();
-            task.run();
+            task.into_task().run();
             true
         }
         Claimed::Busy | Claimed::Empty => false,

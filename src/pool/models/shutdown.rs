@@ -9,7 +9,7 @@ use super::explore;
 use super::house::{House, post};
 use crate::pool::crew::Role;
 use crate::pool::{Shared, context};
-use crate::queue::{Claimed, Lane, Turn};
+use crate::queue::{Claimed, Lane, Taken, Turn};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -80,10 +80,10 @@ fn a_stop_forgets_no_task(stuck: bool) {
             let hand = &shared.crew.members[0].hand;
             let claimed = shared.tasks.claim(hand, &mut Turn::default(), 2);
             if let Claimed::Some(task) = claimed {
-                task.run();
+                task.into_task().run();
             }
             // `Worker::run_tasks`, then `leave`.
-            while !stuck && let Some(task) = hand.next() {
+            while !stuck && let Some(task) = hand.next().map(Taken::into_task) {
                 if shared.is_stopping() { shared.cancel(task) } else { task.run() }
             }
         });
@@ -125,6 +125,8 @@ fn a_drain_sees_what_is_being_stolen() {
         let seat = &house.shared.crew.members[1];
         seat.set_role(Role::Task);
         let claimed = house.shared.tasks.claim(&seat.hand, &mut Turn::default(), 2);
+        let Claimed::Some(task) = claimed else { panic!("two were there") };
+        let task = task.into_task();
         house.shared.drain(LONG);
         let thief = house.spawn(|shared, _| {
             let [thief, victim] = &shared.crew.members[..] else { panic!("two members") };
@@ -135,11 +137,10 @@ fn a_drain_sees_what_is_being_stolen() {
             thief.set_role(Role::Follower);
         });
         let victim = house.spawn(move |shared, _| {
-            let Claimed::Some(task) = claimed else { panic!("two were there") };
             task.run();
             let seat = &shared.crew.members[1];
             if let Some(task) = seat.hand.next() {
-                task.run();
+                task.into_task().run();
             }
             seat.set_role(Role::Follower);
         });

@@ -34,8 +34,8 @@ impl Reporting {
 
     fn claim(&self, hand: &Hand, turn: &mut Turn, max: usize) -> (Lane, u32) {
         match self.queue.claim(hand, turn, max) {
-            Claimed::Some(task) => self.run(task),
-            other => panic!("{other:?}"),
+            Claimed::Some(task) => self.run(task.into_task()),
+            Claimed::Empty | Claimed::Busy => panic!("nothing was claimed"),
         }
     }
 }
@@ -47,7 +47,7 @@ fn a_batch_is_claimed_in_order_and_stays_stealable() {
     let (mine, thief, mut turn) = (Hand::new(), Hand::new(), Turn::default());
     assert_eq!(lanes.claim(&mine, &mut turn, 6), (Lane::Normal, 0));
     assert_eq!((mine.len(), lanes.queue.len(Lane::Normal)), (5, 4));
-    assert_eq!(lanes.run(mine.next().unwrap()), (Lane::Normal, 1));
+    assert_eq!(lanes.run(mine.next().unwrap().into_task()), (Lane::Normal, 1));
 
     let age = mine.age();
     assert!(age.is_some() && age == mine.age());
@@ -59,7 +59,7 @@ fn a_batch_is_claimed_in_order_and_stays_stealable() {
     // The robbed owner goes on with what is left in the lane.
     assert_eq!(lanes.claim(&mine, &mut turn, 9), (Lane::Normal, 6));
     for id in 3..6 {
-        assert_eq!(lanes.run(thief.next().unwrap()), (Lane::Normal, id));
+        assert_eq!(lanes.run(thief.next().unwrap().into_task()), (Lane::Normal, id));
     }
     assert!(thief.is_empty());
     assert!(lanes.queue.is_empty());
@@ -164,9 +164,9 @@ fn a_batch_of_tasks_goes_in_as_far_as_there_is_room() {
     assert_eq!(make.len(), 2);
     let (hand, mut turn) = (Hand::new(), Turn::default());
     let Claimed::Some(first) = queue.claim(&hand, &mut turn, 4) else { panic!("nothing claimed") };
-    first.run();
+    assert!(first.run_caught().is_ok());
     while let Some(task) = hand.next() {
-        task.run();
+        assert!(task.run_caught().is_ok());
     }
     assert_eq!(runs.load(Relaxed), 4);
 }
@@ -206,10 +206,10 @@ fn work(queue: &TaskQueue, hands: &[Hand; 4], own: usize, pushed_all: &AtomicBoo
     loop {
         let done = pushed_all.load(Relaxed);
         while let Some(task) = hand.next() {
-            task.run();
+            assert!(task.run_caught().is_ok());
         }
         match queue.claim(hand, &mut turn, 16) {
-            Claimed::Some(task) => task.run(),
+            Claimed::Some(task) => assert!(task.run_caught().is_ok()),
             Claimed::Busy => thread::yield_now(),
             Claimed::Empty => match rob(hands, own) {
                 Some(task) => task.run(),

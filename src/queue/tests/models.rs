@@ -263,7 +263,7 @@ impl Tasks {
 
     fn run_all(&self, hand: &Hand) {
         while let Some(task) = hand.next() {
-            task.run();
+            assert!(task.run_caught().is_ok());
         }
     }
 
@@ -272,7 +272,7 @@ impl Tasks {
             Claimed::Some(task) => task,
             Claimed::Empty | Claimed::Busy => return false,
         };
-        task.run();
+        assert!(task.run_caught().is_ok());
         true
     }
 
@@ -660,7 +660,7 @@ fn a_task_carries_what_was_written_before() {
             let tasks = tasks.clone();
             thread::spawn(move || {
                 if let Claimed::Some(task) = tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
-                    task.run();
+                    assert!(task.run_caught().is_ok());
                 }
             })
         };
