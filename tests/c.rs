@@ -3,9 +3,12 @@
 #![cfg(all(feature = "capi", not(loom)))]
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{env, fs};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const COMPILERS: [&str; 2] = ["gcc", "clang"];
@@ -71,6 +74,85 @@ fn library(link: Link) -> Vec<String> {
         Link::Static => vec![format!("{beside}/libpaceline.a")],
     };
     arguments.into_iter().chain(["-lpthread", "-ldl", "-lm"].map(str::to_owned)).collect()
+}
+
+/// An example, built by the line that its head shows.
+fn build_example(name: &str) -> PathBuf {
+    let path = format!("examples/c/{name}.c");
+    let source = fs::read_to_string(Path::new(ROOT).join(&path)).expect("an example");
+    let line = source.lines().find_map(|line| line.strip_prefix(" *     cc ")).expect("its line");
+    let beside = env::current_exe().unwrap().parent().unwrap().display().to_string();
+    let program = scratch(&format!("example-{name}"));
+    let line = line.replace("target/release", &beside);
+    let (arguments, output) = line.rsplit_once(" -o ").expect("it says where to");
+    assert_eq!((arguments.split(' ').next(), output), (Some(&*path), name));
+    let mut command = Command::new("cc");
+    command.current_dir(ROOT).args(["-Wall", "-Wextra", "-Werror"]);
+    succeeds(command.args(arguments.split(' ')).arg("-o").arg(&program));
+    program
+}
+
+fn printed(output: Output) -> String {
+    String::from_utf8(output.stdout).expect("examples print UTF-8")
+}
+
+#[test]
+fn examples_print_what_those_in_rust_do() {
+    if compilers(&["cc"]).is_empty() {
+        return;
+    }
+    let run = |name| printed(succeeds(&mut Command::new(build_example(name))));
+    assert_eq!(
+        run("hello"),
+        "a task says 42\n\
+         ten tasks say [1, 4, 9, 16, 25, 36, 49, 64, 81, 100]\n\
+         a timer says that 20 ms have passed: true\n\
+         drained: true, the books balance: true\n"
+    );
+    assert_eq!(
+        run("ring"),
+        "station  readings  lowest    mean highest\n\
+         harbour    100000     8.0    14.0    20.0\n\
+         airport    100000     5.0    11.0    17.0\n\
+         summit     100000    -9.0    -3.0     3.0\n"
+    );
+    let game = run("embed");
+    assert!(game.ends_with("game over after 3 ticks and 1 message\n"), "{game}");
+}
+
+#[test]
+fn the_echo_server_in_c_echoes() {
+    if compilers(&["cc"]).is_empty() {
+        return;
+    }
+    let mut command = Command::new(build_example("echo"));
+    command.args(["--listen", "127.0.0.1:0", "--threads", "2"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the example starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("it says where it listens");
+    let address = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+    let clients = (0..20).map(|number: u8| {
+        let address = address.clone();
+        thread::spawn(move || {
+            let mut client = TcpStream::connect(address).expect("it accepts");
+            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            for size in [1, 100, 70_000] {
+                let (sent, mut back) = (vec![number; size], vec![0; size]);
+                client.write_all(&sent).expect("it reads");
+                client.read_exact(&mut back).expect("it answers");
+                assert!(sent == back);
+            }
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    clients.into_iter().for_each(|client| client.join().expect("all came back"));
+    let kill = format!("kill -TERM {}", child.id());
+    succeeds(Command::new("sh").args(["-c", &kill]));
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("it prints UTF-8");
+    assert!(child.wait().expect("our child").success());
+    assert!(rest.contains("handled"), "{rest}");
 }
 
 /// Those that are here. A test says what it leaves out.
