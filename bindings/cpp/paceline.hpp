@@ -275,7 +275,8 @@ public:
 
     T &value() & { return require(), **this; }
     const T &value() const & { return require(), **this; }
-    T &&value() && { return require(), std::move(**this); }
+    /// By value, so that `for (auto &event : pool.pull(events, time).value())` holds on to it.
+    T value() && { return require(), std::move(**this); }
 
 private:
     void require() const {
@@ -1173,7 +1174,7 @@ private:
 };
 
 /// A one-shot timer. When it goes the timer still runs.
-class [[nodiscard]] Timer {
+class Timer {
 public:
     Timer() noexcept = default;
     Timer(Timer &&) noexcept = default;

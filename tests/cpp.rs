@@ -1,0 +1,154 @@
+//! The C++ wrapper: its own tests, under every compiler that is here and every standard, and its
+//! examples, by the line that each of them shows.
+#![cfg(all(not(loom), feature = "capi"))]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// What must not warn.
+const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Wsign-conversion \
+                      -Wold-style-cast -Werror";
+
+/// The parts of the tests that become one translation unit, for the time that the framework takes.
+const PARTS: [&str; 6] =
+    ["values.cpp", "tasks.cpp", "handles.cpp", "rings.cpp", "hosts.cpp", "exceptions.cpp"];
+
+#[test]
+fn gcc_as_cpp17() {
+    // Optimized, because that is when it warns of what may be used before it is set.
+    run_tests("g++", "c++17", "-O2");
+}
+
+#[test]
+fn gcc_as_cpp20() {
+    run_tests("g++", "c++20", "");
+}
+
+#[test]
+fn gcc_as_cpp23() {
+    run_tests("g++", "c++2b", "");
+}
+
+#[test]
+fn clang_as_cpp17() {
+    run_tests("clang++", "c++17", "");
+}
+
+#[test]
+fn clang_as_cpp20() {
+    run_tests("clang++", "c++20", "");
+}
+
+#[test]
+fn clang_as_cpp23() {
+    run_tests("clang++", "c++2b", "");
+}
+
+#[test]
+fn without_exceptions() {
+    for compiler in ["g++", "clang++"] {
+        if is_missing(compiler, "#include <new>") {
+            continue;
+        }
+        let sources = [source("bindings/cpp/tests/without_exceptions.cpp")];
+        let flags = "-std=c++17 -fno-exceptions -fno-rtti";
+        let program = build(compiler, flags, &sources, &format!("without_exceptions-{compiler}"));
+        assert_eq!(printed(Command::new(program)), "42\n");
+    }
+}
+
+#[test]
+fn every_part_of_the_tests_is_run() {
+    let beside = |name: &str| matches!(name, "main.cpp" | "without_exceptions.cpp");
+    let mut found: Vec<_> = fs::read_dir(source("bindings/cpp/tests"))
+        .expect("the tests are there")
+        .map(|entry| entry.expect("it can be listed").file_name().into_string().expect("UTF-8"))
+        .filter(|name| name.ends_with(".cpp") && !beside(name))
+        .collect();
+    let mut parts = PARTS.map(String::from).to_vec();
+    found.sort();
+    parts.sort();
+    assert_eq!(found, parts);
+}
+
+/// Builds the tests and runs them.
+fn run_tests(compiler: &str, standard: &str, more: &str) {
+    if is_missing(compiler, "#include <doctest/doctest.h>") {
+        return;
+    }
+    let name = format!("{compiler}-{standard}");
+    let unit = scratch(&format!("{name}.cpp"));
+    let tests = source("bindings/cpp/tests");
+    let line = |part| format!("#include \"{}\"\n", tests.join(part).display());
+    fs::write(&unit, PARTS.map(line).concat()).expect("the scratch directory can be written to");
+
+    let flags = format!("-std={standard} {STRICT} {more}");
+    let program = build(compiler, &flags, &[unit, tests.join("main.cpp")], &name);
+    let text = printed(Command::new(program));
+    assert!(text.contains("SUCCESS!"), "{text}");
+}
+
+/// Compiles and links with the shared library that was built with this test.
+fn build(compiler: &str, flags: &str, sources: &[PathBuf], name: &str) -> PathBuf {
+    let program = scratch(name);
+    let libraries = libraries();
+    let mut command = Command::new(compiler);
+    command
+        .args(flags.split_whitespace())
+        .args(["-g", "-pthread", "-I"])
+        .arg(source("include"))
+        .arg("-I")
+        .arg(source("bindings/cpp"))
+        .args(sources)
+        .arg("-L")
+        .arg(&libraries)
+        .arg("-lpaceline")
+        .arg(format!("-Wl,-rpath,{}", libraries.display()))
+        .arg("-o")
+        .arg(&program);
+    printed(command);
+    program
+}
+
+/// What a run that went well has printed.
+fn printed(mut command: Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success() && err.is_empty(), "{command:?}: {status}\n{out}{err}");
+    out.into_owned()
+}
+
+/// Whether a compiler, or the header that is needed, is not here; says so.
+fn is_missing(compiler: &str, needed: &str) -> bool {
+    let probe = scratch(&format!("probe-{compiler}-{}.cpp", needed.len()));
+    fs::write(&probe, needed).expect("the scratch directory can be written to");
+    let found = Command::new(compiler).arg("-E").arg(&probe).output();
+    let why = match found {
+        Err(_) => format!("there is no {compiler}"),
+        Ok(output) if !output.status.success() => format!("{compiler} does not find {needed}"),
+        Ok(_) => return false,
+    };
+    println!("skipped, because {why}");
+    true
+}
+
+/// Where cargo has put the libraries that belong to this test: beside it.
+fn libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let directory = test.parent().expect("it lies in a directory").to_owned();
+    assert!(directory.join("libpaceline.so").exists(), "no libpaceline.so in {directory:?}");
+    directory
+}
+
+fn source(path: &str) -> PathBuf {
+    Path::new(ROOT).join(path)
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cpp");
+    fs::create_dir_all(&directory).expect("cargo's scratch directory can be written to");
+    directory.join(name)
+}
