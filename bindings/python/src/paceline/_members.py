@@ -146,6 +146,12 @@ class Members(Crew):
         self.handled_before = 0
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
+    def refusal(self) -> Exception:
+        refusal = super().refusal()
+        if self.closed == "forked":
+            return refusal
+        return ShutDownError(*refusal.args)
+
     # --- registering -----------------------------------------------------------------------------
 
     def check_open(self) -> None:

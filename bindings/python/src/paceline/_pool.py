@@ -183,7 +183,8 @@ class Timer:
         return True
 
     def postpone(self, seconds: float) -> bool:
-        """Runs it ``seconds`` from now instead. False: too late."""
+        """Puts it off until ``seconds`` from now, which must not be earlier than it was due (then
+        nothing changes). False: too late."""
         entry = self._entry
         return not entry.closed and entry.crew.native.postpone_timer(
             entry.native, _delay(seconds)
@@ -305,8 +306,10 @@ class Pool:
 
     def fileno(self) -> int:
         """A descriptor that is readable while a ``join(0)`` would find something. For a pool without
-        threads; it belongs to the pool: never read or close it."""
+        threads; it belongs to the pool: never read or close it. Raises InvalidError if it has some."""
         self._crew.check_open()
+        if self._crew.threads:
+            raise InvalidError("fileno is for pools without threads")
         return self._crew.native.fileno()
 
     def join(self, seconds: float | None = 0) -> int:

@@ -259,9 +259,11 @@ class _LoopWaiters:
         try:
             await waiter
         finally:
+            # Still there: it was cancelled. Woken, it has no part in this any more: whoever waits
+            # now does so through another one of these, with a reader of its own.
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-            self._rest()
+                self._rest()
 
     def _wake(self) -> None:
         """All look: how much there is for them nobody knows, and who finds nothing waits again."""

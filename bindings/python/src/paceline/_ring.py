@@ -17,6 +17,7 @@ from typing import Any
 
 from ._crew import Posted
 from ._errors import Empty, ShutDownError
+from ._members import current
 from ._pool import Pool
 from ._queue import BATCH, BytesLike, Queue
 
@@ -57,11 +58,13 @@ class Ring:
     def publish(self, payload: BytesLike, timeout: float | None = None) -> None:
         """Publishes one event. Waits up to ``timeout`` seconds for room (None: for ever); raises
         Full, ShutDownError, InvalidError. Inside a handler of the ring's own pool: never waits."""
+        self._crew.check_open()
         self._queue.push(payload, 0 if timeout != 0 and self._is_inside() else timeout)
         self._added(1)
 
     def publish_batch(self, payloads: Iterable[BytesLike]) -> int:
         """Publishes what there is room for, in order; says how many."""
+        self._crew.check_open()
         count = self._queue.push_batch(payloads)
         if count:
             self._added(count)
@@ -82,8 +85,6 @@ class Ring:
         return self._queue.closed
 
     def _is_inside(self) -> bool:
-        from ._members import current
-
         member = current()
         return member is not None and member.crew is self._crew
 
@@ -97,16 +98,13 @@ class Ring:
             if self._drains >= self._most_drains:
                 return
             self._drains += 1
+        crew = self._crew
         try:
-            self._post()
-        except BaseException:
+            crew.add((Posted(crew.unhandled_in), self._drain, (), {}))
+        except RuntimeError:
+            # The pool was shut down meanwhile: what was published stays, as it does in any queue.
             with self._lock:
                 self._drains -= 1
-            raise
-
-    def _post(self) -> None:
-        crew = self._crew
-        crew.add((Posted(crew.unhandled_in), self._drain, (), {}))
 
     def _drain(self) -> None:
         for _ in range(_TURNS):
@@ -119,11 +117,7 @@ class Ring:
             self._drains -= 1
         # What was pushed while this drain still counted relies on this look.
         if len(self._queue):
-            try:
-                self._call_drain()
-            except RuntimeError:
-                # The pool is shut down: what is left stays.
-                pass
+            self._call_drain()
 
     def _handle(self, batch: list[bytes]) -> None:
         try:

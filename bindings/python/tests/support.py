@@ -1,0 +1,51 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+import paceline
+
+PACKAGE = Path(paceline.__file__).resolve().parent
+
+#: After so many seconds a test that hangs tells where and ends the process.
+HANG = 25
+
+
+class Case(unittest.TestCase):
+    """A test that cannot hang."""
+
+    def setUp(self) -> None:
+        faulthandler.dump_traceback_later(HANG, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+
+    def until(self, holds: Callable[[], object], seconds: float = 30) -> None:
+        """Waits until ``holds()``; fails if it does not in that time."""
+        end = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > end:
+                self.fail("it did not come about")
+            time.sleep(0.001)
+
+
+def run(script: str, *options: str, timeout: float = HANG) -> subprocess.CompletedProcess[str]:
+    """Runs a script in an interpreter of its own, which finds this package and this library."""
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = str(PACKAGE.parent)
+    environment["PACELINE_LIBRARY"] = paceline.library_path
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", *options, "-c", textwrap.dedent(script)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=timeout,
+    )

@@ -1,0 +1,103 @@
+"""The interpreter ends in mid-traffic, again and again, and never abnormally.
+
+    PACELINE_EXITS=1000 PYTHONPATH=bindings/python/src python3 bindings/python/tests/test_exits.py
+"""
+
+from __future__ import annotations
+
+import os
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+from support import Case, run
+
+EXITS = int(os.environ.get("PACELINE_EXITS", "40"))
+
+#: An executor, a pool with sockets and timers, a ring and a queue, all busy, and nothing closed. How it
+#: ends, and how far it has come by then, differs from round to round.
+TRAFFIC = """
+    import os, random, socket, sys, threading, time
+    import paceline
+    random.seed({seed})
+    executor, pool = paceline.Executor(3), paceline.Pool(3)
+    ring = paceline.Ring(pool, lambda batch: None)
+    queue = paceline.Queue(64)
+
+    def bounce(connection, ready):
+        connection.send(connection.recv(100))
+
+    pairs = [socket.socketpair() for _ in range(4)]
+    for ours, theirs in pairs:
+        pool.register(ours, bounce)
+        pool.register(theirs, bounce)
+        ours.send(b"ball")
+    pool.every(0.0005, lambda: None)
+
+    def tick():
+        try:
+            ring.publish(b"tick", 0)
+        except (paceline.Full, paceline.ShutDownError):
+            pass
+
+    pool.every(0.0003, tick)
+
+    def again():
+        try:
+            pool.post(again)
+        except RuntimeError:
+            pass
+
+    again()
+
+    def feed():
+        while True:
+            try:
+                queue.push(b"x", 0.001)
+            except paceline.Full:
+                pass
+            try:
+                executor.submit(abs, 1)
+            except RuntimeError:
+                return
+
+    def drain():
+        while True:
+            queue.pop_batch()
+
+    threading.Thread(target=feed, daemon=True).start()
+    threading.Thread(target=drain, daemon=True).start()
+    results = executor.map(abs, range(1000))
+    time.sleep(random.random() * 0.02)
+    way = random.randrange(4)
+    if way == 0:
+        sys.exit(3)
+    if way == 1:
+        raise KeyError("on purpose")
+    if way == 2:
+        del executor, pool
+"""
+
+
+def one_exit(seed: int) -> str:
+    """What was wrong with it; empty if nothing was."""
+    told = run(TRAFFIC.format(seed=seed))
+    raised = "KeyError: 'on purpose'" in told.stderr
+    fine = (told.returncode, told.stderr) in ((0, ""), (3, "")) or told.returncode == 1 and raised
+    clean = told.stderr.count("Traceback") == int(raised)
+    return "" if fine and clean else f"seed {seed}: {told.returncode}\n{told.stderr}"
+
+
+class Exits(Case):
+    def test_exits_in_mid_traffic(self) -> None:
+        wrong = []
+        # Two at a time, each in a process of its own.
+        with ThreadPoolExecutor(2) as side_by_side:
+            for start in range(0, EXITS, 20):
+                self.setUp()
+                wrong += filter(None, side_by_side.map(one_exit, range(start, min(start + 20, EXITS))))
+        self.assertEqual(wrong, [])
+        print(f"{EXITS} exits, none abnormal")
+
+
+if __name__ == "__main__":
+    unittest.main()

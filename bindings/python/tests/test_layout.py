@@ -1,0 +1,107 @@
+"""Structures and constants as a C compiler sees them in the header."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from paceline import _layout as layout
+from paceline import _pool
+from support import Case
+
+HEADER = Path(__file__).resolve().parents[3] / "include" / "paceline.h"
+
+#: Python's constants whose C name is not PACE_ and the same.
+NAMED = {
+    **{f"PACE_FLOW_{flow.name}": int(flow) for flow in _pool.Flow},
+    **{f"PACE_READY_{ready.name}": int(ready) for ready in _pool.Ready},
+    **{f"PACE_INTEREST_{interest.name}": int(interest) for interest in _pool.Interest},
+    **{f"PACE_ROLE_{role.upper()}": row for row, role in enumerate(_pool._ROLES)},
+}
+
+
+def constants() -> dict[str, int]:
+    plain = {
+        f"PACE_{name}": value
+        for name, value in vars(layout).items()
+        if name.isupper() and isinstance(value, int)
+    }
+    return {**plain, **NAMED}
+
+
+def program() -> str:
+    lines = ["#include <stdio.h>", f'#include "{HEADER}"', "int main(void) {"]
+    for name, struct in layout.STRUCTURES.items():
+        lines.append(f'    printf("{name} %zu\\n", sizeof({name}));')
+        for field in struct._fields_:
+            lines.append(
+                f'    printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}),'
+                f" sizeof((({name} *)0)->{field[0]}));"
+            )
+    for name in constants():
+        lines.append(f'    printf("{name} %llu\\n", (unsigned long long)(long long){name});')
+    return "\n".join([*lines, "    return 0;", "}", ""])
+
+
+def expected() -> list[str]:
+    lines = []
+    for name, struct in layout.STRUCTURES.items():
+        lines.append(f"{name} {ctypes.sizeof(struct)}")
+        for field in struct._fields_:
+            place = getattr(struct, field[0])
+            lines.append(f"{name}.{field[0]} {place.offset} {place.size}")
+    lines.extend(f"{name} {value % (1 << 64)}" for name, value in constants().items())
+    return lines
+
+
+#: Passes an id as C does, by value in a struct, to a function that Python calls with an integer.
+BY_VALUE = """
+#include "%s"
+uint64_t take(void *first, pace_handle_t handle, int32_t last) {
+    return first == 0 && last == 7 ? handle.id : 0;
+}
+"""
+
+
+def compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+class Layout(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        found = compiler()
+        if found is None:
+            self.skipTest("skipped, because there is no C compiler")
+        if not HEADER.exists():
+            self.skipTest("skipped, because the header lies outside this package")
+        self.compiler = found
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def compile(self, source: str, *options: str) -> str:
+        path = self.folder / "layout.c"
+        path.write_text(source)
+        output = str(self.folder / "layout")
+        subprocess.run([self.compiler, "-std=c11", str(path), "-o", output, *options], check=True)
+        return output
+
+    def test_sizes_offsets_and_constants(self) -> None:
+        told = subprocess.run([self.compile(program())], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(told.stdout.splitlines(), expected())
+
+    def test_ids_by_value_are_integers(self) -> None:
+        library = ctypes.CDLL(self.compile(BY_VALUE % HEADER, "-shared", "-fPIC"))
+        library.take.restype = ctypes.c_uint64
+        library.take.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32]
+        for number in (1, 0xFEDC_BA98_7654_3210):
+            self.assertEqual(library.take(None, number, 7), number)
+
+
+if __name__ == "__main__":
+    unittest.main()
