@@ -74,7 +74,8 @@ TRAFFIC = """
     if way == 1:
         raise KeyError("on purpose")
     if way == 2:
-        del executor, pool
+        executor.shutdown(wait=False)
+        pool.shutdown()
 """
 
 
