@@ -17,7 +17,7 @@ import paceline
 PACKAGE = Path(paceline.__file__).resolve().parent
 
 #: After so many seconds a test that hangs tells where and ends the process.
-HANG = 25
+HANG = 120
 
 
 class Case(unittest.TestCase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._crew import CANCELLED, COMPLETED, FAILED, STARTED, Crew
+from ._crew import CANCELLED, COMPLETED, FAILED, STARTED, Crew, Job
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def audit_of(crew: Crew) -> Audit:
 
 def waiting(crew: Crew) -> int:
     """How many tasks, and items of jobs, nobody has taken."""
-    jobs = set()
+    jobs: set[Job] = set()
     tasks = 0
     for outcome, _, _, keywords in crew.tasks.copy():
         if keywords is None:

@@ -37,11 +37,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures._base import CANCELLED as ABANDONED
 from concurrent.futures._base import FINISHED, LOGGER, PENDING, RUNNING
 from concurrent.futures.thread import BrokenThreadPool
-from typing import Any, Optional, Union
+from typing import Any, Optional, Protocol
 
 from . import _lifetime
 from ._errors import ForkedError
-from ._future import Future
 from ._native import WAKE, NativePool, Pulled, Puller
 
 #: Columns of a thread's books.
@@ -89,9 +88,21 @@ class Posted:
 
 
 #: Who waits, what to call, and with what. Without keywords (None) it is a job: it is called with the
-#: thread's books, keeps them itself, and raises nothing.
-Outcome = Union["Future[Any]", Posted, Any]
+#: thread's books, keeps them itself, and raises nothing. Who waits is a Future, a Posted, or the job.
+Outcome = Any
 Task = tuple[Outcome, Callable[..., Any], tuple[Any, ...], Optional[dict[str, Any]]]
+
+
+class Job(Protocol):
+    """What several threads share."""
+
+    def waiting(self) -> int:
+        """How many of its items nobody has taken."""
+        ...
+
+    def sweep(self, exception: BaseException | None) -> int:
+        """Cancels, or fails, those; says how many."""
+        ...
 
 
 class Tally:

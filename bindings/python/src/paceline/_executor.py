@@ -25,6 +25,12 @@ _new = Future.__new__
 _NOTHING: dict[str, Any] = {}
 
 
+def _default_workers() -> int:
+    """As many as the standard executor has."""
+    count: int = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return min(32, count + 4)
+
+
 class Executor(StandardExecutor):
     """Behaves as ``concurrent.futures.ThreadPoolExecutor`` does, and costs less per task.
 
@@ -43,8 +49,7 @@ class Executor(StandardExecutor):
         initargs: tuple[Any, ...] = (),
     ) -> None:
         if max_workers is None:
-            count = getattr(os, "process_cpu_count", os.cpu_count)
-            max_workers = min(32, (count() or 1) + 4)
+            max_workers = _default_workers()
         if max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):

@@ -54,7 +54,7 @@ class Future(StandardFuture[T]):
         with self._lock:
             if self._made is None:
                 self._waiters = []
-                self._made = threading.Condition(self._lock)  # type: ignore[arg-type]
+                self._made = threading.Condition(self._lock)
             return self._made
 
     def cancel(self) -> bool:
@@ -98,9 +98,11 @@ class Future(StandardFuture[T]):
     def result(self, timeout: float | None = None) -> T:
         """What the call returned, or raises what it raised; waits up to ``timeout`` seconds."""
         if self._state == FINISHED and self._exception is None:
-            return self._result
+            finished: T = self._result
+            return finished
         try:
-            return super().result(timeout)
+            result: T = super().result(timeout)
+            return result
         finally:
             # The exception's traceback holds this frame.
             del self
@@ -110,6 +112,13 @@ class Future(StandardFuture[T]):
         if self._state == FINISHED:
             return self._exception
         return super().exception(timeout)
+
+    def _invoke_callbacks(self) -> None:
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except Exception:
+                LOGGER.exception("exception calling callback for %r", self)
 
     def set_running_or_notify_cancel(self) -> bool:
         """For executors: claims it for running; False if it was cancelled."""

@@ -21,7 +21,7 @@ class Living(Protocol):
     def exit(self) -> None:
         """The interpreter ends: let threads end soon."""
 
-    def join(self) -> None:
+    def join(self) -> object:
         """Waits until they have."""
 
     def forked(self) -> None:
@@ -76,12 +76,9 @@ def _after_fork_in_child() -> None:
         each.forked()
 
 
-if hasattr(threading, "_register_atexit"):
-    # Runs before threads are joined, unlike what atexit registers, which is too late for threads
-    # that wait for more work.
-    threading._register_atexit(_exit)
-else:
-    atexit.register(_exit)
+# Runs before threads are joined, unlike what atexit registers, which is too late for threads that wait
+# for more work.
+getattr(threading, "_register_atexit", atexit.register)(_exit)
 os.register_at_fork(
     before=_before_fork,
     after_in_parent=_after_fork_in_parent,

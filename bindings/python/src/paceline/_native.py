@@ -159,9 +159,9 @@ class Puller:
         status = self._call(*self._before, time, self._after)
         if status == layout.OK:
             if self._count.value == 1:
-                return [EVENT.unpack_from(self._view)]  # type: ignore[list-item]
+                return [EVENT.unpack_from(self._view)]
             size = self._count.value * EVENT.size
-            return list(EVENT.iter_unpack(self._view[:size]))  # type: ignore[arg-type]
+            return list(EVENT.iter_unpack(self._view[:size]))
         if status == layout.ETIMEDOUT:
             return []
         if status == layout.ESHUTDOWN:

@@ -28,6 +28,7 @@ class HasFileno(Protocol):
 
     def fileno(self) -> int:
         """Its descriptor."""
+        ...
 
 
 class Ready(IntFlag):
