@@ -45,22 +45,27 @@ macro_rules! programs {
     };
 }
 
-programs! { status pool task strand handle timer ring queue host pull stats matrix random }
+programs! { status pool task strand handle timer ring queue host pull stats layout matrix random }
 
 fn run_everywhere(name: &str) {
-    let source = Path::new(ROOT).join(format!("tests/c/{name}.c"));
     for compiler in compilers(&COMPILERS) {
         for link in [Link::Shared, Link::Static] {
-            let program = scratch(&format!("c-{name}-{compiler}-{link:?}"));
-            let mut command = Command::new(compiler);
-            command.args(["-std=c11", "-g", "-O1", "-D_GNU_SOURCE"]).args(WARNINGS);
-            command.args(C_WARNINGS).arg("-I").arg(Path::new(ROOT).join("include"));
-            command.arg(&source).arg("-o").arg(&program).args(library(link));
-            succeeds(&mut command);
+            let program = compile(compiler, name, link);
             succeeds(&mut Command::new(&program));
             fs::remove_file(program).expect("it was made above");
         }
     }
+}
+
+fn compile(compiler: &str, name: &str, link: Link) -> PathBuf {
+    let source = Path::new(ROOT).join(format!("tests/c/{name}.c"));
+    let program = scratch(&format!("c-{}-{compiler}-{link:?}", name.replace('/', "-")));
+    let mut command = Command::new(compiler);
+    command.args(["-std=c11", "-g", "-O1", "-D_GNU_SOURCE"]).args(WARNINGS);
+    command.args(C_WARNINGS).arg("-I").arg(Path::new(ROOT).join("include"));
+    command.arg(&source).arg("-o").arg(&program).args(library(link));
+    succeeds(&mut command);
+    program
 }
 
 /// Cargo puts all kinds of the library beside the tests.
@@ -179,6 +184,31 @@ fn succeeds(command: &mut Command) -> Output {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
     output
+}
+
+/// Goal: no call reads or writes what it must not, and nothing is lost. Method: valgrind's memcheck,
+/// which must also complain of a program that does so on purpose.
+#[test]
+fn memcheck_finds_only_the_seeded_fault() {
+    if compilers(&["gcc", "valgrind"]).len() < 2 {
+        return;
+    }
+    let memcheck = |name: &str| {
+        let program = compile("gcc", name, Link::Shared);
+        let mut command = Command::new("valgrind");
+        command.args(["--quiet", "--error-exitcode=9", "--errors-for-leak-kinds=definite"]);
+        // Without this, a thread that spins may keep the one that it waits for from running.
+        command.arg("--fair-sched=try");
+        command.arg("--leak-check=full").arg(&program);
+        let output = command.output().expect("valgrind starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for name in ["task", "handle", "queue", "pull"] {
+        let (code, errors) = memcheck(name);
+        assert_eq!(code, Some(0), "{name}:\n{errors}");
+    }
+    let (code, errors) = memcheck("faults/used_after_free");
+    assert_eq!(code, Some(9), "valgrind sees nothing:\n{errors}");
 }
 
 /// Goal: the header adds no warning to anybody's program. Method: each language version of each

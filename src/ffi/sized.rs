@@ -140,3 +140,81 @@ unsafe fn copy<T>(value: &T, to: *mut T, size: usize) {
     // SAFETY: as the caller promises.
     unsafe { to.cast::<MaybeUninit<u8>>().copy_from_nonoverlapping(from, size) };
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::mem::offset_of;
+
+    /// What a library of tomorrow knows: a field was appended.
+    #[repr(C)]
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Grown {
+        struct_size: u32,
+        flag: bool,
+        reserved: [u8; 3],
+        first: u64,
+        appended: u64,
+    }
+
+    /// What a client of today has.
+    #[repr(C)]
+    struct Old {
+        struct_size: u32,
+        flag: bool,
+        reserved: [u8; 3],
+        first: u64,
+        /// Memory behind it, which is nobody's business.
+        behind: u64,
+    }
+
+    // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+    unsafe impl Sized for Grown {
+        const FIRST: usize = 16;
+        const NAME: &'static str = "grown_t";
+        const FLAGS: &'static [(&'static str, usize)] = &[("flag", offset_of!(Grown, flag))];
+    }
+
+    const TOMORROW: Grown =
+        Grown { struct_size: 24, flag: true, reserved: [0; 3], first: 1, appended: 2 };
+
+    fn old_client() -> Old {
+        Old { struct_size: 16, flag: false, reserved: [0; 3], first: 9, behind: 77 }
+    }
+
+    /// Goal: a client that was compiled before the struct grew works on. Method: what it calls finds a
+    /// smaller struct, and must neither read nor write behind it.
+    #[test]
+    fn an_old_client_is_served_by_a_library_that_has_grown() {
+        let mut client = old_client();
+        let pointer = (&raw mut client).cast::<Grown>();
+        // SAFETY: the struct says how large it is.
+        let read = unsafe { read::<Grown>(pointer, "client") }.unwrap();
+        assert_eq!((read.first, read.appended), (9, 0), "what it does not know is zero");
+        // SAFETY: as above.
+        unsafe { Room::new(pointer, "client") }.unwrap().fill(TOMORROW);
+        assert_eq!((client.struct_size, client.first, client.behind), (16, 1, 77));
+        // SAFETY: as above.
+        unsafe { init(pointer, 16, Grown { first: 5, ..TOMORROW }, "client") }.unwrap();
+        assert_eq!((client.struct_size, client.first, client.behind), (16, 5, 77));
+    }
+
+    #[test]
+    fn sizes_that_are_none_and_flags_that_are_none_are_refused() {
+        for size in [0, 4, 15, 16 + 4097, u32::MAX] {
+            let mut client = Old { struct_size: size, ..old_client() };
+            let pointer = (&raw mut client).cast::<Grown>();
+            // SAFETY: refused before anything but the first field is looked at.
+            assert!(unsafe { read::<Grown>(pointer, "client") }.is_err(), "{size}");
+            // SAFETY: as above.
+            assert!(unsafe { Room::new(pointer, "client") }.is_err(), "{size}");
+        }
+        let mut client = old_client();
+        let pointer = (&raw mut client).cast::<u8>();
+        // SAFETY: a byte of the struct.
+        unsafe { pointer.add(offset_of!(Old, flag)).write(2) };
+        // SAFETY: the struct says how large it is.
+        let refused = unsafe { read::<Grown>(pointer.cast(), "client") };
+        assert!(refused.is_err());
+    }
+}
