@@ -1,12 +1,19 @@
 //! The C++ wrapper: its own tests, under every compiler that is here and every standard, and its
 //! examples, by the line that each of them shows.
 #![cfg(all(not(loom), feature = "capi"))]
+#![allow(unsafe_code, reason = "a signal ends the server")]
 
-use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// After this a test gives up, and fails.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What must not warn.
 const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Wsign-conversion \
@@ -56,8 +63,90 @@ fn without_exceptions() {
         let sources = [source("bindings/cpp/tests/without_exceptions.cpp")];
         let flags = "-std=c++17 -fno-exceptions -fno-rtti";
         let program = build(compiler, flags, &sources, &format!("without_exceptions-{compiler}"));
-        assert_eq!(printed(Command::new(program)), "42\n");
+        assert_eq!(printed(&mut Command::new(program)), "42\n");
     }
+}
+
+/// Name, and what it prints.
+const EXAMPLES: [(&str, &str); 3] = [
+    (
+        "hello",
+        "a task says 42\n\
+         ten tasks say [1, 4, 9, 16, 25, 36, 49, 64, 81, 100]\n\
+         a timer says that 20 ms have passed: true\n\
+         drained: true, the books balance: true\n",
+    ),
+    (
+        "ring",
+        "station  readings  lowest    mean highest\n\
+         harbour    100000     8.0    14.0    20.0\n\
+         airport    100000     5.0    11.0    17.0\n\
+         summit     100000    -9.0    -3.0     3.0\n",
+    ),
+    (
+        "embed",
+        "a message: hello\ntick 1\ntick 2\ntick 3\n\
+         game over after 3 ticks and 1 message\n",
+    ),
+];
+
+#[test]
+fn examples_print_what_those_in_c_do() {
+    if is_missing("c++", "#include <new>") {
+        return;
+    }
+    for (name, says) in EXAMPLES {
+        assert_eq!(printed(&mut Command::new(build_example(name))), says, "{name}");
+    }
+}
+
+#[test]
+fn the_echo_example_echoes() {
+    if is_missing("c++", "#include <new>") {
+        return;
+    }
+    let arguments = ["--listen", "127.0.0.1:0", "--threads", "2"];
+    let mut server = Command::new(build_example("echo"));
+    let mut server = server.args(arguments).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it says where it listens");
+    let address = line.trim().strip_prefix("listening on ").expect("an address");
+
+    let mut connection = TcpStream::connect(address).expect("it listens");
+    connection.set_read_timeout(Some(PATIENCE)).expect("a socket has time-outs");
+    let sent: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+    let (mut writer, all) = (connection.try_clone().expect("a second one"), sent.clone());
+    let writing = thread::spawn(move || {
+        writer.write_all(&all).expect("the server reads");
+        writer.shutdown(Shutdown::Write).expect("it is open");
+    });
+    let mut received = Vec::new();
+    connection.read_to_end(&mut received).expect("the server answers, and closes");
+    writing.join().expect("all was written");
+    assert!(received == sent, "{} bytes came back", received.len());
+
+    let pid = i32::try_from(server.id()).expect("process ids are small");
+    // SAFETY: it is our child, and has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    assert!(server.wait().expect("it ends").success());
+}
+
+/// Builds an example by the line that its head shows, with this build's library.
+fn build_example(name: &str) -> PathBuf {
+    let path = source(&format!("examples/cpp/{name}.cpp"));
+    let text = fs::read_to_string(&path).expect("the example is there");
+    let shown = text.lines().find_map(|line| line.strip_prefix("//     c++ "));
+    let (libraries, program) = (libraries(), scratch(&format!("example-{name}")));
+    let line = shown.expect("its head shows how to build it");
+    let (line, output) = line.split_once(" -o ").expect("it names the program");
+    assert_eq!(output, name);
+
+    let mut command = Command::new("c++");
+    command.current_dir(ROOT).args(STRICT.split_whitespace());
+    command.args(line.replace("target/release", &libraries.display().to_string()).split(' '));
+    printed(command.arg("-o").arg(&program));
+    program
 }
 
 #[test]
@@ -87,7 +176,7 @@ fn run_tests(compiler: &str, standard: &str, more: &str) {
 
     let flags = format!("-std={standard} {STRICT} {more}");
     let program = build(compiler, &flags, &[unit, tests.join("main.cpp")], &name);
-    let text = printed(Command::new(program));
+    let text = printed(&mut Command::new(program));
     assert!(text.contains("SUCCESS!"), "{text}");
 }
 
@@ -109,12 +198,12 @@ fn build(compiler: &str, flags: &str, sources: &[PathBuf], name: &str) -> PathBu
         .arg(format!("-Wl,-rpath,{}", libraries.display()))
         .arg("-o")
         .arg(&program);
-    printed(command);
+    printed(&mut command);
     program
 }
 
 /// What a run that went well has printed.
-fn printed(mut command: Command) -> String {
+fn printed(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().expect("the program starts");
     let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success() && err.is_empty(), "{command:?}: {status}\n{out}{err}");
