@@ -54,6 +54,35 @@ fn clang_as_cpp23() {
     run_tests("clang++", "c++2b", "");
 }
 
+/// The library itself is not instrumented here; its memory comes from the same malloc all the same.
+const SANITIZED: &str = "-fsanitize=address,undefined -fno-sanitize-recover=undefined";
+
+#[test]
+fn with_sanitizers() {
+    if is_without_sanitizers() {
+        return;
+    }
+    run_tests("g++", "c++17", SANITIZED);
+}
+
+#[test]
+fn the_sanitizer_sees_into_tasks() {
+    if is_without_sanitizers() {
+        return;
+    }
+    let sources = [source("bindings/cpp/tests/use_after_free.cpp")];
+    let flags = format!("-std=c++17 -O0 {SANITIZED}");
+    let program = build("g++", &flags, &sources, "use_after_free");
+    let Output { status, stderr, .. } = Command::new(program).output().expect("it starts");
+    let told = String::from_utf8_lossy(&stderr);
+    assert!(!status.success() && told.contains("heap-use-after-free"), "{status}\n{told}");
+}
+
+/// Whether g++ cannot make sanitized programs; says so.
+fn is_without_sanitizers() -> bool {
+    is_missing("g++", "#include <sanitizer/asan_interface.h>")
+}
+
 #[test]
 fn without_exceptions() {
     for compiler in ["g++", "clang++"] {
@@ -151,7 +180,8 @@ fn build_example(name: &str) -> PathBuf {
 
 #[test]
 fn every_part_of_the_tests_is_run() {
-    let beside = |name: &str| matches!(name, "main.cpp" | "without_exceptions.cpp");
+    let programs = ["main.cpp", "without_exceptions.cpp", "use_after_free.cpp"];
+    let beside = |name: &str| programs.contains(&name);
     let mut found: Vec<_> = fs::read_dir(source("bindings/cpp/tests"))
         .expect("the tests are there")
         .map(|entry| entry.expect("it can be listed").file_name().into_string().expect("UTF-8"))
@@ -168,7 +198,7 @@ fn run_tests(compiler: &str, standard: &str, more: &str) {
     if is_missing(compiler, "#include <doctest/doctest.h>") {
         return;
     }
-    let name = format!("{compiler}-{standard}");
+    let name = format!("{compiler}-{standard}{}", more.replace([' ', ','], ""));
     let unit = scratch(&format!("{name}.cpp"));
     let tests = source("bindings/cpp/tests");
     let line = |part| format!("#include \"{}\"\n", tests.join(part).display());
