@@ -3,12 +3,13 @@
 #![cfg(all(not(loom), feature = "capi"))]
 #![allow(unsafe_code, reason = "a signal ends the server")]
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use std::{fs, thread};
+use std::{env, fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -161,6 +162,37 @@ fn the_echo_example_echoes() {
     assert!(server.wait().expect("it ends").success());
 }
 
+#[test]
+fn the_readme_shows_a_program_and_what_it_prints() {
+    if is_missing("c++", "#include <new>") {
+        return;
+    }
+    let readme = fs::read_to_string(source("bindings/cpp/README.md")).expect("it is there");
+    let block = |language: &str| {
+        let (_, rest) =
+            readme.split_once(&format!("```{language}\n")).expect("it has such a block");
+        rest.split_once("```").expect("the block ends").0
+    };
+    let unit = scratch("readme.cpp");
+    fs::write(&unit, block("cpp")).expect("the scratch directory can be written to");
+    let program = build("c++", &format!("-std=c++17 {STRICT}"), &[unit], "readme");
+    assert_eq!(printed(&mut Command::new(program)), block("text"));
+}
+
+#[test]
+fn every_function_of_the_header_is_used() {
+    let header = include_str!("../include/paceline.h");
+    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let words = |text: &'static str| {
+        let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        text.split(word).filter(|word| word.starts_with("pace_")).collect::<HashSet<_>>()
+    };
+    let (known, used) = (words(header), words(wrapper));
+    let is_function = |name: &&&str| header.contains(&format!("{name}("));
+    let unused: Vec<_> = known.difference(&used).filter(is_function).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
 /// Builds an example by the line that its head shows, with this build's library.
 fn build_example(name: &str) -> PathBuf {
     let path = source(&format!("examples/cpp/{name}.cpp"));
@@ -245,7 +277,9 @@ fn is_missing(compiler: &str, needed: &str) -> bool {
     let probe = scratch(&format!("probe-{compiler}-{}.cpp", needed.len()));
     fs::write(&probe, needed).expect("the scratch directory can be written to");
     let found = Command::new(compiler).arg("-E").arg(&probe).output();
+    let flags = env::var("RUSTFLAGS").unwrap_or_default();
     let why = match found {
+        _ if flags.contains("-Zsanitizer") => "the library is built for a sanitizer".into(),
         Err(_) => format!("there is no {compiler}"),
         Ok(output) if !output.status.success() => format!("{compiler} does not find {needed}"),
         Ok(_) => return false,
@@ -256,7 +290,7 @@ fn is_missing(compiler: &str, needed: &str) -> bool {
 
 /// Where cargo has put the libraries that belong to this test: beside it.
 fn libraries() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = env::current_exe().expect("a test has a path");
     let directory = test.parent().expect("it lies in a directory").to_owned();
     assert!(directory.join("libpaceline.so").exists(), "no libpaceline.so in {directory:?}");
     directory

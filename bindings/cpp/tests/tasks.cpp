@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <stdexcept>
+#include <sys/wait.h>
 
 using paceline::Lane;
 
@@ -231,6 +232,24 @@ TEST_CASE("promotion may be asked for anywhere") {
     CHECK(paceline::promote_new_leader().has_value());
     auto inside = pool.submit([] { return paceline::promote_new_leader().has_value(); }).value();
     CHECK(inside.wait().value());
+    finish(pool);
+}
+
+TEST_CASE("a forked child is told so") {
+    const Pool pool = make_pool(1);
+    auto task = pool.submit([] { return 1; }).value();
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        const bool told = pool.post([] {}).error() == Code::Forked &&
+                          pool.submit([] { return 1; }).error() == Code::Forked &&
+                          task.wait().error() == Code::Forked;
+        _exit(told ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(task.wait().value() == 1);
     finish(pool);
 }
 
