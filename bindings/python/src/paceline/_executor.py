@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor as StandardExecutor
 from concurrent.futures import Future as StandardFuture
 from itertools import repeat
-from threading import RLock, Thread
+from threading import Thread
 from typing import Any, TypeVar
 
 from ._books import Audit, audit_of
@@ -76,7 +76,6 @@ class Executor(StandardExecutor):
         if crew.closed is not None:
             raise crew.refusal()
         future: Future[T] = _new(Future)
-        future._lock = RLock()
         task: Task = (future, fn, args, kwargs)
         crew.tasks.append(task)
         crew.accepted.one()

@@ -1,20 +1,32 @@
-"""A standard future that pays for waiting only when somebody waits.
+"""A standard future that pays for a lock only when somebody looks before it is over.
 
-The standard ``Future`` makes a Condition, which is most of what it costs, for every task. Here the
-Condition is made around the future's own lock when it is asked for first. All transitions happen
-under that lock, as they do in the standard library, so that ``concurrent.futures.wait``,
-``as_completed`` and ``asyncio.wrap_future``, which go through ``_condition``, meet what they expect.
+The standard ``Future`` makes a Condition for every task, which is most of what it costs. Here the
+thread that runs the task stores what came of it in ``_outcome`` and looks whether anybody cares; only
+who waits, cancels, or adds a callback *attaches*: it makes the lock and the standard fields, and from
+then on all transitions happen under that lock, as in the standard library. So
+``concurrent.futures.wait``, ``as_completed`` and ``asyncio.wrap_future``, which go through
+``_condition``, meet what they expect.
+
+    thread:    _outcome = RUNS                   attaching:  _lock = a lock, held
+               _lock there? claim under it                   look at _outcome, fill the fields
+               run
+               _outcome = what came of it
+               _lock there? finish under it
 
 Invariants
-1. ``_state`` changes under ``_lock`` only, and ``_condition`` is a Condition over ``_lock``.
-2. ``_result`` or ``_exception`` is stored before ``_state`` becomes FINISHED, and neither changes
+1. Each side writes first and then looks at what the other writes. So either the thread sees the lock
+   and acts under it, or who attaches sees how far the thread was; if both, the second finds done what
+   it would do.
+2. ``_lock`` is made once, under ``_attaching``, and the standard fields are filled while it is held.
+   Nobody takes ``_attaching`` while holding a future's lock that is not its own to make.
+3. Once there is a lock, ``_state`` changes under it only, and ``_condition`` is a Condition over it.
+   ``_result`` or ``_exception`` is stored before ``_state`` becomes FINISHED, and neither changes
    afterwards: who has seen FINISHED needs no lock.
-3. Whoever has the Condition made it (or saw it made) under ``_lock``, so whoever finishes the future
-   under ``_lock`` either sees it or comes first.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future as StandardFuture
@@ -35,10 +47,41 @@ T = TypeVar("T")
 _DONE = frozenset((CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED))
 
 
+class Mark:
+    """In the place of an outcome: there is none yet."""
+
+
+WAITS = Mark()
+RUNS = Mark()
+
+
+class Raised:
+    """In the place of an outcome: what was raised instead."""
+
+    __slots__ = ("exception",)
+
+    def __init__(self, exception: BaseException) -> None:
+        self.exception = exception
+
+
+_attaching = threading.Lock()
+
+
+def _renew() -> None:
+    """In a child made by fork: who held it is not there."""
+    global _attaching
+    _attaching = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
 class Future(StandardFuture[T]):
     """What ``submit`` returns: a ``concurrent.futures.Future`` in every respect. Any thread."""
 
-    _state: str = PENDING
+    _outcome: Any = WAITS
+    _lock: Any = None
+    _state: str
     _result: Any = None
     _exception: BaseException | None = None
     _made: threading.Condition | None = None
@@ -47,11 +90,41 @@ class Future(StandardFuture[T]):
     _done_callbacks: Any = ()
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        """All is as the class says, until somebody attaches."""
+
+    def _attach(self) -> Any:
+        """The lock, under which the standard fields are there."""
+        if self._lock is None:
+            with _attaching:
+                if self._lock is None:
+                    lock = threading.RLock()
+                    with lock:
+                        self._lock = lock
+                        self._fill(self._outcome)
+        return self._lock
+
+    def _fill(self, outcome: Any) -> None:
+        if outcome is WAITS:
+            self._state = PENDING
+        elif outcome is RUNS:
+            self._state = RUNNING
+        elif type(outcome) is Raised:
+            self._exception = outcome.exception
+            self._state = FINISHED
+        else:
+            self._result = outcome
+            self._state = FINISHED
+
+    def __getattr__(self, name: str) -> Any:
+        """Only ``_state`` is not there before somebody attaches."""
+        if name != "_state":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with self._attach():
+            return self.__dict__["_state"]
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        with self._lock:
+        with self._attach():
             if self._made is None:
                 self._waiters = []
                 self._made = threading.Condition(self._lock)
@@ -59,7 +132,7 @@ class Future(StandardFuture[T]):
 
     def cancel(self) -> bool:
         """Cancels it unless it runs or is done; says whether it is cancelled."""
-        with self._lock:
+        with self._attach():
             if self._state in (RUNNING, FINISHED):
                 return False
             if self._state != PENDING:
@@ -72,19 +145,23 @@ class Future(StandardFuture[T]):
 
     def cancelled(self) -> bool:
         """Whether it was cancelled."""
-        return self._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
+        return self._lock is not None and self._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
 
     def running(self) -> bool:
         """Whether it is being executed."""
+        if self._lock is None:
+            return self._outcome is RUNS
         return self._state == RUNNING
 
     def done(self) -> bool:
         """Whether it was cancelled or has finished."""
+        if self._lock is None:
+            return type(self._outcome) is not Mark
         return self._state in _DONE
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
         """Calls ``fn(self)`` when it is done: on the thread that ends it, or here if it is done."""
-        with self._lock:
+        with self._attach():
             if self._state not in _DONE:
                 if not self._done_callbacks:
                     self._done_callbacks = []
@@ -97,9 +174,12 @@ class Future(StandardFuture[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """What the call returned, or raises what it raised; waits up to ``timeout`` seconds."""
-        if self._state == FINISHED and self._exception is None:
-            finished: T = self._result
+        outcome: Any = self._outcome
+        kind = type(outcome)
+        if kind is not Mark and kind is not Raised and self._lock is None:
+            finished: T = outcome
             return finished
+        del outcome
         try:
             result: T = super().result(timeout)
             return result
@@ -122,7 +202,7 @@ class Future(StandardFuture[T]):
 
     def set_running_or_notify_cancel(self) -> bool:
         """For executors: claims it for running; False if it was cancelled."""
-        with self._lock:
+        with self._attach():
             if self._state == PENDING:
                 self._state = RUNNING
                 return True
@@ -136,7 +216,7 @@ class Future(StandardFuture[T]):
 
     def set_result(self, result: T) -> None:
         """For executors: ends it with a result."""
-        with self._lock:
+        with self._attach():
             if self._state in _DONE:
                 raise InvalidStateError(f"{self._state}: {self!r}")
             self._result = result
@@ -150,7 +230,7 @@ class Future(StandardFuture[T]):
 
     def set_exception(self, exception: BaseException | None) -> None:
         """For executors: ends it with an exception."""
-        with self._lock:
+        with self._attach():
             if self._state in _DONE:
                 raise InvalidStateError(f"{self._state}: {self!r}")
             self._exception = exception
@@ -162,16 +242,33 @@ class Future(StandardFuture[T]):
         if self._done_callbacks:
             self._invoke_callbacks()
 
+    # --- by the thread that runs the task ----------------------------------------------------------
 
-#: How many futures of a batch share a lock: few enough that threads seldom meet at one.
-_SHARERS = 64
+    def claim_attached(self) -> bool:
+        """Somebody has attached before it ran: False, if only to cancel it."""
+        with self._lock:
+            if self._state not in (PENDING, RUNNING):
+                return False
+            self._state = RUNNING
+            return True
+
+    def succeed_attached(self, result: Any) -> None:
+        """Somebody has attached: tells those who wait, unless it found the result there."""
+        with self._lock:
+            running = self._state == RUNNING
+        if running:
+            self.set_result(result)
+
+    def fail(self, exception: BaseException) -> None:
+        """It raised."""
+        self._outcome = Raised(exception)
+        if self._lock is not None:
+            with self._lock:
+                running = self._state == RUNNING
+            if running:
+                self.set_exception(exception)
 
 
 def new_batch(count: int) -> list[Any]:
     """As many futures, for less than one by one."""
-    futures = list(map(Future.__new__, repeat(Future, count)))
-    for first in range(0, count, _SHARERS):
-        lock = threading.RLock()
-        for future in futures[first : first + _SHARERS]:
-            future._lock = lock
-    return futures
+    return list(map(Future.__new__, repeat(Future, count)))

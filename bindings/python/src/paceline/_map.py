@@ -20,17 +20,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from ._crew import COMPLETED, FAILED, STARTED
+from ._future import Raised
 
 _EMPTY: Any = object()
-
-
-class _Raised:
-    """In the place of a result: what was raised instead."""
-
-    __slots__ = ("exception",)
-
-    def __init__(self, exception: BaseException) -> None:
-        self.exception = exception
 
 
 class Job:
@@ -63,7 +55,7 @@ class Job:
             except BaseException as exception:
                 if exception.__traceback__ is not None:
                     exception.__traceback__ = exception.__traceback__.tb_next
-                results[place] = _Raised(exception)
+                results[place] = Raised(exception)
                 books[FAILED] += 1
             else:
                 books[COMPLETED] += 1
@@ -80,7 +72,7 @@ class Job:
             except IndexError:
                 return swept
             swept += 1
-            self._results[place] = _Raised(exception or CancelledError())
+            self._results[place] = Raised(exception or CancelledError())
             if self._awaited == place:
                 self._wake()
 
@@ -105,7 +97,7 @@ class Job:
                     self._await(place, end)
                 # The caller gets the only reference.
                 result, self._results[place] = self._results[place], None
-                if type(result) is _Raised:
+                if type(result) is Raised:
                     try:
                         raise result.exception
                     finally:

@@ -392,8 +392,7 @@ class Members(Crew):
         if current() is not None:
             raise error_inside("join")
         books = [0, 0, 0, 0]
-        with self._lock:
-            self.books.append(books)
+        self.books.append(books)
         member = Member(self, self.puller(), books)
         self._join(member)
         try:
