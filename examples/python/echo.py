@@ -1,7 +1,7 @@
 """An echo server on a pool whose threads take turns leading.
 
-    python examples/python/echo.py                   # the demo: drives itself, prints what happened
-    python examples/python/echo.py 127.0.0.1:7000    # serves until interrupted
+python examples/python/echo.py                   # the demo: drives itself, prints what happened
+python examples/python/echo.py 127.0.0.1:7000    # serves until interrupted
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A task, ten tasks, a timer.
 
-    python examples/python/hello.py
+python examples/python/hello.py
 """
 
 import queue

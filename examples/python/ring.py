@@ -45,8 +45,7 @@ def main() -> None:
     def produce(station: int) -> None:
         for first in range(0, PER_STATION, BATCH):
             readings = [
-                READING.pack(station, measure(station, number))
-                for number in range(first, first + BATCH)
+                READING.pack(station, measure(station, number)) for number in range(first, first + BATCH)
             ]
             published = ring.publish_batch(readings)
             # A full ring makes its producers wait.

@@ -98,8 +98,7 @@ def main() -> None:
                 taken[maker].append(measure(makers[maker], case, options.tasks))
         pairs = list(zip(taken["standard"], taken["paceline"]))
         rates = [
-            statistics.median(options.tasks / total for _, total in taken[maker])
-            for maker in makers
+            statistics.median(options.tasks / total for _, total in taken[maker]) for maker in makers
         ]
         ratio = statistics.median(theirs[1] / ours[1] for theirs, ours in pairs)
         only = statistics.median(theirs[0] / ours[0] for theirs, ours in pairs)

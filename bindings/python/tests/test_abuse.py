@@ -1,6 +1,6 @@
 """Calls in orders that make no sense, from many threads: typed errors, never a crash, never a hang.
 
-    PACELINE_ABUSE=100000 PYTHONPATH=bindings/python/src python3 bindings/python/tests/test_abuse.py
+PACELINE_ABUSE=100000 PYTHONPATH=bindings/python/src python3 bindings/python/tests/test_abuse.py
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class Victims:
             lambda: self.pick(self.handles).close(),
             lambda: self.pick(self.handles).pause(),
             lambda: self.pick(self.handles).resume(),
-            lambda: self.keep(self.handles, self.pool.every(r.random() * 0.002, lambda: r.choice([None, 3]))),
+            lambda: self.keep(
+                self.handles, self.pool.every(r.random() * 0.002, lambda: r.choice([None, 3]))
+            ),
             lambda: self.keep(self.timers, self.pool.after(r.random() * 0.002, lambda: 1 / 1)),
             lambda: self.pick(self.timers).cancel(),
             lambda: self.pick(self.timers).postpone(r.random() * 0.002),

@@ -55,7 +55,9 @@ class Submitting(Case):
 
     def test_map(self) -> None:
         with paceline.Executor(3) as executor:
-            self.assertEqual(list(executor.map(pow, range(1000), [3] * 1000)), [n**3 for n in range(1000)])
+            self.assertEqual(
+                list(executor.map(pow, range(1000), [3] * 1000)), [n**3 for n in range(1000)]
+            )
             self.assertEqual(list(executor.map(pow, [], [])), [])
             results = executor.map(divmod, [1, 1, 1], [2, 0, 2])
             self.assertEqual(next(results), (0, 1))

@@ -1,6 +1,6 @@
 """The interpreter ends in mid-traffic, again and again, and never abnormally.
 
-    PACELINE_EXITS=1000 PYTHONPATH=bindings/python/src python3 bindings/python/tests/test_exits.py
+PACELINE_EXITS=1000 PYTHONPATH=bindings/python/src python3 bindings/python/tests/test_exits.py
 """
 
 from __future__ import annotations

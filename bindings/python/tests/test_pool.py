@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import select
 import socket
 import threading
 import time
 import unittest
+import weakref
 from typing import Any
 
 import paceline
@@ -399,6 +401,23 @@ class Tasks(Case):
         report = pool.submit(pool.shutdown).result()
         self.assertTrue(report.requested)
         self.assertTrue(pool.shutdown(drain=None).drained)
+
+    def test_a_lost_pool_ends(self) -> None:
+        ours, _ = pair()
+        pool = paceline.Pool(2)
+        threads = list(pool._crew.threads)
+        handle = pool.register(ours, echo)
+        gone = weakref.ref(pool)
+        del pool
+        gc.collect()
+        self.assertIsNotNone(gone())
+        handle.close()
+        del handle
+        gc.collect()
+        self.assertIsNone(gone())
+        for thread in threads:
+            thread.join(20)
+            self.assertFalse(thread.is_alive())
 
     def test_wrong_configurations(self) -> None:
         for wrong in ({"threads": -1}, {"threads": 1001}, {"max_joined": 0}):

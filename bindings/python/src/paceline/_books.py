@@ -25,8 +25,7 @@ class Audit:
         """submitted = accepted + rejected, and accepted = all that has become of it."""
         ended = self.completed + self.failed + self.cancelled
         return (
-            self.submitted == self.accepted + self.rejected
-            and self.accepted == ended + self.in_flight
+            self.submitted == self.accepted + self.rejected and self.accepted == ended + self.in_flight
         )
 
 

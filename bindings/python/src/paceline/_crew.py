@@ -105,6 +105,10 @@ class Tally:
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             self.one = lambda: self.several(1)
 
+    def renew(self) -> None:
+        """In a child made by fork."""
+        self._lock = threading.Lock()
+
     def several(self, count: int) -> None:
         with self._lock:
             self._several += count
@@ -305,8 +309,9 @@ class Crew:
     def forked(self) -> None:
         self.closed = "forked"
         self.missing = 0
-        # A thread that is gone may have held it.
+        # A thread that is gone may have held them.
         self._lock = threading.RLock()
+        self.accepted.renew()
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits until the threads have ended; False: they have not in that time."""

@@ -100,9 +100,7 @@ def find() -> str:
         tried.append(f"  {path}: {trouble}")
     told = "PACELINE_LIBRARY names" if os.environ.get("PACELINE_LIBRARY") else "There is"
     needed = f"paceline {MAJOR}.{MINOR} for Python {sys.version_info.major}.{sys.version_info.minor}"
-    raise LibraryError(
-        f"{told} no shared library that fits ({needed}). Tried:\n" + "\n".join(tried)
-    )
+    raise LibraryError(f"{told} no shared library that fits ({needed}). Tried:\n" + "\n".join(tried))
 
 
 _STATUS = c_int32

@@ -83,9 +83,7 @@ class Job:
         except RuntimeError:
             pass
 
-    def results(
-        self, timeout: float | None, abandoned: Callable[[int], None]
-    ) -> Iterator[Any]:
+    def results(self, timeout: float | None, abandoned: Callable[[int], None]) -> Iterator[Any]:
         """The results in order. Left early, it cancels what has not begun and says how many."""
         end = None if timeout is None else timeout + time.monotonic()
         return self._iterate(end, abandoned)
@@ -119,4 +117,3 @@ class Job:
             if left <= 0 or not self._arrived.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
                 if self._results[place] is _EMPTY and end <= time.monotonic():
                     raise FutureTimeoutError
-

@@ -161,8 +161,13 @@ class Members(Crew):
             raise ShutDownError("the pool is shut down")
 
     def register(
-        self, fd: int, call: Callable[[int], object], interest: int, level: bool,
-        may_block: bool, paused: bool,
+        self,
+        fd: int,
+        call: Callable[[int], object],
+        interest: int,
+        level: bool,
+        may_block: bool,
+        paused: bool,
     ) -> Entry:
         self.check_open()
         if may_block:
@@ -379,10 +384,12 @@ class Members(Crew):
 
     def as_task(self, event: Pulled) -> Any:
         """A timer's event, to be run by whoever is free."""
+
         def run(_: list[int]) -> None:
             member = current()
             if member is not None:
                 self.handle(event, member)
+
         return _Deferred(), run, (), None
 
     # --- hosts and the end -----------------------------------------------------------------------
@@ -462,11 +469,13 @@ _PATIENCE_NS = int(PATIENCE * 1e9)
 
 def _giving_back(call: Callable[[int], object]) -> Callable[[int], object]:
     """For a handler that may block: others have what waits behind it."""
+
     def giving_back(ready: int) -> object:
         member = current()
         if member is not None:
             member.give_back()
         return call(ready)
+
     return giving_back
 
 

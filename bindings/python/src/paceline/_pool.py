@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
@@ -131,8 +132,10 @@ class Handle:
     """A registered descriptor or periodic timer. Lasts until ``close``, or until its handler returns
     DONE or raises, or until the pool is shut down; dropping it changes nothing. Any thread."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, pool: Pool) -> None:
         self._entry = entry
+        # While there is a handle the pool is not lost.
+        self._pool = pool
 
     def pause(self) -> None:
         """Holds further calls back; what arrives meanwhile is kept. Raises StaleError if closed."""
@@ -187,9 +190,7 @@ class Timer:
         """Puts it off until ``seconds`` from now, which must not be earlier than it was due (then
         nothing changes). False: too late."""
         entry = self._entry
-        return not entry.closed and entry.crew.native.postpone_timer(
-            entry.native, _delay(seconds)
-        )
+        return not entry.closed and entry.crew.native.postpone_timer(entry.native, _delay(seconds))
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Timer: it belongs to this process")
@@ -205,7 +206,8 @@ class Pool:
     thread, also inside handlers, except where noted.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
-    begun is cancelled. In a child made by fork it raises ForkedError.
+    begun is cancelled. One that is lost, so that neither a name nor a handle nor a ring refers to it,
+    runs what was accepted and ends. In a child made by fork it raises ForkedError.
     """
 
     def __init__(
@@ -226,6 +228,8 @@ class Pool:
         self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined)
         if crew.closed is not None:
             raise crew.refusal()
+        # A lost pool, one that neither a name nor a handle nor a ring refers to, ends by itself.
+        self._lost = weakref.ref(self, lambda _: crew.close("shutdown"))
         crew.announce_host()
         while crew.missing:
             crew.spawn()
@@ -290,7 +294,7 @@ class Pool:
 
         _check_callable(on_ready)
         entry = self._crew.register(fd, call, int(interest), level, may_block, paused)
-        return Handle(entry)
+        return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
@@ -301,7 +305,7 @@ class Pool:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
         _check_callable(fn)
-        return Handle(self._crew.every(_delay(seconds), lambda _: fn(*args)))
+        return Handle(self._crew.every(_delay(seconds), lambda _: fn(*args)), self)
 
     # --- hosts -----------------------------------------------------------------------------------
 

@@ -113,9 +113,7 @@ class Queue:
         status = quick.pace_queue_pop_batch(self._handle(), buffer, most, 0, reference)
         if status == layout.EEMPTY and timeout != 0:
             status = self._wait(
-                lambda time: lib.pace_queue_pop_batch(
-                    self._pointer, buffer, most, time, reference
-                ),
+                lambda time: lib.pace_queue_pop_batch(self._pointer, buffer, most, time, reference),
                 timeout,
             )
             if status == layout.ETIMEDOUT:
@@ -127,9 +125,7 @@ class Queue:
     def _payloads(self, buffer: Any, count: int) -> list[bytes]:
         size = self._size
         items = ctypes.string_at(buffer, size * count)
-        return [
-            items[start + 1 : start + 1 + items[start]] for start in range(0, size * count, size)
-        ]
+        return [items[start + 1 : start + 1 + items[start]] for start in range(0, size * count, size)]
 
     def _wait(self, call: Any, timeout: float | None) -> int:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""

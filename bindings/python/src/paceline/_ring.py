@@ -45,6 +45,8 @@ class Ring:
     ) -> None:
         if not callable(handler):
             raise TypeError(f"{handler!r} is not callable")
+        # While there is a ring the pool is not lost.
+        self._pool = pool
         self._crew = pool._crew
         self._queue = Queue(capacity, max_payload)
         self._handler = handler
