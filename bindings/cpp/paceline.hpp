@@ -10,8 +10,8 @@
 //       │                ▲                               Core, so none of them can outlive its pool: once
 //       └─ shuts down    └── Task, Handle, Timer …       the Pool is gone they answer Code::ShutDown.
 //
-//     a callable ──► at most 32 trivially copyable bytes: copied into the task's slot (post only)
-//                ──► at most a pointer's size, trivially copyable: carried as user_data
+//     a callable ──► at most a pointer's size, trivially copyable: carried as user_data
+//                ──► at most 32 trivially copyable bytes: copied into the task's slot (post only)
 //                ──► anything else: a Box of its own, which the C `drop` hook deletes
 //
 // What ends by itself detaches when its object goes (Task, Timer); what lasts ends with its object
@@ -871,11 +871,10 @@ public:
     Result<void> post(F &&f) const {
         static_assert(is_task<F>, "a task is called without arguments");
         using D = std::decay_t<F>;
-        if constexpr (fits_slot<D>) {
+        if constexpr (fits_slot<D> && !fits_word<D>) {
             const D copy(std::forward<F>(f));
-            const std::size_t size = std::is_empty_v<D> ? 0 : sizeof copy;
             return outcome(
-                pace_pool_post_bytes(raw(), lane_, run_slot<D>, std::addressof(copy), size));
+                pace_pool_post_bytes(raw(), lane_, run_slot<D>, std::addressof(copy), sizeof copy));
         } else {
             return put(std::forward<F>(f), pace_pool_post);
         }
