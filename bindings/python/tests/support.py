@@ -27,6 +27,11 @@ class Case(unittest.TestCase):
         faulthandler.dump_traceback_later(HANG, exit=True)
         self.addCleanup(faulthandler.cancel_dump_traceback_later)
 
+    def switch_often(self) -> None:
+        """Lets threads change places as often as the interpreter can, until the test ends."""
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+
     def until(self, holds: Callable[[], object], seconds: float = 30) -> None:
         """Waits until ``holds()``; fails if it does not in that time."""
         end = time.monotonic() + seconds

@@ -164,6 +164,18 @@ class Submitting(Case):
                 self.assertIsNone(gone())
 
 
+class Sleeping(Case):
+    def test_nobody_sleeps_beside_a_task(self) -> None:
+        """Goal: a thread that goes to sleep while a task is added sees it, or is woken (invariants 1 and
+        3 of the crew). Method: threads change places as often as the interpreter lets them, and
+        there is one of each, so that nobody else's call makes up for one that is missing."""
+        self.switch_often()
+        for make in (paceline.Executor, paceline.Pool):
+            with make(1) as executor:
+                for number in range(4000):
+                    self.assertEqual(executor.submit(abs, -number).result(20), number)
+
+
 class Threads(Case):
     def test_defaults_and_bounds(self) -> None:
         self.assertEqual(paceline.Executor()._max_workers, ThreadPoolExecutor()._max_workers)
@@ -396,27 +408,34 @@ class Ending(Case):
 
     def test_shutdown_races_with_submitting(self) -> None:
         """Goal: what was accepted runs, what was refused does not, whatever the moment."""
-        for _ in range(200):
-            executor = paceline.Executor(2)
-            ran: list[int] = []
-            accepted: list[int] = []
+        self.switch_often()
+        for make in (paceline.Executor, paceline.Pool):
+            for _ in range(150):
+                self.race(make)
 
-            def submit() -> None:
-                for number in itertools.count():
-                    try:
-                        executor.submit(ran.append, number)
-                    except RuntimeError:
-                        return
-                    accepted.append(number)
+    def race(self, make: Any) -> None:
+        executor = make(2)
+        ran: list[int] = []
+        accepted: list[int] = []
 
-            thread = threading.Thread(target=submit)
-            thread.start()
-            time.sleep(0.0002)
+        def submit() -> None:
+            for number in itertools.count():
+                try:
+                    executor.submit(ran.append, number)
+                except RuntimeError:
+                    return
+                accepted.append(number)
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        time.sleep(0.0002)
+        if make is paceline.Executor:
             executor.shutdown()
-            thread.join()
-            executor.shutdown()
-            self.assertEqual(sorted(ran), accepted)
-            self.assertTrue(executor.audit().balances, executor.audit())
+        else:
+            executor.shutdown(drain=None)
+        thread.join()
+        self.assertEqual(sorted(ran), accepted)
+        self.assertTrue(executor.audit().balances, executor.audit())
 
     def test_the_interpreters_end_runs_what_is_pending(self) -> None:
         told = run(
