@@ -1,5 +1,6 @@
 //! The Python package: its tests run against the shared library that this build has made. No pip is
 //! needed, and nothing is installed.
+#![cfg(all(feature = "capi", not(loom)))]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
