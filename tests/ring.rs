@@ -66,6 +66,32 @@ fn a_concurrent_ring_handles_each_event_once() {
 }
 
 /// Goal: a ring that cannot get all its slots leaves none behind.
+/// Goal: a drain waits for what was published, and refuses more from outside. Method: handlers that
+/// take their time, so that much lies in the rings when it begins.
+#[test]
+fn a_drain_handles_what_was_published() {
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let handled = Arc::new(AtomicU64::new(0));
+    let handler = |handled: &Arc<AtomicU64>| {
+        let handled = Arc::clone(handled);
+        move |events: &[u64]| {
+            std::thread::sleep(Duration::from_millis(1));
+            handled.fetch_add(events.len() as u64, SeqCst);
+        }
+    };
+    let serial = Ring::serial(&pool, 8, handler(&handled)).unwrap();
+    let concurrent = Ring::concurrent(&pool, 8, handler(&handled)).unwrap();
+    for event in 0..64 {
+        serial.publish(event).unwrap();
+        concurrent.publish(event).unwrap();
+    }
+    concurrent.close();
+    assert!(pool.shutdown(Duration::from_secs(600)).drained);
+    assert_eq!(handled.load(SeqCst), 128);
+    assert!(matches!(serial.publish(1), Err(Rejected::ShutDown(1))));
+    assert!(matches!(serial.publish_batch(&[1, 2]), Err(Rejected::ShutDown(0))));
+}
+
 #[test]
 fn a_ring_that_does_not_fit_leaves_nothing_behind() {
     let pool = Pool::builder().threads(4).max_handles(1).build().unwrap();

@@ -8,6 +8,7 @@
 //! A call is never lost. Either the slot becomes QUEUED by it, or it is QUEUED or RUNNING already and
 //! keeps the readiness, and then it runs once more.
 
+use super::shared::Served;
 use super::slots::{Activity, Key, Payload, Start, Traits};
 use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Rejected, Result};
@@ -18,7 +19,7 @@ use crate::queue::event_ring::{
 use crate::source::Ready;
 use core::any::Any;
 use core::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Events per run of a serial handler, before other ready work has its turn.
 const RUN: usize = 1024;
@@ -27,7 +28,7 @@ const BATCH: usize = 256;
 
 /// A bounded ring of fixed-size events with a handler on the pool. Clones are the same ring, and any
 /// thread may publish. When the last clone is dropped, or [`close`](Self::close) is called, it
-/// refuses more; what has been published is still handled.
+/// refuses more; what has been published is still handled, and the drain of a shutdown waits for it.
 pub struct Ring<T: Copy + Send + Sync + 'static> {
     owner: Arc<Owner<T>>,
 }
@@ -97,6 +98,8 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
             slots.iter().for_each(|&key| drop(shared.close(key, false)));
             return Err(Error::ShutDown);
         }
+        let served: Weak<EventRing<T>> = Arc::downgrade(&ring);
+        shared.serve(served);
         Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), ring, slots }) })
     }
 
@@ -128,6 +131,9 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         if owner.shared.is_forked() {
             return Err(Rejected::Forked(event));
         }
+        if owner.is_too_late() {
+            return Err(Rejected::ShutDown(event));
+        }
         match owner.ring.try_publish(&event) {
             Ok(Published::Seen) => Ok(()),
             Ok(Published::Call) => {
@@ -148,6 +154,9 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let owner = &*self.owner;
         if owner.shared.is_forked() {
             return Err(Rejected::Forked(0));
+        }
+        if owner.is_too_late() {
+            return Err(Rejected::ShutDown(0));
         }
         if context::is_inside(&owner.shared) {
             return self.try_publish_batch(events);
@@ -203,6 +212,16 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     }
 }
 
+impl<T: Copy + Send + Sync + 'static> Served for EventRing<T> {
+    fn is_handled(&self) -> bool {
+        self.consumed() == self.accepted()
+    }
+
+    fn close(&self) {
+        EventRing::close(self);
+    }
+}
+
 impl<T: Copy + Send + Sync + 'static> Clone for Ring<T> {
     fn clone(&self) -> Self {
         Self { owner: Arc::clone(&self.owner) }
@@ -220,6 +239,13 @@ impl<T: Copy + Send + Sync + 'static> fmt::Debug for Ring<T> {
 }
 
 impl<T: Copy + Send + Sync + 'static> Owner<T> {
+    /// Whether the pool drains, which handlers may add to and others may not.
+    #[inline]
+    fn is_too_late(&self) -> bool {
+        !self.shared.is_open_to(true)
+            || !self.shared.is_open_to(false) && !context::is_inside(&self.shared)
+    }
+
     #[cold]
     fn call(&self) {
         self.shared.call_one(self.slots.iter().copied());

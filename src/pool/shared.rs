@@ -22,7 +22,7 @@ use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use crate::sys::futex::Futex;
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The watch relaxes to this while no handler is slow.
 const COARSE_PERIOD: u64 = 2_000_000;
@@ -84,6 +84,16 @@ pub(crate) struct Shared {
     pub(crate) hosted: AtomicBool,
     /// Events for hosts that pull.
     pub(crate) outbox: Outbox,
+    /// Rings that the pool serves.
+    rings: Mutex<Vec<Weak<dyn Served>>>,
+}
+
+/// A ring, as far as the end of a pool is concerned.
+pub(crate) trait Served: Send + Sync {
+    /// Whether everything that was published has been handled.
+    fn is_handled(&self) -> bool;
+    /// Refuses events from now on.
+    fn close(&self);
 }
 
 /// Where producers sleep while a lane is full, or while their strand is.
@@ -156,6 +166,7 @@ impl Shared {
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
+            rings: Mutex::default(),
         })
     }
 
@@ -167,6 +178,15 @@ impl Shared {
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.fork.is_child()
+    }
+
+    /// Code of the user has returned. In a child that it forked there is nothing to return to: this
+    /// thread would run again what the parent runs, and take the parent's events.
+    #[inline]
+    pub(crate) fn end_if_forked(&self) {
+        if self.is_forked() {
+            std::process::abort();
+        }
     }
 
     /// An error unless this process built the pool and it is open.
@@ -783,7 +803,7 @@ impl Shared {
     /// slot, to a member whose role says so *before*: so lanes and slots come first. A member may
     /// rob one that was not looked at yet, and both seem to have nothing: so there must be an instant
     /// at which all of them rest (`members_rest`). What rests has posted before it came to that: so
-    /// what the strands hold, and what the lanes have accepted, come last.
+    /// what the strands and the rings hold, and what the lanes have accepted, come last.
     pub(crate) fn is_drained(&self) -> bool {
         if self.phase.load(Relaxed) != DRAINING {
             return false;
@@ -794,7 +814,20 @@ impl Shared {
             && self.members_rest()
             && self.in_strands.load(Acquire) == 0
             && self.outbox.is_delivered()
+            && self.all_rings(|ring| ring.is_handled())
             && self.tasks.accepted() == accepted
+    }
+
+    /// From now on the end of the pool takes this ring into account.
+    pub(crate) fn serve(&self, ring: Weak<dyn Served>) {
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.retain(|ring| ring.strong_count() > 0);
+        rings.push(ring);
+    }
+
+    fn all_rings(&self, test: impl Fn(&dyn Served) -> bool) -> bool {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.iter().filter_map(Weak::upgrade).all(|ring| test(&*ring))
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
@@ -844,7 +877,10 @@ impl Shared {
             self.refuse_all();
             // What a handler has posted meanwhile is seen here. Members are not looked at again: the
             // one that looks for work now would pass for one that runs it.
-            self.end(self.tasks.accepted() == accepted && self.outbox.is_delivered());
+            let nothing_new = self.tasks.accepted() == accepted
+                && self.outbox.is_delivered()
+                && self.all_rings(|ring| ring.is_handled());
+            self.end(nothing_new);
         }
         drained
     }
@@ -860,6 +896,10 @@ impl Shared {
     fn refuse_all(&self) {
         self.tasks.close_all();
         self.outbox.close();
+        self.all_rings(|ring| {
+            ring.close();
+            true
+        });
     }
 
     fn end(&self, drained: bool) {

@@ -59,7 +59,8 @@ impl Threads {
 }
 
 impl Pool {
-    /// Shuts the pool down: refuses new work from outside, runs what was accepted for up to `drain`,
+    /// Shuts the pool down: refuses new work from outside, runs what was accepted, and what was
+    /// published to its rings, for up to `drain`,
     /// then cancels what has not begun, closes all handles, and ends the threads. Timers that are
     /// not due are cancelled at once when the drain ends.
     ///
