@@ -454,6 +454,17 @@ class Hosts(Case):
             self.assertEqual(pool.join(20), 1)
             self.until(lambda: pool.join(0) and not pool._crew.entries)
 
+    def test_visits_leave_nothing_behind(self) -> None:
+        with paceline.Pool(0) as pool:
+            for number in range(200):
+                future = pool.submit(abs, -number)
+                self.until(lambda: pool.join(0))
+                self.assertEqual(future.result(0), number)
+            crew = pool._crew
+            self.assertEqual((len(crew.books), len(crew.members)), (1, 0))
+            self.assertLessEqual(len(crew.asleep) + len(crew.unclaimed), 2)
+            self.assertEqual(pool.audit().completed, 200)
+
     def test_a_host_that_waits_is_woken(self) -> None:
         with paceline.Pool(0) as pool:
             host = threading.Thread(target=lambda: pool.join(None))

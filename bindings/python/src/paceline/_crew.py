@@ -228,6 +228,15 @@ class Crew:
             self.accepted.several(-taken_back)
             raise self.refusal()
 
+    def fold(self, books: list[int]) -> None:
+        """Adds the books of a thread that was here for a while to those of nobody's."""
+        with self._lock:
+            for column, count in enumerate(books):
+                self._swept[column] += count
+            # By identity: others' may be equal. New ones come at the end, so the place stays right.
+            place = next(place for place, each in enumerate(self.books) if each is books)
+            del self.books[place]
+
     def cancelled(self, count: int) -> None:
         """Enters tasks that were cancelled by others than threads into the books."""
         with self._lock:

@@ -406,6 +406,7 @@ class Members(Crew):
             return self._take_part(member, seconds)
         finally:
             self._leave(member)
+            self.fold(books)
 
     def _take_part(self, member: Member, seconds: float | None) -> int:
         end = None if seconds is None else time.monotonic() + seconds
