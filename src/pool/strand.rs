@@ -102,6 +102,7 @@ impl Drop for Serve {
 
 fn run_one(shared: &Shared, task: Erased) {
     let panicked = context::contain(|| task.run()).is_none();
+    shared.end_if_forked();
     shared.count_strand_task(panicked, context::take_outcome());
     shared.in_strands.fetch_sub(1, AcqRel);
 }

@@ -605,6 +605,7 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn after_user_code(&mut self) {
+        self.shared.end_if_forked();
         if self.shared.slow_limit != 0 {
             self.shared.note_end(self.me);
         }
