@@ -58,8 +58,11 @@
  *
  * THREADS. Every function may be called by any thread unless its line "Threads:" says otherwise, and
  * the same line says whether a handler may. A handler is any callback: of a task, descriptor, timer,
- * ring or hook. Callbacks run on threads of the pool (or that joined it), and must not unwind or
- * longjmp out. "It waits outside" means: on a thread that is not in the pool's handler now.
+ * ring or hook. Callbacks run on threads of the pool (or that joined it). They must return: not unwind
+ * or longjmp out, nor end the thread (pthread_exit, pthread_cancel). One that forks leaves the child by
+ * exec or _exit; a child in which it returns is aborted. "It waits outside" means: on a thread that is
+ * not in the pool's handler now. Nothing may be called in a signal handler, and no thread cancelled
+ * that is in a call.
  *
  * OWNERSHIP. Each callback gets its own user_data. A registration may name a `drop` for it, which runs
  * exactly once, after the last call. If the registering call fails, nothing has moved: user_data is
@@ -434,9 +437,11 @@ pace_status_t pace_pool_shutdown(pace_pool_t *pool,
  * themselves, before or after.
  *
  * Inside a handler of the pool it is a request: it returns at once, and the rest happens when the
- * last handler has returned. In a forked child it does nothing.
+ * last handler has returned. In a forked child it does nothing. Two pools that free each other, each
+ * in a handler, wait for each other for ever.
  *
- * Threads: any, as long as no other uses the pool any more. In handlers: yes, as a request.
+ * Threads: any, as long as no other uses the pool any more; a call that posted the very task that
+ * frees the pool may still be using it. In handlers: yes, as a request.
  */
 void pace_pool_free(pace_pool_t *pool);
 
@@ -565,7 +570,8 @@ pace_status_t pace_pool_try_submit(pace_pool_t *pool,
 
 /**
  * Waits for up to `timeout_ns` until a task has ended; its `drop` has run then. PACE_OK: it ran, and
- * *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task.
+ * *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task, and
+ * not the task itself, which would wait until its time is out.
  *
  * PACE_OK, PACE_ECANCELLED (it never ran) and PACE_EPANIC give the id back, and the others do not:
  * PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on a thread of the pool, when

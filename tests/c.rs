@@ -45,7 +45,7 @@ macro_rules! programs {
     };
 }
 
-programs! { status pool task strand handle timer ring queue host pull stats layout matrix random }
+programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random }
 
 fn run_everywhere(name: &str) {
     for compiler in compilers(&COMPILERS) {

@@ -2,7 +2,7 @@
 //!
 //! | on the way in | on the way out |
 //! |---|---|
-//! | NULL is refused, by the argument's name | a failure leaves its status, and its text for this thread |
+//! | NULL is refused, by the argument's name, and so is what is not aligned | a failure leaves its status, and its text for this thread |
 //! | a forked child is refused | a panic stops here, as `PACE_EPANIC` |
 //! | | outputs are written last, and only on success |
 //!
@@ -60,6 +60,14 @@ impl Failure {
     #[cold]
     fn null(name: &str) -> Self {
         Self::told(PACE_EINVAL, format!("{name} is NULL"))
+    }
+
+    #[cold]
+    fn no_place<T>(pointer: *const T, name: &str) -> Self {
+        match pointer.is_null() {
+            true => Self::null(name),
+            false => Self::invalid(name, format_args!("{pointer:p}"), "aligned as its type"),
+        }
     }
 
     /// Leaves the text for `pace_last_error`.
@@ -156,14 +164,18 @@ pub(crate) fn last_os_error() -> i32 {
 /// It is NULL or points to a `T` that lives and is not changed for `'a`.
 #[inline]
 pub(crate) unsafe fn borrow<'a, T>(pointer: *const T, name: &str) -> Result<&'a T> {
-    // SAFETY: as the caller promises.
-    unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(name))
+    check(pointer, name)?;
+    // SAFETY: not NULL, aligned, and as the caller promises.
+    Ok(unsafe { &*pointer })
 }
 
-/// Refuses NULL.
+/// Refuses NULL, and what no `T` can lie at.
 #[inline]
-pub(crate) fn not_null<T>(pointer: *const T, name: &str) -> Result {
-    if pointer.is_null() { Err(Failure::null(name)) } else { Ok(()) }
+pub(crate) fn check<T>(pointer: *const T, name: &str) -> Result {
+    match !pointer.is_null() && pointer.is_aligned() {
+        true => Ok(()),
+        false => Err(Failure::no_place(pointer, name)),
+    }
 }
 
 /// Refuses a callback that is NULL.
@@ -182,7 +194,7 @@ impl<T> Out<T> {
     /// `pointer` is NULL or can be written to until the call ends.
     #[inline]
     pub(crate) unsafe fn new(pointer: *mut T, name: &str) -> Result<Self> {
-        if pointer.is_null() { Err(Failure::null(name)) } else { Ok(Self(pointer)) }
+        check(pointer, name).map(|()| Self(pointer))
     }
 
     /// As [`new`](Self::new), where NULL means that nobody wants it.
@@ -191,8 +203,12 @@ impl<T> Out<T> {
     ///
     /// As there.
     #[inline]
-    pub(crate) unsafe fn optional(pointer: *mut T) -> Self {
-        Self(pointer)
+    pub(crate) unsafe fn optional(pointer: *mut T, name: &str) -> Result<Self> {
+        if pointer.is_null() {
+            Ok(Self(pointer))
+        } else {
+            check(pointer, name).map(|()| Self(pointer))
+        }
     }
 
     #[inline]
@@ -218,7 +234,7 @@ pub(crate) unsafe fn bytes<'a>(
     if count == 0 {
         return Ok(&[]);
     }
-    not_null(pointer, name)?;
+    check(pointer, name)?;
     let most = isize::MAX as usize / size;
     if count > most {
         return Err(Failure::invalid("count", count, &format!("at most {most}")));

@@ -23,7 +23,8 @@ pub unsafe extern "C" fn pace_pool_join(
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
         // SAFETY: as the header demands.
-        unsafe { Out::optional(ran) }.set(pool.pool.join(nanos(time_ns))?);
+        let ran = unsafe { Out::optional(ran, "ran") }?;
+        ran.set(pool.pool.join(nanos(time_ns))?);
         Ok(())
     })
 }

@@ -58,8 +58,11 @@
  *
  * THREADS. Every function may be called by any thread unless its line "Threads:" says otherwise, and
  * the same line says whether a handler may. A handler is any callback: of a task, descriptor, timer,
- * ring or hook. Callbacks run on threads of the pool (or that joined it), and must not unwind or
- * longjmp out. "It waits outside" means: on a thread that is not in the pool's handler now.
+ * ring or hook. Callbacks run on threads of the pool (or that joined it). They must return: not unwind
+ * or longjmp out, nor end the thread (pthread_exit, pthread_cancel). One that forks leaves the child by
+ * exec or _exit; a child in which it returns is aborted. "It waits outside" means: on a thread that is
+ * not in the pool's handler now. Nothing may be called in a signal handler, and no thread cancelled
+ * that is in a call.
  *
  * OWNERSHIP. Each callback gets its own user_data. A registration may name a `drop` for it, which runs
  * exactly once, after the last call. If the registering call fails, nothing has moved: user_data is

@@ -200,9 +200,11 @@ pub unsafe extern "C" fn pace_pool_shutdown(
 /// themselves, before or after.
 ///
 /// Inside a handler of the pool it is a request: it returns at once, and the rest happens when the
-/// last handler has returned. In a forked child it does nothing.
+/// last handler has returned. In a forked child it does nothing. Two pools that free each other, each
+/// in a handler, wait for each other for ever.
 ///
-/// Threads: any, as long as no other uses the pool any more. In handlers: yes, as a request.
+/// Threads: any, as long as no other uses the pool any more; a call that posted the very task that
+/// frees the pool may still be using it. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_free(pool: *mut pace_pool_t) {
     call_void(|| {

@@ -101,9 +101,9 @@ pub unsafe extern "C" fn pace_pull_after(
     call(|| {
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
-        let made = pool.pool.after_pulled(nanos(delay_ns), token)?;
         // SAFETY: as the header demands.
-        unsafe { Out::optional(timer) }.set(timer::name(&made));
+        let to = unsafe { Out::optional(timer, "timer") }?;
+        to.set(timer::name(&pool.pool.after_pulled(nanos(delay_ns), token)?));
         Ok(())
     })
 }
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn pace_pool_pull(
     call(|| {
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
-        boundary::not_null(events, "events")?;
+        boundary::check(events, "events")?;
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
         let mut pulled = PULLED.try_with(Cell::take).unwrap_or_default();
@@ -267,7 +267,10 @@ unsafe fn tokens_of<'a>(tokens: *const u64, count: usize) -> Result<&'a [u64]> {
     let bytes = unsafe { boundary::bytes(tokens.cast(), count, 8, "tokens") }?;
     match bytes.is_empty() {
         true => Ok(&[]),
-        // SAFETY: as many tokens as bytes were found good for.
-        false => Ok(unsafe { core::slice::from_raw_parts(tokens, count) }),
+        false => {
+            boundary::check(tokens, "tokens")?;
+            // SAFETY: aligned, and as many tokens as bytes were found good for.
+            Ok(unsafe { core::slice::from_raw_parts(tokens, count) })
+        }
     }
 }

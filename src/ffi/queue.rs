@@ -58,7 +58,7 @@ pub unsafe extern "C" fn pace_queue_push(
     call(|| {
         // SAFETY: as the header demands.
         let queue = unsafe { open(queue) }?;
-        boundary::not_null(item, "item")?;
+        boundary::check(item, "item")?;
         // SAFETY: as the header demands.
         unsafe { queue.items.push(item.cast(), nanos(timeout_ns)) }?;
         queue.pollable.pushed();
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn pace_queue_pop(
     call(|| {
         // SAFETY: as the header demands.
         let queue = unsafe { open(queue) }?;
-        boundary::not_null(item, "item")?;
+        boundary::check(item, "item")?;
         // SAFETY: as the header demands.
         unsafe { pop_batch(queue, item, 1, timeout_ns) }.map(drop)
     })
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn pace_queue_pop_batch(
     call(|| {
         // SAFETY: as the header demands.
         let queue = unsafe { open(queue) }?;
-        boundary::not_null(items, "items")?;
+        boundary::check(items, "items")?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(popped, "popped") }?;
         if capacity == 0 {

@@ -137,12 +137,13 @@ pub unsafe extern "C" fn pace_ring_counts(
         // SAFETY: as the header demands.
         let ring = unsafe { boundary::borrow(ring, "ring") }?;
         ring.events.check_process()?;
-        // Handled first: it never seems to be ahead.
-        let counts = (ring.events.handled(), ring.events.published());
         // SAFETY: as the header demands.
-        let (published, handled) = unsafe { (Out::optional(published), Out::optional(handled)) };
-        handled.set(counts.0);
-        published.set(counts.1);
+        let published = unsafe { Out::optional(published, "published") }?;
+        // SAFETY: as the header demands.
+        let handled = unsafe { Out::optional(handled, "handled") }?;
+        // Handled first: it never seems to be ahead.
+        handled.set(ring.events.handled());
+        published.set(ring.events.published());
         Ok(())
     })
 }
@@ -317,7 +318,7 @@ fn typed<const N: usize>(
 unsafe fn publish(ring: *const pace_ring_t, event: *const c_void, waits: bool) -> Result {
     // SAFETY: as the caller promises.
     let ring = unsafe { boundary::borrow(ring, "ring") }?;
-    boundary::not_null(event, "event")?;
+    boundary::check(event, "event")?;
     // SAFETY: as the caller promises.
     unsafe { ring.events.publish(event.cast(), waits) }
 }

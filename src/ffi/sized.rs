@@ -11,7 +11,7 @@
 //! is zero. The size of the first version is frozen as [`Sized::FIRST`]: less is no such struct.
 #![allow(unsafe_code, reason = "bytes of C's structs")]
 
-use super::boundary::{Failure, Result, not_null};
+use super::boundary::{Failure, Result, check};
 use super::status::PACE_EVERSION;
 use core::mem::MaybeUninit;
 
@@ -36,7 +36,7 @@ pub(crate) unsafe trait Sized: core::marker::Sized {
 ///
 /// `pointer` is NULL or points to as many readable bytes as the struct says in its first field.
 pub(crate) unsafe fn read<T: Sized>(pointer: *const T, name: &str) -> Result<T> {
-    not_null(pointer, name)?;
+    check(pointer, name)?;
     // SAFETY: the caller has at least the first field.
     let size = unsafe { pointer.cast::<u32>().read() } as usize;
     check_size::<T>(size)?;
@@ -94,7 +94,7 @@ fn check_bytes<T: Sized>(bytes: &[u8]) -> Result {
 ///
 /// `pointer` is NULL or points to `size` writable bytes.
 pub(crate) unsafe fn init<T: Sized>(pointer: *mut T, size: usize, value: T, name: &str) -> Result {
-    not_null(pointer, name)?;
+    check(pointer, name)?;
     check_size::<T>(size)?;
     // SAFETY: `size` bytes are writable, and no more than that are written.
     unsafe {
@@ -116,7 +116,7 @@ impl<T: Sized> Room<T> {
     ///
     /// `pointer` is NULL or points to as many writable bytes as its first field says, until `fill`.
     pub(crate) unsafe fn new(pointer: *mut T, name: &str) -> Result<Self> {
-        not_null(pointer, name)?;
+        check(pointer, name)?;
         // SAFETY: the caller has at least the first field.
         let size = unsafe { pointer.cast::<u32>().read() } as usize;
         check_size::<T>(size)?;

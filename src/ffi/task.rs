@@ -216,7 +216,8 @@ pub unsafe extern "C" fn pace_pool_try_submit(
 }
 
 /// Waits for up to `timeout_ns` until a task has ended; its `drop` has run then. PACE_OK: it ran, and
-/// *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task.
+/// *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task, and
+/// not the task itself, which would wait until its time is out.
 ///
 /// PACE_OK, PACE_ECANCELLED (it never ran) and PACE_EPANIC give the id back, and the others do not:
 /// PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on a thread of the pool, when
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn pace_task_wait(
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
         // SAFETY: as the header demands.
-        let outcome = unsafe { Out::optional(outcome) };
+        let outcome = unsafe { Out::optional(outcome, "outcome") }?;
         let hold = pool.tasks.hold(task.id)?;
         let timeout = (timeout_ns != PACE_FOREVER).then(|| nanos(timeout_ns));
         let is_over = hold.value().is_done()
@@ -347,7 +348,7 @@ unsafe fn all_work<'a>(work: *const pace_work_t, count: usize) -> Result<&'a [pa
     if count == 0 {
         return Ok(&[]);
     }
-    boundary::not_null(work, "work")?;
+    boundary::check(work, "work")?;
     let most = isize::MAX as usize / size_of::<pace_work_t>();
     if count > most {
         return Err(Failure::invalid("count", count, &format!("at most {most}")));

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn pace_pool_after(
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
         // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(timer) };
+        let to = unsafe { Out::optional(timer, "timer") }?;
         let work = Work::new(run, user_data, drop)?;
         match pool.pool.after_or_back(nanos(delay_ns), move || ignore(work.run())) {
             Ok(timer) => {
