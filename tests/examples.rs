@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
@@ -383,4 +383,21 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < end, "in vain: {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The lines of the README that compile are those that the tests of C and C++ build these examples by.
+#[test]
+fn the_readme_compiles_examples_by_the_lines_at_their_heads() {
+    let mut seen = 0;
+    for line in include_str!("../README.md").lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let Some(path) = line.split(' ').find(|word| word.starts_with("examples/c")) else {
+            continue;
+        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let head = fs::read_to_string(source).expect("an example");
+        let (command, _output) = line.rsplit_once(" -o ").expect("it says where to");
+        assert!(head.contains(&format!(" {command} -o ")), "{path} is not built by {command}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
 }
