@@ -104,7 +104,8 @@ static void times_without_end(void) {
 
         start(0);
         CHECK(pthread_create(&other, NULL, shut_down_later, pool) == 0);
-        OK(pace_pool_join(pool, times[i], NULL));
+        pace_status_t status = pace_pool_join(pool, times[i], NULL);
+        CHECK(status == PACE_OK || status == PACE_ESHUTDOWN);
         CHECK(pthread_join(other, NULL) == 0);
         pace_pool_free(pool);
 
@@ -364,6 +365,7 @@ static void exits_in_mid_traffic(void) {
             start(3);
             CHECK(how % 2 == 0 || atexit(shut_down_at_exit) == 0);
             CHECK(pthread_create(&other, NULL, traffic, NULL) == 0);
+            CHECK(pthread_detach(other) == 0);
             UNTIL(atomic_load(&counts.runs) > 100);
             if (how % 4 < 2) exit(7);
             OK(pace_pool_post(pool, 0, leave, NULL, NULL));
