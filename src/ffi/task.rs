@@ -144,21 +144,20 @@ pub unsafe extern "C" fn pace_pool_post_batch(
         let accepted = unsafe { Out::new(accepted, "accepted") }?;
         // SAFETY: as the header demands.
         let work = unsafe { all_work(work, count) }?;
-        let each = work.iter().filter_map(|one| {
-            // None is impossible: each has been looked at.
-            let work = Work::new(one.run, one.user_data, one.drop).ok()?;
-            Some(move || ignore(work.run()))
+        let mut rest = work.iter();
+        let posted = lane.post_made(count, || {
+            // SAFETY: called at most `count` times, and each `run` was found not to be NULL.
+            let work = unsafe { rest.next().and_then(Work::of).unwrap_unchecked() };
+            move || ignore(work.run())
         });
-        match lane.post_batch(each) {
+        match posted {
             Ok(()) => {
                 accepted.set(count);
                 Ok(())
             }
             Err(rejected) => {
                 let failure = Failure::from(&rejected);
-                // What was not accepted is the caller's: nothing of it is dropped here.
-                let left = rejected.into_inner().map(forget).count();
-                accepted.set(count - left);
+                accepted.set(count - rejected.into_inner());
                 Err(failure)
             }
         }

@@ -4,7 +4,9 @@
 use super::boundary::{Failure, Result, callback};
 use super::callback::{pace_drop_fn, pace_task_fn};
 use super::status::{PACE_EFAILED, PACE_OK};
-use super::task::{PACE_LANE_CRITICAL, PACE_LANE_HIGH, PACE_LANE_LOW, PACE_LANE_NORMAL};
+use super::task::{
+    PACE_LANE_CRITICAL, PACE_LANE_HIGH, PACE_LANE_LOW, PACE_LANE_NORMAL, pace_work_t,
+};
 use crate::Lane;
 use crate::pool::{Outcome, report};
 use core::ffi::c_void;
@@ -25,6 +27,12 @@ impl Work {
     #[inline]
     pub(crate) fn new(run: pace_task_fn, data: *mut c_void, drop: pace_drop_fn) -> Result<Self> {
         Ok(Self { run: callback(run, "run")?, data, drop })
+    }
+
+    /// One of a batch. None if there is nothing to run.
+    #[inline]
+    pub(crate) fn of(one: &pace_work_t) -> Option<Self> {
+        Some(Self { run: one.run?, data: one.user_data, drop: one.drop })
     }
 
     /// Runs it, and then `drop`. What is not success counts as failed in the books.

@@ -458,15 +458,32 @@ impl Shared {
         staged: &mut Staged<F>,
         inside: bool,
     ) -> Result<(), Rejected<()>> {
+        let mut left = staged.len();
+        let next = || staged.next().expect("as many as were counted");
+        self.push_made(lane, &mut left, inside, next)
+    }
+
+    /// Posts `left` closures, which is counted down. `make` is called once for each that is taken, and
+    /// runs while slots are claimed: no code of the user, and short.
+    #[inline]
+    pub(crate) fn push_made<F: Run>(
+        &self,
+        lane: Lane,
+        left: &mut usize,
+        inside: bool,
+        mut make: impl FnMut() -> F,
+    ) -> Result<(), Rejected<()>> {
         if self.is_forked() {
             return Err(Rejected::Forked(()));
         }
         let origin = if inside { Origin::Inside } else { Origin::Outside };
-        while staged.len() > 0 {
-            let count = staged.len();
-            let make = || Erased::new(staged.next().expect("as many as were counted"));
-            match self.tasks.push_batch(lane, count, origin, make) {
-                Ok(_) => self.notify(inside),
+        while *left > 0 {
+            let count = (*left).min(STAGE);
+            match self.tasks.push_batch(lane, count, origin, || Erased::new(make())) {
+                Ok(pushed) => {
+                    *left -= pushed;
+                    self.notify(inside);
+                }
                 Err(PushError::Full(())) => return Err(Rejected::Full(())),
                 Err(PushError::Closed(())) => return Err(Rejected::ShutDown(())),
             }

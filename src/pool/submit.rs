@@ -235,6 +235,35 @@ impl LaneRef<'_> {
     }
 }
 
+#[cfg(feature = "capi")]
+impl LaneRef<'_> {
+    /// As `post_batch`, of `count` closures that are made where they will lie; of a failure, how many
+    /// were not taken. `make` is called once for each that is, and must be as `Shared::push_made` says.
+    pub(crate) fn post_made<F>(
+        &self,
+        count: usize,
+        mut make: impl FnMut() -> F,
+    ) -> Result<(), Rejected<usize>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let shared = self.pool.shared();
+        let inside = context::is_inside(shared);
+        let mut left = count;
+        let mut pushed = shared.push_made(self.lane, &mut left, inside, &mut make);
+        if matches!(pushed, Err(Rejected::Full(()))) && !inside {
+            let room = shared.lane_room(self.lane);
+            pushed = shared.retry_for_room(room, (), |()| {
+                shared.push_made(self.lane, &mut left, false, &mut make)
+            });
+        }
+        pushed.map_err(|rejected| {
+            shared.count_rejected(());
+            rejected.map(|()| left)
+        })
+    }
+}
+
 /// What a batch could not post, in order. It is an iterator over the closures.
 pub struct Unposted<I, F> {
     staged: Staged<F>,
