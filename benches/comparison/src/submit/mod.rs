@@ -11,7 +11,7 @@ use crate::options::Plan;
 use crate::report::{self, Bar, Column, Results};
 use crate::stats::Limit::{AtLeast, AtMost};
 use crate::stats::{self};
-use pools::TaskPool;
+use pools::{OURS_IN_C, TaskPool};
 
 /// The one table's name among the results.
 const TABLE: &str = "submit";
@@ -274,6 +274,13 @@ fn bars(results: &Results) -> Vec<Bar> {
             series("paceline", WAKE),
             &best_rival(results, WAKE),
         ),
+        Bar::ratio("in C: a post against Rust's", AtMost(1.2), series(OURS_IN_C, SINGLE), single),
+        Bar::ratio(
+            "in C: batches of 32 against Rust's",
+            AtMost(1.1),
+            series(OURS_IN_C, BATCH),
+            batch,
+        ),
         Bar::absolute("allocations per task", AtMost(0.0), series("paceline", ALLOCATIONS)),
         Bar::absolute("wake-ups per 1000 tasks", AtMost(1.0), series("paceline", WAKE_UPS)),
     ]);
@@ -282,7 +289,7 @@ fn bars(results: &Results) -> Vec<Bar> {
 
 fn best_rival(results: &Results, metric: &'static str) -> Vec<f64> {
     let pools = pools::all();
-    let rivals = pools.iter().filter(|(name, _)| *name != "paceline");
+    let rivals = pools.iter().filter(|(name, _)| !["paceline", OURS_IN_C].contains(name));
     let series: Vec<&[f64]> = rivals.map(|(name, _)| results.series(TABLE, name, metric)).collect();
     report::best(&series, f64::min)
 }

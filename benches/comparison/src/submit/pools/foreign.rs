@@ -1,6 +1,7 @@
 //! Stand for the pools that C++ programs use: Asio's thread_pool in networking, oneTBB's task_arena
 //! for work-stealing, and workers on moodycamel's BlockingConcurrentQueue, the fastest queue there
-//! is. Each is a shim in cpp/ behind the same handful of C functions.
+//! is. Each is a shim in cpp/ behind the same handful of C functions; and so is paceline itself, as C
+//! programs use it.
 
 use std::ffi::{c_int, c_void};
 
@@ -39,6 +40,11 @@ macro_rules! functions {
     };
 }
 
+#[cfg(has_paceline)]
+functions!(PACELINE:
+    paceline_pool_new paceline_pool_free paceline_pool_post paceline_pool_post_inside
+    paceline_pool_post_started paceline_pool_post_batches
+);
 #[cfg(has_asio)]
 functions!(ASIO:
     asio_pool_new asio_pool_free asio_pool_post asio_pool_post_inside asio_pool_post_started

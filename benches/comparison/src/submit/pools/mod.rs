@@ -6,7 +6,7 @@ mod paceline_pool;
 mod rayon_pool;
 mod tokio_pool;
 
-#[cfg(any(has_asio, has_onetbb, has_moodycamel))]
+#[cfg(any(has_paceline, has_asio, has_onetbb, has_moodycamel))]
 mod foreign;
 
 /// What is measured of a pool. Loops over single posts are the pool's own, so that what is measured
@@ -47,12 +47,17 @@ pub trait TaskPool: Sync {
 
 pub const WORKERS: usize = 2;
 
+/// paceline through its C interface.
+pub const OURS_IN_C: &str = "paceline in C";
+
 type Make = fn() -> Box<dyn TaskPool>;
 
 /// Every pool that was built, by name.
 pub fn all() -> Vec<(&'static str, Make)> {
     vec![
         ("paceline", || Box::new(paceline_pool::Paceline::new())),
+        #[cfg(has_paceline)]
+        (OURS_IN_C, || Box::new(foreign::Foreign::new(&foreign::PACELINE))),
         ("rayon", || Box::new(rayon_pool::Rayon::new())),
         ("tokio", || Box::new(tokio_pool::Tokio::new())),
         ("channel-bounded", || Box::new(channel::Channel::bounded())),
