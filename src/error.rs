@@ -27,7 +27,8 @@ pub enum Error {
     },
     /// The pool has been shut down.
     ShutDown,
-    /// The process was forked; a pool works only in the process that built it.
+    /// The process was forked; a pool works only in the process that built it. A child that a handler
+    /// or task forks must not return from it: it is aborted.
     Forked,
     /// No other thread is left that could do what this call would wait for.
     WouldDeadlock,
