@@ -5,6 +5,8 @@
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
+#[cfg(feature = "net")]
+pub mod net;
 mod pool;
 mod queue;
 mod source;

@@ -106,7 +106,9 @@ pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
 #[cfg(feature = "capi")]
 pub(crate) use slab::{Entry, Slab};
-#[cfg(feature = "capi")]
+#[cfg(feature = "net")]
+pub(crate) use slots::Slot;
+#[cfg(any(feature = "capi", feature = "net"))]
 pub(crate) use slots::{Activity, Key};
 
 use crate::error::Result;
@@ -174,6 +176,29 @@ impl Pool {
 
     pub(crate) fn threads(&self) -> &Threads {
         &self.life.threads
+    }
+
+    /// Whether the calling thread is a member now.
+    #[cfg(feature = "net")]
+    pub(crate) fn is_inside(&self) -> bool {
+        context::is_inside(self.shared())
+    }
+
+    #[cfg(feature = "net")]
+    pub(crate) fn downgrade(&self) -> WeakPool {
+        WeakPool(Arc::downgrade(&self.life))
+    }
+}
+
+/// A pool, for what lives in it and must not keep it alive.
+#[cfg(feature = "net")]
+pub(crate) struct WeakPool(std::sync::Weak<Life>);
+
+#[cfg(feature = "net")]
+impl WeakPool {
+    /// None: it shuts down.
+    pub(crate) fn upgrade(&self) -> Option<Pool> {
+        self.0.upgrade().map(|life| Pool { life })
     }
 }
 

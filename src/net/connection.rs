@@ -1,0 +1,615 @@
+//! What a connection does when it runs.
+//!
+//! Only the thread that has claimed the connection's slot touches what is in this file; whatever other
+//! threads want arrives as calls and as bytes in the output ([`super::link`]).
+//!
+//! ```text
+//!  CONNECTING ──edge──► NEW ──open: accept──► OPEN ──close, flushed──► LINGERING ──┐
+//!      │                 └────open: refuse──────┤  (told the peer)                  ├──► ended: Flow::Done
+//!      └── failed, timeout ─────────────────────┴── failed, timeout, abort … ───────┘
+//! ```
+//!
+//! Each run is a flat list of steps. A step that ends the connection answers with the [`Reason`] as
+//! its error, so that there is one place where connections end.
+//!
+//! # Invariants
+//!
+//! 1. `readable` is set by an edge and cleared only by EAGAIN, a short read, or the end: an edge that
+//!    comes while reading is held back (output pressed, pause) is kept here.
+//! 2. Before a run returns [`Flow::Wait`], what its hooks have gathered was flushed.
+//! 3. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
+
+use super::conn::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use super::input::{Input, ReadBuffer};
+use super::link::{Calls, Link};
+use super::output::{End, State};
+use super::server::Seat;
+use super::socket;
+use crate::pool::{Activity, Flow, Key, Timer};
+use crate::source::Ready;
+use crate::sys::clock;
+use core::any::Any;
+use core::time::Duration;
+use socket2::Socket;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// Reads in one run, before others have their turn.
+const READS: usize = 16;
+
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Connecting,
+    New,
+    Open,
+    /// Everything is sent, and the peer was told. It is read from, and what comes is dropped: a
+    /// descriptor that is closed with unread input makes the kernel send a reset, which can destroy
+    /// what the peer has not read yet.
+    Lingering,
+}
+
+/// A timer of the pool, and when it is due.
+struct Alarm {
+    timer: Timer,
+    at: u64,
+}
+
+/// The activity in the slot.
+pub(super) struct Connection {
+    conn: Conn,
+    socket: Arc<Socket>,
+    /// None before `open`, and after the end.
+    handler: Option<Box<dyn ConnHandler>>,
+    input: Input,
+    alarm: Option<Alarm>,
+    /// When the last byte came or went.
+    active: u64,
+    /// When the part of a message that waits for its rest began.
+    partial: u64,
+    /// Since when nothing that is queued has moved, as the output said last; 0 while nothing is.
+    still_since: u64,
+    /// The same, or when the handler was last told of it.
+    still: u64,
+    /// Bytes that the output had accepted when that was last looked at.
+    accepted: u64,
+    /// When connecting or lingering began.
+    phase_began: u64,
+    /// How it ends if nothing else happens; None: as usual.
+    reason: Option<Reason>,
+    phase: Phase,
+    readable: bool,
+    /// The peer has finished or the socket has failed, and reading will say so.
+    ending: bool,
+    /// Reading has said so.
+    peer_done: bool,
+    closing: bool,
+    draining: bool,
+    /// What was not consumed is to be shown again, though nothing has come.
+    again: bool,
+    broken: Option<ErrorKind>,
+    ended: bool,
+    /// Dropped after the socket: a seat is free when its descriptor is.
+    _seat: Seat,
+}
+
+impl Connection {
+    /// An accepted connection; its handler is made when it first runs.
+    pub(super) fn accepted(link: Arc<Link>, socket: Arc<Socket>, seat: Seat) -> Self {
+        Self::new(link, socket, seat, None, Phase::New)
+    }
+
+    /// A connection that was begun.
+    pub(super) fn outgoing(
+        link: Arc<Link>,
+        socket: Arc<Socket>,
+        seat: Seat,
+        handler: Box<dyn ConnHandler>,
+    ) -> Self {
+        Self::new(link, socket, seat, Some(handler), Phase::Connecting)
+    }
+
+    fn new(
+        link: Arc<Link>,
+        socket: Arc<Socket>,
+        seat: Seat,
+        handler: Option<Box<dyn ConnHandler>>,
+        phase: Phase,
+    ) -> Self {
+        let now = clock::now();
+        Self {
+            conn: Conn::new(link),
+            socket,
+            handler,
+            input: Input::default(),
+            alarm: None,
+            active: now,
+            partial: now,
+            still_since: 0,
+            still: 0,
+            accepted: 0,
+            phase_began: now,
+            reason: None,
+            phase,
+            readable: false,
+            ending: false,
+            peer_done: false,
+            closing: false,
+            draining: false,
+            again: false,
+            broken: None,
+            ended: false,
+            _seat: seat,
+        }
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        &self.conn.link
+    }
+
+    // --- a run -----------------------------------------------------------------------------------
+
+    fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
+        let calls = self.link().outlet.take_calls();
+        self.obey(calls)?;
+        self.note(ready)?;
+        if self.phase == Phase::Connecting && !self.connect()? {
+            self.watch_time(calls)?;
+            return Ok(Flow::Wait);
+        }
+        if self.phase == Phase::New {
+            self.open()?;
+        }
+        if ready.is_writable() || !calls.is_empty() || self.conn.touched.get() {
+            self.attend_output(ready.is_writable())?;
+        }
+        self.receive()?;
+        if self.is_through() {
+            self.reason = Some(Reason::Drained);
+            self.conn.close();
+            self.attend_output(false)?;
+        }
+        self.watch_time(calls)?;
+        Ok(if self.readable && self.may_read() { Flow::Again } else { Flow::Wait })
+    }
+
+    fn note(&mut self, ready: Ready) -> Result<(), Reason> {
+        if !self.peer_done {
+            self.readable |= ready.is_readable();
+            self.ending |= ready.is_read_closed() || ready.is_error();
+        } else if ready.is_error()
+            && let Ok(Some(error)) = self.socket.take_error()
+        {
+            return Err(self.failed(error.kind()));
+        }
+        Ok(())
+    }
+
+    /// What other threads, the server and the alarm want.
+    fn obey(&mut self, calls: Calls) -> Result<(), Reason> {
+        if calls.has(Calls::ABORT) {
+            return Err(Reason::Aborted);
+        }
+        if calls.has(Calls::CUT) {
+            return Err(Reason::CutOff);
+        }
+        self.again |= calls.has(Calls::RESUME);
+        if calls.has(Calls::RESUME) {
+            // The peer is not to blame for the pause.
+            self.partial = clock::now();
+        }
+        if calls.has(Calls::DRAIN) && !self.draining {
+            self.draining = true;
+            // What has arrived and was not reported yet counts.
+            self.readable |= !self.peer_done;
+            if self.phase == Phase::Open {
+                self.handler_and_conn(|handler, conn| handler.draining(conn));
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self) -> Result<bool, Reason> {
+        match socket::is_connected(&self.socket) {
+            Ok(false) => Ok(false),
+            Ok(true) => {
+                let link = self.link();
+                socket::set_options(&self.socket, &link.peer, &link.service.limits);
+                self.phase = Phase::New;
+                Ok(true)
+            }
+            Err(error) => Err(self.failed(error.kind())),
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Reason> {
+        if self.handler.is_none() {
+            self.handler = Some(self.link().service.make_handler(&self.conn));
+        }
+        self.phase = Phase::Open;
+        self.active = clock::now();
+        // The first edge may have come before the phase: there may be input already.
+        let verdict = self.handler_and_conn(|handler, conn| handler.open(conn));
+        if let Verdict::Refuse(message) = verdict {
+            self.reason = Some(Reason::Refused);
+            // If there is no room for it, there is nothing better to be done.
+            let _ = self.conn.write(&message);
+            self.conn.close();
+        }
+        if self.draining && !self.closing {
+            self.handler_and_conn(|handler, conn| handler.draining(conn));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn handler_and_conn<R>(&mut self, hook: impl FnOnce(&mut dyn ConnHandler, &Conn) -> R) -> R {
+        let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
+        hook(handler, &self.conn)
+    }
+
+    // --- output ----------------------------------------------------------------------------------
+
+    /// Flushes, and tells the handler what that has brought about, until nothing new comes of it.
+    fn attend_output(&mut self, mut unblock: bool) -> Result<(), Reason> {
+        loop {
+            let state = self.conn.flush_state(unblock);
+            unblock = false;
+            self.note_output(state)?;
+            if state.tracked {
+                self.tell_written();
+            }
+            if state.fell {
+                self.again = true;
+                self.handler_and_conn(|handler, conn| handler.writable(conn));
+            }
+            if !self.conn.touched.get() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn note_output(&mut self, state: State) -> Result<(), Reason> {
+        if state.still_since != self.still_since {
+            (self.still_since, self.still) = (state.still_since, state.still_since);
+            self.active = clock::now();
+        }
+        if let Some(kind) = state.broken
+            && self.broken.is_none()
+        {
+            // What the peer sent before it went is still to be read; then reading will say so.
+            self.broken = Some(kind);
+            (self.readable, self.ending) = (true, true);
+            if self.peer_done || self.link().is_paused() || self.phase != Phase::Open {
+                return Err(self.failed(kind));
+            }
+        }
+        self.closing |= state.end == End::Close;
+        if self.closing && state.finished {
+            return self.linger();
+        }
+        Ok(())
+    }
+
+    fn tell_written(&mut self) {
+        loop {
+            let token = self.link().outlet.lock().take_tracked();
+            let Some(token) = token else { return };
+            self.handler_and_conn(|handler, conn| handler.written(conn, token));
+        }
+    }
+
+    /// Everything is sent, and the peer has been told.
+    fn linger(&mut self) -> Result<(), Reason> {
+        if self.phase == Phase::Lingering {
+            return Ok(());
+        }
+        if self.peer_done || self.link().service.limits.linger == 0 {
+            return Err(self.orderly());
+        }
+        self.phase = Phase::Lingering;
+        self.phase_began = clock::now();
+        self.input = Input::default();
+        self.readable = true;
+        Ok(())
+    }
+
+    /// Why it ends, having sent everything.
+    fn orderly(&self) -> Reason {
+        let usual =
+            if self.peer_done && self.phase == Phase::Open { Reason::Peer } else { Reason::Local };
+        self.reason.unwrap_or(usual)
+    }
+
+    // --- input -----------------------------------------------------------------------------------
+
+    /// Whether the handler may be shown bytes.
+    #[inline]
+    fn may_deliver(&self) -> bool {
+        let link = self.link();
+        self.phase == Phase::Open && !self.closing && !link.outlet.is_pressed() && !link.is_paused()
+    }
+
+    /// Whether what comes is read and dropped.
+    #[inline]
+    fn discards(&self) -> bool {
+        self.phase == Phase::Lingering || self.closing && !self.peer_done
+    }
+
+    #[inline]
+    fn may_read(&self) -> bool {
+        self.discards() || self.may_deliver()
+    }
+
+    fn receive(&mut self) -> Result<(), Reason> {
+        self.show_again()?;
+        if !self.readable {
+            return Ok(());
+        }
+        let mut buffer = ReadBuffer::lend();
+        for _ in 0..READS {
+            if !self.readable || !self.may_read() {
+                break;
+            }
+            self.read(buffer.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Shows what was not consumed once more, if there is a reason to.
+    fn show_again(&mut self) -> Result<(), Reason> {
+        while core::mem::take(&mut self.again) && !self.input.is_empty() && self.may_deliver() {
+            self.deliver(&[])?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<(), Reason> {
+        let discards = self.discards();
+        match socket::receive(&self.socket, buffer) {
+            Ok(0) => self.peer_finished(),
+            Ok(count) => {
+                // A stream that gave less than it was asked for has no more: what comes later brings
+                // another edge (epoll(7)), unless that was the one that told of the end.
+                self.readable = count == buffer.len() || self.ending;
+                if discards {
+                    return Ok(());
+                }
+                self.deliver(&buffer[..count])?;
+                // The output may have pressed and drained at once: what was held back goes on.
+                self.show_again()
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    Ok(())
+                }
+                ErrorKind::Interrupted => Ok(()),
+                _ if self.phase == Phase::Lingering => Err(self.orderly()),
+                kind => Err(self.failed(kind)),
+            },
+        }
+    }
+
+    fn deliver(&mut self, bytes: &[u8]) -> Result<(), Reason> {
+        let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
+        let was_empty = self.input.is_empty();
+        let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
+        let limits = &self.conn.link.service.limits;
+        if limits.idle != NEVER || limits.read != NEVER {
+            let now = clock::now();
+            self.active = now;
+            if taken > 0 || was_empty {
+                self.partial = now;
+            }
+        }
+        if self.input.len() > limits.max_unconsumed {
+            return Err(Reason::Unconsumed);
+        }
+        if self.conn.touched.get() {
+            self.attend_output(false)?;
+        }
+        Ok(())
+    }
+
+    fn peer_finished(&mut self) -> Result<(), Reason> {
+        (self.peer_done, self.readable) = (true, false);
+        if self.phase == Phase::Lingering {
+            return Err(self.orderly());
+        }
+        if let Some(kind) = self.broken {
+            return Err(self.failed(kind));
+        }
+        if !self.closing {
+            self.handler_and_conn(|handler, conn| handler.finished(conn));
+        }
+        self.attend_output(false)
+    }
+
+    // --- the end ---------------------------------------------------------------------------------
+
+    /// A connection of a server that drains closes when nothing is left to do for it.
+    fn is_through(&self) -> bool {
+        self.draining
+            && self.phase == Phase::Open
+            && !self.closing
+            && !self.readable
+            && self.input.is_empty()
+            && self.link().in_work() == 0
+            && self.conn.queued() == 0
+    }
+
+    fn failed(&mut self, kind: ErrorKind) -> Reason {
+        if self.handler.is_some() {
+            self.handler_and_conn(|handler, conn| handler.error(conn, kind));
+        }
+        Reason::Failed(kind)
+    }
+
+    fn end(&mut self, reason: Reason) {
+        if core::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        if let Some(alarm) = self.alarm.take() {
+            alarm.timer.cancel();
+        }
+        if is_abrupt(reason) {
+            socket::reset_when_closed(&self.socket);
+        }
+        drop(self.conn.link.outlet.close());
+        self.input = Input::default();
+        let handler = self.handler.take();
+        let conn = &self.conn;
+        let closed = catch_unwind(AssertUnwindSafe(move || {
+            if let Some(mut handler) = handler {
+                handler.close(conn, reason);
+            }
+        }));
+        // Counted when the handler is gone: whoever has seen the count has seen `close`.
+        self.link().service.remove(self.link(), reason, closed.is_err());
+    }
+
+    // --- time ------------------------------------------------------------------------------------
+
+    /// Looks whether a time is over, and sees to it that the alarm goes off when the next one is. An
+    /// alarm is set earlier, but never put off: when it goes off too early, this sets the next one.
+    fn watch_time(&mut self, calls: Calls) -> Result<(), Reason> {
+        if calls.has(Calls::ALARM) {
+            self.alarm_went_off()?;
+        }
+        if let Some((due, _)) = self.next_due()
+            && self.alarm.as_ref().is_none_or(|alarm| due < alarm.at)
+        {
+            self.set_alarm(due);
+        }
+        Ok(())
+    }
+
+    fn alarm_went_off(&mut self) -> Result<(), Reason> {
+        let now = clock::now();
+        self.alarm.take_if(|alarm| alarm.at <= now);
+        let accepted = self.link().outlet.lock().accepted();
+        if core::mem::replace(&mut self.accepted, accepted) != accepted {
+            // Other threads write without telling the handler.
+            self.active = now;
+        }
+        match self.next_due() {
+            Some((due, kind)) if due <= now => self.time_is_over(kind),
+            _ => Ok(()),
+        }
+    }
+
+    /// The earliest of the times that run, and what it is for; None: lingering.
+    fn next_due(&self) -> Option<(u64, Option<Timeout>)> {
+        let limits = &self.link().service.limits;
+        let due = |runs: bool, since: u64, limit: u64| match runs {
+            true => since.saturating_add(limit),
+            false => NEVER,
+        };
+        let began = self.phase_began;
+        let next = match self.phase {
+            Phase::New => return None,
+            Phase::Connecting => (due(true, began, limits.connect), Some(Timeout::Connect)),
+            Phase::Lingering => (due(true, began, limits.linger), None),
+            Phase::Open => [
+                (due(self.still != 0, self.still, limits.stall), Some(Timeout::Stall)),
+                (due(self.may_idle(), self.active, limits.idle), Some(Timeout::Idle)),
+                (due(self.waits_for_rest(), self.partial, limits.read), Some(Timeout::Read)),
+            ]
+            .into_iter()
+            .min_by_key(|(due, _)| *due)?,
+        };
+        (next.0 != NEVER).then_some(next)
+    }
+
+    fn may_idle(&self) -> bool {
+        self.link().in_work() == 0 && !self.link().is_paused()
+    }
+
+    fn waits_for_rest(&self) -> bool {
+        !self.input.is_empty() && self.may_deliver()
+    }
+
+    fn time_is_over(&mut self, kind: Option<Timeout>) -> Result<(), Reason> {
+        let Some(kind) = kind else { return Err(self.orderly()) };
+        if kind == Timeout::Connect {
+            let _ = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
+            return Err(Reason::TimedOut(kind));
+        }
+        let patience = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
+        if patience == Patience::Close {
+            return Err(Reason::TimedOut(kind));
+        }
+        let now = clock::now();
+        match kind {
+            Timeout::Stall => self.still = now,
+            Timeout::Read => self.partial = now,
+            Timeout::Idle | Timeout::Connect => self.active = now,
+        }
+        self.attend_output(false)
+    }
+
+    fn set_alarm(&mut self, at: u64) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.timer.cancel();
+        }
+        let link = Arc::downgrade(self.link());
+        let ring = move || {
+            if let Some(link) = link.upgrade() {
+                link.call(Calls::ALARM);
+            }
+        };
+        let delay = Duration::from_nanos(at.saturating_sub(clock::now()));
+        // A pool without room for a timer, or that ends: the next run tries again.
+        if let Some(pool) = self.link().service.pool()
+            && let Ok(timer) = pool.after(delay, ring)
+        {
+            self.alarm = Some(Alarm { timer, at });
+        }
+    }
+}
+
+/// Whether the peer must not take it for an orderly end.
+fn is_abrupt(reason: Reason) -> bool {
+    !matches!(reason, Reason::Peer | Reason::Local | Reason::Drained | Reason::Refused)
+}
+
+impl Activity for Connection {
+    fn run(&mut self, ready: Ready) -> Flow {
+        match catch_unwind(AssertUnwindSafe(|| self.turn(ready))) {
+            Ok(Ok(flow)) => flow,
+            Ok(Err(reason)) => {
+                self.end(reason);
+                Flow::Done
+            }
+            Err(panic) => {
+                self.end(Reason::Panicked);
+                // The pool counts it, and closes the slot.
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    fn let_to(&mut self, key: Key) {
+        self.link().place.set(key);
+        self.link().service.enter(self.link());
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+impl Drop for Connection {
+    /// The pool has closed it.
+    fn drop(&mut self) {
+        self.end(Reason::PoolEnded);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a connection has received and its handler has not consumed.
+//!
+//! Bytes are read into a buffer of the thread, and the handler looks at them there: in the common case
+//! it consumes all of them, nothing is copied, and an idle connection holds no buffer.
+
+use core::cell::Cell;
+
+/// Read at once.
+const READ: usize = 64 << 10;
+
+thread_local! {
+    static BUFFER: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+}
+
+/// The thread's read buffer, while it is lent.
+pub(super) struct ReadBuffer(Option<Box<[u8]>>);
+
+impl ReadBuffer {
+    /// A new one if the thread's is lent already, or the thread ends.
+    pub(super) fn lend() -> Self {
+        let own = BUFFER.try_with(Cell::take).ok().flatten();
+        Self(Some(own.unwrap_or_else(|| vec![0; READ].into_boxed_slice())))
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        self.0.as_deref_mut().unwrap_or_default()
+    }
+}
+
+impl Drop for ReadBuffer {
+    fn drop(&mut self) {
+        let _ = BUFFER.try_with(|own| own.set(self.0.take()));
+    }
+}
+
+/// The bytes left over. Allocated only while there are some.
+#[derive(Default)]
+pub(super) struct Input {
+    left: Vec<u8>,
+}
+
+impl Input {
+    pub(super) fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Shows what is left over, followed by `new`, to `consume`, and keeps what that does not take.
+    /// Says how much it took.
+    ///
+    /// # Panics
+    /// If it says that it took more than there was.
+    #[inline]
+    pub(super) fn feed(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
+        if !self.left.is_empty() {
+            return self.feed_more(new, consume);
+        }
+        let taken = checked(consume(new), new.len());
+        if taken < new.len() {
+            self.left.extend_from_slice(&new[taken..]);
+        }
+        taken
+    }
+
+    #[cold]
+    fn feed_more(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
+        self.left.extend_from_slice(new);
+        let taken = checked(consume(&self.left), self.left.len());
+        if taken == self.left.len() {
+            self.left = Vec::new();
+        } else {
+            self.left.drain(..taken);
+        }
+        taken
+    }
+}
+
+#[inline]
+fn checked(taken: usize, len: usize) -> usize {
+    assert!(taken <= len, "a handler consumed {taken} of {len} bytes");
+    taken
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_shown_again_with_what_follows() {
+        let mut input = Input::default();
+        assert_eq!(input.feed(b"abc", |bytes| bytes.len()), 3);
+        assert!(input.is_empty());
+        assert_eq!(input.feed(b"abc", |_| 1), 1);
+        assert_eq!(input.len(), 2);
+        let mut seen = Vec::new();
+        input.feed(b"de", |bytes| {
+            seen.extend_from_slice(bytes);
+            3
+        });
+        assert_eq!(seen, b"bcde");
+        assert_eq!(input.feed(b"", |bytes| bytes.len()), 1);
+        assert_eq!(input.left.capacity(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "consumed 4 of 3 bytes")]
+    fn nobody_consumes_what_is_not_there() {
+        Input::default().feed(b"abc", |_| 4);
+    }
+
+    #[test]
+    fn a_buffer_that_is_lent_is_not_lent_twice() {
+        let mut first = ReadBuffer::lend();
+        let mut second = ReadBuffer::lend();
+        assert_ne!(first.bytes().as_ptr(), second.bytes().as_ptr());
+        let own = second.bytes().as_ptr();
+        drop((first, second));
+        assert_eq!(ReadBuffer::lend().bytes().as_ptr(), own);
+    }
+}

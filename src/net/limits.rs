@@ -1,0 +1,103 @@
+//! The numbers that bound a server, with their defaults.
+
+use crate::error::{Error, Result};
+use core::time::Duration;
+
+/// When a connection's output presses, and how much of it there may be. In bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) low: usize,
+    pub(super) high: usize,
+    pub(super) max: usize,
+}
+
+/// Settings of one server. Times are in nanoseconds; `u64::MAX` stands for "never".
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    pub(super) marks: Marks,
+    pub(super) max_connections: usize,
+    pub(super) max_unconsumed: usize,
+    pub(super) max_requests: usize,
+    pub(super) refusal: Vec<u8>,
+    pub(super) busy: Vec<u8>,
+    pub(super) idle: u64,
+    pub(super) read: u64,
+    pub(super) stall: u64,
+    pub(super) connect: u64,
+    pub(super) linger: u64,
+    pub(super) backlog: i32,
+    pub(super) no_delay: bool,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) v6_only: bool,
+    pub(super) reuse_port: bool,
+    pub(super) send_buffer: Option<usize>,
+    pub(super) receive_buffer: Option<usize>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            marks: Marks { low: 64 << 10, high: 256 << 10, max: 16 << 20 },
+            max_connections: 1 << 20,
+            max_unconsumed: 1 << 20,
+            max_requests: usize::MAX,
+            refusal: Vec::new(),
+            busy: Vec::new(),
+            idle: u64::MAX,
+            read: u64::MAX,
+            stall: nanos(Duration::from_secs(30)),
+            connect: nanos(Duration::from_secs(10)),
+            linger: nanos(Duration::from_secs(2)),
+            backlog: 4096,
+            no_delay: true,
+            keep_alive: None,
+            v6_only: false,
+            reuse_port: false,
+            send_buffer: None,
+            receive_buffer: None,
+        }
+    }
+}
+
+impl Limits {
+    /// An error that names the first field that is out of its range.
+    pub(super) fn check(&self) -> Result<()> {
+        let Marks { low, high, max } = self.marks;
+        if low >= high || high > max {
+            let value = format!("{low} / {high} / {max}");
+            return Err(Error::invalid("output_marks", value, "low < high <= max"));
+        }
+        range("output_marks.max", max, 1, 1 << 40)?;
+        range("max_connections", self.max_connections, 1, 1 << 24)?;
+        range("max_unconsumed", self.max_unconsumed, 1, 1 << 40)?;
+        range("max_requests", self.max_requests, 1, usize::MAX)?;
+        range("refusal", self.refusal.len(), 0, 64 << 10)?;
+        range("busy", self.busy.len(), 0, 64 << 10)?;
+        range("backlog", self.backlog.max(0) as usize, 1, 1 << 20)?;
+        range("send_buffer", self.send_buffer.unwrap_or(1), 1, 1 << 30)?;
+        range("receive_buffer", self.receive_buffer.unwrap_or(1), 1, 1 << 30)?;
+        time("idle_timeout", self.idle)?;
+        time("read_timeout", self.read)?;
+        time("stall_timeout", self.stall)?;
+        time("connect_timeout", self.connect)
+    }
+}
+
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
+    if (from..=to).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(name, value, format!("{from} to {to}")))
+}
+
+fn time(name: &'static str, value: u64) -> Result<()> {
+    if value >= 1_000_000 {
+        return Ok(());
+    }
+    let value = format!("{:?}", Duration::from_nanos(value));
+    Err(Error::invalid(name, value, "at least 1 ms"))
+}

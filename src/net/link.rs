@@ -1,0 +1,324 @@
+//! What a connection shares with other threads: its output, and what they call it for.
+//!
+//! # The problem
+//!
+//! Other threads write, close, resume and abort a connection whose handler may be running, resting,
+//! or gone. Nothing that they ask for may be missed, and nobody may wait for the handler.
+//!
+//! # The word
+//!
+//! `calls` is a set of bits. A caller sets its bit and, if the word was empty, *pokes*: it makes the
+//! connection's slot runnable. The connection takes all bits at the start of each run.
+//!
+//! ```text
+//!   caller:  publish (under the output's lock) ─► calls |= bit ─► was 0: poke the slot
+//!   run:     claim the slot ─► bits = calls.swap(0) ─► look at what they stand for
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A bit that is set has a run after it. Whoever found the word empty pokes; whoever did not comes
+//!    before the swap of the run that the first one's poke, still to come or done, brings about.
+//! 2. A poke of a running slot is kept by the slot word (invariant 4 of the pool's slots), so a bit
+//!    that is set after the swap brings another run.
+//! 3. After `close` nothing reaches the socket: the output has given it up, under its lock.
+//!
+//! # Orderings
+//!
+//! The caller's `fetch_or` is a Release that pairs with the Acquire of `take_calls`: a run that sees
+//! the bit sees what was published before it.
+
+use super::address::Address;
+use super::conn::ConnId;
+use super::limits::Marks;
+use super::output::{End, Output, State, Unwritten, Wire};
+use super::server::Service;
+use crate::pool::{Key, Shared};
+use crate::source::Ready;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{Mutex, store_load_barrier};
+use core::ops::DerefMut;
+use socket2::Socket;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// What a connection is called for: bits of one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Calls(pub(super) u32);
+
+impl Calls {
+    /// Its output was changed by another thread in a way that the handler must see.
+    pub(super) const OUTPUT: Calls = Calls(1);
+    /// Its alarm has gone off.
+    pub(super) const ALARM: Calls = Calls(1 << 1);
+    /// Reading goes on.
+    pub(super) const RESUME: Calls = Calls(1 << 2);
+    /// The server drains; or a request has ended while it does.
+    pub(super) const DRAIN: Calls = Calls(1 << 3);
+    /// Close at once.
+    pub(super) const ABORT: Calls = Calls(1 << 4);
+    /// Close at once: the drain's time is over.
+    pub(super) const CUT: Calls = Calls(1 << 5);
+
+    pub(super) fn has(self, other: Calls) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The part of a link that threads race for.
+pub(super) struct Outlet<W> {
+    calls: AtomicU32,
+    /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
+    /// little later then.
+    pressed: AtomicBool,
+    output: Mutex<Output<W>>,
+}
+
+impl<W: Wire> Outlet<W> {
+    pub(super) fn new(wire: W, marks: Marks, blocked: bool) -> Self {
+        Self {
+            calls: AtomicU32::new(0),
+            pressed: AtomicBool::new(false),
+            output: Mutex::new(Output::new(wire, marks, blocked)),
+        }
+    }
+
+    /// The output, for a few steps that run no code of the user.
+    pub(super) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
+        // Nothing under the lock panics; if it did, the bytes would still be bytes.
+        self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Runs `f` on the output. Afterwards everybody can see whether it presses.
+    #[inline]
+    pub(super) fn change<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> (R, bool) {
+        let mut output = self.lock();
+        let result = f(&mut output);
+        let pressed = output.is_pressed();
+        if pressed != self.pressed.load(Relaxed) {
+            self.pressed.store(pressed, Relaxed);
+        }
+        (result, pressed)
+    }
+
+    /// Asks for a run. True: the caller pokes the slot.
+    #[must_use]
+    pub(super) fn call(&self, call: Calls) -> bool {
+        // Release: pairs with the Acquire in `take_calls`.
+        self.calls.fetch_or(call.0, Release) == 0
+    }
+
+    pub(super) fn is_called(&self) -> bool {
+        self.calls.load(Relaxed) != 0
+    }
+
+    /// By a run: all that it is called for.
+    #[inline]
+    pub(super) fn take_calls(&self) -> Calls {
+        if self.calls.load(Relaxed) == 0 {
+            // A bit that comes now finds the word empty, and its poke is still to come.
+            return Calls(0);
+        }
+        // Acquire: pairs with the Release in `call`.
+        Calls(self.calls.swap(0, Acquire))
+    }
+
+    #[inline]
+    pub(super) fn is_pressed(&self) -> bool {
+        self.pressed.load(Relaxed)
+    }
+
+    /// By the handler, which flushes before it rests. Answers whether the output presses.
+    #[inline]
+    pub(super) fn gather(&self, bytes: &[u8]) -> Result<bool, Unwritten> {
+        let (written, pressed) = self.change(|output| output.gather(bytes));
+        written.map(|()| pressed)
+    }
+
+    /// By any other thread: what was not sent at once, whether it presses, and whether the
+    /// connection is to be poked since it has something to look after.
+    pub(super) fn write(
+        &self,
+        token: Option<u64>,
+        write: impl FnOnce(&mut Output<W>) -> Result<(), Unwritten>,
+    ) -> Result<Written, Unwritten> {
+        let (written, pressed) = self.change(|output| {
+            let before = output.queued();
+            write(output)?;
+            if let Some(token) = token {
+                output.track(token);
+            }
+            // A stall must be watched from its start, a tracked end be told, a failure be seen.
+            let state = output.state();
+            let calls = state.tracked || state.broken.is_some() || before == 0 && state.queued > 0;
+            Ok((state.queued, calls))
+        });
+        let (queued, calls) = written?;
+        let poke = calls && self.call(Calls::OUTPUT);
+        Ok(Written { queued, pressed, poke })
+    }
+
+    /// By the handler: sends what waits. `unblock`: the wire said that it has room.
+    pub(super) fn flush(&self, unblock: bool) -> State {
+        let flush = |output: &mut Output<W>| {
+            if unblock {
+                output.unblock();
+            }
+            output.flush();
+            let state = output.state();
+            output.forget_fall();
+            state
+        };
+        self.change(flush).0
+    }
+
+    /// Ends the output after what is queued. True: the caller pokes the slot.
+    #[must_use]
+    pub(super) fn end(&self, end: End) -> bool {
+        let (changed, _) = self.change(|output| output.end(end));
+        changed && self.call(Calls::OUTPUT)
+    }
+
+    /// By the handler, when it ends: from here on nothing reaches the wire.
+    pub(super) fn close(&self) -> Option<W> {
+        self.change(Output::close).0
+    }
+}
+
+/// What became of a write by another thread.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(super) struct Written {
+    pub(super) queued: usize,
+    pub(super) pressed: bool,
+    pub(super) poke: bool,
+}
+
+/// Where something of ours lives in a pool, without keeping the pool alive.
+pub(super) struct Place {
+    shared: Weak<Shared>,
+    key: OnceLock<Key>,
+}
+
+impl Place {
+    pub(super) fn new(shared: Weak<Shared>) -> Self {
+        Self { shared, key: OnceLock::new() }
+    }
+
+    pub(super) fn set(&self, key: Key) {
+        self.key.get_or_init(|| key);
+    }
+
+    pub(super) fn key(&self) -> Option<Key> {
+        self.key.get().copied()
+    }
+
+    /// Makes the slot runnable; a running one runs again.
+    pub(super) fn poke(&self) {
+        // Readiness is a hint, so a wrong one does no harm: the run finds out.
+        self.activate(|slot, generation| slot.ready(generation, Ready::WRITABLE));
+    }
+
+    /// Ends a pause, and makes the slot runnable.
+    pub(super) fn resume(&self) {
+        self.activate(|slot, generation| slot.resume(generation) == Some(true));
+        self.poke();
+    }
+
+    fn activate(&self, change: impl FnOnce(&crate::pool::Slot, u32) -> bool) {
+        let (Some(shared), Some(key)) = (self.shared.upgrade(), self.key()) else { return };
+        if !shared.is_forked() && change(shared.slots.slot(key.index), key.generation) {
+            shared.push_activation(key.index);
+        }
+    }
+
+    /// Whether this is a child of the process that built the pool.
+    pub(super) fn is_forked(&self) -> bool {
+        self.shared.upgrade().is_some_and(|shared| shared.is_forked())
+    }
+}
+
+/// A connection as everybody but its handler knows it.
+pub(super) struct Link {
+    pub(super) outlet: Outlet<Arc<Socket>>,
+    pub(super) place: Place,
+    pub(super) service: Arc<Service>,
+    pub(super) peer: Address,
+    pub(super) is_outgoing: bool,
+    paused: AtomicBool,
+    /// Requests admitted and not ended.
+    in_work: AtomicU32,
+}
+
+impl Link {
+    pub(super) fn new(
+        service: &Arc<Service>,
+        shared: &Arc<Shared>,
+        socket: &Arc<Socket>,
+        peer: Address,
+        is_outgoing: bool,
+    ) -> Self {
+        Self {
+            outlet: Outlet::new(Arc::clone(socket), service.limits.marks, is_outgoing),
+            place: Place::new(Arc::downgrade(shared)),
+            service: Arc::clone(service),
+            peer,
+            is_outgoing,
+            paused: AtomicBool::new(false),
+            in_work: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn id(&self) -> ConnId {
+        ConnId::new(self.place.key().map_or(u64::MAX, Key::token))
+    }
+
+    /// Asks for a run.
+    pub(super) fn call(&self, call: Calls) {
+        if self.outlet.call(call) {
+            self.place.poke();
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.outlet.lock().wire().is_some()
+    }
+
+    #[inline]
+    pub(super) fn is_paused(&self) -> bool {
+        // Relaxed: a resume is followed by a call, whose Release and Acquire order it.
+        self.paused.load(Relaxed)
+    }
+
+    pub(super) fn pause(&self) {
+        self.paused.store(true, Relaxed);
+    }
+
+    pub(super) fn resume(&self) {
+        if self.paused.swap(false, Relaxed) {
+            self.call(Calls::RESUME);
+        }
+    }
+
+    pub(super) fn in_work(&self) -> u32 {
+        // Acquire: pairs with the Release half in `end_work`: what the request wrote is queued.
+        self.in_work.load(Acquire)
+    }
+
+    pub(super) fn begin_work(&self) {
+        self.in_work.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn end_work(&self) {
+        self.in_work.fetch_sub(1, AcqRel);
+        // Against *drain, then look at what is in work*: one of both sees the other.
+        store_load_barrier();
+        if self.service.is_draining() {
+            self.call(Calls::DRAIN);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Accepting: an edge-triggered handle per listener.
+//!
+//! It accepts in batches until nobody waits. When descriptors or memory run out it pauses and is
+//! resumed by a timer, since the edge does not come again for those that wait already, and to look
+//! again at once would be to spin.
+
+use super::address::Address;
+use super::link::Place;
+use super::server::Service;
+use super::socket;
+use crate::pool::{Activity, Flow, Key};
+use crate::source::Ready;
+use core::any::Any;
+use core::time::Duration;
+use socket2::Socket;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+/// Connections accepted in one run, before others have their turn.
+const ACCEPTS: usize = 64;
+
+/// How long to wait for a descriptor to become free when all are in use.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// The activity in the slot.
+pub(super) struct Listener {
+    socket: Arc<Socket>,
+    address: Address,
+    /// It has made the file of its address.
+    owns_file: bool,
+    place: Arc<Place>,
+    service: Arc<Service>,
+    /// Descriptors had run out at the last look.
+    exhausted: bool,
+    /// Dropped after the socket: it listens as long as its descriptor is open.
+    _listens: Listens,
+}
+
+/// Counted as listening.
+struct Listens(Arc<Service>);
+
+impl Drop for Listens {
+    fn drop(&mut self) {
+        self.0.ended_listening();
+    }
+}
+
+impl Listener {
+    pub(super) fn new(
+        service: &Arc<Service>,
+        socket: Arc<Socket>,
+        address: Address,
+        owns_file: bool,
+        place: Arc<Place>,
+    ) -> Self {
+        service.began_listening();
+        let (_listens, service) = (Listens(Arc::clone(service)), Arc::clone(service));
+        Self { socket, address, owns_file, place, service, exhausted: false, _listens }
+    }
+
+    /// A drain takes those in first who wait already: to them it is a connection.
+    fn accept_some(&mut self) -> Flow {
+        for _ in 0..ACCEPTS {
+            if self.service.is_cut() {
+                return Flow::Done;
+            }
+            match socket::accept(&self.socket) {
+                Ok((stream, peer)) => {
+                    self.exhausted = false;
+                    self.service.take_in(stream, peer);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.rest(),
+                Err(error) if socket::is_exhausted(&error) => return self.retry_later(&error),
+                // This connection is gone already; the next may be well.
+                Err(_) => {}
+            }
+        }
+        Flow::Again
+    }
+
+    fn rest(&self) -> Flow {
+        if self.service.is_draining() { Flow::Done } else { Flow::Wait }
+    }
+
+    fn retry_later(&mut self, error: &std::io::Error) -> Flow {
+        if self.service.is_draining() {
+            return Flow::Done;
+        }
+        if !core::mem::replace(&mut self.exhausted, true) {
+            self.service.tell_exhausted(&self.address, error);
+        }
+        let place = Arc::clone(&self.place);
+        let later = move || place.resume();
+        match self.service.pool().map(|pool| pool.after(RETRY, later)) {
+            Some(Ok(_)) => Flow::Pause,
+            // The pool ends, or has no room for a timer either.
+            _ => Flow::Again,
+        }
+    }
+}
+
+impl Activity for Listener {
+    fn run(&mut self, _: Ready) -> Flow {
+        self.accept_some()
+    }
+
+    fn let_to(&mut self, key: Key) {
+        self.place.set(key);
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.owns_file {
+            socket::remove(&self.address);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Stream sockets as this layer wants them: non-blocking, CLOEXEC, and never a SIGPIPE.
+
+use super::address::Address;
+use super::limits::Limits;
+use super::output::Wire;
+use core::net::SocketAddr;
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use std::io::{self, ErrorKind, IoSlice, Read};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A socket that listens, bound and non-blocking.
+pub(super) fn listen(address: &Address, limits: &Limits) -> io::Result<Socket> {
+    match bind(address, limits) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(address) => {
+            remove(address);
+            bind(address, limits)
+        }
+        other => other,
+    }
+}
+
+fn bind(address: &Address, limits: &Limits) -> io::Result<Socket> {
+    let socket = open(address)?;
+    if let Address::Tcp(tcp) = address {
+        socket.set_reuse_address(true)?;
+        if tcp.is_ipv6() {
+            socket.set_only_v6(limits.v6_only)?;
+        }
+        if limits.reuse_port {
+            socket.set_reuse_port(true)?;
+        }
+    }
+    // Before listening: what is accepted inherits it, and TCP agrees on its window scale by it.
+    set_buffers(&socket, limits)?;
+    socket.bind(&address.to_socket_address()?)?;
+    socket.listen(limits.backlog)?;
+    Ok(socket)
+}
+
+fn open(address: &Address) -> io::Result<Socket> {
+    let (domain, protocol) = match address {
+        Address::Tcp(SocketAddr::V4(_)) => (Domain::IPV4, Some(Protocol::TCP)),
+        Address::Tcp(SocketAddr::V6(_)) => (Domain::IPV6, Some(Protocol::TCP)),
+        _ => (Domain::UNIX, None),
+    };
+    Socket::new(domain, Type::STREAM.nonblocking(), protocol)
+}
+
+fn set_buffers(socket: &Socket, limits: &Limits) -> io::Result<()> {
+    if let Some(bytes) = limits.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Some(bytes) = limits.receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(())
+}
+
+/// Whether a path is a socket at which nobody listens any more: its server was killed.
+fn is_left_over(address: &Address) -> bool {
+    let Address::Unix(path) = address else { return false };
+    if !std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        return false;
+    }
+    let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    connect(address, &Limits::default()).is_err_and(refused)
+}
+
+/// Removes the file of a Unix socket.
+pub(super) fn remove(address: &Address) {
+    if let Address::Unix(path) = address {
+        // It may be gone: then there is nothing to do.
+        let _ = std::fs::remove_file(Path::new(path));
+    }
+}
+
+/// A listener that somebody else has opened.
+pub(super) fn adopt(fd: OwnedFd) -> io::Result<(Socket, Address)> {
+    let socket = Socket::from(fd);
+    if !socket.is_listener()? || socket.r#type()? != Type::STREAM {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it does not listen for streams"));
+    }
+    socket.set_nonblocking(true)?;
+    let address = bound_to(&socket)?;
+    Ok((socket, address))
+}
+
+pub(super) fn bound_to(socket: &Socket) -> io::Result<Address> {
+    Ok(Address::from_socket_address(&socket.local_addr()?))
+}
+
+/// One connection that waits to be accepted.
+pub(super) fn accept(listener: &Socket) -> io::Result<(Socket, Address)> {
+    let (socket, peer) = listener.accept4(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
+    Ok((socket, Address::from_socket_address(&peer)))
+}
+
+/// Whether descriptors or memory have run out.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| exhausted.contains(&code))
+}
+
+/// A connection that has been begun: it is there when the socket becomes writable without an error.
+pub(super) fn connect(address: &Address, limits: &Limits) -> io::Result<Socket> {
+    let socket = open(address)?;
+    set_buffers(&socket, limits)?;
+    match socket.connect(&address.to_socket_address()?) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+/// Whether a connection that was begun is there. It may have failed instead.
+pub(super) fn is_connected(socket: &Socket) -> io::Result<bool> {
+    if let Some(error) = socket.take_error()? {
+        return Err(error);
+    }
+    match socket.peer_addr() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What can be had: a socket that is gone already says so when it is read.
+pub(super) fn set_options(socket: &Socket, peer: &Address, limits: &Limits) {
+    if peer.tcp().is_none() {
+        // Unix sockets take over nothing from their listener.
+        let _ = set_buffers(socket, limits);
+        return;
+    }
+    if limits.no_delay {
+        let _ = socket.set_tcp_nodelay(true);
+    }
+    if let Some(time) = limits.keep_alive {
+        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time));
+    }
+}
+
+/// Reads what is there.
+#[inline]
+pub(super) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut socket = socket;
+    socket.read(buffer)
+}
+
+/// The descriptor's end will be a reset, so that the peer cannot take it for an orderly end.
+pub(super) fn reset_when_closed(socket: &Socket) {
+    let _ = socket.set_linger(Some(core::time::Duration::ZERO));
+}
+
+/// Tells a connection that is not wanted why, and ends it. What the peer has sent already is taken
+/// first, or the kernel would answer with a reset that overtakes the message.
+pub(super) fn turn_away(socket: &Socket, message: &[u8]) {
+    let _ = socket.send_with_flags(message, libc::MSG_NOSIGNAL);
+    let _ = socket.shutdown(Shutdown::Write);
+    let _ = receive(socket, &mut [0; 4096]);
+}
+
+impl Wire for Arc<Socket> {
+    fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match pieces {
+            [piece] => self.send_with_flags(piece, libc::MSG_NOSIGNAL),
+            _ => self.send_vectored_with_flags(pieces, libc::MSG_NOSIGNAL),
+        }
+    }
+
+    fn finish(&self) {
+        // It fails if the peer is gone: then there is nobody to tell.
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}

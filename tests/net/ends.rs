@@ -1,0 +1,408 @@
+//! Drains, panics, floods and storms: nothing is lost, and nothing is left.
+
+use crate::common::{
+    Count, Random, finish, hang_guard, in_child, open_descriptors, quiet_panic, until,
+};
+use crate::kit::*;
+use paceline::net::{Admission, Conn, ConnHandler, Reason, Server, Verdict};
+use paceline::{Error, Pool};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_drain_closes_idle_connections_and_the_listener() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| builder);
+        let address = server.addresses()[0].clone();
+        let clients: Vec<_> = (0..20).map(|_| Client::connect(&address)).collect();
+        log.opened.until(20);
+        let waiter = thread::spawn({
+            let server = server.clone();
+            move || server.wait()
+        });
+        let reader = thread::spawn(move || {
+            clients.into_iter().for_each(|mut client| assert!(client.rest().is_empty()));
+        });
+        let report = server.drain(LONG);
+        assert!(report.drained && !report.requested && report.stats.balances(), "{report:?}");
+        assert_eq!(report.stats.closed.drained, 20);
+        waiter.join().unwrap().unwrap();
+        reader.join().unwrap();
+        assert!(Client::try_connect(&address).is_err());
+        finish(&pool);
+    }
+}
+
+/// Answers a line by the same line, from another thread and later.
+struct Deferred(Log, Pool);
+
+impl ConnHandler for Deferred {
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            taken += line.len();
+            let (request, line) = (conn.admit().unwrap(), line.to_vec());
+            let answer = move || {
+                request.conn().write_owned(line).unwrap();
+                request.answered();
+            };
+            let _ = self.1.after(Duration::from_millis(1), answer).unwrap();
+        }
+        taken
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+/// Goal: every request that was taken is answered, whenever the drain comes. Method: clients send one
+/// request after the other until they see the end. The request that was on its way then may have been
+/// taken or not; what the server took, and what clients got, must be the same number.
+#[test]
+fn a_drain_under_load_loses_no_accepted_request() {
+    const CLIENTS: usize = 8;
+    let _guard = hang_guard();
+    for (round, kind) in KINDS.into_iter().cycle().take(12).enumerate() {
+        let (pool, log) = (pool(2), Log::new());
+        let (inner, own) = (log.clone(), pool.clone());
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| Deferred(inner.clone(), own.clone())).unwrap();
+        let address = server.addresses()[0].clone();
+        let answers = Count::new();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|index| {
+                let (address, answers) = (address.clone(), answers.clone());
+                thread::spawn(move || {
+                    // The drain may be over before this client has come.
+                    let Ok(mut client) = Client::try_connect(&address) else { return };
+                    let request = format!("{index} asks\n");
+                    let mut answer = vec![0; request.len()];
+                    while client.0.write_all(request.as_bytes()).is_ok() {
+                        match client.0.read_exact(&mut answer) {
+                            Ok(()) => answers.up(),
+                            Err(_) => break,
+                        }
+                        assert_eq!(answer, request.as_bytes());
+                    }
+                })
+            })
+            .collect();
+        answers.until(10 + 7 * round as u64);
+        let report = server.drain(LONG);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        assert!(report.drained && report.stats.balances(), "{report:?}");
+        assert_eq!((report.stats.answered, report.stats.requests_aborted), (answers.get(), 0));
+        drop(server);
+        finish(&pool);
+    }
+}
+
+/// Keeps a request for ever.
+struct Stuck(Log, Arc<Mutex<Vec<Admission>>>);
+
+impl ConnHandler for Stuck {
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        self.1.lock().unwrap().extend(conn.admit());
+        bytes.len()
+    }
+
+    fn draining(&mut self, conn: &Conn) {
+        assert!(conn.is_draining());
+        self.0.opened.up();
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+#[test]
+fn what_is_not_through_in_time_is_cut_off() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, kept) = (pool(2), Log::new(), Arc::new(Mutex::new(Vec::new())));
+        let (inner, requests) = (log.clone(), Arc::clone(&kept));
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| Stuck(inner.clone(), Arc::clone(&requests))).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("x");
+        until("the request", || server.stats().in_work == 1);
+        let report = server.drain(TICK);
+        assert!(!report.drained && report.stats.balances(), "{report:?}");
+        assert_eq!((report.stats.closed.cut_off, log.opened.get()), (1, 1));
+        assert_eq!(log.reason(0), Reason::CutOff);
+        let late = kept.lock().unwrap().pop().unwrap();
+        assert!(late.conn().write(b"late").is_err());
+        late.answered();
+        assert_eq!(server.stats().requests_aborted, 1, "nobody got that answer");
+        assert!(server.stats().balances());
+    }
+}
+
+#[test]
+fn a_drain_inside_a_handler_is_a_request() {
+    let _guard = hang_guard();
+    let (pool, log) = (pool(2), Log::new());
+    let slot = Arc::new(Mutex::new(None::<Server>));
+    let (inner, own) = (log.clone(), Arc::clone(&slot));
+    let data = move |conn: &Conn, bytes: &[u8]| {
+        let server = own.lock().unwrap().take().unwrap();
+        assert!(matches!(server.wait(), Err(Error::WouldDeadlock)));
+        let report = server.drain(LONG);
+        assert!(report.requested && !report.drained);
+        conn.write(b"draining").unwrap();
+        *own.lock().unwrap() = Some(server);
+        bytes.len()
+    };
+    let builder = Server::builder(&pool).listen("127.0.0.1:0");
+    let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+    *slot.lock().unwrap() = Some(server.clone());
+    let mut client = Client::connect(&server.addresses()[0]);
+    client.send("drain");
+    assert_eq!(client.rest(), b"draining");
+    drop(client);
+    server.wait().unwrap();
+    assert_eq!(server.stats().closed.drained, 1);
+    slot.lock().unwrap().take();
+}
+
+#[test]
+fn dropping_the_last_server_cuts_off() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| builder);
+        let address = server.addresses()[0].clone();
+        let mut client = Client::connect(&address);
+        log.opened.until(1);
+        drop(server.clone());
+        client.send("x");
+        client.expect("x");
+        drop(server);
+        assert_eq!(log.reason(0), Reason::CutOff);
+        client.rest_or_reset();
+        until("nobody listening", || Client::try_connect(&address).is_err());
+        finish(&pool);
+    }
+}
+
+#[test]
+fn a_pool_that_ends_ends_its_servers() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| builder);
+        let mut client = Client::connect(&server.addresses()[0]);
+        log.opened.until(1);
+        let waiter = thread::spawn({
+            let server = server.clone();
+            move || server.wait()
+        });
+        finish(&pool);
+        assert_eq!(log.reason(0), Reason::PoolEnded);
+        waiter.join().unwrap().unwrap();
+        client.rest_or_reset();
+        let stats = end(&server);
+        assert_eq!(stats.closed.pool_ended, 1);
+    }
+}
+
+// --- panics ---------------------------------------------------------------------------------------
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Factory,
+    Open,
+    Data,
+    Finished,
+    Close,
+}
+
+struct Panicking(Log, At);
+
+impl Panicking {
+    fn here(&self, at: At) {
+        if self.1 == at {
+            quiet_panic("on purpose");
+        }
+    }
+}
+
+impl ConnHandler for Panicking {
+    fn open(&mut self, _: &Conn) -> Verdict {
+        self.here(At::Open);
+        Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let _ = conn.write(b"never sent");
+        self.here(At::Data);
+        bytes.len()
+    }
+
+    fn finished(&mut self, conn: &Conn) {
+        self.here(At::Finished);
+        conn.close();
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+        self.here(At::Close);
+    }
+}
+
+#[test]
+fn a_panic_closes_its_own_connection_and_is_counted() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        for at in [At::Factory, At::Open, At::Data, At::Finished, At::Close] {
+            let (pool, log) = (pool(2), Log::new());
+            let inner = log.clone();
+            let builder = Server::builder(&pool).listen(kind.address());
+            let factory = move |_: &Conn| {
+                let handler = Panicking(inner.clone(), at);
+                handler.here(At::Factory);
+                handler
+            };
+            let server = builder.serve(factory).unwrap();
+            for _ in 0..3 {
+                let mut client = Client::connect(&server.addresses()[0]);
+                let _ = client.0.write(b"x");
+                if at == At::Close {
+                    client.expect("never sent");
+                }
+                let _ = client.0.shutdown(std::net::Shutdown::Write);
+                client.rest_or_reset();
+            }
+            until("the ends", || server.stats().open == 0);
+            let stats = end(&server);
+            let expected = match at {
+                At::Close => (0, 3, 3),
+                At::Factory => (3, 0, 0),
+                _ => (3, 3, 0),
+            };
+            let seen = (stats.closed.panicked, log.closed.get(), stats.panics_in_close);
+            assert_eq!(seen, expected, "{at:?}");
+            finish(&pool);
+        }
+    }
+}
+
+// --- storms ---------------------------------------------------------------------------------------
+
+/// Goal: whatever clients do, every connection ends once, and descriptors come back.
+#[test]
+fn a_storm_of_resets_leaves_nothing() {
+    in_child(|| {
+        for kind in KINDS {
+            let pool = pool(2);
+            let (server, log) = echo(&pool, kind, |builder| builder.linger(TICK));
+            let address = server.addresses()[0].clone();
+            let before = open_descriptors();
+            let storms: Vec<_> = (0..3)
+                .map(|seed| {
+                    let address = address.clone();
+                    thread::spawn(move || {
+                        let mut random = Random::new(seed);
+                        for _ in 0..300 {
+                            let mut client = Client::connect(&address);
+                            let writes = random.below(3);
+                            for _ in 0..writes {
+                                let _ = client.0.write(&vec![1; 1 + random.below(70_000) as usize]);
+                            }
+                            match random.below(3) {
+                                0 => client.reset(),
+                                1 => drop(client),
+                                _ if writes == 0 => client.finish(),
+                                _ => {
+                                    let _ = client.0.read(&mut [0; 100]);
+                                    let _ = client.0.shutdown(std::net::Shutdown::Write);
+                                }
+                            }
+                        }
+                    })
+                })
+                .collect();
+            storms.into_iter().for_each(|storm| storm.join().unwrap());
+            let stats = end(&server);
+            assert_eq!((stats.accepted, log.closed.get()), (900, log.opened.get()));
+            let own = stats.closed.peer + stats.closed.failed + stats.closed.drained;
+            assert_eq!(own, 900, "{stats:?}");
+            // The listener is gone, too.
+            assert_eq!(open_descriptors(), before - 1);
+            finish(&pool);
+        }
+    });
+}
+
+/// Goal: those who connect and say nothing, and those who never read, harm nobody.
+#[test]
+fn half_open_peers_and_those_that_never_read_harm_nobody() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| {
+            builder.send_buffer(1).receive_buffer(1).output_marks(4096, 16384, 65536)
+        });
+        let address = &server.addresses()[0];
+        let silent: Vec<_> = (0..100).map(|_| Client::connect(address)).collect();
+        let greedy: Vec<_> = (0..50)
+            .map(|_| {
+                let mut client = Client::with_buffers(address, Some(1)).unwrap();
+                client.0.set_nonblocking(true).unwrap();
+                while client.0.write(&[0; 4096]).is_ok() {}
+                client
+            })
+            .collect();
+        log.opened.until(150);
+        let mut good = Client::connect(address);
+        for round in 0..200 {
+            let bytes = pattern(round);
+            good.send(&bytes);
+            good.expect(&bytes);
+        }
+        for conn in log.conns.lock().unwrap().iter() {
+            assert!(conn.queued() <= 65536);
+        }
+        drop((silent, greedy, good));
+        end(&server);
+    }
+}
+
+/// A broadcast to many, one of whom does not read.
+#[test]
+fn a_slow_reader_harms_no_broadcast() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| {
+            builder.send_buffer(1).output_marks(4096, 16384, 65536).stall_timeout(LONG)
+        });
+        let address = &server.addresses()[0];
+        let slow = Client::with_buffers(address, Some(1)).unwrap();
+        log.opened.until(1);
+        let mut readers: Vec<_> = (0..9).map(|_| Client::connect(address)).collect();
+        log.opened.until(10);
+        let conns = log.conns.lock().unwrap().clone();
+        let mut lost = 0;
+        for _ in 0..300 {
+            for conn in &conns {
+                lost += u64::from(conn.write(&[b'n'; 1000]).is_err());
+            }
+            readers.iter_mut().for_each(|reader| reader.expect([b'n'; 1000]));
+        }
+        assert!(lost > 0, "the slow one's queue is full");
+        drop((slow, readers));
+        end(&server);
+    }
+}

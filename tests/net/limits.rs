@@ -1,0 +1,478 @@
+//! Times, maxima, and what happens beyond them.
+
+use crate::common::{Count, Gate, hang_guard, in_child, limit, open_descriptors, until};
+use crate::kit::*;
+use paceline::Error;
+use paceline::net::{
+    Admission, Conn, ConnHandler, Patience, Reason, Server, Timeout, ToAddress, Verdict, Wrote,
+};
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn an_idle_connection_times_out_and_a_busy_one_does_not() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| builder.idle_timeout(TICK * 8));
+        let mut client = Client::connect(&server.addresses()[0]);
+        let idle = Client::connect(&server.addresses()[0]);
+        for _ in 0..12 {
+            client.send("still here");
+            client.expect("still here");
+            thread::sleep(TICK);
+        }
+        assert_eq!(log.reasons.lock().unwrap()[..], [Reason::TimedOut(Timeout::Idle)]);
+        drop((client, idle));
+        end(&server);
+    }
+}
+
+/// Writes of other threads keep a connection alive.
+#[test]
+fn a_connection_that_is_only_written_to_is_not_idle() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.idle_timeout(TICK * 8));
+    let mut client = Client::connect(&server.addresses()[0]);
+    for _ in 0..12 {
+        log.conn(0).write(b"news").unwrap();
+        client.expect("news");
+        thread::sleep(TICK);
+    }
+    assert_eq!(log.closed.get(), 0);
+    assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+    end(&server);
+}
+
+/// Consumes lines only.
+fn lines(conn: &Conn, bytes: &[u8]) -> usize {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    conn.write(&bytes[..end]).unwrap();
+    end
+}
+
+/// Goal: dripping bytes does not keep a message that never ends alive, and whole ones do.
+#[test]
+fn a_message_must_come_in_time() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(kind.address()).read_timeout(TICK * 4);
+        let server = builder.serve(move |_| OnData(inner.clone(), lines)).unwrap();
+        let mut good = Client::connect(&server.addresses()[0]);
+        let slow = Client::connect(&server.addresses()[0]);
+        for _ in 0..12 {
+            good.send("a line\n");
+            good.expect("a line\n");
+            let _ = slow.0.send(b"x");
+            thread::sleep(TICK);
+        }
+        assert_eq!(log.reasons.lock().unwrap()[..], [Reason::TimedOut(Timeout::Read)]);
+        drop((good, slow));
+        end(&server);
+    }
+}
+
+struct Patient(Log, u32);
+
+impl ConnHandler for Patient {
+    fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+        assert_eq!(kind, Timeout::Idle);
+        self.1 += 1;
+        conn.write(format!("{} ", self.1).as_bytes()).unwrap();
+        if self.1 == 3 {
+            conn.write(b"bye").unwrap();
+            conn.close();
+        }
+        Patience::Keep
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+#[test]
+fn a_handler_may_wait_longer_or_say_good_bye() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(kind.address()).idle_timeout(TICK);
+        let server = builder.serve(move |_| Patient(inner.clone(), 0)).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        assert_eq!(client.rest(), b"1 2 3 bye");
+        drop(client);
+        assert_eq!(log.reason(0), Reason::Local);
+        end(&server);
+    }
+}
+
+#[test]
+fn connections_beyond_the_maximum_are_told_and_closed() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) =
+            echo(&pool, kind, |builder| builder.max_connections(3).refusal("full house"));
+        let address = &server.addresses()[0];
+        let mut inside: Vec<_> = (0..3).map(|_| Client::connect(address)).collect();
+        log.opened.until(3);
+        for _ in 0..50 {
+            let mut outside = Client::connect(address);
+            assert_eq!(outside.rest(), b"full house");
+        }
+        for client in &mut inside {
+            client.send("x");
+            client.expect("x");
+        }
+        drop(inside.pop());
+        until("a free seat", || server.stats().open == 2);
+        let mut late = Client::connect(address);
+        late.send("y");
+        late.expect("y");
+        drop((late, inside));
+        let stats = end(&server);
+        assert_eq!((stats.accepted, stats.turned_away), (4, 50));
+    }
+}
+
+#[test]
+fn more_than_may_be_left_unconsumed_ends_a_connection() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(kind.address()).max_unconsumed(1000);
+        let server = builder.serve(move |_| OnData(inner.clone(), lines)).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        let line = [&[b'x'; 999][..], b"\n"].concat();
+        client.send(&line[..999]);
+        thread::sleep(TICK / 5);
+        client.send(b"\n");
+        client.expect(&line);
+        client.send([b'x'; 1001]);
+        assert_eq!(log.reason(0), Reason::Unconsumed);
+        end(&server);
+    }
+}
+
+/// Keeps its requests until told otherwise.
+struct Slow(Log, Arc<Mutex<Vec<Admission>>>);
+
+impl ConnHandler for Slow {
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        for _ in bytes {
+            self.1.lock().unwrap().extend(conn.admit());
+        }
+        bytes.len()
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+#[test]
+fn requests_beyond_the_maximum_are_answered_with_busy() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, kept) = (pool(2), Log::new(), Arc::new(Mutex::new(Vec::new())));
+        let (inner, requests) = (log.clone(), Arc::clone(&kept));
+        let builder = Server::builder(&pool).listen(kind.address()).max_requests(2).busy("busy ");
+        let server = builder.serve(move |_| Slow(inner.clone(), Arc::clone(&requests))).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("12345");
+        client.expect("busy busy busy ");
+        let answered = kept.lock().unwrap().pop().unwrap();
+        answered.conn().write(b"done ").unwrap();
+        answered.answered();
+        client.expect("done ");
+        client.send("6");
+        until("the third", || server.stats().requests == 3);
+        kept.lock().unwrap().clear();
+        drop(client);
+        let stats = end(&server);
+        assert_eq!(
+            (stats.requests, stats.answered, stats.requests_aborted, stats.busy),
+            (3, 1, 2, 3)
+        );
+    }
+}
+
+#[test]
+fn a_pause_holds_data_back_and_resume_shows_it() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, seen) = (pool(2), Log::new(), Count::new());
+        let (inner, count) = (log.clone(), seen.clone());
+        let data = move |conn: &Conn, bytes: &[u8]| {
+            // One byte at a time, and a pause after each.
+            count.up();
+            conn.write(&bytes[..1]).unwrap();
+            conn.pause();
+            1
+        };
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("abc");
+        for (index, byte) in [b"a", b"b", b"c"].into_iter().enumerate() {
+            client.expect(byte);
+            thread::sleep(TICK / 5);
+            assert_eq!(seen.get(), index as u64 + 1);
+            log.conn(0).resume().unwrap();
+        }
+        drop(client);
+        assert_eq!(log.reason(0), Reason::Peer);
+        end(&server);
+    }
+}
+
+/// Goal: a server without descriptors pauses, says so once, costs no CPU, and goes on later.
+#[test]
+fn without_descriptors_accepting_pauses() {
+    in_child(|| {
+        let (pool, said) = (pool(1), Count::new());
+        let hook = said.clone();
+        let (server, log) = echo(&pool, Kind::Tcp, |builder| {
+            builder.on_exhausted(move |error| {
+                assert!(error.to_string().contains("accept on 127.0.0.1:"), "{error}");
+                hook.up();
+            })
+        });
+        let address = server.addresses()[0].clone();
+        let mut first = Client::connect(&address);
+        log.opened.until(1);
+        // Room for the clients' own sockets, and for one at the server's side.
+        let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 4);
+        let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&address)).collect();
+        said.until(1);
+        thread::sleep(TICK * 4);
+        assert_eq!((said.get(), server.stats().exhausted), (1, 1));
+        first.send("x");
+        first.expect("x");
+        limit(libc::RLIMIT_NOFILE, before);
+        for client in &mut clients {
+            client.send("y");
+            client.expect("y");
+        }
+        drop((first, clients));
+        end(&server);
+    });
+}
+
+#[test]
+fn an_outgoing_connection_has_the_same_handler() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, _) = echo(&pool, kind, |builder| builder);
+        let (log, got) = (Log::new(), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&got);
+        let handler = OnData(log.clone(), move |_: &Conn, bytes: &[u8]| {
+            inner.lock().unwrap().extend_from_slice(bytes);
+            bytes.len()
+        });
+        let conn = server.connect(&server.addresses()[0], handler).unwrap();
+        // Before or after it is connected.
+        conn.write(b"hello ").unwrap();
+        log.opened.until(1);
+        conn.write(b"again").unwrap();
+        until("the echo", || *got.lock().unwrap() == b"hello again");
+        conn.close().unwrap();
+        assert_eq!(log.reason(0), Reason::Local);
+        let stats = end(&server);
+        assert_eq!((stats.accepted, stats.connected), (1, 1));
+        let late = server.connect(&server.addresses()[0], Echo(Log::new()));
+        assert!(matches!(late, Err(Error::ShutDown)));
+    }
+}
+
+/// What fails at once is an error; what fails later is the handler's `close`, without `open`.
+#[test]
+fn a_connection_that_cannot_be_made_says_so() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let server = Server::builder(&pool).serve(|_| Echo(Log::new())).unwrap();
+    let nobody = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let log = Log::new();
+    server.connect(nobody, Echo(log.clone())).unwrap();
+    assert_eq!(log.reason(0), Reason::Failed(ErrorKind::ConnectionRefused));
+    assert_eq!(log.opened.get(), 0);
+    let missing = Kind::Unix.address();
+    let error = server.connect(&missing, Echo(Log::new())).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot connect to {missing}: ")), "{error}");
+    let stats = end(&server);
+    assert_eq!((stats.connected, stats.closed.failed), (1, 1));
+}
+
+/// Method: a listener whose queue is full drops the first packet of further connections.
+#[test]
+fn a_connection_that_is_not_made_in_time_times_out() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let builder = Server::builder(&pool).connect_timeout(TICK * 2);
+    let server = builder.serve(|_| Echo(Log::new())).unwrap();
+    let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    full.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    full.listen(0).unwrap();
+    let address = full.local_addr().unwrap().as_socket().unwrap();
+    let log = Log::new();
+    let conns: Vec<_> =
+        (0..4).map(|_| server.connect(address, Echo(log.clone())).unwrap()).collect();
+    // The queue takes one or two.
+    log.closed.until(2);
+    assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Connect));
+    for conn in conns {
+        let _ = conn.abort();
+    }
+    drop(full);
+    end(&server);
+}
+
+#[test]
+fn times_out_of_range_are_named() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let short = Duration::from_micros(10);
+    for (name, builder) in [
+        ("idle_timeout", Server::builder(&pool).idle_timeout(short)),
+        ("read_timeout", Server::builder(&pool).read_timeout(short)),
+        ("stall_timeout", Server::builder(&pool).stall_timeout(short)),
+        ("connect_timeout", Server::builder(&pool).connect_timeout(short)),
+    ] {
+        let error = builder.serve(|_| Echo(Log::new())).unwrap_err().to_string();
+        assert_eq!(error, format!("{name} is 10µs, but must be at least 1 ms"));
+    }
+}
+
+/// Goal: an idle connection takes up to 1 KiB. Method: what the process's resident set grows by, which
+/// has the clients and the log in it, too.
+#[test]
+fn idle_connections_are_small() {
+    const MANY: usize = 4000;
+    in_child(|| {
+        let hard = 2 * MANY as u64 + 200;
+        limit(libc::RLIMIT_NOFILE, hard);
+        let pool = pool(2);
+        let (server, log) = echo(&pool, Kind::Abstract, |builder| {
+            builder.idle_timeout(Duration::from_secs(600)).read_timeout(Duration::from_secs(60))
+        });
+        let address = server.addresses()[0].clone();
+        let warm = |count: usize| -> Vec<Client> {
+            (0..count)
+                .map(|_| {
+                    let mut client = Client::connect(&address);
+                    client.send("x");
+                    client.expect("x");
+                    client
+                })
+                .collect()
+        };
+        let mut clients = warm(500);
+        let before = resident();
+        clients.extend(warm(MANY - 500));
+        log.opened.until(MANY as u64);
+        let each = resident().saturating_sub(before) / (MANY - 500);
+        // With the log's own entry and the client's.
+        assert!(each <= 1024, "{each} bytes for each connection");
+        drop(clients);
+        end(&server);
+    });
+}
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn nobody_waits_while_a_handler_is_stuck() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (log, gate) = (Log::new(), Gate::new());
+        let (inner, stuck) = (log.clone(), gate.clone());
+        let data = move |conn: &Conn, bytes: &[u8]| {
+            if bytes == b"block" {
+                conn.write(b"gathered ").unwrap();
+                stuck.wait();
+            } else {
+                conn.write(bytes).unwrap();
+            }
+            bytes.len()
+        };
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+        let mut stuck = Client::connect(&server.addresses()[0]);
+        stuck.send("block");
+        gate.until_entered(1);
+        // Other connections are served, and others write to this one, after what it has gathered.
+        let mut other = Client::connect(&server.addresses()[0]);
+        other.send("x");
+        other.expect("x");
+        assert_eq!(log.conn(0).write(b"news").unwrap(), Wrote::Sent);
+        stuck.expect("gathered news");
+        gate.open();
+        drop((stuck, other));
+        end(&server);
+    }
+}
+
+#[test]
+fn addresses_are_told() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.listen("[::1]:0"));
+    let [v4, v6] = server.addresses() else { panic!() };
+    let (a, b) = (Client::connect(v4), Client::connect(v6));
+    log.opened.until(2);
+    let conns = log.conns.lock().unwrap().clone();
+    let first = conns.iter().find(|conn| conn.local().as_ref() == Some(v4)).unwrap();
+    let own = a.0.local_addr().unwrap().as_socket().unwrap();
+    assert_eq!(*first.peer(), own.to_address().unwrap());
+    assert!(conns.iter().any(|conn| conn.local().as_ref() == Some(v6)));
+    drop((a, b));
+    end(&server);
+}
+
+#[test]
+fn open_sees_the_connection() {
+    struct Picky(Log);
+    impl ConnHandler for Picky {
+        fn open(&mut self, conn: &Conn) -> Verdict {
+            assert!(!conn.is_outgoing() && !conn.is_draining());
+            assert_eq!(conn.queued(), 0);
+            conn.write(b"hello").unwrap();
+            self.0.open(conn);
+            Verdict::Accept
+        }
+        fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+    }
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(1), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| Picky(inner.clone())).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.expect("hello");
+        drop(client);
+        end(&server);
+    }
+}
