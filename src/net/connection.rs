@@ -90,6 +90,9 @@ pub(super) struct Connection {
     draining: bool,
     /// What was not consumed is to be shown again, though nothing has come.
     again: bool,
+    /// Something was queued at the last look: an edge for writing matters. (Data that arrive bring one
+    /// along each time.) Another thread whose write leaves something in an empty queue calls.
+    unsent: bool,
     broken: Option<ErrorKind>,
     ended: bool,
     /// Dropped after the socket: a seat is free when its descriptor is.
@@ -140,6 +143,7 @@ impl Connection {
             closing: false,
             draining: false,
             again: false,
+            unsent: true,
             broken: None,
             ended: false,
             _seat: seat,
@@ -163,7 +167,8 @@ impl Connection {
         if self.phase == Phase::New {
             self.open()?;
         }
-        if ready.is_writable() || !calls.is_empty() || self.conn.touched.get() {
+        let has_room = self.unsent && ready.is_writable();
+        if has_room || !calls.is_empty() || self.conn.touched.get() {
             self.attend_output(ready.is_writable())?;
         }
         self.receive()?;
@@ -273,6 +278,7 @@ impl Connection {
     }
 
     fn note_output(&mut self, state: State) -> Result<(), Reason> {
+        self.unsent = state.queued > 0;
         if state.still_since != self.still_since {
             (self.still_since, self.still) = (state.still_since, state.still_since);
             self.active = clock::now();
@@ -574,7 +580,8 @@ impl Connection {
 
 /// Whether the peer must not take it for an orderly end.
 fn is_abrupt(reason: Reason) -> bool {
-    !matches!(reason, Reason::Peer | Reason::Local | Reason::Drained | Reason::Refused)
+    use Reason::{Drained, Local, Peer, Refused, TimedOut};
+    !matches!(reason, Peer | Local | Drained | Refused | TimedOut(Timeout::Idle))
 }
 
 impl Activity for Connection {
