@@ -17,6 +17,8 @@ use crate::queue::event_ring::{
     ConcurrentConsumer, EventRing, Published, Rest, SerialConsumer, concurrent, serial,
 };
 use crate::source::Ready;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Release};
 use core::any::Any;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -37,6 +39,9 @@ struct Owner<T: Copy + Send + Sync + 'static> {
     shared: Arc<Shared>,
     ring: Arc<EventRing<T>>,
     slots: Box<[Key]>,
+    /// Of a concurrent ring: its events are taken before they are handled. A serial one's are taken
+    /// when its handler returns.
+    handled: Option<Arc<AtomicU64>>,
 }
 
 impl<T: Copy + Send + Sync + 'static> Ring<T> {
@@ -55,7 +60,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         shared.check_open()?;
         let (ring, consumer) = serial("capacity", capacity)?;
         let key = shared.let_slot(Box::new(Serial { consumer, handler }))?;
-        Self::open(shared, ring, Box::new([key]))
+        Self::open(shared, ring, Box::new([key]), None)
     }
 
     /// A ring whose handler gets batches of up to 256 events on as many threads as are free, in no
@@ -71,12 +76,14 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         shared.check_open()?;
         let (ring, consumer) = concurrent("capacity", capacity)?;
         let handler = Arc::new(handler);
+        let handled = Arc::new(AtomicU64::new(0));
         let keys: Arc<[std::sync::OnceLock<Key>]> =
             (0..shared.crew.threads.max(1)).map(|_| std::sync::OnceLock::new()).collect();
         for key in &*keys {
             let batch = Concurrent {
                 consumer: consumer.clone(),
                 handler: Arc::clone(&handler),
+                handled: Arc::clone(&handled),
                 batch: Vec::with_capacity(BATCH),
                 shared: Arc::downgrade(shared),
                 keys: Arc::clone(&keys),
@@ -90,17 +97,23 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 }
             }
         }
-        Self::open(shared, ring, keys.iter().filter_map(|key| key.get().copied()).collect())
+        let slots = keys.iter().filter_map(|key| key.get().copied()).collect();
+        Self::open(shared, ring, slots, Some(handled))
     }
 
-    fn open(shared: &Arc<Shared>, ring: Arc<EventRing<T>>, slots: Box<[Key]>) -> Result<Self> {
+    fn open(
+        shared: &Arc<Shared>,
+        ring: Arc<EventRing<T>>,
+        slots: Box<[Key]>,
+        handled: Option<Arc<AtomicU64>>,
+    ) -> Result<Self> {
         if shared.is_too_late() {
             slots.iter().for_each(|&key| drop(shared.close(key, false)));
             return Err(Error::ShutDown);
         }
         let served: Weak<EventRing<T>> = Arc::downgrade(&ring);
         shared.serve(served);
-        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), ring, slots }) })
+        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), ring, slots, handled }) })
     }
 
     /// Publishes one event. From outside the pool's threads it waits while the ring is full; inside
@@ -197,7 +210,11 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     /// How many events have been handled since the start; those of a running handler count when it
     /// returns.
     pub fn handled(&self) -> u64 {
-        self.owner.ring.consumed()
+        match &self.owner.handled {
+            // Acquire: pairs with the Release of `Handled`, so that what handlers wrote is seen.
+            Some(handled) => handled.load(Acquire),
+            None => self.owner.ring.consumed(),
+        }
     }
 
     /// Whether this is a child of the process that made it.
@@ -314,10 +331,21 @@ impl<T: Copy + Send, F> Drop for Serial<T, F> {
     }
 }
 
+/// Counts a batch when its handler has returned, or panicked.
+struct Handled<'a>(&'a AtomicU64, u64);
+
+impl Drop for Handled<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `Ring::handled`.
+        self.0.fetch_add(self.1, Release);
+    }
+}
+
 /// One of the concurrent ring's sides, in one of its slots.
 struct Concurrent<T: Copy + Send, F> {
     consumer: ConcurrentConsumer<T>,
     handler: Arc<F>,
+    handled: Arc<AtomicU64>,
     batch: Vec<T>,
     shared: std::sync::Weak<Shared>,
     keys: Arc<[std::sync::OnceLock<Key>]>,
@@ -337,6 +365,7 @@ where
             shared.call_one(self.keys.iter().filter_map(|key| key.get().copied()));
         }
         if taken > 0 {
+            let _counted = Handled(&self.handled, taken as u64);
             (self.handler)(&self.batch);
             return Flow::Again;
         }

@@ -68,9 +68,37 @@ static void one_size(pace_pool_t *pool, size_t size, bool serial) {
     pace_ring_free(ring);
 }
 
+static void hold(void *data, const void *events, size_t stride, size_t count) {
+    counts_t *counts = (counts_t *)data;
+    (void)events, (void)stride;
+    atomic_fetch_add(&counts->runs, (int)count);
+    while (!atomic_load(&counts->gate)) check_nap();
+}
+
+/* An event counts as handled when its handler has returned, and not before. */
+static void handled_is_not_taken(pace_pool_t *pool, bool serial) {
+    counts_t counts = {0};
+    pace_ring_t *ring;
+    uint64_t event = 1, handled = 99;
+    OK((serial ? pace_ring_serial : pace_ring_concurrent)(pool, 8, 8, hold, &counts, count_drop, &ring));
+    OK(pace_ring_publish(ring, &event));
+    UNTIL(atomic_load(&counts.runs) == 1);
+    OK(pace_ring_counts(ring, NULL, &handled));
+    CHECK(handled == 0);
+    atomic_store(&counts.gate, true);
+    do {
+        check_nap();
+        OK(pace_ring_counts(ring, NULL, &handled));
+    } while (handled != 1);
+    pace_ring_free(ring);
+    UNTIL(atomic_load(&counts.drops) == 1);
+}
+
 int main(void) {
     check_begin();
     pace_pool_t *pool = pool_of(2);
+    handled_is_not_taken(pool, true);
+    handled_is_not_taken(pool, false);
     const size_t sizes[] = {1, 7, 8, 9, 16, 24, 32, 33, 64, 100, 128, 129, 200, 256};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         one_size(pool, sizes[i], true);
