@@ -39,6 +39,7 @@ class Victims:
         self.sockets: list[socket.socket] = list(socket.socketpair())
         self.handles: list[Any] = [self.pool.every(0.001, lambda: None)]
         self.timers: list[Any] = [self.pool.after(0.001, lambda: None)]
+        self.strand = self.pool.strand()
         self.futures: list[Any] = [self.executor.submit(abs, 1)]
         self.wrong: list[BaseException] = []
 
@@ -104,6 +105,13 @@ class Victims:
             lambda: self.pick(self.timers).postpone(r.random() * 0.002),
             lambda: self.keep(self.futures, self.executor.submit(abs, r.choice([1, "x"]))),
             lambda: self.keep(self.futures, self.pool.submit(abs, r.choice([1, "x"]))),
+            lambda: self.keep(self.futures, self.strand.submit(abs, r.choice([1, "x"]))),
+            lambda: self.strand.post_batch(self.pick(self.calls_inside()), range(r.randrange(4))),
+            lambda: self.pool.strand().post(self.strand.post, abs, "x"),
+            lambda: self.keep(
+                self.futures, self.pool.lane(r.randrange(5)).submit(abs, r.choice([1, "x"]))
+            ),
+            lambda: self.pool.lane(r.randrange(4)).post_batch(abs, range(r.randrange(9))),
             lambda: self.pick(self.futures).cancel(),
             lambda: self.pick(self.futures).exception(0.001),
             lambda: self.pick(self.futures).add_done_callback(lambda _: None),
@@ -119,6 +127,14 @@ class Victims:
             lambda: self.ring.publish_batch([b"y"] * r.randrange(12)),
             lambda: (self.pool.stats(), self.pool.audit(), self.queue.fileno(), len(self.queue)),
             lambda: paceline.promote_new_leader(),
+        ]
+
+    def calls_inside(self) -> list[Any]:
+        return [
+            abs,
+            lambda _: self.strand.post(abs, 1),
+            lambda _: self.pool.join(0),
+            lambda _: self.pool.lane(0).post(self.strand.post, abs, 1),
         ]
 
     def endings(self) -> list[Callable[[], Any]]:

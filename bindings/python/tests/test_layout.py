@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from paceline import _layout as layout
-from paceline import _pool
+from paceline import _pool, _sources
 from support import Case
 
 HEADER = Path(__file__).resolve().parents[3] / "include" / "paceline.h"
@@ -20,6 +20,7 @@ NAMED = {
     **{f"PACE_FLOW_{flow.name}": int(flow) for flow in _pool.Flow},
     **{f"PACE_READY_{ready.name}": int(ready) for ready in _pool.Ready},
     **{f"PACE_INTEREST_{interest.name}": int(interest) for interest in _pool.Interest},
+    **{f"PACE_LANE_{lane.name}": int(lane) for lane in _sources.Lane},
     **{f"PACE_ROLE_{role.upper()}": row for row, role in enumerate(_pool._ROLES)},
 }
 

@@ -37,6 +37,8 @@ from ._pool import (
 )
 from ._queue import Queue
 from ._ring import Ring
+from ._sources import Lane
+from ._tasks import InLane, Strand
 
 __version__ = "0.1.0"
 
@@ -51,8 +53,10 @@ __all__ = [
     "Full",
     "Future",
     "Handle",
+    "InLane",
     "Interest",
     "InvalidError",
+    "Lane",
     "LibraryError",
     "OsError",
     "Pool",
@@ -64,6 +68,7 @@ __all__ = [
     "ShutDownError",
     "StaleError",
     "Stats",
+    "Strand",
     "ThreadStats",
     "TimeoutError",
     "Timer",

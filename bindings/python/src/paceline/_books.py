@@ -49,7 +49,7 @@ def audit_of(crew: Crew) -> Audit:
 
 def waiting(crew: Crew) -> int:
     """How many tasks, and items of jobs, nobody has taken."""
-    jobs: set[Job] = set()
+    jobs: set[Job] = crew.sources.copy()
     tasks = 0
     for outcome, _, _, keywords in crew.tasks.copy():
         if keywords is None:

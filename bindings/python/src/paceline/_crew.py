@@ -76,7 +76,8 @@ class Posted:
 
 
 #: Who waits, what to call, and with what. Without keywords (None) it is a job: it is called with the
-#: thread's books, keeps them itself, and raises nothing. Who waits is a Future, a Posted, or the job.
+#: thread's books, keeps them itself, raises nothing, and may return how many tasks more than one it
+#: ran. Who waits is a Future, a Posted, or the job.
 Outcome = Any
 Task = tuple[Outcome, Callable[..., Any], tuple[Any, ...], Optional[dict[str, Any]]]
 
@@ -133,6 +134,8 @@ class Crew:
         unhandled: Unhandled | None = None,
     ) -> None:
         self.tasks: deque[Task] = deque()
+        #: What has tasks of its own waiting, also while a thread has its entry of the deque in hand.
+        self.sources: set[Job] = set()
         self.asleep: deque[None] = deque()
         self.calling = False
         #: Why nothing is accepted any more: "shutdown", "exit", "broken", "forked".
@@ -178,7 +181,7 @@ class Crew:
         self.tasks.append(task)
         self.accepted.one()
         if self.closed is not None:
-            self.withdraw([task])
+            self.withdraw([task], self.tasks)
         if self.asleep:
             if not self.calling:
                 self.call()
@@ -192,7 +195,7 @@ class Crew:
         self.tasks.extend(tasks)
         self.accepted.several(len(tasks))
         if self.closed is not None:
-            self.withdraw(tasks)
+            self.withdraw(tasks, self.tasks)
         self.call_for(len(tasks))
 
     def add_job(self, job: Task, hands: int, items: int) -> None:
@@ -215,12 +218,12 @@ class Crew:
         if self.asleep and not self.calling:
             self.call()
 
-    def withdraw(self, added: list[Task]) -> None:
+    def withdraw(self, added: list[Task], line: deque[Task]) -> None:
         """The crew was closed while tasks were added: takes back what no thread has (invariant 4)."""
         taken_back = 0
         for task in added:
             try:
-                self.tasks.remove(task)
+                line.remove(task)
                 taken_back += 1
             except ValueError:
                 pass
@@ -330,24 +333,9 @@ class Crew:
 
     def sweep(self, exception: BaseException | None = None) -> int:
         """Cancels what nobody has taken yet, or fails it; says how many."""
-        swept = 0
-        while True:
-            try:
-                outcome, _, _, keywords = self.tasks.popleft()
-            except IndexError:
-                break
-            if keywords is None:
-                swept += outcome.sweep(exception)
-                continue
-            swept += 1
-            if exception is None:
-                outcome.cancel()
-            else:
-                outcome._outcome = RUNS
-                if outcome._lock is None or outcome.claim_attached():
-                    outcome.fail(exception)
-                else:
-                    notify_cancelled(outcome)
+        swept = sweep_line(self.tasks, exception)
+        for source in self.sources.copy():
+            swept += source.sweep(exception)
         with self._lock:
             self._swept[STARTED] += swept
             self._swept[CANCELLED if exception is None else FAILED] += swept
@@ -383,10 +371,13 @@ class Crew:
             if not self.rest(puller):
                 return
 
-    def run_tasks(self, books: list[int], most: int = sys.maxsize) -> int:
-        """Runs up to ``most`` tasks; says how many."""
+    def run_tasks(
+        self, books: list[int], most: int = sys.maxsize, take: Callable[[], Task] | None = None
+    ) -> int:
+        """Runs up to ``most`` tasks, from the deque or as ``take`` gives them (IndexError: no more);
+        says how many. A job counts for what it ran, so it may be more."""
         tasks, asleep = self.tasks, self.asleep
-        popleft = tasks.popleft
+        popleft = take or tasks.popleft
         ran = 0
         while ran < most:
             try:
@@ -397,7 +388,7 @@ class Crew:
             if tasks and asleep and not self.calling:
                 self.call()
             if keywords is None:
-                function(books)
+                ran += function(books) or 0
             else:
                 books[STARTED] += 1
                 # The future's protocol, in place: write, then look whether anybody cares.
@@ -447,6 +438,28 @@ class Crew:
 
 
 _BROKEN = "A thread initializer failed, the thread pool is not usable anymore"
+
+
+def sweep_line(line: deque[Task], exception: BaseException | None) -> int:
+    """Cancels, or fails, what lies there, and what its jobs hold; says how many."""
+    swept = 0
+    while True:
+        try:
+            outcome, _, _, keywords = line.popleft()
+        except IndexError:
+            return swept
+        if keywords is None:
+            swept += outcome.sweep(exception)
+            continue
+        swept += 1
+        if exception is None:
+            outcome.cancel()
+        else:
+            outcome._outcome = RUNS
+            if outcome._lock is None or outcome.claim_attached():
+                outcome.fail(exception)
+            else:
+                notify_cancelled(outcome)
 
 
 def notify_cancelled(outcome: Outcome) -> None:

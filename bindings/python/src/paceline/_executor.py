@@ -80,7 +80,7 @@ class Executor(StandardExecutor):
         crew.tasks.append(task)
         crew.accepted.one()
         if crew.closed is not None:
-            crew.withdraw([task])
+            crew.withdraw([task], crew.tasks)
         if crew.asleep:
             if not crew.calling:
                 crew.call()

@@ -253,7 +253,7 @@ class Members(Crew):
         self._join(member)
         try:
             while True:
-                polls = self.run_tasks(books, TASKS_PER_POLL) == TASKS_PER_POLL
+                polls = self.run_tasks(books, TASKS_PER_POLL) >= TASKS_PER_POLL
                 if not (self.poll(member) if polls else self.rest_as(member)):
                     return
                 self.run_events(member)

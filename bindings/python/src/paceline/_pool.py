@@ -19,7 +19,9 @@ from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch
 from ._library import check, quick
-from ._members import Entry, Members, current, error_inside
+from ._members import PATIENCE, Entry, Members, current, error_inside
+from ._sources import Lane, Lanes
+from ._tasks import InLane, Strand
 
 T = TypeVar("T")
 
@@ -206,7 +208,7 @@ class Pool:
     thread, also inside handlers, except where noted.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
-    begun is cancelled. One that is lost, so that neither a name nor a handle nor a ring refers to it,
+    begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
     runs what was accepted and ends. In a child made by fork it raises ForkedError.
     """
 
@@ -228,7 +230,8 @@ class Pool:
         self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined)
         if crew.closed is not None:
             raise crew.refusal()
-        # A lost pool, one that neither a name nor a handle nor a ring refers to, ends by itself.
+        self._lanes = Lanes(crew)
+        # A lost pool, one that nothing refers to, ends by itself.
         self._lost = weakref.ref(self, lambda _: crew.close("shutdown"))
         crew.announce_host()
         while crew.missing:
@@ -264,6 +267,25 @@ class Pool:
         """As ``submit_batch``, when nobody waits for it."""
         report = self._crew.unhandled_in
         self._crew.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+
+    def lane(self, lane: Lane | int) -> InLane:
+        """The same four methods, for tasks that are more or less urgent than others.
+
+        When all lanes have tasks, of 64 that begin 32 are CRITICAL, 18 HIGH, 10 NORMAL and 4 LOW,
+        spread evenly; what a lane does not use goes to the highest that has work. So whatever waits
+        in the others, of 3 that begin one is CRITICAL, of 4 one HIGH, of 7 one NORMAL, and of 17 one
+        LOW. A strand's turn, of up to 32 tasks, is one NORMAL task here. While a thread looks which
+        task is next, others may begin NORMAL ones. Raises InvalidError.
+        """
+        try:
+            return InLane(self, self._lanes, Lane(lane))
+        except ValueError:
+            raise InvalidError(f"lane is {lane!r}; allowed: a Lane, or 0 to 3") from None
+
+    def strand(self) -> Strand:
+        """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""
+        self._crew.check_open()
+        return Strand(self, self._crew)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -347,20 +369,24 @@ class Pool:
             return Report(False, True, 0 if drain is None or drain > 0 else crew.stop(), 0)
         end = None if drain is None else time.monotonic() + drain
         self._drain(end)
-        drained = not crew.tasks
         cancelled = crew.stop()
         grace = None if end is None else max(0.0, end - time.monotonic())
         crew.join(_GRACE if grace is not None and grace < _GRACE else grace)
         stuck = sum(thread.is_alive() for thread in crew.threads)
-        return Report(drained and not stuck, False, cancelled, stuck)
+        return Report(not cancelled and not stuck, False, cancelled, stuck)
 
     def _drain(self, end: float | None) -> None:
         crew = self._crew
-        if not crew.threads:
-            while crew.tasks and (end is None or time.monotonic() < end):
-                crew.take_part(0)
         for thread in list(crew.threads):
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        # There are no threads, or a host has a strand in hand, or has left it to whoever comes.
+        while crew.closed != "forked" and (crew.tasks or crew.sources):
+            if end is not None and time.monotonic() >= end:
+                return
+            if crew.tasks:
+                crew.take_part(0)
+            else:
+                time.sleep(PATIENCE)
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""

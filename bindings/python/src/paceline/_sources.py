@@ -1,0 +1,195 @@
+"""Tasks that lie beside the crew's deque: in the lanes, and in strands.
+
+The problem: threads take tasks from one deque, and what a plain submission costs must not grow by a
+choice of lanes. So whatever has tasks of its own, a *source*, puts an entry into the deque, for a
+thread to come upon: a strand's at the back, so that it waits its turn, and the lanes' at the front,
+so that no task begins without a look at them.
+
+    put:   append to the line             thread:  takes the entry out of the deque
+           idle? then not any more                 lanes:   take one task, put the entry back, run it
+             the entry into the deque              strand:  run some, put the entry back
+                                                   nothing left: idle, look at the line once more
+
+Invariants
+1. A source's entry is in the deque, or in the hands of one thread, or ``_idle`` holds None. Whoever
+   pops that None puts the entry there. For a strand this is what makes it serial; nobody waits.
+2. Who puts looks at ``_idle`` afterwards; who becomes idle looks at the lines afterwards. One of the
+   two sees the other.
+3. A line and the entry change together under ``_lock``: who has put has an entry that others can see,
+   or a thread that is not done, so what was accepted before a shutdown is seen by it. Re-entrant, as
+   collecting garbage may put at any place; hence ``_idle`` is popped, not read and then written.
+4. In ``crew.sources`` is who is not idle: there a sweep and the books find also what lies behind a
+   task that runs. A child made by fork is refused before the lock, which a lost thread may hold.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from enum import IntEnum
+
+from ._crew import TASKS_PER_POLL, Crew, Task, sweep_line
+
+
+class Lane(IntEnum):
+    """How urgent a task is. In a lane tasks start in the order in which they were accepted. The higher
+    lane is preferred and never starves the lower."""
+
+    #: Before everything else: for the few tasks that others wait for.
+    CRITICAL = 0
+    #: Before ordinary work.
+    HIGH = 1
+    #: Ordinary work, and where tasks go that name no lane.
+    NORMAL = 2
+    #: What can wait while there is anything else to do.
+    LOW = 3
+
+
+#: Of so many tasks in all, how many begin from each lane when all have work; as in the native pool.
+WEIGHTS = (32, 18, 10, 4)
+
+
+def _spread(weights: tuple[int, ...]) -> tuple[Lane, ...]:
+    """Smooth weighted round robin: each tick every lane earns its weight, and the richest pays."""
+    earned = [0] * len(weights)
+    picks = []
+    for _ in range(sum(weights)):
+        earned = [has + weight for has, weight in zip(earned, weights)]
+        richest = earned.index(max(earned))
+        earned[richest] -= sum(weights)
+        picks.append(Lane(richest))
+    return tuple(picks)
+
+
+#: Which lane is looked at first, by turn. Each lane's turns are spread as evenly as they go.
+PICKS = _spread(WEIGHTS)
+
+
+class Source:
+    """What lanes and strands have in common."""
+
+    def __init__(self, crew: Crew, lines: tuple[deque[Task], ...]) -> None:
+        self.crew = crew
+        self.lines = lines
+        self._idle: deque[None] = deque((None,))
+        self._lock = threading.RLock()
+
+    def put(self, tasks: list[Task], line: deque[Task]) -> None:
+        """Takes tasks in, in order and side by side, or raises why not."""
+        crew = self.crew
+        if crew.closed is not None:
+            raise crew.refusal()
+        with self._lock:
+            line.extend(tasks)
+            crew.accepted.several(len(tasks))
+            self._show()
+        if crew.closed is not None:
+            crew.withdraw(tasks, line)
+        crew.call_for(len(tasks))
+
+    def waiting(self) -> int:
+        """How many tasks nobody has taken."""
+        return sum(map(len, self.lines))
+
+    def sweep(self, exception: BaseException | None) -> int:
+        """Cancels, or fails, those; says how many. Takes no lock: the child of a fork may do it."""
+        swept = sum(sweep_line(line, exception) for line in self.lines)
+        self.crew.sources.discard(self)
+        return swept
+
+    def run(self, books: list[int]) -> int:
+        """What a thread does that comes upon the entry; says how many tasks more than one it ran."""
+        raise NotImplementedError
+
+    def enter(self) -> None:
+        """Puts the entry into the deque."""
+        raise NotImplementedError
+
+    def _entry(self) -> Task:
+        return self, self.run, (), None
+
+    def _show(self) -> None:
+        """Puts the entry where threads look, unless there is one. Under the lock."""
+        try:
+            self._idle.pop()
+        except IndexError:
+            return
+        self.crew.sources.add(self)
+        self.enter()
+
+    def _go_on(self) -> bool:
+        """By who has the entry in hand, under the lock: it goes back into the deque if there is more."""
+        if any(self.lines):
+            self.enter()
+            return True
+        self.crew.sources.discard(self)
+        self._idle.append(None)
+        if any(self.lines):
+            self._show()
+        return False
+
+
+class Lanes(Source):
+    """The lanes beside NORMAL, which is the crew's deque."""
+
+    def __init__(self, crew: Crew) -> None:
+        super().__init__(crew, (deque(), deque(), deque()))
+        critical, high, low = self.lines
+        self._by_lane = (critical, high, crew.tasks, low)
+        self._turn = 0
+
+    def add(self, tasks: list[Task], lane: Lane) -> None:
+        """Takes tasks into a lane, or raises why not."""
+        if lane is Lane.NORMAL:
+            self.crew.add_batch(tasks)
+        else:
+            self.put(tasks, self._by_lane[lane])
+
+    def enter(self) -> None:
+        self.crew.tasks.appendleft(self._entry())
+
+    def run(self, books: list[int]) -> int:
+        return self.crew.run_tasks(books, 1, self._take) - 1
+
+    def _take(self) -> Task:
+        """The task whose turn it is. The entry is back before it runs, for other threads."""
+        with self._lock:
+            self._turn = (self._turn + 1) % len(PICKS)
+            try:
+                return self._first_of((PICKS[self._turn], *Lane))
+            finally:
+                self._go_on()
+
+    def _first_of(self, lanes: tuple[Lane, ...]) -> Task:
+        for lane in lanes:
+            try:
+                return self._by_lane[lane].popleft()
+            except IndexError:
+                pass
+        raise IndexError("all were taken back")
+
+
+class Serial(Source):
+    """A strand's tasks: run one at a time, in order."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.line: deque[Task] = deque()
+        super().__init__(crew, (self.line,))
+
+    def add(self, tasks: list[Task]) -> None:
+        """Appends tasks, or raises why not."""
+        self.put(tasks, self.line)
+
+    def enter(self) -> None:
+        self.crew.tasks.append(self._entry())
+
+    def run(self, books: list[int]) -> int:
+        crew = self.crew
+        try:
+            return crew.run_tasks(books, TASKS_PER_POLL, self.line.popleft) - 1
+        finally:
+            with self._lock:
+                goes_on = self._go_on()
+            # This thread may turn to an event first.
+            if goes_on and crew.asleep and not crew.calling:
+                crew.call()

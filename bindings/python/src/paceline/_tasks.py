@@ -1,0 +1,85 @@
+"""Ways to hand a pool tasks: ``pool.lane(...)`` and ``pool.strand()``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future as StandardFuture
+from itertools import repeat
+from typing import Any, TypeVar
+
+from ._crew import Crew, Posted, Task
+from ._future import Future, new_batch
+from ._sources import Lane, Lanes, Serial
+
+T = TypeVar("T")
+
+
+class Way:
+    """A pool's four methods for tasks, by another way in."""
+
+    def __init__(self, pool: object, crew: Crew) -> None:
+        # While there is a way in the pool is not lost.
+        self._pool = pool
+        self._crew = crew
+
+    def _add(self, tasks: list[Task]) -> None:
+        raise NotImplementedError
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
+
+        Raises ShutDownError, ForkedError.
+        """
+        future: Future[T] = Future()
+        self._add([(future, fn, args, kwargs)])
+        return future
+
+    def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+        """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
+        self._add([(Posted(self._crew.unhandled_in), fn, args, kwargs)])
+
+    def submit_batch(
+        self, fn: Callable[..., T], /, *iterables: Iterable[Any]
+    ) -> list[StandardFuture[T]]:
+        """A future for each call of ``fn`` with the iterables' items side by side. No other task
+        comes in between."""
+        calls = list(zip(*iterables))
+        futures: list[StandardFuture[T]] = new_batch(len(calls))
+        self._add(list(zip(futures, repeat(fn), calls, repeat({}))))
+        return futures
+
+    def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
+        """As ``submit_batch``, when nobody waits for it."""
+        report = self._crew.unhandled_in
+        self._add([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
+
+
+class InLane(Way):
+    """A pool's tasks in one lane; what ``Pool.lane`` gives. Any thread."""
+
+    def __init__(self, pool: object, lanes: Lanes, lane: Lane) -> None:
+        super().__init__(pool, lanes.crew)
+        self._lanes = lanes
+        self._lane = lane
+
+    def _add(self, tasks: list[Task]) -> None:
+        self._lanes.add(tasks, self._lane)
+
+
+class Strand(Way):
+    """Runs tasks one at a time, in the order in which they were accepted, on whatever thread of the
+    pool is free; no thread waits for another. What ``Pool.strand`` gives. Any thread.
+
+    A task that raises is reported as the pool's others are, and the strand goes on. After 32 tasks
+    other work has its turn. A strand that is dropped still runs what it has accepted.
+    """
+
+    def __init__(self, pool: object, crew: Crew) -> None:
+        super().__init__(pool, crew)
+        self._serial = Serial(crew)
+
+    def _add(self, tasks: list[Task]) -> None:
+        self._serial.add(tasks)
