@@ -6,7 +6,6 @@ import gc
 import pickle
 import socket
 import threading
-import time
 import unittest
 import weakref
 from collections import Counter, deque
@@ -134,7 +133,7 @@ class Lanes(Case):
             for wrong in (-1, 4, "high", None):
                 with self.assertRaisesRegex(paceline.InvalidError, "lane is .*; allowed"):
                     pool.lane(wrong)  # type: ignore[arg-type]
-            with self.assertRaisesRegex(TypeError, "cannot pickle a paceline.InLane"):
+            with self.assertRaisesRegex(TypeError, "cannot pickle a paceline.LaneRef"):
                 pickle.dumps(pool.lane(Lane.LOW))
 
 
@@ -231,7 +230,7 @@ class Strands(Case):
         with paceline.Pool(1) as pool:
             gate = held(pool)
             strand = pool.strand()
-            first, second, third = strand.submit_batch(done.append, ["1", "2", "3"])
+            _, second, _ = strand.submit_batch(done.append, ["1", "2", "3"])
             self.assertTrue(second.cancel())
             gate.set()
         self.assertEqual(done, ["1", "3"])

@@ -38,7 +38,7 @@ from ._pool import (
 from ._queue import Queue
 from ._ring import Ring
 from ._sources import Lane
-from ._tasks import InLane, Strand
+from ._tasks import LaneRef, Strand
 
 __version__ = "0.1.0"
 
@@ -53,10 +53,10 @@ __all__ = [
     "Full",
     "Future",
     "Handle",
-    "InLane",
     "Interest",
     "InvalidError",
     "Lane",
+    "LaneRef",
     "LibraryError",
     "OsError",
     "Pool",

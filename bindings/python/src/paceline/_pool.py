@@ -21,7 +21,7 @@ from ._future import Future, new_batch
 from ._library import check, quick
 from ._members import PATIENCE, Entry, Members, current, error_inside
 from ._sources import Lane, Lanes
-from ._tasks import InLane, Strand
+from ._tasks import LaneRef, Strand
 
 T = TypeVar("T")
 
@@ -268,7 +268,7 @@ class Pool:
         report = self._crew.unhandled_in
         self._crew.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
 
-    def lane(self, lane: Lane | int) -> InLane:
+    def lane(self, lane: Lane | int) -> LaneRef:
         """The same four methods, for tasks that are more or less urgent than others.
 
         When all lanes have tasks, of 64 that begin 32 are CRITICAL, 18 HIGH, 10 NORMAL and 4 LOW,
@@ -278,7 +278,7 @@ class Pool:
         task is next, others may begin NORMAL ones. Raises InvalidError.
         """
         try:
-            return InLane(self, self._lanes, Lane(lane))
+            return LaneRef(self, self._lanes, Lane(lane))
         except ValueError:
             raise InvalidError(f"lane is {lane!r}; allowed: a Lane, or 0 to 3") from None
 

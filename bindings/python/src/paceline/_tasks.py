@@ -57,7 +57,7 @@ class Way:
         raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
 
 
-class InLane(Way):
+class LaneRef(Way):
     """A pool's tasks in one lane; what ``Pool.lane`` gives. Any thread."""
 
     def __init__(self, pool: object, lanes: Lanes, lane: Lane) -> None:
