@@ -275,6 +275,7 @@ fn check(error: c_int) -> io::Result<()> {
 /// Makes thread creation fail in tests as it does when the process has reached its limit. The
 /// setting belongs to the thread that creates, so tests that run side by side do not meet.
 #[cfg(test)]
+#[cfg_attr(loom, allow(dead_code, reason = "no model makes it fail"))]
 pub(crate) mod injected {
     use std::{cell::Cell, io};
 
