@@ -60,8 +60,8 @@
 //! # Fairness
 //!
 //! Each claim looks first at the lane that [`PICKS`] names for the worker's turn, then at the
-//! others from the top. So CRITICAL gets half of the picks when all lanes are full, LOW at least
-//! one in sixteen, and no pick is wasted when some lane is empty.
+//! others from the top. So CRITICAL gets half of the picks when all lanes are full, LOW one in
+//! sixteen and at worst one in seventeen running, and no pick is wasted when some lane is empty.
 #![allow(unsafe_code, reason = "the tasks in a hand belong to whoever changed its word")]
 
 use super::erased::{Erased, Run};
