@@ -288,3 +288,33 @@ fn nothing_is_lost_under_load() {
         assert!(pool.audit().balances());
     }
 }
+
+/// Goal: a forked child that ends does not complete what its parent has pulled: it would arm the
+/// descriptor anew in the epoll instance that both share, and the parent would harvest it again.
+#[test]
+#[allow(unsafe_code, reason = "a fork")]
+fn a_forked_child_completes_nothing() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let level = HandleOptions::new().interest(Interest::READABLE).level();
+    let (ours, mut theirs) = pair();
+    let _held = pool.register_pulled(ours, level, 1).unwrap();
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(pull(&pool, 1)[0].token, 1);
+    let harvested = || pool.stats().threads.iter().map(|thread| thread.events).sum::<u64>();
+    let before = harvested();
+    // SAFETY: the child only ends; that runs the destructors of this thread's locals.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { libc::exit(0) };
+    }
+    // SAFETY: a plain call on the child of above.
+    assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+    // A ring of the doorbell is no event, and a task makes the leader look at the source once more.
+    for _ in 0..100 {
+        pool.submit(|| ()).unwrap().wait().unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(harvested(), before, "the child armed what its parent holds");
+}

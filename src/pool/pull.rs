@@ -247,7 +247,8 @@ struct Held {
 impl Drop for Held {
     /// At the thread's end at the latest everything is completed.
     fn drop(&mut self) {
-        if let Some(shared) = self.pool.upgrade() {
+        // A forked child must not touch the parent's registrations.
+        if let Some(shared) = self.pool.upgrade().filter(|shared| !shared.is_forked()) {
             shared.complete_all(&mut self.holds);
         }
     }
