@@ -18,7 +18,7 @@ mod header {
     const SOURCES: &str = "src/ffi";
 
     /// In the order of the header: a file of `src/ffi`, and what its section is called.
-    const SECTIONS: [(&str, &str); 11] = [
+    const SECTIONS: &[(&str, &str)] = &[
         ("status", "Version, status, errors"),
         ("callback", "Ids and callbacks"),
         ("pool", "The pool"),
@@ -30,6 +30,17 @@ mod header {
         ("queue", "Queues: without a pool"),
         ("host", "Host threads: joining"),
         ("pull", "Host threads: pulling events as data"),
+        ("conn", "Connections: hooks, and what they may call"),
+        ("listener", "Listeners: where, and the settings of their connections"),
+        ("server", "Servers: listeners and connections"),
+        ("remote", "Connections, by name from any thread"),
+        ("framing", "Connections: where a message ends"),
+        ("net_pull", "Servers whose events are pulled as data"),
+        ("request", "HTTP: what is asked"),
+        ("response", "HTTP: what is answered"),
+        ("requests", "HTTP: requests that are pulled as data"),
+        ("http", "HTTP: servers and routes"),
+        ("udp", "Datagram sockets"),
     ];
     const LAST: (&str, &str) = ("stats", "Statistics and books");
 
@@ -37,7 +48,7 @@ mod header {
         println!("cargo:rerun-if-changed={SOURCES}");
         let read = |path: &str| fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
         let mut header = read("src/ffi/overview.h");
-        for (file, title) in SECTIONS.into_iter().chain([LAST]) {
+        for (file, title) in SECTIONS.iter().chain(&[LAST]) {
             let path = format!("{SOURCES}/{file}.rs");
             header.push_str(&heading(title));
             header.push_str(&section(Path::new(&path), &read(&path)));

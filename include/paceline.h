@@ -70,7 +70,9 @@
  * during the call. Big things are pointers and have a _free, where NULL is a no-op. Small things are
  * ids, struct values that may be copied and forgotten: one that is out of date, or made up, gives
  * PACE_ESTALE, never a crash. What ends by itself (tasks, timers) need not be kept; what lasts
- * (handles, strands, rings) is deregistered, closed or freed, or ends with the pool.
+ * (handles, strands, rings) is deregistered, closed or freed, or ends with the pool. What a callback
+ * is given by a pointer is lent to it, and gone when it returns (bytes, pace_conn_t, pace_request_t),
+ * unless its comment says that it is given (pace_response_t).
  *
  * ERRORS. Functions answer PACE_OK or a negative status, and pace_last_error() then tells what was
  * wrong. Outputs are written only on success, except where a count says otherwise. Any function may
@@ -113,17 +115,20 @@ extern "C" {
 
 /**
  * Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the seats for
- * host threads.
+ * host threads, a connection's output, a server's requests in work.
  */
 #define PACE_EFULL (-2)
 
-/** The queue is empty, and no time to wait was given. */
+/** The queue is empty, and no time to wait was given; the message is not whole yet. */
 #define PACE_EEMPTY (-3)
 
 /** The time ran out. */
 #define PACE_ETIMEDOUT (-4)
 
-/** The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty). */
+/**
+ * The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty); the server
+ * drains.
+ */
 #define PACE_ESHUTDOWN (-5)
 
 /** This process is a child made by fork: what the parent made works only in the parent. */
@@ -225,6 +230,12 @@ typedef struct pace_timer_t {
     /** Opaque. */
     uint64_t id;
 } pace_timer_t;
+
+/** Names a connection of a server, until it has ended. 0 names none. */
+typedef struct pace_conn_id_t {
+    /** Opaque. */
+    uint64_t id;
+} pace_conn_id_t;
 
 /**
  * Gives user_data back. It runs exactly once, after the last call that gets that user_data has
@@ -433,8 +444,8 @@ pace_status_t pace_pool_shutdown(pace_pool_t *pool,
 /**
  * Frees a pool. One that is still open is shut down without draining. It waits until all handlers
  * have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
- * Ids of its tasks, strands, handles and timers must not be used afterwards; rings are freed by
- * themselves, before or after.
+ * Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
+ * datagram sockets are freed by themselves, before or after.
  *
  * Inside a handler of the pool it is a request: it returns at once, and the rest happens when the
  * last handler has returned. In a forked child it does nothing. Two pools that free each other, each
@@ -1244,6 +1255,2213 @@ pace_status_t pace_pull_complete(pace_pool_t *pool,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_pull_done(pace_pool_t *pool);
+
+/* -------------------------------------------------- Connections: hooks, and what they may call */
+
+/** The peer had finished, and everything was sent. */
+#define PACE_REASON_PEER 0
+
+/** It was closed here, and everything was sent. */
+#define PACE_REASON_LOCAL 1
+
+/** It was aborted: what was queued is lost. */
+#define PACE_REASON_ABORTED 2
+
+/** The open hook did not want it. */
+#define PACE_REASON_REFUSED 3
+
+/** A time was over: the detail is a PACE_TIMEOUT_ number. */
+#define PACE_REASON_TIMED_OUT 4
+
+/** The socket failed: the detail is an errno. */
+#define PACE_REASON_FAILED 5
+
+/** More than max_unconsumed bytes were not consumed. */
+#define PACE_REASON_UNCONSUMED 6
+
+/** A hook failed: by pace_conn_fail(), or by an answer that is none. */
+#define PACE_REASON_PANICKED 7
+
+/** The server drained, and everything was sent. */
+#define PACE_REASON_DRAINED 8
+
+/** The drain's time was over, or the server was freed: what was queued is lost. */
+#define PACE_REASON_CUT_OFF 9
+
+/** The pool has shut down, or had no room for it. */
+#define PACE_REASON_POOL_ENDED 10
+
+/** An outgoing connection was not made. */
+#define PACE_TIMEOUT_CONNECT 0
+
+/** Nothing was sent or received. */
+#define PACE_TIMEOUT_IDLE 1
+
+/** A part of a message waits for its rest. */
+#define PACE_TIMEOUT_READ 2
+
+/** The peer takes nothing of what is queued for it. */
+#define PACE_TIMEOUT_STALL 3
+
+/** The one that was set by pace_conn_set_deadline(). */
+#define PACE_TIMEOUT_DEADLINE 4
+
+/** All of it is with the kernel. */
+#define PACE_WROTE_SENT 0
+
+/** Some waits in the queue. Inside a hook it always does: it is tried when the hook returns. */
+#define PACE_WROTE_QUEUED 1
+
+/**
+ * The same, and the queue is above its high mark: nothing is read from this connection before it has
+ * fallen to the low mark. Whoever can should write no more until the hook `writable`.
+ */
+#define PACE_WROTE_ABOVE_HIGH_MARK 2
+
+/** From the hook `open`: the connection is wanted. */
+#define PACE_VERDICT_ACCEPT 0
+
+/** From the hook `open`: it is not. It is sent what the hook has written, and closed. */
+#define PACE_VERDICT_REFUSE 1
+
+/** From the hook `timeout`: close at once, with PACE_REASON_TIMED_OUT. */
+#define PACE_PATIENCE_CLOSE 0
+
+/**
+ * From the hook `timeout`: go on; the time begins anew, but a deadline is unset. Also the answer of a
+ * hook that has called pace_conn_close() to send a last message.
+ */
+#define PACE_PATIENCE_KEEP 1
+
+/** As many bytes hold the text of every address, with its NUL. */
+#define PACE_ADDRESS_SIZE 512
+
+/** A request in work; see pace_conn_admit(). */
+typedef struct pace_admission_t pace_admission_t;
+
+/**
+ * A connection inside one of its hooks: good for that call only, and on that thread. What is written
+ * by it is gathered, and sent when the hook returns, at 64 KiB, or by pace_conn_flush().
+ */
+typedef struct pace_conn_t pace_conn_t;
+
+/**
+ * The hook `open`: the connection is there. Called once, before all others but `close`. Answers with
+ * a PACE_VERDICT_ number; any other counts as a failure of the hook. Without one all are wanted.
+ */
+typedef int32_t (*pace_conn_open_fn)(void *user_data, pace_conn_t *conn);
+
+/**
+ * The hook `data`: bytes have arrived. Answers how many of them it has consumed, from the front: it
+ * should take all that it can. The rest is shown again, followed by more, when more has come (or when
+ * reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
+ * than `size` counts as a failure of the hook.
+ *
+ * Nothing is read, and this is not called, while the output presses (PACE_WROTE_ABOVE_HIGH_MARK),
+ * after pace_conn_pause(), and after pace_conn_close().
+ */
+typedef size_t (*pace_conn_data_fn)(void *user_data,
+                                    pace_conn_t *conn,
+                                    const void *bytes,
+                                    size_t size);
+
+/** Hooks that are told only that something has happened; what, is said at the field. */
+typedef void (*pace_conn_fn)(void *user_data, pace_conn_t *conn);
+
+/**
+ * The hook `written`: all bytes up to and including a pace_conn_write_tracked() with this token have
+ * been given to the kernel. Not called for bytes that were lost with the connection.
+ */
+typedef void (*pace_conn_written_fn)(void *user_data, pace_conn_t *conn, uint64_t token);
+
+/**
+ * The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_PATIENCE_ number; any other
+ * counts as a failure of the hook. Without one the connection is closed.
+ */
+typedef int32_t (*pace_conn_timeout_fn)(void *user_data, pace_conn_t *conn, uint32_t kind);
+
+/**
+ * The hook `error`: the socket failed; `close` follows. `os_error` is the errno of that kind of
+ * failure, EIO for those that have none of their own.
+ */
+typedef void (*pace_conn_error_fn)(void *user_data, pace_conn_t *conn, int32_t os_error);
+
+/**
+ * The hook `close`: the end, exactly once, and the last call with this user_data: the place to free
+ * it. An outgoing connection that could not be made comes here without `open`. `detail` is a
+ * PACE_TIMEOUT_ number for PACE_REASON_TIMED_OUT, an errno for PACE_REASON_FAILED, else 0.
+ */
+typedef void (*pace_conn_close_fn)(void *user_data,
+                                   pace_conn_t *conn,
+                                   uint32_t reason,
+                                   int32_t detail);
+
+/**
+ * What a connection does. The hooks of one connection never run on two threads at once; different
+ * connections run in parallel. They run on threads of the pool, and should not block (or call
+ * pace_promote_new_leader() before). All but `data` may be NULL. Call pace_conn_hooks_init() first.
+ */
+typedef struct pace_conn_hooks_t {
+    /** Set by pace_conn_hooks_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The connection is there. NULL: it is wanted. */
+    pace_conn_open_fn open;
+    /** Bytes have arrived. Not NULL. */
+    pace_conn_data_fn data;
+    /**
+     * The peer sends no more. NULL: close after what is queued has been sent. A hook that wants to
+     * answer later does not.
+     */
+    pace_conn_fn finished;
+    /** The output pressed, and has fallen to the low mark. */
+    pace_conn_fn writable;
+    /** Tracked bytes are with the kernel. */
+    pace_conn_written_fn written;
+    /** A time is over. NULL: close at once. */
+    pace_conn_timeout_fn timeout;
+    /**
+     * pace_server_conn_notify() was called, once or more since this was last called. Afterwards what
+     * was not consumed is shown again. What was written or published before the call can be seen.
+     */
+    pace_conn_fn notified;
+    /**
+     * The server drains: this connection is closed as soon as all that has arrived is consumed, no
+     * admitted request is in work, and everything is sent.
+     */
+    pace_conn_fn draining;
+    /** The socket failed. */
+    pace_conn_error_fn error;
+    /** The end. */
+    pace_conn_close_fn close;
+    /** What the hooks of a connection are given until pace_conn_set_user_data(). */
+    void *user_data;
+    /**
+     * Runs once with `user_data`, after the last call of these hooks: when the server was freed and
+     * its connections have ended, or the connection that was made with them. NULL: nothing.
+     */
+    pace_drop_fn drop;
+} pace_conn_hooks_t;
+
+/** One of several pieces that are written as one. */
+typedef struct pace_piece_t {
+    /** May be NULL if `size` is 0. */
+    const void *bytes;
+    /** How many. */
+    size_t size;
+} pace_piece_t;
+
+/**
+ * Fills hooks with NULL: pace_conn_hooks_init(&hooks, sizeof hooks).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_conn_hooks_init(pace_conn_hooks_t *hooks, size_t size);
+
+/**
+ * Writes, in order, without waiting. *wrote is PACE_WROTE_QUEUED or PACE_WROTE_ABOVE_HIGH_MARK;
+ * `wrote` may be NULL.
+ *
+ * PACE_ESTALE after pace_conn_close() or pace_conn_shutdown_write(), and if the peer is gone;
+ * PACE_EFULL if the queue would exceed its maximum: none of it was taken.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_write(pace_conn_t *conn,
+                              const void *bytes,
+                              size_t size,
+                              uint32_t *wrote);
+
+/**
+ * Writes all `count` pieces as one. Otherwise as pace_conn_write().
+ *
+ * PACE_ESTALE, PACE_EFULL as there.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_write_vectored(pace_conn_t *conn,
+                                       const pace_piece_t *pieces,
+                                       size_t count,
+                                       uint32_t *wrote);
+
+/**
+ * Writes, and has the hook `written` called with `token` when all of it, and all before it, has been
+ * given to the kernel. Otherwise as pace_conn_write().
+ *
+ * PACE_ESTALE, PACE_EFULL as there.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_write_tracked(pace_conn_t *conn,
+                                      const void *bytes,
+                                      size_t size,
+                                      uint64_t token,
+                                      uint32_t *wrote);
+
+/**
+ * Sends what was gathered now, before a long computation for example.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_flush(pace_conn_t *conn);
+
+/**
+ * After what is queued, tells the peer that no more is sent. Reading goes on.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_shutdown_write(pace_conn_t *conn);
+
+/**
+ * Closes after what is queued has been sent. Nothing more is read, and `data` is not called any more.
+ * The peer is told the end, and may take `linger` to answer with its own.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_close(pace_conn_t *conn);
+
+/**
+ * Closes at once. What is queued is lost; a TCP peer sees a reset.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_abort(pace_conn_t *conn);
+
+/**
+ * Reads no more, and calls `data` no more, before a resume.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_pause(pace_conn_t *conn);
+
+/**
+ * Ends a pause. What was not consumed is shown again.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_resume(pace_conn_t *conn);
+
+/**
+ * Has the hook `timeout` called with PACE_TIMEOUT_DEADLINE when this time is over, in place of what was
+ * set before; PACE_FOREVER: not at all. A connection has one deadline, which is unset when it comes. To
+ * put it off costs no operation of a timer.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_set_deadline(pace_conn_t *conn,
+                                     uint64_t time_ns);
+
+/**
+ * Says that this hook has failed. When it returns, the connection is closed with
+ * PACE_REASON_PANICKED, and the failure counted. For languages whose exceptions must not leave a hook.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_fail(pace_conn_t *conn);
+
+/**
+ * What the hooks of this connection are given from the next call on. The one before is still the
+ * caller's; `drop` of the hooks runs for the one that they came with. Free it in the hook `close`.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_set_user_data(pace_conn_t *conn, void *user_data);
+
+/**
+ * Begins a request that counts as in work until it was answered or freed. The server's drain waits
+ * for it, the idle timeout does not run meanwhile.
+ *
+ * PACE_EFULL: as many are in work as max_requests allows; the server's busy message has been written
+ * instead.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_admit(pace_conn_t *conn,
+                              pace_admission_t **admission);
+
+/**
+ * Ends a request, and frees its admission: it was answered, by what has been written before. If the
+ * connection has ended meanwhile it counts as aborted.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_admission_answered(pace_admission_t *admission);
+
+/**
+ * Ends a request, and frees its admission: it was not answered, and counts as aborted. NULL is a
+ * no-op. In a forked child it does nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_admission_free(pace_admission_t *admission);
+
+/**
+ * Its name, for other threads and for later.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_id(pace_conn_t *conn, pace_conn_id_t *id);
+
+/**
+ * The other end, as text that pace_listener_options_t.address could be: in `size` bytes at `text`,
+ * with a NUL. PACE_ADDRESS_SIZE is enough for every address.
+ *
+ * PACE_EINVAL if `size` is not enough.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_peer(pace_conn_t *conn, char *text, size_t size);
+
+/**
+ * This end. Otherwise as pace_conn_peer().
+ *
+ * PACE_EINVAL as there; PACE_ESTALE in the hook `close`.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_local(pace_conn_t *conn, char *text, size_t size);
+
+/**
+ * Whether it was made by pace_server_connect().
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_is_outgoing(pace_conn_t *conn, bool *is_outgoing);
+
+/**
+ * Whether its server drains.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_is_draining(pace_conn_t *conn, bool *is_draining);
+
+/**
+ * How many bytes wait to be sent.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_queued(pace_conn_t *conn, size_t *queued);
+
+/* ------------------------------------- Listeners: where, and the settings of their connections */
+
+/** A place to listen at, and the settings of its connections. Call pace_listener_options_init() first. */
+typedef struct pace_listener_options_t {
+    /** Set by pace_listener_options_init(). */
+    uint32_t struct_size;
+    /**
+     * A socket that listens already, opened by a parent or a supervisor. It stays the caller's, who
+     * may close it at once. What is settled when a socket is opened stays as it is: backlog, v6_only
+     * and reuse_port. Default −1: the address is used.
+     */
+    int32_t fd;
+    /**
+     * "127.0.0.1:80", "[::1]:80", "*:80" (all of IPv6 and IPv4), "unix:/run/socket", or "unix:@name"
+     * in the abstract namespace. Port 0 is a free port, which pace_server_address() tells. The file
+     * of a Unix socket is made, replaced if nobody listens there any more (which is not for two
+     * servers to try at the same moment), and removed at the end, if it is still this one.
+     */
+    const char *address;
+    /** Connections at once, 1 to 2^24; more are sent the refusal and closed. Default 2^20. */
+    uint64_t max_connections;
+    /** What connections beyond the maximum are sent. NULL: nothing. */
+    const void *refusal;
+    /** Its size, up to 65536. */
+    size_t refusal_size;
+    /**
+     * Admitted requests at once over all connections, at least 1; see pace_conn_admit(). Default
+     * UINT64_MAX: no limit.
+     */
+    uint64_t max_requests;
+    /** What a request beyond the maximum is answered with. NULL: nothing. */
+    const void *busy;
+    /** Its size, up to 65536. */
+    size_t busy_size;
+    /**
+     * Bytes that a hook may leave unconsumed, at least 1. With more its connection is closed. Default
+     * 2^20. A hook sees up to 65536 beyond it once.
+     */
+    uint64_t max_unconsumed;
+    /**
+     * Marks of the output queue, in bytes: low < high <= max. Above high reading of that connection
+     * pauses until it has fallen to low. Default 65536.
+     */
+    uint64_t output_low;
+    /** Default 262144. */
+    uint64_t output_high;
+    /** A write that would exceed this is refused. Default 2^24. */
+    uint64_t output_max;
+    /**
+     * A connection on which nothing was sent or received for so long, at least 1 ms, and with no
+     * request in work, has timed out. If only other threads write to it, it may take twice as long.
+     * Default PACE_FOREVER.
+     */
+    uint64_t idle_timeout_ns;
+    /**
+     * The rest of a message of which a part was not consumed must come within this, at least 1 ms,
+     * however much of it comes meanwhile. Default PACE_FOREVER.
+     */
+    uint64_t read_timeout_ns;
+    /**
+     * A peer that takes nothing of what is queued for it for so long, at least 1 ms, has stalled.
+     * Default 30 s.
+     */
+    uint64_t stall_timeout_ns;
+    /**
+     * How long a peer that was told the end may take to end too; what it sends meanwhile is dropped.
+     * Without it, closing can destroy what was just sent. Default 2 s; 0: none.
+     */
+    uint64_t linger_ns;
+    /** TCP asks silent peers whether they are there, first after this time. Default 0: it does not. */
+    uint64_t keep_alive_ns;
+    /**
+     * Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the
+     * system's.
+     */
+    uint64_t send_buffer;
+    /** The same for receiving. */
+    uint64_t receive_buffer;
+    /**
+     * Mode of the file of a Unix socket, up to 0777; who connects needs to be allowed to write.
+     * PACE_DEFAULT: 0777 less the process's umask.
+     */
+    uint32_t socket_mode;
+    /**
+     * Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
+     * (net.core.somaxconn). Default 4096.
+     */
+    uint32_t backlog;
+    /** TCP sends small writes at once. Default. */
+    bool no_delay;
+    /** An IPv6 listener takes no IPv4. Default: "[::]" takes both. */
+    bool v6_only;
+    /** Several processes may listen on the same port; the kernel deals connections out. Default: no. */
+    bool reuse_port;
+    /** Zero. */
+    uint8_t reserved[5];
+} pace_listener_options_t;
+
+/**
+ * Fills options with the defaults: pace_listener_options_init(&listener, sizeof listener). Set
+ * `address` or `fd` then.
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_listener_options_init(pace_listener_options_t *options, size_t size);
+
+/* ---------------------------------------------------------- Servers: listeners and connections */
+
+/** Listeners and connections on a pool. */
+typedef struct pace_server_t pace_server_t;
+
+/**
+ * Called once each time that accepting pauses because descriptors or memory have run out, with what
+ * to log. It is tried again every 50 ms.
+ */
+typedef void (*pace_exhausted_fn)(void *user_data, const char *message);
+
+/** Settings of a server. Call pace_server_options_init() first. */
+typedef struct pace_server_options_t {
+    /** Set by pace_server_options_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Where to listen: an array of structs of one size. */
+    const pace_listener_options_t *listeners;
+    /** How many. Default 0: such a server only connects. */
+    size_t listener_count;
+    /**
+     * Settings of outgoing connections: max_connections of them at once, and what else is not about
+     * listening. NULL: the defaults.
+     */
+    const pace_listener_options_t *outgoing;
+    /** An outgoing connection must be made within this, at least 1 ms. Default 10 s. */
+    uint64_t connect_timeout_ns;
+    /** Called with the user_data of the server's hooks. NULL: nothing. */
+    pace_exhausted_fn on_exhausted;
+} pace_server_options_t;
+
+/** How a drain went. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_drain_report_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Everything ended within the time; nothing was cut off. */
+    bool drained;
+    /** It was called inside a handler, so it was only a request. */
+    bool requested;
+    /** Zero. */
+    uint8_t reserved[2];
+    /** Connections that have been cut off. */
+    uint64_t cut_off;
+    /** Connections that are open still. */
+    uint64_t open;
+} pace_drain_report_t;
+
+/** A server's books: exact when nothing happens. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_server_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether everything that began has ended or is open. */
+    bool balances;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Connections that came and were let in. */
+    uint64_t accepted;
+    /** Connections that were begun by pace_server_connect(). */
+    uint64_t connected;
+    /** Connections beyond the maximum; not counted as accepted. */
+    uint64_t turned_away;
+    /** Connections whose sockets are open. */
+    uint64_t open;
+    /** Connections that have ended with PACE_REASON_PEER. */
+    uint64_t closed_peer;
+    /** PACE_REASON_LOCAL. */
+    uint64_t closed_local;
+    /** PACE_REASON_ABORTED. */
+    uint64_t closed_aborted;
+    /** PACE_REASON_REFUSED. */
+    uint64_t closed_refused;
+    /** PACE_REASON_TIMED_OUT. */
+    uint64_t closed_timed_out;
+    /** PACE_REASON_FAILED. */
+    uint64_t closed_failed;
+    /** PACE_REASON_UNCONSUMED. */
+    uint64_t closed_unconsumed;
+    /** PACE_REASON_PANICKED. */
+    uint64_t closed_panicked;
+    /** PACE_REASON_DRAINED. */
+    uint64_t closed_drained;
+    /** PACE_REASON_CUT_OFF. */
+    uint64_t closed_cut_off;
+    /** PACE_REASON_POOL_ENDED. */
+    uint64_t closed_pool_ended;
+    /** Hooks `close` that have failed, after whatever reason. */
+    uint64_t panics_in_close;
+    /** Times that accepting paused for want of descriptors or memory. */
+    uint64_t exhausted;
+    /** Requests admitted. */
+    uint64_t requests;
+    /** Requests that were answered. */
+    uint64_t answered;
+    /** Requests that were dropped, or whose connection had ended. */
+    uint64_t requests_aborted;
+    /** Requests beyond the maximum; not counted as admitted. */
+    uint64_t busy;
+    /** Requests admitted and not ended. */
+    uint64_t in_work;
+} pace_server_stats_t;
+
+/**
+ * Fills options with the defaults: pace_server_options_init(&options, sizeof options).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_options_init(pace_server_options_t *options, size_t size);
+
+/**
+ * Starts a server: its connections get `hooks`. `options` and all that they point to are copied;
+ * NULL means a server that only connects. If one listener fails, none is left, and no hook was called.
+ *
+ * PACE_EINVAL names the setting, its value and its bounds; PACE_EOS names the address that could not
+ * be listened on, and the reason; PACE_EFULL when all max_handles are in use; PACE_ESHUTDOWN;
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_server_new(pace_pool_t *pool,
+                              const pace_server_options_t *options,
+                              const pace_conn_hooks_t *hooks,
+                              pace_server_t **server);
+
+/**
+ * Where it listens, as text: with an `index` in the order of its listeners, and the port that it got.
+ * It lies in `size` bytes at `text`, with a NUL. PACE_ADDRESS_SIZE is enough for every address.
+ *
+ * PACE_EINVAL if `size` is not enough, or there is no such listener.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_address(pace_server_t *server,
+                                  size_t index,
+                                  char *text,
+                                  size_t size);
+
+/**
+ * Connects, with hooks of its own, to an address as in pace_listener_options_t. It returns at once;
+ * the hook `open` comes when the connection is there, or else `close`. What is written before is sent
+ * then. *conn is its name, or 0 if it has ended already.
+ *
+ * PACE_EINVAL for an address that is none, or no `hooks`; PACE_EOS if the attempt failed at once;
+ * PACE_EFULL when as many outgoing connections are open as may be, or the pool has no room;
+ * PACE_ESHUTDOWN if the server drains; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_connect(pace_server_t *server,
+                                  const char *address,
+                                  const pace_conn_hooks_t *hooks,
+                                  pace_conn_id_t *conn);
+
+/**
+ * Waits until the server has drained, or its pool has shut down.
+ *
+ * PACE_EDEADLOCK on a thread of its pool.
+ *
+ * Threads: any but the pool's. In handlers: no.
+ */
+pace_status_t pace_server_wait(pace_server_t *server);
+
+/**
+ * Stops accepting, after those that wait already; lets every connection answer what has arrived, and
+ * closes it when its admitted requests have ended and everything is sent. What is not through after
+ * `time_ns` is cut off. `report` may be NULL.
+ *
+ * It returns when all sockets are closed, or 1 s after `time_ns` at the latest. Inside a handler of
+ * the pool it is only a request, and returns at once.
+ *
+ * PACE_EVERSION: report->struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, as a request.
+ */
+pace_status_t pace_server_drain(pace_server_t *server,
+                                uint64_t time_ns,
+                                pace_drain_report_t *report);
+
+/**
+ * The books.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_stats(pace_server_t *server, pace_server_stats_t *stats);
+
+/**
+ * The books of one listener: `index` as for pace_server_address(). Nothing is connected there.
+ *
+ * PACE_EINVAL for another `index`; PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_listener_stats(pace_server_t *server,
+                                         size_t index,
+                                         pace_server_stats_t *stats);
+
+/**
+ * Stops at once: listeners end, and connections are cut off. It waits for nothing, and the server is
+ * still there. pace_server_drain() first for an orderly end.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_cut_off(pace_server_t *server);
+
+/**
+ * Frees a server: its listeners end, and its connections are cut off. It does not wait for them: each
+ * gets its hook `close` soon, from a thread of the pool, and `drop` of the hooks runs after the last.
+ * Call pace_server_drain() first for an orderly end, or to be sure that all is over. A server may be
+ * freed before or after its pool. NULL is a no-op. In a forked child it does nothing.
+ *
+ * Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+ */
+void pace_server_free(pace_server_t *server);
+
+/* -------------------------------------------------------- Connections, by name from any thread */
+
+/**
+ * Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
+ * *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
+ *
+ * PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
+ * queue would exceed its maximum: none of it was taken.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_write(pace_server_t *server,
+                                     pace_conn_id_t conn,
+                                     const void *bytes,
+                                     size_t size,
+                                     uint32_t *wrote);
+
+/**
+ * Writes all `count` pieces as one. Otherwise as pace_server_conn_write().
+ *
+ * PACE_ESTALE, PACE_EFULL as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_write_vectored(pace_server_t *server,
+                                              pace_conn_id_t conn,
+                                              const pace_piece_t *pieces,
+                                              size_t count,
+                                              uint32_t *wrote);
+
+/**
+ * As pace_conn_write_tracked(); the hook runs where the connection's hooks run.
+ *
+ * PACE_ESTALE, PACE_EFULL as for pace_server_conn_write().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_write_tracked(pace_server_t *server,
+                                             pace_conn_id_t conn,
+                                             const void *bytes,
+                                             size_t size,
+                                             uint64_t token,
+                                             uint32_t *wrote);
+
+/**
+ * As pace_conn_shutdown_write().
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_shutdown_write(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * As pace_conn_close().
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_close(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * As pace_conn_abort(). The hook `close` follows on a thread of the pool.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_abort(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * As pace_conn_pause(); a hook that runs now may still be given data once.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_pause(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * Ends a pause. What was not consumed is shown again.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_resume(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * Has the hook `notified` of a connection called, soon. Several calls may become one; none is lost,
+ * unless the connection ends before.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_notify(pace_server_t *server, pace_conn_id_t conn);
+
+/**
+ * Whether a connection has not ended. A name of which nothing is known gives false.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_is_open(pace_server_t *server, pace_conn_id_t conn, bool *is_open);
+
+/**
+ * How many bytes wait to be sent.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_queued(pace_server_t *server, pace_conn_id_t conn, size_t *queued);
+
+/**
+ * As pace_conn_peer().
+ *
+ * PACE_EINVAL as there, PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_peer(pace_server_t *server,
+                                    pace_conn_id_t conn,
+                                    char *text,
+                                    size_t size);
+
+/**
+ * As pace_conn_local().
+ *
+ * PACE_EINVAL as there, PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_local(pace_server_t *server,
+                                     pace_conn_id_t conn,
+                                     char *text,
+                                     size_t size);
+
+/* ----------------------------------------------------------- Connections: where a message ends */
+
+/** The first message of some bytes. It points into them. */
+typedef struct pace_frame_t {
+    /** Without its delimiter or its length. */
+    const void *body;
+    /** How many bytes the body has. */
+    size_t size;
+    /** How many bytes the message takes up, with its delimiter or its length: what to consume. */
+    size_t length;
+} pace_frame_t;
+
+/**
+ * Finds the first message that ends with a delimiter of one byte or more; bodies have up to `max`
+ * bytes. *searched, 0 in the beginning, is how many bytes hold no delimiter, so that what was searched
+ * in vain is not searched again: `bytes` must begin with what gave PACE_EEMPTY before.
+ *
+ * PACE_EEMPTY: a part of a message, or nothing; more must come. PACE_EFULL: the message is longer than
+ * `max`. PACE_EINVAL for an empty delimiter.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_frame_delimited(const void *bytes,
+                                   size_t size,
+                                   const void *delimiter,
+                                   size_t delimiter_size,
+                                   size_t max,
+                                   size_t *searched,
+                                   pace_frame_t *frame);
+
+/**
+ * Finds the first message with its length in front: an unsigned number of `width` bytes, 1 to 8, in
+ * network order, that does not count itself. Bodies have up to `max` bytes.
+ *
+ * PACE_EEMPTY, PACE_EFULL as for pace_frame_delimited(); PACE_EINVAL for another width.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_frame_prefixed(const void *bytes,
+                                  size_t size,
+                                  size_t width,
+                                  size_t max,
+                                  pace_frame_t *frame);
+
+/* ----------------------------------------------------- Servers whose events are pulled as data */
+
+/** The connection is there. It may be refused. */
+#define PACE_CONN_EVENT_OPENED 0
+
+/** Bytes have arrived. */
+#define PACE_CONN_EVENT_DATA 1
+
+/** The peer sends no more. Unwanted, the connection is closed. */
+#define PACE_CONN_EVENT_FINISHED 2
+
+/** The output pressed, and has fallen to the low mark. */
+#define PACE_CONN_EVENT_WRITABLE 3
+
+/** All bytes up to and including a tracked write with this token have been given to the kernel. */
+#define PACE_CONN_EVENT_WRITTEN 4
+
+/** A time is over. Unwanted, or if it is not kept, the connection is closed at once. */
+#define PACE_CONN_EVENT_TIMED_OUT 5
+
+/** The server drains. */
+#define PACE_CONN_EVENT_DRAINING 6
+
+/** The end, and the connection's last event. */
+#define PACE_CONN_EVENT_CLOSED 7
+
+/** PACE_CONN_EVENT_OPENED is wanted. */
+#define PACE_WANTED_OPENED 1
+
+/** PACE_CONN_EVENT_FINISHED is. */
+#define PACE_WANTED_FINISHED 2
+
+/** PACE_CONN_EVENT_WRITABLE is. */
+#define PACE_WANTED_WRITABLE 4
+
+/** PACE_CONN_EVENT_WRITTEN is. */
+#define PACE_WANTED_WRITTEN 8
+
+/** PACE_CONN_EVENT_TIMED_OUT is. */
+#define PACE_WANTED_TIMED_OUT 16
+
+/** PACE_CONN_EVENT_DRAINING is. */
+#define PACE_WANTED_DRAINING 32
+
+/** PACE_CONN_EVENT_CLOSED is. */
+#define PACE_WANTED_CLOSED 64
+
+/** All of them. */
+#define PACE_WANTED_ALL 127
+
+/** PACE_CONN_EVENT_TIMED_OUT: the connection goes on; the time begins anew. */
+#define PACE_COMPLETE_KEEP 1
+
+/** PACE_CONN_EVENT_OPENED: it is not wanted: it is sent the completion's bytes, and closed. */
+#define PACE_COMPLETE_REFUSE 2
+
+/** After what is queued, tell the peer that no more is sent. */
+#define PACE_COMPLETE_FINISH 4
+
+/** Close after what is queued. */
+#define PACE_COMPLETE_CLOSE 8
+
+/** Close at once. */
+#define PACE_COMPLETE_ABORT 16
+
+/**
+ * Only write and close: the event stays out, also after the next pull of the thread that has it, and
+ * is completed by another completion.
+ */
+#define PACE_COMPLETE_HOLD 32
+
+/** What handles the event has failed: close at once, with PACE_REASON_PANICKED. */
+#define PACE_COMPLETE_FAIL 64
+
+/** All bytes of an event. */
+#define PACE_CONSUMED_ALL UINT64_MAX
+
+/** A server whose connections have no hooks: what happens to them is pulled. */
+typedef struct pace_pulled_t pace_pulled_t;
+
+/** One event of a server. Its bytes stay where they are until it is completed. */
+typedef struct pace_conn_event_t {
+    /** Names the event until it is completed. Not 0. */
+    uint64_t event;
+    /** The connection. */
+    pace_conn_id_t conn;
+    /** PACE_CONN_EVENT_. */
+    uint32_t kind;
+    /** CLOSED: PACE_REASON_. TIMED_OUT: PACE_TIMEOUT_. */
+    uint32_t detail;
+    /**
+     * WRITTEN: the token. CLOSED: a PACE_TIMEOUT_ number for PACE_REASON_TIMED_OUT, an errno for
+     * PACE_REASON_FAILED.
+     */
+    uint64_t token;
+    /** DATA: what has arrived. */
+    const void *bytes;
+    /** How many. */
+    size_t size;
+} pace_conn_event_t;
+
+/** How an event is completed. */
+typedef struct pace_completion_t {
+    /** Which. */
+    uint64_t event;
+    /**
+     * How many of its bytes are consumed, from the front, or PACE_CONSUMED_ALL. The rest comes again,
+     * followed by more.
+     */
+    uint64_t consumed;
+    /** What is written to the connection before. May be NULL if `size` is 0. */
+    const void *bytes;
+    /** How many. */
+    size_t size;
+    /** PACE_COMPLETE_ bits. */
+    uint32_t flags;
+    /** Out: a PACE_WROTE_ number, if something was written. */
+    uint32_t wrote;
+    /**
+     * Out: what has become of it. PACE_ESTALE: no such event is out, or, of bytes, the connection has
+     * ended. PACE_EFULL: there was no room for the bytes, none of which was taken. PACE_EINVAL: more
+     * bytes are consumed than there are, or there are flags that stand for nothing. With these two the
+     * event is still out; otherwise it is completed.
+     */
+    int32_t outcome;
+    /** Zero. */
+    uint32_t reserved;
+} pace_completion_t;
+
+/**
+ * Starts a server, as pace_server_new() does, for a host that pulls what happens. `wanted` says with
+ * PACE_WANTED_ bits what of it besides data; for the rest the connection does what it does without
+ * hooks. `on_exhausted` must be NULL.
+ *
+ * One event of a connection is out at a time: what happens meanwhile comes after it was completed. So
+ * a connection's events come in order, and go to one thread at a time. While an event is out no more
+ * than one read is taken in from the connection, it is not idle, and a drain waits for it.
+ *
+ * The pool needs threads of its own, or others that join or pull from it.
+ *
+ * As pace_server_new(); PACE_EINVAL for `wanted`.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_pulled_new(pace_pool_t *pool,
+                              const pace_server_options_t *options,
+                              uint32_t wanted,
+                              pace_pulled_t **pulled);
+
+/**
+ * *server is the server itself, for all that takes one but pace_server_free(): its addresses,
+ * connections, drain and statistics. It lives as long as `pulled`.
+ *
+ * pace_server_drain() waits for events that are out: a thread that has some completes them before.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_server(pace_pulled_t *pulled, pace_server_t **server);
+
+/**
+ * As pace_server_connect(); what happens to the connection is pulled like that of others, with `wanted`
+ * of its own. `conn` may be NULL.
+ *
+ * As there; PACE_EINVAL for `wanted`.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_connect(pace_pulled_t *pulled,
+                                  const char *address,
+                                  uint32_t wanted,
+                                  pace_conn_id_t *conn);
+
+/**
+ * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
+ * more. What this thread pulled before, and has not completed or held, is completed first, with all
+ * bytes consumed; so is what it has when it ends.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the server has ended, and so have all its events;
+ * PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_pulled_pull(pace_pulled_t *pulled,
+                               pace_conn_event_t *events,
+                               size_t capacity,
+                               uint64_t timeout_ns,
+                               size_t *count);
+
+/**
+ * Completes `count` events, in order. Each completion says in `outcome` what has become of it; the
+ * status is the first of them that is not PACE_OK.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_complete(pace_pulled_t *pulled,
+                                   pace_completion_t *completions,
+                                   size_t count);
+
+/**
+ * Completes what this thread has pulled, as its next pace_pulled_pull() would.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_done(pace_pulled_t *pulled);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to the server: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_pollable(pace_pulled_t *pulled, int32_t *fd);
+
+/**
+ * Stops at once: listeners end, connections are cut off, what is out is of no use any more, and pulls
+ * say PACE_ESHUTDOWN. It waits for nothing. pace_server_drain() first for an orderly end.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_close(pace_pulled_t *pulled);
+
+/**
+ * Frees it; the server stops, as by pace_server_free(). Events that are out are completed. No thread
+ * may be in a call that uses it: pace_server_drain() first makes pulls end. NULL: nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_pulled_free(pace_pulled_t *pulled);
+
+/* ------------------------------------------------------------------------- HTTP: what is asked */
+
+/** A request, for as long as its handler runs: good for that call only, and on that thread. */
+typedef struct pace_request_t pace_request_t;
+
+/** Text that belongs to a request, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`. */
+typedef struct pace_text_t {
+    /** NULL if there is none. */
+    const char *text;
+    /** In bytes. */
+    size_t size;
+} pace_text_t;
+
+/** A header of a request, or a parameter of its path. */
+typedef struct pace_field_t {
+    /** As it was sent, or as the route's pattern has it. */
+    pace_text_t name;
+    /** Bytes; UTF-8 as a rule. */
+    pace_text_t value;
+} pace_field_t;
+
+/**
+ * As it was sent: GET. Methods distinguish upper and lower case.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_method(const pace_request_t *request, pace_text_t *method);
+
+/**
+ * As it was sent: /hello/you?loud=1, or http://host/hello/you.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_target(const pace_request_t *request, pace_text_t *target);
+
+/**
+ * The target's path, which routes are matched with, as it was sent: percent-encoded, and with
+ * whatever dots it has.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_path(const pace_request_t *request, pace_text_t *path);
+
+/**
+ * What follows the first question mark of the target. query->text is NULL if there is none.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_query(const pace_request_t *request, pace_text_t *query);
+
+/**
+ * 0 or 1, of HTTP/1.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_version(const pace_request_t *request, uint32_t *version);
+
+/**
+ * The value of the first header of this name, upper or lower case. value->text is NULL if there is
+ * none, or it is not UTF-8.
+ *
+ * PACE_EINVAL for a name that is not UTF-8.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_header(const pace_request_t *request,
+                                  const char *name,
+                                  pace_text_t *value);
+
+/**
+ * Copies up to `capacity` headers, in order, with the white space around their values removed. *count
+ * is how many there are, which may be more. `headers` may be NULL if `capacity` is 0.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_headers(const pace_request_t *request,
+                                   pace_field_t *headers,
+                                   size_t capacity,
+                                   size_t *count);
+
+/**
+ * The part of the path that stands for this name in the route's pattern, as it was sent. value->text
+ * is NULL if there is none.
+ *
+ * PACE_EINVAL for a name that is not UTF-8.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_param(const pace_request_t *request,
+                                 const char *name,
+                                 pace_text_t *value);
+
+/**
+ * All such parts, in order. Otherwise as pace_request_headers().
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_params(const pace_request_t *request,
+                                  pace_field_t *params,
+                                  size_t capacity,
+                                  size_t *count);
+
+/**
+ * The whole body. Empty where it is streamed.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_body(const pace_request_t *request, pace_piece_t *body);
+
+/**
+ * The protocol that it asks to upgrade to. protocol->text is NULL if it asks for none.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_upgrade(const pace_request_t *request,
+                                   pace_text_t *protocol);
+
+/**
+ * The name of its connection.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_conn(const pace_request_t *request, pace_conn_id_t *conn);
+
+/**
+ * The other end, as pace_conn_peer().
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_peer(const pace_request_t *request, char *text, size_t size);
+
+/* ---------------------------------------------------------------------- HTTP: what is answered */
+
+/** As the length of a body that is streamed: it is not known. */
+#define PACE_LENGTH_UNKNOWN UINT64_MAX
+
+/**
+ * The body of an answer, written piece by piece by whoever holds it. It belongs to one thread at a
+ * time.
+ */
+typedef struct pace_body_t pace_body_t;
+
+/**
+ * The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
+ * is completed the connection's next request waits. pace_response_send(), pace_response_text(),
+ * pace_response_stream(), pace_response_upgrade() and pace_response_free() complete it: it is gone
+ * then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
+ */
+typedef struct pace_response_t pace_response_t;
+
+/** Called, in a run of the connection, each time that a body's output has fallen to its low mark. */
+typedef void (*pace_body_writable_fn)(void *user_data);
+
+/**
+ * Writes the next part of a body. Answers PACE_FLOW_AGAIN to be called again, or PACE_FLOW_DONE when
+ * the body is finished; anything else resets the connection. The body is only lent.
+ */
+typedef int32_t (*pace_body_produce_fn)(void *user_data, pace_body_t *body);
+
+/**
+ * The status, 200 to 599; without this it is 200. Another one is an error of what completes the
+ * response.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_status(pace_response_t *response, uint32_t status);
+
+/**
+ * Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the library's
+ * own. One that is not allowed is an error of what completes the response.
+ *
+ * PACE_EINVAL if a text is NULL, or the name is not UTF-8.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_header(pace_response_t *response,
+                                   const char *name,
+                                   const char *value);
+
+/**
+ * No more requests follow on this connection.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_close(pace_response_t *response);
+
+/**
+ * Completes the response with this body.
+ *
+ * PACE_EINVAL names the status or header that was not allowed, and PACE_EFULL tells of a body that is
+ * larger than a connection's output may be (stream it): then the peer gets a 500. PACE_ESTALE: the
+ * connection has ended, or the library has answered already, as it does when a body does not come.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_send(pace_response_t *response,
+                                 const void *bytes,
+                                 size_t size);
+
+/**
+ * As pace_response_send(), of a text with Content-Type: text/plain; charset=utf-8 unless it has
+ * another.
+ *
+ * PACE_EINVAL (also for what is not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_text(pace_response_t *response, const char *text);
+
+/**
+ * Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
+ * PACE_LENGTH_UNKNOWN. (To a peer that speaks HTTP/1.0 the end of the connection is the end of such a
+ * body.)
+ *
+ * PACE_EINVAL, PACE_ESTALE as for pace_response_send().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_stream(pace_response_t *response,
+                                   uint64_t length,
+                                   pace_body_t **body);
+
+/**
+ * Answers with 101, and gives the connection to `hooks`, for a protocol that the request has asked for
+ * (pace_request_upgrade()). Its `open` comes next. The server's limits for connections stay in force;
+ * the time between requests is now its idle time. If it fails, nothing of `hooks` has moved.
+ *
+ * PACE_EINVAL (also if the request has asked for no other protocol), PACE_ESTALE as for
+ * pace_response_send(); PACE_EVERSION for hooks.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_upgrade(pace_response_t *response,
+                                    const char *protocol,
+                                    const pace_conn_hooks_t *hooks);
+
+/**
+ * Frees a response that nobody will complete: the peer gets a 500. NULL is a no-op. In a forked child
+ * it does nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_response_free(pace_response_t *response);
+
+/**
+ * Writes, in order, without waiting. What the peer does not take is queued; with
+ * PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
+ * (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
+ * PACE_WROTE_ number; `wrote` may be NULL.
+ *
+ * PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
+ * none of it was taken. PACE_ESTALE if the connection has ended.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_write(pace_body_t *body,
+                              const void *bytes,
+                              size_t size,
+                              uint32_t *wrote);
+
+/**
+ * Ends a body, and frees it. The connection's next request may come.
+ *
+ * PACE_EINVAL if fewer bytes were written than were announced: then the connection is reset.
+ * Otherwise as pace_body_write().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_finish(pace_body_t *body);
+
+/**
+ * Frees a body before its end: it can never be whole, and the connection is reset, so that the peer
+ * can tell. NULL is a no-op.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_body_free(pace_body_t *body);
+
+/**
+ * Whether the output is above its high mark, or has not fallen to the low one yet.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_is_pressed(pace_body_t *body, bool *is_pressed);
+
+/**
+ * Has `writable` called, in a run of the connection, each time that the output has fallen to its low
+ * mark, and once soon if it does not press now. It replaces the one before. `drop` runs when the body
+ * is finished or freed, or the connection has ended.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_on_writable(pace_body_t *body,
+                                    pace_body_writable_fn writable,
+                                    void *user_data,
+                                    pace_drop_fn drop);
+
+/**
+ * Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no faster.
+ * It is called again as long as it says PACE_FLOW_AGAIN; with PACE_FLOW_DONE the body is finished. The
+ * body is gone; `drop` runs after the last call.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_pump(pace_body_t *body,
+                             pace_body_produce_fn produce,
+                             void *user_data,
+                             pace_drop_fn drop);
+
+/* ------------------------------------------------------ HTTP: requests that are pulled as data */
+
+/** A request of a route. */
+#define PACE_REQUEST_EVENT_REQUEST 0
+
+/**
+ * The output of a body that goes on pressed (PACE_WROTE_ABOVE_HIGH_MARK), and has fallen to the low
+ * mark: its next piece may be written.
+ */
+#define PACE_REQUEST_EVENT_WRITABLE 1
+
+/**
+ * The body goes on: other answers to the same request write its next pieces, and the last one is
+ * without this.
+ */
+#define PACE_ANSWER_MORE 1
+
+/** No more requests follow on this connection. */
+#define PACE_ANSWER_CLOSE 2
+
+/** The length of a body that is not known: it is sent in chunks. */
+#define PACE_LENGTH_UNKNOWN UINT64_MAX
+
+/** Where the requests of routes wait for host threads; see pace_http_route_pulled(). */
+typedef struct pace_requests_t pace_requests_t;
+
+/** One event. A request's bytes stay where they are until it is answered. */
+typedef struct pace_request_event_t {
+    /** Names the request until it is answered. Not 0. */
+    uint64_t request;
+    /** The connection that it came from; 0 for PACE_REQUEST_EVENT_WRITABLE. */
+    pace_conn_id_t conn;
+    /** PACE_REQUEST_EVENT_. */
+    uint32_t kind;
+    /** The number of its route. */
+    uint32_t route;
+    /**
+     * The request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
+     * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
+     * parameters and headers there are, and where the body begins, which is the rest. Then the
+     * lengths of name and value of each parameter and of each header; then all these texts, in the
+     * same order, and the body.
+     */
+    const void *bytes;
+    /** The block's size. */
+    size_t size;
+} pace_request_event_t;
+
+/** What a request is answered with, or the next piece of an answer's body. */
+typedef struct pace_answer_t {
+    /** Which. */
+    uint64_t request;
+    /**
+     * With PACE_ANSWER_MORE, the whole body's length, or PACE_LENGTH_UNKNOWN. Otherwise, and for later
+     * pieces, it does not matter.
+     */
+    uint64_t length;
+    /**
+     * Lines of headers, each ended by CR LF: "Name: value". May be NULL if `headers_size` is 0. Later
+     * pieces have none.
+     */
+    const void *headers;
+    /** Their size. */
+    size_t headers_size;
+    /** The body, or its next piece. May be NULL if `size` is 0. */
+    const void *bytes;
+    /** Its size. */
+    size_t size;
+    /** 200 to 599. Later pieces have none. */
+    uint32_t status;
+    /** PACE_ANSWER_ bits. */
+    uint32_t flags;
+    /** Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. */
+    uint32_t wrote;
+    /**
+     * Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
+     * PACE_EINVAL: the status or a header cannot be; then the peer gets a 500. Or there are flags that
+     * stand for nothing; then the request is still out. PACE_EFULL: there was no room for it. The peer
+     * gets a 500; of a body that has begun nothing was taken, and it may be tried again.
+     */
+    int32_t outcome;
+} pace_answer_t;
+
+/**
+ * Makes a place for requests to wait in. Give it to routes by pace_http_route_pulled().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_new(pace_pool_t *pool, pace_requests_t **requests);
+
+/**
+ * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
+ * more. A request is out until it was answered, by any thread: nothing else ends it but
+ * pace_requests_free(). What a client sends meanwhile waits.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the server has ended, and nothing is left; PACE_EINVAL
+ * for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_requests_pull(pace_requests_t *requests,
+                                 pace_request_event_t *events,
+                                 size_t capacity,
+                                 uint64_t timeout_ns,
+                                 size_t *count);
+
+/**
+ * Gives `count` answers, in order. Each says in `outcome` what has become of it; the status is the
+ * first of them that is not PACE_OK.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_answer(pace_requests_t *requests,
+                                   pace_answer_t *answers,
+                                   size_t count);
+
+/**
+ * A request is not answered: the peer gets a 500, or, if its answer has begun, sees it break off.
+ *
+ * PACE_ESTALE: no such request is out.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_drop(pace_requests_t *requests, uint64_t request);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to this: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_pollable(pace_requests_t *requests, int32_t *fd);
+
+/**
+ * Ends it at once: pulls say PACE_ESHUTDOWN, and requests that nobody has pulled, and those that come
+ * later, are dropped as by pace_requests_drop(). It waits for nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_close(pace_requests_t *requests);
+
+/**
+ * Frees it. Requests that are out, and those that come later, are dropped as by
+ * pace_requests_drop(). No thread may be in a call that uses it. NULL: nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_requests_free(pace_requests_t *requests);
+
+/* -------------------------------------------------------------------- HTTP: servers and routes */
+
+/**
+ * An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
+ *
+ * One request of a connection is in work at a time; what a client sends ahead waits, so answers come
+ * in the order of the requests.
+ */
+typedef struct pace_http_t pace_http_t;
+
+/**
+ * The head of a request whose body is streamed is there. The request is lent; the response is given.
+ * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
+ * called, and what comes of the body is dropped, up to max_body.
+ */
+typedef void (*pace_request_begin_fn)(void *user_data,
+                                      const pace_request_t *request,
+                                      pace_response_t *response,
+                                      void **body);
+
+/**
+ * A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
+ * shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
+ * than `size` counts as a failure, and closes the connection.
+ */
+typedef size_t (*pace_request_data_fn)(void *body, const void *bytes, size_t size);
+
+/** The last call for a body, exactly once: it was whole, or it never will be. */
+typedef void (*pace_request_end_fn)(void *body, bool is_whole);
+
+/**
+ * What takes the body of a request as it comes. Call pace_request_body_hooks_init() first. No hook may be
+ * NULL.
+ */
+typedef struct pace_request_body_hooks_t {
+    /** Set by pace_request_body_hooks_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The head is there. */
+    pace_request_begin_fn begin;
+    /** A part of the body has come. */
+    pace_request_data_fn data;
+    /** The end. */
+    pace_request_end_fn end;
+} pace_request_body_hooks_t;
+
+/** Settings of an HTTP server. Call pace_http_options_init() first. */
+typedef struct pace_http_options_t {
+    /** Set by pace_http_options_init(). */
+    uint32_t struct_size;
+    /** Headers of a request, 1 to 256; beyond: 431. Default 100. */
+    uint32_t max_headers;
+    /**
+     * Where to listen: an array of structs of one size. Where idle_timeout_ns and read_timeout_ns have
+     * their defaults, they are keep_alive_timeout_ns and head_timeout_ns; a refusal of NULL is a 503.
+     */
+    const pace_listener_options_t *listeners;
+    /** How many. */
+    size_t listener_count;
+    /** Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14. */
+    uint64_t max_head;
+    /** Bytes of a request's target, 1 to 2^20; beyond: 414. Default 2^13. */
+    uint64_t max_target;
+    /** Bytes of a body that is not streamed, up to 2^40; beyond: 413. Default 2^20. */
+    uint64_t max_body;
+    /**
+     * A body must come at so many bytes per second, taken over each body_timeout_ns, while it is
+     * waited for; below: 408. Default 500, 0: any.
+     */
+    uint64_t body_rate;
+    /**
+     * Requests in work at once over all connections, at least 1; beyond: 503. Default UINT64_MAX: no
+     * limit.
+     */
+    uint64_t max_requests;
+    /** A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s. */
+    uint64_t head_timeout_ns;
+    /** How often the rate of a body is looked at, at least 1 ms. Default 10 s. */
+    uint64_t body_timeout_ns;
+    /**
+     * A connection with no request in work on which nothing came for so long, at least 1 ms, is
+     * closed. Default 60 s.
+     */
+    uint64_t keep_alive_timeout_ns;
+    /**
+     * Requests on one connection, at least 1; the last is answered with Connection: close. Default
+     * UINT32_MAX: no limit.
+     */
+    uint32_t keep_alive_requests;
+    /** Zero. */
+    uint32_t reserved;
+    /** Called when accepting pauses, with exhausted_data. NULL: nothing. */
+    pace_exhausted_fn on_exhausted;
+    /** What on_exhausted is given, good until the server was freed. */
+    void *exhausted_data;
+} pace_http_options_t;
+
+/**
+ * The handler of a route. It runs on a thread of the pool, for many connections at once. The request
+ * is lent, with its whole body; the response is given.
+ */
+typedef void (*pace_request_fn)(void *user_data,
+                                const pace_request_t *request,
+                                pace_response_t *response);
+
+/**
+ * The books of an HTTP server: begun = answered + refused + aborted + in work. Exact when nothing
+ * happens. Set struct_size to sizeof the struct before the call.
+ */
+typedef struct pace_http_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether everything that began has ended or is in work, connections included. */
+    bool balances;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Requests whose head was judged, or that were given up. */
+    uint64_t begun;
+    /** Begun and not ended: their bodies are coming, or their answers. */
+    uint64_t in_work;
+    /** Answered by handlers, with 101. */
+    uint64_t answered_upgraded;
+    /** 200 to 299. */
+    uint64_t answered_successful;
+    /** 300 to 399. */
+    uint64_t answered_redirected;
+    /** 400 to 499. */
+    uint64_t answered_client_errors;
+    /** 500 to 599. */
+    uint64_t answered_server_errors;
+    /** Answered by the library with 400: it was malformed. */
+    uint64_t refused_bad_request;
+    /** 404: no route has this path. */
+    uint64_t refused_not_found;
+    /** 405: no route with this path has this method. */
+    uint64_t refused_method_not_allowed;
+    /** 408: its head or its body did not come in time. */
+    uint64_t refused_timed_out;
+    /** 413. */
+    uint64_t refused_body_too_large;
+    /** 414. */
+    uint64_t refused_target_too_long;
+    /** 417: it expected something else than 100-continue. */
+    uint64_t refused_expectation;
+    /** 431: too many headers, or too long. */
+    uint64_t refused_head_too_large;
+    /** 500: its handler failed. */
+    uint64_t refused_panicked;
+    /** 500: its response was freed, or could not be sent. */
+    uint64_t refused_unanswered;
+    /** 501: nothing knows its method. */
+    uint64_t refused_not_implemented;
+    /** 503: as many were in work as may be. */
+    uint64_t refused_busy;
+    /** 505: another version of HTTP. */
+    uint64_t refused_version;
+    /** Not answered, or not to the end: the peer went, or the socket failed. */
+    uint64_t aborted_disconnected;
+    /** The peer took nothing of what was queued for it. */
+    uint64_t aborted_timed_out;
+    /** The answer's body was freed before its end. */
+    uint64_t aborted_unfinished;
+    /** The host closed the connection. */
+    uint64_t aborted_closed;
+    /** The drain's time was over, or the pool ended. */
+    uint64_t aborted_cut_off;
+    /** Handlers, bodies and hooks that have failed. */
+    uint64_t panics;
+} pace_http_stats_t;
+
+/**
+ * Fills hooks with NULL: pace_request_body_hooks_init(&hooks, sizeof hooks).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_request_body_hooks_init(pace_request_body_hooks_t *hooks, size_t size);
+
+/**
+ * Fills options with the defaults: pace_http_options_init(&options, sizeof options).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_options_init(pace_http_options_t *options, size_t size);
+
+/**
+ * Makes a server without routes, to be given some and started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_new(pace_pool_t *pool, pace_http_t **http);
+
+/**
+ * Requests of this method whose path matches this pattern go to this handler, with their whole body.
+ * A pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all that
+ * follows. GET serves HEAD too, unless HEAD has a route of its own. What is wrong with a route is told
+ * by pace_http_start().
+ *
+ * `drop` runs when the server was freed, and the last connection and the last response are gone.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route(pace_http_t *http,
+                              const char *method,
+                              const char *pattern,
+                              pace_request_fn handler,
+                              void *user_data,
+                              pace_drop_fn drop);
+
+/**
+ * The same for requests whose body is taken as it comes.
+ *
+ * PACE_EINVAL as there, PACE_EVERSION for hooks.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_streaming(pace_http_t *http,
+                                        const char *method,
+                                        const char *pattern,
+                                        const pace_request_body_hooks_t *hooks,
+                                        void *user_data,
+                                        pace_drop_fn drop);
+
+/**
+ * The same for requests that are pulled: they wait in `requests`, as events with the number `route`.
+ * Several routes may have the same number, and several servers the same place. When the server has
+ * ended, pulls of all its places say so.
+ *
+ * PACE_EINVAL as for pace_http_route().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_pulled(pace_http_t *http,
+                                     const char *method,
+                                     const char *pattern,
+                                     pace_requests_t *requests,
+                                     uint32_t route);
+
+/**
+ * Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
+ *
+ * PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
+ * server has been started already; PACE_EOS names the address that could not be listened on, and the
+ * reason; PACE_EFULL when all max_handles are in use; PACE_ESHUTDOWN; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_http_start(pace_http_t *http,
+                              const pace_http_options_t *options);
+
+/**
+ * The stream server beneath, for what is done with connections and listeners: pace_server_address(),
+ * pace_server_drain(), pace_server_wait(), pace_server_stats(), and pace_server_conn_ functions. It
+ * belongs to the HTTP server: do not free it.
+ *
+ * PACE_EINVAL before the start.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_server(pace_http_t *http,
+                               pace_server_t **server);
+
+/**
+ * The books.
+ *
+ * PACE_EINVAL before the start; PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_stats(pace_http_t *http, pace_http_stats_t *stats);
+
+/**
+ * Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain
+ * it first for an orderly end. It does not wait for handlers that run. NULL is a no-op. In a forked
+ * child it does nothing.
+ *
+ * Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+ */
+void pace_http_free(pace_http_t *http);
+
+/* ---------------------------------------------------------------------------- Datagram sockets */
+
+/**
+ * A UDP socket on a pool. Nothing is queued on the way out: what the kernel has no room for is
+ * PACE_EFULL to whoever sent it.
+ */
+typedef struct pace_udp_t pace_udp_t;
+
+/** An IP address and a port. */
+typedef struct pace_ip_t {
+    /** 4 or 6. */
+    uint8_t version;
+    /** Zero. */
+    uint8_t reserved;
+    /** As a number. */
+    uint16_t port;
+    /** The interface's index, for IPv6 addresses of a link; else 0. */
+    uint32_t scope;
+    /** In network order; 4 bytes of them for IPv4, and zeros. */
+    uint8_t bytes[16];
+} pace_ip_t;
+
+/** A datagram that has arrived, or is to be sent. */
+typedef struct pace_datagram_t {
+    /** Its bytes; of one that has arrived, up to max_datagram. */
+    const void *bytes;
+    /** How many. */
+    size_t size;
+    /** How long it was; more than `size` if its end is lost. Not used for sending. */
+    size_t length;
+    /**
+     * Who has sent it, or whom it is for. An IPv4 address looks like ::ffff:0:0/96 on a socket that
+     * takes both.
+     */
+    pace_ip_t peer;
+} pace_datagram_t;
+
+/**
+ * Datagrams have arrived, at least one; they are gone when this returns. `udp` is lent: to answer by
+ * it, and not to be freed.
+ */
+typedef void (*pace_udp_data_fn)(void *user_data,
+                                 pace_udp_t *udp,
+                                 const pace_datagram_t *datagrams,
+                                 size_t count);
+
+/**
+ * An error came instead: on a connected socket that nobody listens at its peer, say. The socket goes
+ * on. `os_error` is as for pace_conn_error_fn.
+ */
+typedef void (*pace_udp_error_fn)(void *user_data, pace_udp_t *udp, int32_t os_error);
+
+/** The end, exactly once, and the last call. `reason` is a PACE_REASON_ number. */
+typedef void (*pace_udp_close_fn)(void *user_data, pace_udp_t *udp, uint32_t reason);
+
+/**
+ * What a datagram socket does. Its hooks never run on two threads at once; they run on threads of the
+ * pool, and should not block. To receive on several threads, open several sockets with reuse_port. All
+ * but `data` may be NULL. Call pace_udp_hooks_init() first.
+ */
+typedef struct pace_udp_hooks_t {
+    /** Set by pace_udp_hooks_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Datagrams have arrived. Not NULL. */
+    pace_udp_data_fn data;
+    /** An error came instead. */
+    pace_udp_error_fn error;
+    /** The end. */
+    pace_udp_close_fn close;
+    /** What the hooks are given. */
+    void *user_data;
+    /** Runs once, after `close`. NULL: nothing. */
+    pace_drop_fn drop;
+} pace_udp_hooks_t;
+
+/**
+ * Settings of a datagram socket. Call pace_udp_options_init() first, and set at least one of fd, bind
+ * and connect.
+ */
+typedef struct pace_udp_options_t {
+    /** Set by pace_udp_options_init(). */
+    uint32_t struct_size;
+    /**
+     * A socket for datagrams that is bound already. It stays the caller's, who may close it at once.
+     * Default −1: none.
+     */
+    int32_t fd;
+    /**
+     * Receives here: "127.0.0.1:80", "[::1]:80" or "*:80". Port 0 is a free port, which
+     * pace_udp_address() tells. A socket that sends to a multicast group does so on the interface
+     * whose IPv4 address it is bound to. NULL: anywhere.
+     */
+    const char *bind;
+    /** Sends to this peer, and receives from nobody else. NULL: from everybody. */
+    const char *connect;
+    /** Datagrams received in one system call, 1 to 64. Default 32. */
+    uint32_t batch;
+    /**
+     * Bytes received of a datagram, 1 to 65535; what is longer is truncated, and says so. The socket
+     * has room for a batch of such, which costs memory where datagrams have been. Default 65535.
+     */
+    uint32_t max_datagram;
+    /**
+     * Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the
+     * system's.
+     */
+    uint64_t send_buffer;
+    /** The same for receiving; what does not fit is lost. */
+    uint64_t receive_buffer;
+    /** Hops that what it sends to a group may take, 0 to 255. Default 1: the own network. */
+    uint32_t multicast_ttl;
+    /** An IPv6 socket takes no IPv4. Default: "[::]" takes both. */
+    bool v6_only;
+    /**
+     * Several sockets may be bound to the same port; the kernel deals datagrams out by their source.
+     * Default: no.
+     */
+    bool reuse_port;
+    /** May send to broadcast addresses. Default: no. */
+    bool broadcast;
+    /** What it sends to a group comes back to members on this host. Default: yes. */
+    bool multicast_loop;
+} pace_udp_options_t;
+
+/** A socket's books: exact when nothing happens. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_udp_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Datagrams that the hook was given. */
+    uint64_t received;
+    /** Their bytes, with those that were cut off. */
+    uint64_t received_bytes;
+    /** Datagrams whose end was cut off. */
+    uint64_t truncated;
+    /** Errors that came instead of datagrams. */
+    uint64_t errors;
+    /** Datagrams that the kernel has taken. */
+    uint64_t sent;
+    /** Their bytes. */
+    uint64_t sent_bytes;
+    /** Calls of which the kernel took nothing, since it had no room. */
+    uint64_t refused;
+    /** Calls of which the kernel took nothing, for another reason. */
+    uint64_t failed;
+} pace_udp_stats_t;
+
+/**
+ * Fills hooks with NULL: pace_udp_hooks_init(&hooks, sizeof hooks).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_hooks_init(pace_udp_hooks_t *hooks, size_t size);
+
+/**
+ * Fills options with the defaults: pace_udp_options_init(&options, sizeof options).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_options_init(pace_udp_options_t *options, size_t size);
+
+/**
+ * Reads an address with a port, "127.0.0.1:80", "[::1]:80" or "*:80".
+ *
+ * PACE_EINVAL for text that is none.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_ip_read(const char *text, pace_ip_t *ip);
+
+/**
+ * The opposite: text of an address, in `size` bytes at `text`, with a NUL. PACE_ADDRESS_SIZE is enough.
+ *
+ * PACE_EINVAL if `size` is not enough, or the version is not 4 or 6.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_ip_text(const pace_ip_t *ip,
+                           char *text,
+                           size_t size);
+
+/**
+ * Opens a datagram socket. `options` and all that they point to are copied. If it fails, nothing of
+ * `hooks` has moved; unless it fails after the hook `close` was called, because the pool has shut
+ * down at this moment: then `drop` has run.
+ *
+ * PACE_EINVAL names the setting, its value and its bounds; PACE_EOS names the address that could not be
+ * bound or connected to, and the reason; PACE_EFULL when all max_handles are in use; PACE_ESHUTDOWN;
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_new(pace_pool_t *pool,
+                           const pace_udp_options_t *options,
+                           const pace_udp_hooks_t *hooks,
+                           pace_udp_t **udp);
+
+/**
+ * Where it receives, as text, with the port that it got: in `size` bytes at `text`, with a NUL.
+ * PACE_ADDRESS_SIZE is enough.
+ *
+ * PACE_EINVAL if `size` is not enough.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_address(pace_udp_t *udp, char *text, size_t size);
+
+/**
+ * Sends a datagram to the peer that the socket is connected to, without waiting and without a queue.
+ *
+ * PACE_EFULL: the kernel has no room, and the datagram is not sent. PACE_EOS names the address, and
+ * the reason, which on a connected socket may be an earlier datagram's. PACE_EINVAL if it is not
+ * connected; PACE_ESTALE if it is closed.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_send(pace_udp_t *udp,
+                            const void *bytes,
+                            size_t size);
+
+/**
+ * Sends a datagram to a peer. Otherwise as pace_udp_send().
+ *
+ * PACE_EFULL, PACE_EOS, PACE_ESTALE as there; PACE_EINVAL if the address's version is not 4 or 6.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_send_to(pace_udp_t *udp,
+                               const void *bytes,
+                               size_t size,
+                               const pace_ip_t *to);
+
+/**
+ * Sends datagrams to their peers in order, up to 64 in one system call. *sent is how many the kernel
+ * has taken; for the reason why it did not take the next one, try that.
+ *
+ * PACE_EFULL, PACE_EOS, PACE_ESTALE as for pace_udp_send(), if it did not take the first; PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_udp_send_batch(pace_udp_t *udp,
+                                  const pace_datagram_t *datagrams,
+                                  size_t count,
+                                  size_t *sent);
+
+/**
+ * Receives what is sent to this group, "239.1.2.3" or "ff02::1", on the interface of this index; 0:
+ * the system's choice.
+ *
+ * PACE_EOS names the group, and the reason; PACE_EINVAL for text that is no address; PACE_ESTALE if the
+ * socket is closed.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_join_multicast(pace_udp_t *udp,
+                                      const char *group,
+                                      uint32_t interface);
+
+/**
+ * The opposite of pace_udp_join_multicast().
+ *
+ * PACE_EOS, PACE_EINVAL, PACE_ESTALE as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_leave_multicast(pace_udp_t *udp,
+                                       const char *group,
+                                       uint32_t interface);
+
+/**
+ * Closes: from here on nothing is sent, and what has arrived is dropped. The hook `close` follows on a
+ * thread of the pool. A hook that is running is not interrupted. The socket is to be freed still.
+ *
+ * PACE_ESTALE if it is closed already.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_close(pace_udp_t *udp);
+
+/**
+ * Whether it is not closed.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_is_open(pace_udp_t *udp, bool *is_open);
+
+/**
+ * Waits until it has ended: its hook `close` has returned, and its port is free.
+ *
+ * PACE_EDEADLOCK on a thread of its pool.
+ *
+ * Threads: any but the pool's. In handlers: no.
+ */
+pace_status_t pace_udp_wait(pace_udp_t *udp);
+
+/**
+ * Handles what has arrived, and closes. What is not handled after `time_ns` is dropped. *drained says
+ * whether everything was handled; `drained` may be NULL.
+ *
+ * It returns when the socket has ended, or 1 s after `time_ns` at the latest. Inside a handler of the
+ * pool it is only a request, and returns at once with false.
+ *
+ * Threads: any. In handlers: yes, as a request.
+ */
+pace_status_t pace_udp_drain(pace_udp_t *udp,
+                             uint64_t time_ns,
+                             bool *drained);
+
+/**
+ * The books.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_stats(pace_udp_t *udp, pace_udp_stats_t *stats);
+
+/**
+ * Closes a socket if that has not been done, and frees it. It does not wait for its hook `close`. NULL
+ * is a no-op. In a forked child it does nothing.
+ *
+ * Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
+ */
+void pace_udp_free(pace_udp_t *udp);
 
 /* ------------------------------------------------------------------------ Statistics and books */
 

@@ -24,6 +24,6 @@ pub use queue::{Full, Lane, Queue};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
 
 /// The README's code runs as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -17,7 +17,7 @@ const HEADER: &str = include_str!("../include/paceline.h");
 const BREAKS: [(&str, &str, &str); 5] = [
     ("a field that is wider", "uint32_t max_joined;", "uint64_t max_joined;"),
     ("a field that is gone", "    uint64_t spin_ns;\n", ""),
-    ("fields that have changed places", "uint32_t kind;", "uint64_t kind;"),
+    ("fields that have changed places", "uint32_t sets;", "uint64_t sets;"),
     ("a parameter that is narrower", "uint64_t drain_ns,", "uint32_t drain_ns,"),
     ("a function that is gone", "pace_status_t pace_promote_new_leader(void);", ""),
 ];

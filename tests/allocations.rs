@@ -311,3 +311,35 @@ fn events_allocate_nothing() {
     drop((handles, event));
     finish(&pool);
 }
+
+/// Requests that their handlers answer at once, with a header of theirs and a parameter of the path.
+#[cfg(feature = "http")]
+#[test]
+fn answering_requests_allocates_nothing() {
+    use paceline::net::http::{Http, Request, Response};
+    use std::io::{Read, Write};
+    let _guard = hang_guard();
+    // One thread: another would get its buffers whenever it first answers.
+    let (pool, allocations) = Allocations::of_pool(Pool::builder().threads(1));
+    let answer = |request: &Request, response: Response| {
+        let name = request.param("name").unwrap();
+        response.header("X-Length", b"4").send(name.as_bytes())
+    };
+    let builder = Http::builder(&pool).listen("127.0.0.1:0").route("GET", "/{name}", answer);
+    let server = builder.serve().unwrap();
+    let mut client = std::net::TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();
+    let made = allocations.in_steady_state(2000, |round| {
+        let request = b"GET /abcd HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n";
+        let pipelined = round as usize % 2 + 1;
+        for _ in 0..pipelined {
+            client.write_all(request).unwrap();
+        }
+        let (mut answers, mut got) = ([0; 2000], 0);
+        while answers[..got].windows(8).filter(|end| end == b"\r\n\r\nabcd").count() < pipelined {
+            got += client.read(&mut answers[got..]).unwrap();
+        }
+    });
+    assert_eq!(made, 0);
+    drop((client, server));
+    finish(&pool);
+}

@@ -2,6 +2,13 @@
 //! against the shared and the static library, and must end well.
 #![cfg(all(feature = "capi", not(loom)))]
 
+#[path = "common/mod.rs"]
+mod common;
+#[path = "resp/kit.rs"]
+mod kit;
+#[path = "resp/same.rs"]
+mod same;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -45,7 +52,8 @@ macro_rules! programs {
     };
 }
 
-programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random }
+programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random
+server conn framing http udp fork_net random_net net_pull requests }
 
 fn run_everywhere(name: &str) {
     for compiler in compilers(&COMPILERS) {
@@ -74,7 +82,11 @@ fn library(link: Link) -> Vec<String> {
     let beside = test.parent().expect("a test is in a directory").display().to_string();
     let arguments = match link {
         Link::Shared => {
-            vec![format!("-L{beside}"), "-lpaceline".into(), format!("-Wl,-rpath,{beside}")]
+            vec![
+                format!("-L{beside}"),
+                "-lpaceline".into(),
+                format!("-Wl,--disable-new-dtags,-rpath,{beside}"),
+            ]
         }
         Link::Static => vec![format!("{beside}/libpaceline.a")],
     };
@@ -160,6 +172,37 @@ fn the_echo_server_in_c_echoes() {
     assert!(rest.contains("handled"), "{rest}");
 }
 
+/// What the store in C cannot do, by the beginnings of requests.
+const NOT_IN_C: [&str; 16] = [
+    "APPEND",
+    "STRLEN",
+    "KEYS",
+    "HDEL",
+    "HLEN",
+    "RPUSH",
+    "LPOP",
+    "RPOP",
+    "EXPIRE a 50",
+    "EXPIRE a 70",
+    "EXPIRE a 90",
+    "EXPIRE a 10 ",
+    "CONFIG GET appen?",
+    "CONFIG GET [",
+    "COMMAND FOO",
+    "FLUSHALL ",
+];
+
+#[test]
+fn the_store_in_c_replies_as_redis_does() {
+    if compilers(&["cc"]).is_empty() || !kit::is_installed("redis-server") {
+        return;
+    }
+    let _guard = common::hang_guard();
+    let server = kit::Server::spawn(&build_example("resp"), &["--threads", "2"]);
+    same::assert_replies_are_those_of_redis(&server, &NOT_IN_C);
+    assert_eq!(server.stop(), "drained: true\n");
+}
+
 /// Those that are here. A test says what it leaves out.
 fn compilers<'a>(wanted: &'a [&'a str]) -> Vec<&'a str> {
     let is_here = |name: &&&str| {
@@ -203,7 +246,7 @@ fn memcheck_finds_only_the_seeded_fault() {
         let output = command.output().expect("valgrind starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for name in ["task", "handle", "queue", "pull"] {
+    for name in ["task", "handle", "queue", "pull", "conn", "http", "udp"] {
         let (code, errors) = memcheck(name);
         assert_eq!(code, Some(0), "{name}:\n{errors}");
     }

@@ -284,8 +284,9 @@ fn a_duplicate_that_stays_open_reports_nothing_after_deregister() {
         let (twin, number) = (read.duplicate(), read.number());
         let called = calls.clone();
         let handler = move |fd: &mut Fd, _| {
-            called.up();
+            // Before it is counted: what is written next is for the next call.
             fd.drain();
+            called.up();
             // The second time it is done, and its owner is dropped, which closes one of the two.
             if called.get() == 2 { Flow::Done } else { Flow::Wait }
         };

@@ -3,28 +3,9 @@
 
 mod common;
 
-use common::{Count, Fd, LONG, finish, hang_guard, in_child};
+use common::{Count, Fd, LONG, finish, forked, hang_guard, in_child};
 use paceline::{Error, Flow, Handle, Lane, Pool, Rejected, Strand, Task, Timer};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-
-/// Runs `body` in a forked child, which ends by leaving it; 0 if it did not panic.
-fn forked(body: impl FnOnce()) -> i32 {
-    // SAFETY: the child runs only code that this test means to test there.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
-    if pid == 0 {
-        // SAFETY: without it a child that hangs would outlive the test.
-        unsafe { libc::alarm(30) };
-        let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
-        // Destructors of statics and atexit handlers run as in any process that ends.
-        std::process::exit(i32::from(panicked));
-    }
-    let mut status = 0;
-    // SAFETY: the child is this process's own.
-    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
-}
 
 /// What a pool was asked for before the fork.
 struct Things {

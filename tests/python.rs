@@ -79,6 +79,12 @@ fn pools_queues_and_rings() {
 }
 
 #[test]
+fn servers() {
+    unittest("test_server.py");
+    unittest("test_http.py");
+}
+
+#[test]
 fn nothing_is_abused_or_left_behind() {
     unittest("test_abuse.py");
     unittest("test_exits.py");
@@ -87,4 +93,5 @@ fn nothing_is_abused_or_left_behind() {
 #[test]
 fn the_readme_and_the_examples_run() {
     unittest("test_readme.py");
+    unittest("test_examples.py");
 }

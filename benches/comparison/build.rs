@@ -14,7 +14,7 @@ struct Library {
     link: &'static [&'static str],
 }
 
-const LIBRARIES: [Library; 6] = [
+const LIBRARIES: [Library; 7] = [
     // Ours, through its C interface: the functions are in the crate that is linked anyway.
     Library { name: "paceline", header: "paceline.h", package: "", link: &[] },
     Library { name: "asio", header: "asio.hpp", package: "libasio-dev", link: &[] },
@@ -27,10 +27,17 @@ const LIBRARIES: [Library; 6] = [
         package: "libconcurrentqueue-dev",
         link: &[],
     },
+    Library {
+        name: "libevent",
+        header: "event2/http.h",
+        package: "libevent-dev",
+        link: &["event"],
+    },
 ];
 
-/// Echo servers, each a program of its own.
-const PROGRAMS: [&str; 3] = ["asio", "libuv", "ace"];
+/// Servers, each a program of its own: the comparison that it takes part in and its library.
+const PROGRAMS: [(&str, &str); 4] =
+    [("echo", "asio"), ("echo", "libuv"), ("echo", "ace"), ("http", "libevent")];
 /// Task pools and queues, linked in behind a small C interface.
 const SHIMS: [&str; 4] = ["paceline", "asio", "onetbb", "moodycamel"];
 
@@ -50,9 +57,10 @@ fn main() {
     for library in &LIBRARIES {
         println!("cargo::rustc-check-cfg=cfg(has_{})", library.name);
         let Some(version) = installed(library, &out) else { continue };
-        if PROGRAMS.contains(&library.name) {
-            let Some(program) = build_program(library, &out) else { continue };
-            println!("cargo::rustc-env=ECHO_{}={}", library.name, program.display());
+        if let Some((part, _)) = PROGRAMS.iter().find(|(_, name)| *name == library.name) {
+            let name = format!("{part}_{}", library.name);
+            let Some(program) = build_program(&name, library, &out) else { continue };
+            println!("cargo::rustc-env=PROGRAM_{name}={}", program.display());
         }
         if SHIMS.contains(&library.name) && !build_shim(library, &out) {
             continue;
@@ -89,10 +97,10 @@ fn package_version(package: &str) -> String {
         .unwrap_or_else(|| "(version unknown)".into())
 }
 
-fn build_program(library: &Library, out: &Path) -> Option<PathBuf> {
-    let program = out.join(format!("echo_{}", library.name));
+fn build_program(name: &str, library: &Library, out: &Path) -> Option<PathBuf> {
+    let program = out.join(name);
     let mut command = Command::new(cxx());
-    command.args(CXXFLAGS).arg(format!("cpp/echo_{}.cpp", library.name)).arg("-o").arg(&program);
+    command.args(CXXFLAGS).arg(format!("cpp/{name}.cpp")).arg("-o").arg(&program);
     command.args(library.link.iter().map(|l| format!("-l{l}")));
     run(&mut command, library).then_some(program)
 }
@@ -144,7 +152,9 @@ fn rustc_version() -> String {
 
 /// The locked versions of the rivals that are crates.
 fn crate_versions() -> Vec<(String, String)> {
-    const RIVALS: [&str; 9] = [
+    const RIVALS: [&str; 11] = [
+        "actix-web",
+        "hyper",
         "tokio",
         "rayon",
         "io-uring",

@@ -49,6 +49,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -1689,6 +1690,9 @@ public:
 private:
     template <class T>
     friend class Ring;
+    friend class Server;
+    friend class Http;
+    friend class Udp;
 
     explicit Pool(detail::SharedCore core) noexcept : core_(std::move(core)) {}
 
@@ -2027,6 +2031,1594 @@ private:
     }
 
     pace_queue_t *queue_;
+};
+
+// ---- servers -------------------------------------------------------------------------------------
+
+/// What became of bytes that were written.
+enum class Wrote : std::uint32_t {
+    /// All of them are with the kernel.
+    Sent = PACE_WROTE_SENT,
+    /// Some wait in the queue. Inside a hook they always do: they are tried when it returns.
+    Queued = PACE_WROTE_QUEUED,
+    /// The same, and the queue is above its high mark: write no more until `writable`.
+    AboveHighMark = PACE_WROTE_ABOVE_HIGH_MARK,
+};
+
+/// Whether a connection is wanted.
+enum class Verdict : std::int32_t {
+    Accept = PACE_VERDICT_ACCEPT,
+    /// It is sent what the hook has written, and closed.
+    Refuse = PACE_VERDICT_REFUSE,
+};
+
+/// Which time is over.
+enum class Timeout : std::uint32_t {
+    Connect = PACE_TIMEOUT_CONNECT,
+    Idle = PACE_TIMEOUT_IDLE,
+    Read = PACE_TIMEOUT_READ,
+    Stall = PACE_TIMEOUT_STALL,
+    Deadline = PACE_TIMEOUT_DEADLINE,
+};
+
+/// What to do when a time is over.
+enum class Patience : std::int32_t {
+    Close = PACE_PATIENCE_CLOSE,
+    /// Go on; the time begins anew, but a deadline is unset. Also after close(), to send a last word.
+    Keep = PACE_PATIENCE_KEEP,
+};
+
+/// Why a connection has ended.
+class Reason {
+public:
+    enum Kind : std::uint32_t {
+        Peer = PACE_REASON_PEER,
+        Local = PACE_REASON_LOCAL,
+        Aborted = PACE_REASON_ABORTED,
+        Refused = PACE_REASON_REFUSED,
+        TimedOut = PACE_REASON_TIMED_OUT,
+        Failed = PACE_REASON_FAILED,
+        Unconsumed = PACE_REASON_UNCONSUMED,
+        Panicked = PACE_REASON_PANICKED,
+        Drained = PACE_REASON_DRAINED,
+        CutOff = PACE_REASON_CUT_OFF,
+        PoolEnded = PACE_REASON_POOL_ENDED,
+    };
+
+    constexpr Reason(std::uint32_t kind, std::int32_t detail) noexcept
+        : kind_(static_cast<Kind>(kind)), detail_(detail) {}
+
+    constexpr Kind kind() const noexcept { return kind_; }
+    /// Which time is over, if the kind is TimedOut.
+    constexpr Timeout timeout() const noexcept { return static_cast<Timeout>(detail_); }
+    /// errno, if the kind is Failed; else 0.
+    constexpr std::int32_t os_error() const noexcept { return kind_ == Failed ? detail_ : 0; }
+
+    friend constexpr bool operator==(Reason reason, Kind kind) noexcept {
+        return reason.kind_ == kind;
+    }
+    friend constexpr bool operator!=(Reason reason, Kind kind) noexcept {
+        return reason.kind_ != kind;
+    }
+
+private:
+    Kind kind_;
+    std::int32_t detail_;
+};
+
+namespace detail {
+
+/// A server's C object, and its pool's, which it must not outlive. It may be another's: an HTTP
+/// server's, which is kept as long.
+struct ServerCore {
+    ServerCore(SharedCore core, pace_server_t *raw, std::shared_ptr<const void> other = nullptr)
+        : pool(std::move(core)), server(raw), owner(std::move(other)) {}
+    ServerCore(const ServerCore &) = delete;
+    ServerCore &operator=(const ServerCore &) = delete;
+    ~ServerCore() {
+        if (owner == nullptr) {
+            pace_server_free(server);
+        }
+    }
+
+    const SharedCore pool;
+    pace_server_t *const server;
+    const std::shared_ptr<const void> owner;
+};
+
+using SharedServer = std::shared_ptr<const ServerCore>;
+
+inline Result<Wrote> wrote(pace_status_t status, std::uint32_t what) {
+    return status == PACE_OK ? Result<Wrote>(static_cast<Wrote>(what))
+                             : Result<Wrote>(Error::last(status));
+}
+
+/// Asks C for a text.
+template <class Ask>
+Result<std::string> text_of(Ask ask) {
+    char text[PACE_ADDRESS_SIZE];
+    const pace_status_t status = ask(text, sizeof text);
+    return status == PACE_OK ? Result<std::string>(std::string(text))
+                             : Result<std::string>(Error::last(status));
+}
+
+/// Pieces as C has them.
+inline std::vector<pace_piece_t> pieces_of(span<const std::string_view> pieces) {
+    std::vector<pace_piece_t> raw;
+    raw.reserve(pieces.size());
+    for (const std::string_view piece : pieces) {
+        raw.push_back({piece.data(), piece.size()});
+    }
+    return raw;
+}
+
+} // namespace detail
+
+/// A connection by its name, for any thread and for later: it may have ended, and then says
+/// Code::Stale. Copies are the same connection. It keeps the server's memory, but neither the
+/// connection nor the server running.
+class ConnRef {
+public:
+    ConnRef() noexcept = default;
+
+    /// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
+    /// Code::Stale: the connection has ended, is to be closed, or its peer is gone. Code::Full: the
+    /// queue would exceed its maximum, and none of it was taken.
+    Result<Wrote> write(std::string_view bytes) const {
+        std::uint32_t what = 0;
+        const auto status =
+            pace_server_conn_write(server(), id_, bytes.data(), bytes.size(), &what);
+        return detail::wrote(status, what);
+    }
+    /// Writes all pieces as one.
+    Result<Wrote> write_vectored(span<const std::string_view> pieces) const {
+        const auto raw = detail::pieces_of(pieces);
+        std::uint32_t what = 0;
+        const auto status =
+            pace_server_conn_write_vectored(server(), id_, raw.data(), raw.size(), &what);
+        return detail::wrote(status, what);
+    }
+    /// Writes, and has `written` called with the token when the kernel has all of it.
+    Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) const {
+        std::uint32_t what = 0;
+        const auto status = pace_server_conn_write_tracked(server(), id_, bytes.data(),
+                                                           bytes.size(), token, &what);
+        return detail::wrote(status, what);
+    }
+
+    /// As Conn's methods of these names.
+    Result<void> shutdown_write() const { return call(pace_server_conn_shutdown_write); }
+    Result<void> close() const { return call(pace_server_conn_close); }
+    Result<void> abort() const { return call(pace_server_conn_abort); }
+    Result<void> pause() const { return call(pace_server_conn_pause); }
+    Result<void> resume() const { return call(pace_server_conn_resume); }
+    /// Has `notified` called, soon. Several calls may become one.
+    Result<void> notify() const { return call(pace_server_conn_notify); }
+
+    Result<bool> is_open() const {
+        bool open = false;
+        const pace_status_t status = pace_server_conn_is_open(server(), id_, &open);
+        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
+    }
+    /// Bytes that wait to be sent.
+    Result<std::size_t> queued() const {
+        std::size_t queued = 0;
+        const pace_status_t status = pace_server_conn_queued(server(), id_, &queued);
+        return status == PACE_OK ? Result<std::size_t>(queued)
+                                 : Result<std::size_t>(Error::last(status));
+    }
+    /// The other end.
+    Result<std::string> peer() const {
+        return detail::text_of([this](char *text, std::size_t size) {
+            return pace_server_conn_peer(server(), id_, text, size);
+        });
+    }
+    /// This end.
+    Result<std::string> local() const {
+        return detail::text_of([this](char *text, std::size_t size) {
+            return pace_server_conn_local(server(), id_, text, size);
+        });
+    }
+
+    /// As a number, for tables. 0: an empty ConnRef.
+    std::uint64_t id() const noexcept { return id_.id; }
+
+    friend bool operator==(const ConnRef &one, const ConnRef &other) noexcept {
+        return one.id_.id == other.id_.id && one.server_ == other.server_;
+    }
+    friend bool operator!=(const ConnRef &one, const ConnRef &other) noexcept {
+        return !(one == other);
+    }
+
+private:
+    friend class Conn;
+    friend class Server;
+    friend class Http;
+
+    ConnRef(detail::SharedServer server, pace_conn_id_t id) noexcept
+        : server_(std::move(server)), id_(id) {}
+
+    pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
+
+    Result<void> call(pace_status_t (*f)(pace_server_t *, pace_conn_id_t)) const {
+        return server_ ? detail::outcome(f(server(), id_)) : detail::gone("connection");
+    }
+
+    detail::SharedServer server_;
+    pace_conn_id_t id_{};
+};
+
+/// A request in work. When it goes unanswered the request counts as aborted.
+class [[nodiscard]] Admission {
+public:
+    Admission(Admission &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Admission &operator=(Admission &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~Admission() { pace_admission_free(raw_); }
+
+    /// The request was answered, by what has been written before.
+    void answered() noexcept {
+        if (raw_ != nullptr) {
+            (void)pace_admission_answered(std::exchange(raw_, nullptr));
+        }
+    }
+
+private:
+    friend class Conn;
+
+    explicit Admission(pace_admission_t *raw) noexcept : raw_(raw) {}
+
+    pace_admission_t *raw_;
+};
+
+namespace detail {
+struct ServerState;
+struct ConnBox;
+} // namespace detail
+
+/// A connection inside one of its hooks: good for that call only. What is written by it is gathered,
+/// and sent when the hook returns, at 64 KiB, or by flush().
+class Conn {
+public:
+    Conn(const Conn &) = delete;
+    Conn &operator=(const Conn &) = delete;
+
+    /// As ConnRef::write().
+    Result<Wrote> write(std::string_view bytes) {
+        std::uint32_t what = 0;
+        const auto status = pace_conn_write(raw_, bytes.data(), bytes.size(), &what);
+        return detail::wrote(status, what);
+    }
+    Result<Wrote> write_vectored(span<const std::string_view> pieces) {
+        const auto raw = detail::pieces_of(pieces);
+        std::uint32_t what = 0;
+        const auto status = pace_conn_write_vectored(raw_, raw.data(), raw.size(), &what);
+        return detail::wrote(status, what);
+    }
+    Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) {
+        std::uint32_t what = 0;
+        const auto status = pace_conn_write_tracked(raw_, bytes.data(), bytes.size(), token, &what);
+        return detail::wrote(status, what);
+    }
+    /// Sends what was gathered now.
+    void flush() { (void)pace_conn_flush(raw_); }
+
+    /// After what is queued, tells the peer that no more is sent. Reading goes on.
+    void shutdown_write() { (void)pace_conn_shutdown_write(raw_); }
+    /// Closes after what is queued has been sent. Nothing more is read.
+    void close() { (void)pace_conn_close(raw_); }
+    /// Closes at once. What is queued is lost.
+    void abort() { (void)pace_conn_abort(raw_); }
+    /// Reads no more before resume().
+    void pause() { (void)pace_conn_pause(raw_); }
+    void resume() { (void)pace_conn_resume(raw_); }
+    /// Has `timeout` called with Timeout::Deadline after `time`, in place of what was set before;
+    /// `forever`: not at all.
+    void set_deadline(nanoseconds time) {
+        (void)pace_conn_set_deadline(raw_, detail::nanos(time));
+    }
+
+    /// Begins a request that counts as in work until its Admission is answered or gone. Code::Full:
+    /// there are as many as may be, and the busy message was written instead.
+    Result<Admission> admit() {
+        pace_admission_t *admission = nullptr;
+        const pace_status_t status = pace_conn_admit(raw_, &admission);
+        return status == PACE_OK ? Result<Admission>(Admission(admission))
+                                 : Result<Admission>(Error::last(status));
+    }
+
+    /// For other threads, and for later.
+    ConnRef ref() const;
+
+    /// The other end.
+    Result<std::string> peer() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_conn_peer(raw_, text, size); });
+    }
+    /// This end. Code::Stale in `close`.
+    Result<std::string> local() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_conn_local(raw_, text, size); });
+    }
+    /// Made by Server::connect().
+    bool is_outgoing() const noexcept { return ask(pace_conn_is_outgoing); }
+    bool is_draining() const noexcept { return ask(pace_conn_is_draining); }
+    /// Bytes that wait to be sent.
+    std::size_t queued() const noexcept {
+        std::size_t queued = 0;
+        (void)pace_conn_queued(raw_, &queued);
+        return queued;
+    }
+
+    /// For calls to paceline.h.
+    pace_conn_t *native() const noexcept { return raw_; }
+
+private:
+    friend struct detail::ConnBox;
+
+    Conn(pace_conn_t *raw, const detail::ServerState &state) noexcept : raw_(raw), state_(state) {}
+
+    bool ask(pace_status_t (*question)(pace_conn_t *, bool *)) const noexcept {
+        bool answer = false;
+        (void)question(raw_, &answer);
+        return answer;
+    }
+
+    pace_conn_t *raw_;
+    const detail::ServerState &state_;
+};
+
+/// What a connection does. Hooks of one connection never run on two threads at once; connections run
+/// in parallel. They run on the pool's threads and should not block (or call promote_new_leader()
+/// before). One that throws ends its connection, with Reason::Panicked. It is deleted after `close`.
+class ConnHandler {
+public:
+    ConnHandler() = default;
+    ConnHandler(const ConnHandler &) = delete;
+    ConnHandler &operator=(const ConnHandler &) = delete;
+    virtual ~ConnHandler() = default;
+
+    /// The connection is there.
+    virtual Verdict open(Conn &) { return Verdict::Accept; }
+    /// Bytes have arrived: how many of them were consumed, from the front. The rest is shown again,
+    /// followed by more.
+    virtual std::size_t data(Conn &conn, std::string_view bytes) = 0;
+    /// The peer sends no more.
+    virtual void finished(Conn &conn) { conn.close(); }
+    /// The output pressed, and has fallen to the low mark.
+    virtual void writable(Conn &) {}
+    /// Tracked bytes are with the kernel.
+    virtual void written(Conn &, std::uint64_t) {}
+    virtual Patience timeout(Conn &, Timeout) { return Patience::Close; }
+    /// ConnRef::notify() was called, once or more.
+    virtual void notified(Conn &) {}
+    /// The server drains: this connection is closed when nothing is left to do for it.
+    virtual void draining(Conn &) {}
+    /// The socket failed; `close` follows.
+    virtual void error(Conn &, std::int32_t) {}
+    /// The end, exactly once.
+    virtual void close(Conn &, Reason) {}
+};
+
+/// Makes the handler of a connection that has come.
+using ConnFactory = std::function<std::unique_ptr<ConnHandler>(Conn &)>;
+
+namespace detail {
+
+/// What all connections of a server share. The library deletes it after the last of them.
+struct ServerState {
+    ServerState() = default;
+    ServerState(ConnFactory f, std::function<void(const char *)> hook)
+        : factory(std::move(f)), on_exhausted(std::move(hook)) {}
+
+    SharedServer core() const {
+        // Hooks may run before pace_server_new() has returned: create() holds the lock until the
+        // server is known.
+        std::lock_guard<std::mutex> lock(mutex);
+        return known.lock();
+    }
+
+    const ConnFactory factory;
+    const std::function<void(const char *)> on_exhausted;
+    mutable std::mutex mutex;
+    std::weak_ptr<const ServerCore> known;
+
+    static void exhausted(void *data, const char *message) noexcept {
+        guard([&] { static_cast<ServerState *>(data)->on_exhausted(message); });
+    }
+};
+
+/// One connection's handler: what its hooks get as user_data.
+struct ConnBox {
+    std::unique_ptr<ConnHandler> own;
+    const ServerState &state;
+
+    static ConnBox &of(void *data) noexcept { return *static_cast<ConnBox *>(data); }
+
+    /// The first hook of a connection that has come, with the server's state.
+    static std::int32_t open_new(void *data, pace_conn_t *raw) noexcept {
+        const auto &state = *static_cast<ServerState *>(data);
+        // Should this fail, `close` finds nothing to delete.
+        (void)pace_conn_set_user_data(raw, nullptr);
+        std::int32_t verdict = -1;
+        guard([&] {
+            Conn conn(raw, state);
+            auto handler = state.factory(conn);
+            if (handler == nullptr) {
+                verdict = PACE_VERDICT_REFUSE;
+                return;
+            }
+            auto *box = new ConnBox{std::move(handler), state};
+            (void)pace_conn_set_user_data(raw, box);
+            verdict = static_cast<std::int32_t>(box->own->open(conn));
+        });
+        return verdict;
+    }
+
+    /// The same of one that was made.
+    static std::int32_t open(void *data, pace_conn_t *raw) noexcept {
+        std::int32_t verdict = -1;
+        run(data, raw, [&](ConnHandler &handler, Conn &conn) {
+            verdict = static_cast<std::int32_t>(handler.open(conn));
+        });
+        return verdict;
+    }
+
+    static std::size_t data(void *data, pace_conn_t *raw, const void *bytes,
+                            std::size_t size) noexcept {
+        // More than there was: a failure.
+        std::size_t consumed = SIZE_MAX;
+        run(data, raw, [&](ConnHandler &handler, Conn &conn) {
+            consumed = handler.data(conn, {static_cast<const char *>(bytes), size});
+        });
+        return consumed;
+    }
+
+    template <void (ConnHandler::*hook)(Conn &)>
+    static void tell(void *data, pace_conn_t *raw) noexcept {
+        run_or_fail(data, raw, [](ConnHandler &handler, Conn &conn) { (handler.*hook)(conn); });
+    }
+
+    static void written(void *data, pace_conn_t *raw, std::uint64_t token) noexcept {
+        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
+            handler.written(conn, token);
+        });
+    }
+
+    static std::int32_t timeout(void *data, pace_conn_t *raw, std::uint32_t kind) noexcept {
+        std::int32_t patience = -1;
+        run(data, raw, [&](ConnHandler &handler, Conn &conn) {
+            patience = static_cast<std::int32_t>(handler.timeout(conn, static_cast<Timeout>(kind)));
+        });
+        return patience;
+    }
+
+    static void error(void *data, pace_conn_t *raw, std::int32_t os_error) noexcept {
+        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
+            handler.error(conn, os_error);
+        });
+    }
+
+    static void close(void *data, pace_conn_t *raw, std::uint32_t reason,
+                      std::int32_t detail) noexcept {
+        if (data != nullptr) {
+            run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
+                handler.close(conn, Reason(reason, detail));
+            });
+        }
+    }
+
+    static void close_new(void *data, pace_conn_t *raw, std::uint32_t reason,
+                          std::int32_t detail) noexcept {
+        close(data, raw, reason, detail);
+        delete static_cast<ConnBox *>(data);
+    }
+
+    static pace_conn_hooks_t hooks() noexcept {
+        pace_conn_hooks_t hooks{};
+        (void)pace_conn_hooks_init(&hooks, sizeof hooks);
+        hooks.open = open;
+        hooks.data = data;
+        hooks.finished = tell<&ConnHandler::finished>;
+        hooks.writable = tell<&ConnHandler::writable>;
+        hooks.written = written;
+        hooks.timeout = timeout;
+        hooks.notified = tell<&ConnHandler::notified>;
+        hooks.draining = tell<&ConnHandler::draining>;
+        hooks.error = error;
+        hooks.close = close;
+        return hooks;
+    }
+
+private:
+    template <class Hook>
+    static bool run(void *data, pace_conn_t *raw, Hook hook) noexcept {
+        ConnBox &box = of(data);
+        return guard([&] {
+            Conn conn(raw, box.state);
+            hook(*box.own, conn);
+        });
+    }
+
+    template <class Hook>
+    static void run_or_fail(void *data, pace_conn_t *raw, Hook hook) noexcept {
+        if (!run(data, raw, hook)) {
+            (void)pace_conn_fail(raw);
+        }
+    }
+};
+
+} // namespace detail
+
+inline ConnRef Conn::ref() const {
+    pace_conn_id_t id{};
+    (void)pace_conn_id(raw_, &id);
+    return ConnRef(state_.core(), id);
+}
+
+/// A place to listen at, and the settings of its connections. What is not set is the library's choice;
+/// ranges and defaults are those of pace_listener_options_t. In C++20:
+/// `Listen{.address = "*:80", .max_connections = 1000}`; in C++17:
+/// `Listen{"*:80"}.set_max_connections(1000)`.
+struct Listen {
+    /// "127.0.0.1:80", "[::1]:80", "*:80", "unix:/run/socket", "unix:@name". Port 0 is a free port,
+    /// which Server::address() tells.
+    std::string address{};
+    /// Instead of an address: a socket that listens already. It stays the caller's.
+    std::optional<int> fd{};
+    std::optional<std::uint64_t> max_connections{};
+    /// What connections beyond the maximum are sent.
+    std::string refusal{};
+    std::optional<std::uint64_t> max_requests{};
+    /// What a request beyond the maximum is answered with.
+    std::string busy{};
+    std::optional<std::uint64_t> max_unconsumed{};
+    /// Bytes: low < high <= max.
+    std::optional<std::uint64_t> output_low{}, output_high{}, output_max{};
+    std::optional<nanoseconds> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{},
+        keep_alive{};
+    std::optional<std::uint64_t> send_buffer{}, receive_buffer{};
+    std::optional<std::uint32_t> backlog{};
+    std::optional<bool> no_delay{};
+    bool v6_only{};
+    bool reuse_port{};
+
+    Listen &set_address(std::string value) { return address = std::move(value), *this; }
+    Listen &set_fd(int value) { return fd = value, *this; }
+    Listen &set_max_connections(std::uint64_t value) { return max_connections = value, *this; }
+    Listen &set_refusal(std::string value) { return refusal = std::move(value), *this; }
+    Listen &set_max_requests(std::uint64_t value) { return max_requests = value, *this; }
+    Listen &set_busy(std::string value) { return busy = std::move(value), *this; }
+    Listen &set_max_unconsumed(std::uint64_t value) { return max_unconsumed = value, *this; }
+    Listen &set_output_marks(std::uint64_t low, std::uint64_t high, std::uint64_t max) {
+        return output_low = low, output_high = high, output_max = max, *this;
+    }
+    Listen &set_idle_timeout(nanoseconds value) { return idle_timeout = value, *this; }
+    Listen &set_read_timeout(nanoseconds value) { return read_timeout = value, *this; }
+    Listen &set_stall_timeout(nanoseconds value) { return stall_timeout = value, *this; }
+    Listen &set_linger(nanoseconds value) { return linger = value, *this; }
+    Listen &set_keep_alive(nanoseconds value) { return keep_alive = value, *this; }
+    Listen &set_send_buffer(std::uint64_t value) { return send_buffer = value, *this; }
+    Listen &set_receive_buffer(std::uint64_t value) { return receive_buffer = value, *this; }
+    Listen &set_backlog(std::uint32_t value) { return backlog = value, *this; }
+    Listen &set_no_delay(bool value = true) { return no_delay = value, *this; }
+    Listen &set_v6_only(bool value = true) { return v6_only = value, *this; }
+    Listen &set_reuse_port(bool value = true) { return reuse_port = value, *this; }
+
+    /// As a struct of paceline.h. The texts stay this one's.
+    pace_listener_options_t native() const noexcept {
+        pace_listener_options_t raw{};
+        (void)pace_listener_options_init(&raw, sizeof raw);
+        const auto set = [](auto &field, const auto &value) {
+            if (value) {
+                field = *value;
+            }
+        };
+        const auto set_time = [](std::uint64_t &field, const std::optional<nanoseconds> &value) {
+            if (value) {
+                field = detail::nanos(*value);
+            }
+        };
+        set(raw.fd, fd);
+        raw.address = address.empty() ? nullptr : address.c_str();
+        set(raw.max_connections, max_connections);
+        raw.refusal = refusal.data();
+        raw.refusal_size = refusal.size();
+        set(raw.max_requests, max_requests);
+        raw.busy = busy.data();
+        raw.busy_size = busy.size();
+        set(raw.max_unconsumed, max_unconsumed);
+        set(raw.output_low, output_low);
+        set(raw.output_high, output_high);
+        set(raw.output_max, output_max);
+        set_time(raw.idle_timeout_ns, idle_timeout);
+        set_time(raw.read_timeout_ns, read_timeout);
+        set_time(raw.stall_timeout_ns, stall_timeout);
+        set_time(raw.linger_ns, linger);
+        set_time(raw.keep_alive_ns, keep_alive);
+        set(raw.send_buffer, send_buffer);
+        set(raw.receive_buffer, receive_buffer);
+        set(raw.backlog, backlog);
+        set(raw.no_delay, no_delay);
+        raw.v6_only = v6_only;
+        raw.reuse_port = reuse_port;
+        return raw;
+    }
+};
+
+/// Settings of a server.
+struct ServerConfig {
+    /// Where to listen. None: such a server only connects.
+    std::vector<Listen> listeners{};
+    /// Settings of outgoing connections; what is about listening does not matter.
+    std::optional<Listen> outgoing{};
+    std::optional<nanoseconds> connect_timeout{};
+    /// Called once each time that accepting pauses for want of descriptors or memory, with what to
+    /// log. It is tried again every 50 ms.
+    std::function<void(const char *)> on_exhausted{};
+
+    ServerConfig &add_listener(Listen value) {
+        return listeners.push_back(std::move(value)), *this;
+    }
+    ServerConfig &set_outgoing(Listen value) { return outgoing = std::move(value), *this; }
+    ServerConfig &set_connect_timeout(nanoseconds value) { return connect_timeout = value, *this; }
+    ServerConfig &set_on_exhausted(std::function<void(const char *)> hook) {
+        return on_exhausted = std::move(hook), *this;
+    }
+};
+
+/// A server's books, or a listener's: exact when nothing happens. Fields as in pace_server_stats_t.
+struct ServerStats : pace_server_stats_t {
+    ServerStats() noexcept : pace_server_stats_t{} { struct_size = sizeof(pace_server_stats_t); }
+};
+
+/// How a drain went. Fields as in pace_drain_report_t.
+struct DrainReport : pace_drain_report_t {
+    DrainReport() noexcept : pace_drain_report_t{} { struct_size = sizeof(pace_drain_report_t); }
+};
+
+/// Listeners and connections on a pool. When it goes it stops: connections are cut off, and their
+/// handlers are gone when the destructor returns, unless one does not return within a second or this
+/// is inside a handler of the pool. drain() first for an orderly end.
+class [[nodiscard]] Server {
+public:
+    /// Starts a server whose connections get handlers from `factory`, which is called on the pool's
+    /// threads; if it gives none, the connection is refused. Code::Invalid names the setting, its
+    /// value and its bounds, Code::Os the address that could not be listened on.
+    static Result<Server> create(const Pool &pool, const ServerConfig &config,
+                                 ConnFactory factory) {
+        auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
+        std::vector<pace_listener_options_t> listeners;
+        listeners.reserve(config.listeners.size());
+        for (const Listen &listener : config.listeners) {
+            listeners.push_back(listener.native());
+        }
+        pace_server_options_t options{};
+        (void)pace_server_options_init(&options, sizeof options);
+        options.listeners = listeners.data();
+        options.listener_count = listeners.size();
+        pace_listener_options_t outgoing{};
+        if (config.outgoing) {
+            outgoing = config.outgoing->native();
+            options.outgoing = &outgoing;
+        }
+        if (config.connect_timeout) {
+            options.connect_timeout_ns = detail::nanos(*config.connect_timeout);
+        }
+        options.on_exhausted = config.on_exhausted ? detail::ServerState::exhausted : nullptr;
+        pace_conn_hooks_t hooks = detail::ConnBox::hooks();
+        hooks.open = detail::ConnBox::open_new;
+        hooks.close = detail::ConnBox::close_new;
+        hooks.user_data = state.get();
+        hooks.drop = detail::drop_box<detail::ServerState>;
+        return start(pool, options, hooks, std::move(state));
+    }
+
+    /// As above, with `H(args...)` for each connection; the arguments are copied.
+    template <class H, class... Args>
+    static Result<Server> create_for(const Pool &pool, const ServerConfig &config, Args... args) {
+        static_assert(std::is_base_of_v<ConnHandler, H>, "a handler is a ConnHandler");
+        return create(pool, config, [args...](Conn &) { return std::make_unique<H>(args...); });
+    }
+
+    Server(Server &&) noexcept = default;
+    Server &operator=(Server &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    ~Server() {
+        if (core_) {
+            (void)pace_server_drain(core_->server, 0, nullptr);
+        }
+    }
+
+    /// Where listener `index` listens, with the port that it got.
+    Result<std::string> address(std::size_t index = 0) const {
+        return detail::text_of([this, index](char *text, std::size_t size) {
+            return pace_server_address(native(), index, text, size);
+        });
+    }
+
+    /// Connects, with a handler of its own. It returns at once; `open` comes when the connection is
+    /// there, or else `close`. A handler that is refused stays the caller's.
+    Result<ConnRef> connect(const std::string &address, std::unique_ptr<ConnHandler> &&handler) {
+        if (!core_ || handler == nullptr) {
+            return core_ ? Error(Code::Invalid, "handler is nullptr") : detail::gone("server");
+        }
+        auto box = std::unique_ptr<detail::ConnBox>(
+            new detail::ConnBox{std::move(handler), *state_});
+        pace_conn_hooks_t hooks = detail::ConnBox::hooks();
+        hooks.user_data = box.get();
+        hooks.drop = detail::drop_box<detail::ConnBox>;
+        pace_conn_id_t id{};
+        const pace_status_t status =
+            pace_server_connect(core_->server, address.c_str(), &hooks, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            handler = std::move(box->own);
+            return error;
+        }
+        (void)box.release();
+        return ConnRef(core_, id);
+    }
+
+    /// The connection of this number: see ConnRef::id().
+    ConnRef conn(std::uint64_t id) const noexcept { return ConnRef(core_, pace_conn_id_t{id}); }
+
+    /// Waits until it has drained or its pool has shut down. Code::WouldDeadlock on a pool's thread.
+    Result<void> wait() const { return detail::outcome(pace_server_wait(native())); }
+
+    /// Stops accepting, lets connections answer what has arrived, and cuts off what is not through
+    /// after `time`. Inside a handler it is only a request.
+    Result<DrainReport> drain(nanoseconds time) const {
+        DrainReport report;
+        const pace_status_t status = pace_server_drain(native(), detail::nanos(time), &report);
+        return status == PACE_OK ? Result<DrainReport>(report)
+                                 : Result<DrainReport>(Error::last(status));
+    }
+
+    Result<ServerStats> stats() const {
+        ServerStats stats;
+        const pace_status_t status = pace_server_stats(native(), &stats);
+        return status == PACE_OK ? Result<ServerStats>(stats)
+                                 : Result<ServerStats>(Error::last(status));
+    }
+    Result<ServerStats> listener_stats(std::size_t index) const {
+        ServerStats stats;
+        const pace_status_t status = pace_server_listener_stats(native(), index, &stats);
+        return status == PACE_OK ? Result<ServerStats>(stats)
+                                 : Result<ServerStats>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Server's.
+    pace_server_t *native() const noexcept { return core_ ? core_->server : nullptr; }
+
+private:
+    Server(detail::SharedServer core, const detail::ServerState *state) noexcept
+        : core_(std::move(core)), state_(state) {}
+
+    static Result<Server> start(const Pool &pool, const pace_server_options_t &options,
+                                const pace_conn_hooks_t &hooks,
+                                std::unique_ptr<detail::ServerState> state) {
+        // See ServerState::core().
+        std::lock_guard<std::mutex> lock(state->mutex);
+        pace_server_t *server = nullptr;
+        const pace_status_t status = pace_server_new(pool.native(), &options, &hooks, &server);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        auto *known = state.release();
+        auto core = std::make_shared<const detail::ServerCore>(pool.core_, server);
+        known->known = core;
+        return Server(std::move(core), known);
+    }
+
+    detail::SharedServer core_;
+    /// Lives as long as the library's server, which `core_` keeps.
+    const detail::ServerState *state_;
+};
+
+// ---- datagrams -----------------------------------------------------------------------------------
+
+/// An IP address and a port.
+struct Ip : pace_ip_t {
+    Ip() noexcept : pace_ip_t{} {}
+    explicit Ip(const pace_ip_t &raw) noexcept : pace_ip_t(raw) {}
+
+    /// "127.0.0.1:80", "[::1]:80" or "*:80". Code::Invalid for text that is none.
+    static Result<Ip> read(const std::string &text) {
+        Ip ip;
+        const pace_status_t status = pace_ip_read(text.c_str(), &ip);
+        return status == PACE_OK ? Result<Ip>(ip) : Result<Ip>(Error::last(status));
+    }
+    /// The opposite.
+    Result<std::string> text() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_ip_text(this, text, size); });
+    }
+};
+
+/// A datagram that has arrived, or is to be sent. It is a pace_datagram_t.
+struct Datagram : pace_datagram_t {
+    Datagram() noexcept : pace_datagram_t{} {}
+    /// To be sent: the bytes stay the caller's.
+    Datagram(std::string_view payload, const Ip &to) noexcept
+        : pace_datagram_t{payload.data(), payload.size(), 0, to} {}
+
+    std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
+    /// Whether its end is lost.
+    bool is_truncated() const noexcept { return length > size; }
+    /// Who has sent it, or whom it is for.
+    Ip peer_ip() const noexcept { return Ip(peer); }
+};
+static_assert(sizeof(Datagram) == sizeof(pace_datagram_t), "a batch of one is a batch of the other");
+
+/// A datagram socket that is somebody's, to send by. Any thread.
+class UdpRef {
+public:
+    explicit UdpRef(pace_udp_t *raw) noexcept : raw_(raw) {}
+
+    /// To the peer that the socket is connected to, without waiting and without a queue. Code::Full: the
+    /// kernel has no room, and it is not sent. Code::Os names the reason, Code::Stale: it is closed.
+    Result<void> send(std::string_view bytes) const {
+        return detail::outcome(pace_udp_send(raw_, bytes.data(), bytes.size()));
+    }
+    /// To this peer.
+    Result<void> send_to(std::string_view bytes, const Ip &to) const {
+        return detail::outcome(pace_udp_send_to(raw_, bytes.data(), bytes.size(), &to));
+    }
+    /// Several, in order: how many the kernel has taken; an error only if it has not taken the first.
+    Result<std::size_t> send_batch(span<const Datagram> datagrams) const {
+        std::size_t sent = 0;
+        const pace_status_t status =
+            pace_udp_send_batch(raw_, datagrams.data(), datagrams.size(), &sent);
+        return status == PACE_OK ? Result<std::size_t>(sent)
+                                 : Result<std::size_t>(Error::last(status));
+    }
+
+    /// For calls to paceline.h.
+    pace_udp_t *native() const noexcept { return raw_; }
+
+protected:
+    pace_udp_t *raw_;
+};
+
+/// What a datagram socket does. Its hooks never run on two threads at once, and should not block. It is
+/// deleted after `close`.
+class UdpHandler {
+public:
+    UdpHandler() = default;
+    UdpHandler(const UdpHandler &) = delete;
+    UdpHandler &operator=(const UdpHandler &) = delete;
+    virtual ~UdpHandler() = default;
+
+    /// Datagrams have arrived, at least one; they are gone when this returns.
+    virtual void data(UdpRef udp, span<const Datagram> datagrams) = 0;
+    /// An error came instead. The socket goes on.
+    virtual void error(UdpRef, std::int32_t) {}
+    /// The end, exactly once.
+    virtual void close(UdpRef, Reason) {}
+};
+
+/// Settings of a datagram socket: at least one of fd, bind and connect. What is not set is the library's
+/// choice; ranges and defaults are those of pace_udp_options_t.
+struct UdpConfig {
+    /// Receives here. Port 0 is a free port, which Udp::address() tells.
+    std::string bind{};
+    /// Sends to this peer, and receives from nobody else.
+    std::string connect{};
+    /// A socket that is bound already. It stays the caller's.
+    std::optional<int> fd{};
+    std::optional<std::uint32_t> batch{}, max_datagram{}, multicast_ttl{};
+    std::optional<std::uint64_t> send_buffer{}, receive_buffer{};
+    bool v6_only{}, reuse_port{}, broadcast{};
+    std::optional<bool> multicast_loop{};
+};
+
+/// A socket's books. Fields as in pace_udp_stats_t.
+struct UdpStats : pace_udp_stats_t {
+    UdpStats() noexcept : pace_udp_stats_t{} { struct_size = sizeof(pace_udp_stats_t); }
+};
+
+namespace detail {
+
+struct UdpBox {
+    std::unique_ptr<UdpHandler> handler;
+    /// Whether the library has dropped it.
+    std::shared_ptr<std::atomic<bool>> dropped;
+
+    static void data(void *box, pace_udp_t *raw, const pace_datagram_t *datagrams,
+                     std::size_t count) noexcept {
+        const span<const Datagram> all(static_cast<const Datagram *>(datagrams), count);
+        guard([&] { of(box).data(UdpRef(raw), all); });
+    }
+    static void error(void *box, pace_udp_t *raw, std::int32_t os_error) noexcept {
+        guard([&] { of(box).error(UdpRef(raw), os_error); });
+    }
+    static void close(void *box, pace_udp_t *raw, std::uint32_t reason) noexcept {
+        guard([&] { of(box).close(UdpRef(raw), Reason(reason, 0)); });
+    }
+    static void drop(void *data) noexcept {
+        const std::unique_ptr<UdpBox> box(static_cast<UdpBox *>(data));
+        *box->dropped = true;
+    }
+
+private:
+    static UdpHandler &of(void *box) noexcept { return *static_cast<UdpBox *>(box)->handler; }
+};
+
+} // namespace detail
+
+/// A UDP socket on a pool. Nothing is queued on the way out. When it goes it is closed; `close` of its
+/// handler follows on a thread of the pool.
+class [[nodiscard]] Udp : public UdpRef {
+public:
+    /// Code::Invalid names the setting, its value and its bounds, Code::Os the address that could not be
+    /// bound or connected to.
+    static Result<Udp> create(const Pool &pool, const UdpConfig &config,
+                              std::unique_ptr<UdpHandler> handler) {
+        if (handler == nullptr) {
+            return Error(Code::Invalid, "handler is nullptr");
+        }
+        const pace_udp_options_t options = to_native(config);
+        const auto dropped = std::make_shared<std::atomic<bool>>(false);
+        auto *box = new detail::UdpBox{std::move(handler), dropped};
+        pace_udp_hooks_t hooks{};
+        (void)pace_udp_hooks_init(&hooks, sizeof hooks);
+        hooks.data = detail::UdpBox::data;
+        hooks.error = detail::UdpBox::error;
+        hooks.close = detail::UdpBox::close;
+        hooks.user_data = box;
+        hooks.drop = detail::UdpBox::drop;
+        pace_udp_t *udp = nullptr;
+        const pace_status_t status = pace_udp_new(pool.native(), &options, &hooks, &udp);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            if (!*dropped) {
+                delete box;
+            }
+            return error;
+        }
+        return Udp(pool.core_, udp);
+    }
+
+    Udp(Udp &&other) noexcept : UdpRef(std::exchange(other.raw_, nullptr)), core_(other.core_) {}
+    Udp &operator=(Udp &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Udp() { pace_udp_free(raw_); }
+
+    /// Where it receives, with the port that it got.
+    Result<std::string> address() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_udp_address(raw_, text, size); });
+    }
+    /// Receives what is sent to this group, on the interface of this index; 0: the system's choice.
+    Result<void> join_multicast(const std::string &group, std::uint32_t interface = 0) const {
+        return detail::outcome(pace_udp_join_multicast(raw_, group.c_str(), interface));
+    }
+    Result<void> leave_multicast(const std::string &group, std::uint32_t interface = 0) const {
+        return detail::outcome(pace_udp_leave_multicast(raw_, group.c_str(), interface));
+    }
+    /// From here on nothing is sent, and what has arrived is dropped.
+    Result<void> close() const { return detail::outcome(pace_udp_close(raw_)); }
+    Result<bool> is_open() const {
+        bool open = false;
+        const pace_status_t status = pace_udp_is_open(raw_, &open);
+        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
+    }
+    /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
+    Result<void> wait() const { return detail::outcome(pace_udp_wait(raw_)); }
+    /// Handles what has arrived, and closes: whether everything was handled in this time.
+    Result<bool> drain(nanoseconds time) const {
+        bool drained = false;
+        const pace_status_t status = pace_udp_drain(raw_, detail::nanos(time), &drained);
+        return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
+    }
+    Result<UdpStats> stats() const {
+        UdpStats stats;
+        const pace_status_t status = pace_udp_stats(raw_, &stats);
+        return status == PACE_OK ? Result<UdpStats>(stats) : Result<UdpStats>(Error::last(status));
+    }
+
+private:
+    Udp(detail::SharedCore core, pace_udp_t *raw) noexcept : UdpRef(raw), core_(std::move(core)) {}
+
+    static pace_udp_options_t to_native(const UdpConfig &config) noexcept {
+        pace_udp_options_t raw{};
+        (void)pace_udp_options_init(&raw, sizeof raw);
+        const auto set = [](auto &field, const auto &value) {
+            if (value) {
+                field = *value;
+            }
+        };
+        raw.bind = config.bind.empty() ? nullptr : config.bind.c_str();
+        raw.connect = config.connect.empty() ? nullptr : config.connect.c_str();
+        set(raw.fd, config.fd);
+        set(raw.batch, config.batch);
+        set(raw.max_datagram, config.max_datagram);
+        set(raw.multicast_ttl, config.multicast_ttl);
+        set(raw.send_buffer, config.send_buffer);
+        set(raw.receive_buffer, config.receive_buffer);
+        raw.v6_only = config.v6_only;
+        raw.reuse_port = config.reuse_port;
+        raw.broadcast = config.broadcast;
+        set(raw.multicast_loop, config.multicast_loop);
+        return raw;
+    }
+
+    detail::SharedCore core_;
+};
+
+// ---- HTTP ----------------------------------------------------------------------------------------
+
+/// A request, for as long as its handler runs. What it gives belongs to it.
+class Request {
+public:
+    /// A header, or a parameter of the path.
+    struct Field {
+        std::string_view name, value;
+    };
+
+    explicit Request(const pace_request_t *raw) noexcept : raw_(raw) {}
+    Request(const Request &) = delete;
+    Request &operator=(const Request &) = delete;
+
+    /// As it was sent: GET.
+    std::string_view method() const noexcept { return text(pace_request_method); }
+    /// As it was sent: /hello/you?loud=1.
+    std::string_view target() const noexcept { return text(pace_request_target); }
+    /// The target's path, as it was sent: percent-encoded.
+    std::string_view path() const noexcept { return text(pace_request_path); }
+    /// What follows the target's first question mark.
+    std::optional<std::string_view> query() const noexcept { return optional(pace_request_query); }
+    /// 0 or 1, of HTTP/1.
+    std::uint32_t version() const noexcept {
+        std::uint32_t version = 0;
+        (void)pace_request_version(raw_, &version);
+        return version;
+    }
+    /// The value of the first header of this name, upper or lower case.
+    std::optional<std::string_view> header(const char *name) const noexcept {
+        return named(pace_request_header, name);
+    }
+    /// All headers, in order.
+    std::vector<Field> headers() const { return fields(pace_request_headers); }
+    /// The part of the path that stands for this name in the route's pattern, as it was sent.
+    std::optional<std::string_view> param(const char *name) const noexcept {
+        return named(pace_request_param, name);
+    }
+    std::vector<Field> params() const { return fields(pace_request_params); }
+    /// The whole body. Empty where it is streamed.
+    std::string_view body() const noexcept {
+        pace_piece_t body{};
+        (void)pace_request_body(raw_, &body);
+        return {static_cast<const char *>(body.bytes), body.size};
+    }
+    /// The protocol that it asks to upgrade to.
+    std::optional<std::string_view> upgrade() const noexcept {
+        return optional(pace_request_upgrade);
+    }
+    /// The other end.
+    Result<std::string> peer() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_request_peer(raw_, text, size); });
+    }
+    /// Its connection, as a number: see Http::conn().
+    std::uint64_t conn() const noexcept {
+        pace_conn_id_t id{};
+        (void)pace_request_conn(raw_, &id);
+        return id.id;
+    }
+
+    /// For calls to paceline.h.
+    const pace_request_t *native() const noexcept { return raw_; }
+
+private:
+    static std::string_view view(pace_text_t text) noexcept {
+        return text.text == nullptr ? std::string_view() : std::string_view(text.text, text.size);
+    }
+    template <class Ask>
+    std::string_view text(Ask ask) const noexcept {
+        pace_text_t text{};
+        (void)ask(raw_, &text);
+        return view(text);
+    }
+    template <class Ask>
+    std::optional<std::string_view> optional(Ask ask) const noexcept {
+        pace_text_t text{};
+        (void)ask(raw_, &text);
+        return text.text == nullptr ? std::nullopt : std::optional(view(text));
+    }
+    template <class Ask>
+    std::optional<std::string_view> named(Ask ask, const char *name) const noexcept {
+        return optional([ask, name](const pace_request_t *raw, pace_text_t *text) {
+            return ask(raw, name, text);
+        });
+    }
+    template <class Ask>
+    std::vector<Field> fields(Ask ask) const {
+        std::size_t count = 0;
+        (void)ask(raw_, nullptr, 0, &count);
+        std::vector<pace_field_t> raw(count);
+        (void)ask(raw_, raw.data(), raw.size(), &count);
+        std::vector<Field> fields;
+        fields.reserve(count);
+        for (const pace_field_t &field : raw) {
+            fields.push_back({view(field.name), view(field.value)});
+        }
+        return fields;
+    }
+
+    const pace_request_t *raw_;
+};
+
+/// The body of an answer, written piece by piece by whoever holds it. When it goes unfinished the
+/// connection is reset, so that the peer can tell.
+class [[nodiscard]] Body {
+public:
+    Body(Body &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Body &operator=(Body &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~Body() { pace_body_free(raw_); }
+
+    /// As ConnRef::write(). Code::Invalid: more than was announced.
+    Result<Wrote> write(std::string_view bytes) {
+        std::uint32_t what = 0;
+        const auto status = pace_body_write(raw_, bytes.data(), bytes.size(), &what);
+        return detail::wrote(status, what);
+    }
+    /// Ends the body. The connection's next request may come.
+    Result<void> finish() {
+        return raw_ == nullptr ? detail::gone("body")
+                               : detail::outcome(pace_body_finish(std::exchange(raw_, nullptr)));
+    }
+    bool is_pressed() const noexcept {
+        bool pressed = false;
+        (void)pace_body_is_pressed(raw_, &pressed);
+        return pressed;
+    }
+    /// Has `f()` called, in a run of the connection, each time that the output has fallen to its low
+    /// mark, and once soon if it does not press now.
+    template <class F>
+    Result<void> on_writable(F &&f) {
+        using D = std::decay_t<F>;
+        auto box = std::make_unique<D>(std::forward<F>(f));
+        const pace_status_t status =
+            pace_body_on_writable(raw_, writable<D>, box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+    /// Has `f(Body &)` write the body, as fast as the peer takes it and no faster: as long as it
+    /// answers Flow::Again; with Flow::Done the body is finished. This one is empty afterwards.
+    template <class F>
+    Result<void> pump(F &&f) {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_r_v<Flow, D &, Body &>, "a producer is Flow(Body &)");
+        auto box = std::make_unique<D>(std::forward<F>(f));
+        const pace_status_t status =
+            pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+            raw_ = nullptr;
+        }
+        return detail::outcome(status);
+    }
+
+private:
+    friend class Response;
+
+    explicit Body(pace_body_t *raw) noexcept : raw_(raw) {}
+
+    template <class F>
+    static void writable(void *data) noexcept {
+        detail::guard([&] { (*static_cast<F *>(data))(); });
+    }
+    template <class F>
+    static std::int32_t produce(void *data, pace_body_t *raw) noexcept {
+        Body lent(raw);
+        const std::int32_t flow =
+            detail::guard_flow([&] { return (*static_cast<F *>(data))(lent); });
+        lent.raw_ = nullptr;
+        return flow;
+    }
+
+    pace_body_t *raw_;
+};
+
+namespace detail {
+template <class F>
+struct Route;
+} // namespace detail
+
+/// The answer to a request, to be completed by its handler, or by any thread later. When it goes
+/// uncompleted, the peer gets a 500.
+class [[nodiscard]] Response {
+public:
+    Response(Response &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), typed_(other.typed_), state_(other.state_) {}
+    Response &operator=(Response &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(typed_, other.typed_);
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    ~Response() { pace_response_free(raw_); }
+
+    /// 200 to 599; without this it is 200. Another one is an error of what completes the response.
+    Response &status(std::uint32_t status) & {
+        (void)pace_response_status(raw_, status);
+        return *this;
+    }
+    Response &&status(std::uint32_t value) && { return std::move(status(value)); }
+    /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
+    /// library's own. One that is not allowed is an error of what completes the response.
+    Response &header(const char *name, const std::string &value) & {
+        (void)pace_response_header(raw_, name, value.c_str());
+        typed_ = typed_ || is_content_type(name);
+        return *this;
+    }
+    Response &&header(const char *name, const std::string &value) && {
+        return std::move(header(name, value));
+    }
+    /// No more requests follow on this connection.
+    Response &close() & {
+        (void)pace_response_close(raw_);
+        return *this;
+    }
+    Response &&close() && { return std::move(close()); }
+
+    /// Completes it. Code::Invalid names the status or header that was not allowed, and Code::Full
+    /// tells of a body larger than a connection's output may be (stream it): then the peer gets a 500.
+    /// Code::Stale: the connection has ended, or the library has answered already.
+    Result<void> send(std::string_view body) {
+        if (raw_ == nullptr) {
+            return detail::gone("response");
+        }
+        return detail::outcome(pace_response_send(take(), body.data(), body.size()));
+    }
+    /// As send(), with Content-Type: text/plain; charset=utf-8 unless it has another.
+    Result<void> text(std::string_view text) {
+        if (!typed_) {
+            header("Content-Type", "text/plain; charset=utf-8");
+        }
+        return send(text);
+    }
+    /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
+    /// that is not known.
+    Result<Body> stream(std::optional<std::uint64_t> length = std::nullopt) {
+        if (raw_ == nullptr) {
+            return detail::gone("response");
+        }
+        pace_body_t *body = nullptr;
+        const pace_status_t status =
+            pace_response_stream(take(), length.value_or(PACE_LENGTH_UNKNOWN), &body);
+        return status == PACE_OK ? Result<Body>(Body(body)) : Result<Body>(Error::last(status));
+    }
+
+    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has asked
+    /// for. Its `open` comes next. A handler that is refused stays the caller's.
+    Result<void> upgrade(const std::string &protocol, std::unique_ptr<ConnHandler> &&handler);
+
+private:
+    template <class F>
+    friend struct detail::Route;
+
+    Response(pace_response_t *raw, const detail::ServerState &state) noexcept
+        : raw_(raw), state_(&state) {}
+
+    pace_response_t *take() noexcept { return std::exchange(raw_, nullptr); }
+
+    static bool is_content_type(const char *name) noexcept {
+        const char *known = "content-type";
+        for (; *known != '\0' && (*name | 0x20) == *known; ++known, ++name) {
+        }
+        return *known == *name;
+    }
+
+    pace_response_t *raw_;
+    bool typed_ = false;
+    /// Of its server. It lives as long as any response.
+    const detail::ServerState *state_;
+};
+
+inline Result<void> Response::upgrade(const std::string &protocol,
+                                      std::unique_ptr<ConnHandler> &&handler) {
+    if (raw_ == nullptr) {
+        return detail::gone("response");
+    }
+    if (handler == nullptr) {
+        return Error(Code::Invalid, "handler is nullptr");
+    }
+    auto box = std::unique_ptr<detail::ConnBox>(new detail::ConnBox{std::move(handler), *state_});
+    pace_conn_hooks_t hooks = detail::ConnBox::hooks();
+    hooks.user_data = box.get();
+    hooks.drop = detail::drop_box<detail::ConnBox>;
+    const pace_status_t status = pace_response_upgrade(take(), protocol.c_str(), &hooks);
+    if (status != PACE_OK) {
+        Error error = Error::last(status);
+        handler = std::move(box->own);
+        return error;
+    }
+    (void)box.release();
+    return {};
+}
+
+/// The handler of a route, for many requests at once. The request is lent, the response is given.
+using RequestHandler = std::function<void(const Request &, Response)>;
+
+/// What takes the body of a request as it comes. It is called by one thread at a time.
+class RequestBody {
+public:
+    RequestBody() = default;
+    RequestBody(const RequestBody &) = delete;
+    RequestBody &operator=(const RequestBody &) = delete;
+    virtual ~RequestBody() = default;
+
+    /// A part has come: how many of its bytes were taken, from the front. The rest is shown again
+    /// after ConnRef::resume(); until then nothing is read.
+    virtual std::size_t data(std::string_view bytes) = 0;
+    /// The last call, exactly once: it was whole, or it never will be.
+    virtual void end(bool is_whole) = 0;
+};
+
+/// Makes what takes a body, when the head of the request is there. nullptr: what comes is dropped.
+using BodyFactory = std::function<std::unique_ptr<RequestBody>(const Request &, Response)>;
+
+/// Settings of an HTTP server. What is not set is the library's choice; ranges and defaults are those of
+/// pace_http_options_t.
+struct HttpConfig {
+    std::vector<Listen> listeners{};
+    std::optional<std::uint64_t> max_head{}, max_target{}, max_body{}, body_rate{}, max_requests{};
+    std::optional<std::uint32_t> max_headers{}, keep_alive_requests{};
+    std::optional<nanoseconds> head_timeout{}, body_timeout{}, keep_alive_timeout{};
+
+    HttpConfig &add_listener(Listen value) { return listeners.push_back(std::move(value)), *this; }
+    HttpConfig &set_max_head(std::uint64_t value) { return max_head = value, *this; }
+    HttpConfig &set_max_target(std::uint64_t value) { return max_target = value, *this; }
+    HttpConfig &set_max_headers(std::uint32_t value) { return max_headers = value, *this; }
+    HttpConfig &set_max_body(std::uint64_t value) { return max_body = value, *this; }
+    HttpConfig &set_body_rate(std::uint64_t value) { return body_rate = value, *this; }
+    HttpConfig &set_max_requests(std::uint64_t value) { return max_requests = value, *this; }
+    HttpConfig &set_keep_alive_requests(std::uint32_t value) {
+        return keep_alive_requests = value, *this;
+    }
+    HttpConfig &set_head_timeout(nanoseconds value) { return head_timeout = value, *this; }
+    HttpConfig &set_body_timeout(nanoseconds value) { return body_timeout = value, *this; }
+    HttpConfig &set_keep_alive_timeout(nanoseconds value) {
+        return keep_alive_timeout = value, *this;
+    }
+};
+
+/// The books of an HTTP server. Fields as in pace_http_stats_t.
+struct HttpStats : pace_http_stats_t {
+    HttpStats() noexcept : pace_http_stats_t{} { struct_size = sizeof(pace_http_stats_t); }
+
+    /// By handlers, whatever the status.
+    std::uint64_t answered() const noexcept {
+        return answered_upgraded + answered_successful + answered_redirected +
+               answered_client_errors + answered_server_errors;
+    }
+    /// Answered by the library in a handler's place.
+    std::uint64_t refused() const noexcept {
+        return refused_bad_request + refused_not_found + refused_method_not_allowed +
+               refused_timed_out + refused_body_too_large + refused_target_too_long +
+               refused_expectation + refused_head_too_large + refused_panicked +
+               refused_unanswered + refused_not_implemented + refused_busy + refused_version;
+    }
+    /// Not answered, or not to the end.
+    std::uint64_t aborted() const noexcept {
+        return aborted_disconnected + aborted_timed_out + aborted_unfinished + aborted_closed +
+               aborted_cut_off;
+    }
+};
+
+namespace detail {
+
+struct HttpCore {
+    HttpCore(SharedCore core, pace_http_t *raw) noexcept : pool(std::move(core)), http(raw) {}
+    HttpCore(const HttpCore &) = delete;
+    HttpCore &operator=(const HttpCore &) = delete;
+    ~HttpCore() { pace_http_free(http); }
+
+    const SharedCore pool;
+    pace_http_t *const http;
+};
+
+/// A handler, or what makes bodies. The library deletes it after the last connection and response.
+template <class F>
+struct Route {
+    F f;
+    std::shared_ptr<const ServerState> state;
+
+    static void handle(void *data, const pace_request_t *raw, pace_response_t *response) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        // A handler that throws drops its response: a 500.
+        Response given(response, *route.state);
+        guard([&] { route.f(Request(raw), std::move(given)); });
+    }
+
+    static void begin(void *data, const pace_request_t *raw, pace_response_t *response,
+                      void **body) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        Response given(response, *route.state);
+        guard([&] { *body = route.f(Request(raw), std::move(given)).release(); });
+    }
+};
+
+inline std::size_t body_data(void *body, const void *bytes, std::size_t size) noexcept {
+    // More than there was: a failure.
+    std::size_t taken = SIZE_MAX;
+    guard([&] {
+        taken = static_cast<RequestBody *>(body)->data({static_cast<const char *>(bytes), size});
+    });
+    return taken;
+}
+
+inline void body_end(void *body, bool is_whole) noexcept {
+    const std::unique_ptr<RequestBody> owned(static_cast<RequestBody *>(body));
+    guard([&] { owned->end(is_whole); });
+}
+
+} // namespace detail
+
+/// An HTTP/1.1 server on a pool. When it goes it stops: connections are cut off, and their handlers
+/// are done when the destructor returns, as ~Server() says. drain() first for an orderly end.
+///
+///     auto http = Http::create(pool).value();
+///     http.route("GET", "/hello/{name}", [](const Request &request, Response response) {
+///         response.text("Hello, " + std::string(*request.param("name")) + "!\n").value();
+///     }).value();
+///     http.start(HttpConfig().add_listener({"127.0.0.1:8080"})).value();
+class [[nodiscard]] Http {
+public:
+    /// A server without routes, to be given some and started.
+    static Result<Http> create(const Pool &pool) {
+        pace_http_t *http = nullptr;
+        const pace_status_t status = pace_http_new(pool.native(), &http);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Http(std::make_shared<const detail::HttpCore>(pool.core_, http));
+    }
+
+    Http(Http &&) noexcept = default;
+    Http &operator=(Http &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(state_, other.state_);
+        std::swap(server_, other.server_);
+        return *this;
+    }
+    ~Http() {
+        if (server_) {
+            (void)pace_server_drain(server(), 0, nullptr);
+        }
+    }
+
+    /// Requests of this method whose path matches this pattern go to this handler, with their whole
+    /// body. "/hello/{name}" stands for one segment, "/files/{*path}" for all that follows. GET serves
+    /// HEAD too. What is wrong with a route is told by start().
+    Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
+        using Route = detail::Route<RequestHandler>;
+        auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
+        const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle,
+                                                     box.get(), detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// The same for requests whose body is taken as it comes.
+    Result<void> route_streaming(const char *method, const char *pattern, BodyFactory factory) {
+        using Route = detail::Route<BodyFactory>;
+        auto box = std::unique_ptr<Route>(new Route{std::move(factory), state_});
+        pace_request_body_hooks_t hooks{};
+        (void)pace_request_body_hooks_init(&hooks, sizeof hooks);
+        hooks.begin = Route::begin;
+        hooks.data = detail::body_data;
+        hooks.end = detail::body_end;
+        const pace_status_t status = pace_http_route_streaming(
+            native(), method, pattern, &hooks, box.get(), detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
+    /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
+    Result<void> start(const HttpConfig &config) {
+        std::vector<pace_listener_options_t> listeners;
+        listeners.reserve(config.listeners.size());
+        for (const Listen &listener : config.listeners) {
+            listeners.push_back(listener.native());
+        }
+        pace_http_options_t options{};
+        (void)pace_http_options_init(&options, sizeof options);
+        options.listeners = listeners.data();
+        options.listener_count = listeners.size();
+        const auto set = [](auto &field, const auto &value) {
+            if (value) {
+                field = *value;
+            }
+        };
+        const auto set_time = [](std::uint64_t &field, const std::optional<nanoseconds> &value) {
+            if (value) {
+                field = detail::nanos(*value);
+            }
+        };
+        set(options.max_head, config.max_head);
+        set(options.max_target, config.max_target);
+        set(options.max_headers, config.max_headers);
+        set(options.max_body, config.max_body);
+        set(options.body_rate, config.body_rate);
+        set(options.max_requests, config.max_requests);
+        set(options.keep_alive_requests, config.keep_alive_requests);
+        set_time(options.head_timeout_ns, config.head_timeout);
+        set_time(options.body_timeout_ns, config.body_timeout);
+        set_time(options.keep_alive_timeout_ns, config.keep_alive_timeout);
+        // See ServerState::core().
+        std::lock_guard<std::mutex> lock(state_->mutex);
+        pace_status_t status = pace_http_start(native(), &options);
+        pace_server_t *under = nullptr;
+        if (status == PACE_OK) {
+            status = pace_http_server(native(), &under);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        server_ = std::make_shared<const detail::ServerCore>(core_->pool, under, core_);
+        state_->known = server_;
+        return {};
+    }
+
+    /// As Server's methods of these names.
+    Result<std::string> address(std::size_t index = 0) const {
+        return detail::text_of([this, index](char *text, std::size_t size) {
+            return pace_server_address(server(), index, text, size);
+        });
+    }
+    Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
+    Result<DrainReport> drain(nanoseconds time) const {
+        DrainReport report;
+        const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
+        return status == PACE_OK ? Result<DrainReport>(report)
+                                 : Result<DrainReport>(Error::last(status));
+    }
+
+    /// The connection of this number: see Request::conn(). Its resume() reads on after a RequestBody has
+    /// not taken everything.
+    ConnRef conn(std::uint64_t id) const noexcept { return ConnRef(server_, pace_conn_id_t{id}); }
+
+    Result<HttpStats> stats() const {
+        HttpStats stats;
+        const pace_status_t status = pace_http_stats(native(), &stats);
+        return status == PACE_OK ? Result<HttpStats>(stats) : Result<HttpStats>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Http's.
+    pace_http_t *native() const noexcept { return core_ ? core_->http : nullptr; }
+
+private:
+    explicit Http(std::shared_ptr<const detail::HttpCore> core)
+        : core_(std::move(core)), state_(std::make_shared<detail::ServerState>()) {}
+
+    /// The stream server beneath, once it was started.
+    pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
+
+    std::shared_ptr<const detail::HttpCore> core_;
+    std::shared_ptr<detail::ServerState> state_;
+    detail::SharedServer server_;
 };
 
 } // inline namespace

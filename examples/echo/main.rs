@@ -9,119 +9,76 @@
 //! when leadership has to move. Read [`server`] first; the rest is a command line, a load generator
 //! for the demo, and printing.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod load;
 mod options;
 mod server;
 mod sys;
 mod table;
 
+use common::{Failure, print_now};
 use options::{Command, Options};
-use paceline::{Error, Pool};
-use server::Acceptor;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use paceline::Pool;
+use paceline::net::{Address, Server};
+use server::Echo;
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// How long requests that are being handled at the end may take.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN: Duration = Duration::from_secs(5);
 /// How long the demo lasts.
 const DEMO: Duration = Duration::from_secs(3);
 /// Connections that the demo opens.
 const CONNECTIONS: usize = 100;
 
 fn main() -> ExitCode {
-    let command = match options::parse() {
-        Ok(command) => command,
-        Err(error) => return fail(2, &error),
-    };
-    let done = match command {
-        Command::Help => return options::help(),
+    common::exit("echo", run())
+}
+
+fn run() -> Result<(), Failure> {
+    match options::parse()? {
+        Command::Help => Ok(print_now(options::HELP)?),
         Command::Demo(options) => demo(&options),
         Command::Serve(address, options) => serve(address, &options),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        // The pool checks what it was given: a flag's value was wrong.
-        Err(Failure::Pool(error @ Error::Invalid { .. })) => fail(2, &error),
-        Err(failure) => fail(1, &failure),
     }
 }
 
-fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("echo: {error}");
-    ExitCode::from(code)
-}
-
-fn serve(address: SocketAddr, options: &Options) -> Result<(), Failure> {
-    // Before any thread is started, so that every thread inherits it.
-    let signals = sys::block_signals(&[libc::SIGINT, libc::SIGTERM])?;
-    let (pool, acceptor) = start(address, options)?;
-    table::print_now(format_args!("listening on {}", acceptor.address()))?;
-    sys::wait_for(&signals)?;
-    finish(&pool, acceptor)
+fn serve(address: Address, options: &Options) -> Result<(), Failure> {
+    let mut signals = common::prepare()?;
+    let (pool, server) = start(address, options)?;
+    common::serve_until_interrupted(server.addresses(), &mut signals)?;
+    finish(&pool, &server)
 }
 
 fn demo(options: &Options) -> Result<(), Failure> {
-    let (pool, acceptor) = start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options)?;
+    let (pool, server) = start(Address::Tcp((Ipv4Addr::LOCALHOST, 0).into()), options)?;
+    let address = &server.addresses()[0];
     let seconds = DEMO.as_secs();
-    table::print_now(format_args!(
-        "echo server on {}; {CONNECTIONS} connections for {seconds} s, every {}th request takes 1 ms\n",
-        acceptor.address(),
+    print_now(format_args!(
+        "echo server on {address}; {CONNECTIONS} connections for {seconds} s, every {}th request takes 1 ms\n",
         load::ONE_SLOW_IN,
     ))?;
-    let outcome = load::drive(acceptor.address(), CONNECTIONS, DEMO)?;
-    table::print_now(&outcome)?;
-    finish(&pool, acceptor)
+    let address = address.tcp().expect("the demo listens on TCP");
+    print_now(load::drive(address, CONNECTIONS, DEMO)?)?;
+    finish(&pool, &server)
 }
 
-fn start(address: SocketAddr, options: &Options) -> Result<(Pool, Acceptor), Failure> {
-    let listener = TcpListener::bind(address).map_err(|error| Failure::Listen(address, error))?;
-    // As many as the hard limit allows: each connection is a descriptor.
-    sys::raise_open_files()?;
+fn start(address: Address, options: &Options) -> Result<(Pool, Server), Failure> {
     let pool = options.builder().build()?;
-    let acceptor = Acceptor::start(&pool, listener, options.slow)?;
-    Ok((pool, acceptor))
+    let slow = options.slow;
+    let server = Server::builder(&pool).listen(address).serve(move |_| Echo(slow))?;
+    Ok((pool, server))
 }
 
-/// Accepts no more, lets what was accepted end, and shows what each thread has done.
-fn finish(pool: &Pool, acceptor: Acceptor) -> Result<(), Failure> {
-    drop(acceptor);
-    let report = pool.shutdown(DRAIN);
-    table::print_now(table::Threads(&pool.stats()))?;
-    if report.stuck.is_empty() { Ok(()) } else { Err(Failure::Stuck(report.stuck)) }
-}
-
-/// What can go wrong once the command line is understood.
-#[derive(Debug)]
-enum Failure {
-    Listen(SocketAddr, std::io::Error),
-    Pool(Error),
-    Io(std::io::Error),
-    Stuck(Vec<usize>),
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Listen(address, error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                write!(f, "cannot listen on {address}: the port is in use")
-            }
-            Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Pool(error) => error.fmt(f),
-            Self::Io(error) => error.fmt(f),
-            Self::Stuck(threads) => write!(f, "handlers on threads {threads:?} have not returned"),
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Pool(error)
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
+/// Accepts no more, lets what has come be answered, and shows what each thread has done.
+fn finish(pool: &Pool, server: &Server) -> Result<(), Failure> {
+    let drained = server.drain(DRAIN).drained;
+    let stuck = pool.shutdown(Duration::ZERO).stuck;
+    print_now(table::Threads(&pool.stats()))?;
+    match drained && stuck.is_empty() {
+        true => Ok(()),
+        false => Err(format!("not everybody was through; stuck threads: {stuck:?}").into()),
     }
 }

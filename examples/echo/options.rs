@@ -1,14 +1,13 @@
 //! The command line.
 
+use crate::common::{self, address, number, set};
 use crate::server::Slow;
 use lexopt::Arg::{Long, Short};
-use lexopt::ValueExt;
-use paceline::{Builder, Pin, Pool, Promotion};
-use std::net::SocketAddr;
-use std::process::ExitCode;
+use paceline::net::Address;
+use paceline::{Builder, Pin, Promotion};
 use std::time::Duration;
 
-const HELP: &str = "\
+pub const HELP: &str = "\
 An echo server on a pool whose threads take turns leading.
 
 Usage: echo [FLAGS]                 drives itself for some seconds and prints what happened
@@ -21,13 +20,12 @@ Usage: echo [FLAGS]                 drives itself for some seconds and prints wh
   --watch-us N        how often the watch looks for stuck work, in microseconds
   --pin WHERE         none, compact, spread, or a list of CPUs like 0,2,4-7
   --slow HOW          what a request that begins with 0xBB does for 1 ms: burn (CPU) or sleep
-  --help              this text
-";
+  --help              this text";
 
 pub enum Command {
     Help,
     Demo(Options),
-    Serve(SocketAddr, Options),
+    Serve(Address, Options),
 }
 
 /// What the flags say about the pool and the server. `None` leaves it to the pool.
@@ -43,7 +41,7 @@ pub struct Options {
 impl Options {
     /// The pool that the flags ask for. Only its own threads drive it.
     pub fn builder(&self) -> Builder {
-        let mut builder = Pool::builder().name("echo").max_joined(0).threads(self.threads());
+        let mut builder = common::pool(Some(self.threads())).name("echo");
         if let Some(leaders) = self.leaders {
             builder = builder.leaders(leaders);
         }
@@ -64,11 +62,6 @@ impl Options {
         let cpus = std::thread::available_parallelism().map_or(2, usize::from);
         self.threads.unwrap_or(cpus.max(2))
     }
-}
-
-pub fn help() -> ExitCode {
-    print!("{HELP}");
-    ExitCode::SUCCESS
 }
 
 pub fn parse() -> Result<Command, lexopt::Error> {
@@ -101,30 +94,6 @@ pub fn parse() -> Result<Command, lexopt::Error> {
         Some(address) => Command::Serve(address, options),
         None => Command::Demo(options),
     })
-}
-
-/// Gives a flag the value that follows it. Twice the same flag is a contradiction.
-fn set<T>(
-    flag: &str,
-    place: &mut Option<T>,
-    read: fn(&str) -> Result<T, String>,
-    parser: &mut lexopt::Parser,
-) -> Result<(), lexopt::Error> {
-    let text = parser.value()?.string()?;
-    let value =
-        read(&text).map_err(|allowed| format!("--{flag} is {text:?}, but must be {allowed}"))?;
-    match place.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(format!("--{flag} is given twice").into()),
-    }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an address and a port, like 127.0.0.1:7000".into())
-}
-
-fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "a number".into())
 }
 
 fn when(text: &str) -> Result<Promotion, String> {

@@ -2,14 +2,6 @@
 
 use paceline::Stats;
 use std::fmt;
-use std::io::{self, Write};
-
-/// Prints a line and sees to it that whoever reads the other end of a pipe gets it now.
-pub fn print_now(line: impl fmt::Display) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
-}
 
 /// Who has led, and what each thread has done.
 pub struct Threads<'a>(pub &'a Stats);

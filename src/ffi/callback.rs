@@ -36,6 +36,14 @@ pub struct pace_timer_t {
     pub id: u64,
 }
 
+/// Names a connection of a server, until it has ended. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_conn_id_t {
+    /// Opaque.
+    pub id: u64,
+}
+
 /// Gives user_data back. It runs exactly once, after the last call that gets that user_data has
 /// returned, on whatever thread that is; and not at all if the registering call fails, for then
 /// user_data is still the caller's. It must not block. NULL: nobody needs to know.

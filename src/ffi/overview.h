@@ -70,7 +70,9 @@
  * during the call. Big things are pointers and have a _free, where NULL is a no-op. Small things are
  * ids, struct values that may be copied and forgotten: one that is out of date, or made up, gives
  * PACE_ESTALE, never a crash. What ends by itself (tasks, timers) need not be kept; what lasts
- * (handles, strands, rings) is deregistered, closed or freed, or ends with the pool.
+ * (handles, strands, rings) is deregistered, closed or freed, or ends with the pool. What a callback
+ * is given by a pointer is lent to it, and gone when it returns (bytes, pace_conn_t, pace_request_t),
+ * unless its comment says that it is given (pace_response_t).
  *
  * ERRORS. Functions answer PACE_OK or a negative status, and pace_last_error() then tells what was
  * wrong. Outputs are written only on success, except where a count says otherwise. Any function may

@@ -196,8 +196,8 @@ pub unsafe extern "C" fn pace_pool_shutdown(
 
 /// Frees a pool. One that is still open is shut down without draining. It waits until all handlers
 /// have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
-/// Ids of its tasks, strands, handles and timers must not be used afterwards; rings are freed by
-/// themselves, before or after.
+/// Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
+/// datagram sockets are freed by themselves, before or after.
 ///
 /// Inside a handler of the pool it is a request: it returns at once, and the rest happens when the
 /// last handler has returned. In a forked child it does nothing. Two pools that free each other, each

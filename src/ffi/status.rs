@@ -19,13 +19,14 @@ pub const PACE_OK: i32 = 0;
 /// An argument is NULL or out of its range; pace_last_error() names it.
 pub const PACE_EINVAL: i32 = -1;
 /// Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the seats for
-/// host threads.
+/// host threads, a connection's output, a server's requests in work.
 pub const PACE_EFULL: i32 = -2;
-/// The queue is empty, and no time to wait was given.
+/// The queue is empty, and no time to wait was given; the message is not whole yet.
 pub const PACE_EEMPTY: i32 = -3;
 /// The time ran out.
 pub const PACE_ETIMEDOUT: i32 = -4;
-/// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty).
+/// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty); the server
+/// drains.
 pub const PACE_ESHUTDOWN: i32 = -5;
 /// This process is a child made by fork: what the parent made works only in the parent.
 pub const PACE_EFORKED: i32 = -6;

@@ -1,11 +1,14 @@
 //! What users see of a connection: the handler that they write, and its two ends.
 
 use super::address::Address;
+use super::limits::nanos;
 use super::link::{Calls, Link};
 use super::output::{End, Output, State, Unwritten};
 use crate::error::{Error, Result};
+use crate::sys::clock;
 use core::cell::Cell;
 use core::fmt;
+use core::time::Duration;
 use socket2::Socket;
 use std::io::{ErrorKind, IoSlice};
 use std::sync::Arc;
@@ -53,6 +56,13 @@ pub trait ConnHandler: Send + 'static {
         Patience::Close
     }
 
+    /// Another thread has called [`ConnRef::notify`], once or more since this was last called.
+    /// Afterwards what was not consumed is shown again. What was written or published before the
+    /// call can be seen here.
+    fn notified(&mut self, conn: &Conn) {
+        let _ = conn;
+    }
+
     /// The server drains: no new connections come, and this one is closed as soon as all that has
     /// arrived is consumed, no admitted request is in work, and everything is sent.
     fn draining(&mut self, conn: &Conn) {
@@ -89,6 +99,9 @@ impl ConnHandler for Box<dyn ConnHandler> {
     }
     fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
         (**self).timeout(conn, kind)
+    }
+    fn notified(&mut self, conn: &Conn) {
+        (**self).notified(conn);
     }
     fn draining(&mut self, conn: &Conn) {
         (**self).draining(conn);
@@ -134,6 +147,8 @@ pub enum Timeout {
     Read,
     /// The peer takes nothing of what is queued for it.
     Stall,
+    /// The handler's own: [`Conn::set_deadline`].
+    Deadline,
 }
 
 /// What to do when a time is over.
@@ -141,7 +156,7 @@ pub enum Timeout {
 pub enum Patience {
     /// Close at once, with [`Reason::TimedOut`].
     Close,
-    /// Go on; the time begins anew. Also the answer of a hook that has called
+    /// Go on; the time begins anew, but a deadline is unset. Also the answer of a hook that has called
     /// [`close`](Conn::close) to send a last message.
     Keep,
 }
@@ -197,8 +212,8 @@ impl ConnId {
 
 const STALE: Error = Error::Stale { what: "connection" };
 
-fn refused(link: &Link, unwritten: Unwritten) -> Error {
-    let capacity = link.service.limits.marks.max;
+pub(super) fn refused(link: &Link, unwritten: Unwritten) -> Error {
+    let capacity = link.origin.limits.marks.max;
     match unwritten {
         Unwritten::Closed => STALE,
         Unwritten::Full => Error::Full { what: "bytes of a connection's output", capacity },
@@ -211,22 +226,43 @@ pub struct Conn {
     pub(super) link: Arc<Link>,
     /// Something was written or ended since the last flush.
     pub(super) touched: Cell<bool>,
+    /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
+    pub(super) deadline: Cell<u64>,
+    /// What a pulled connection's handler, notified, brings from its host.
+    pub(super) answer: Cell<Option<Answer>>,
+}
+
+/// What a host has answered, for the connection to carry out.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    Nothing,
+    /// These bytes were not consumed.
+    PutBack(Vec<u8>),
+    /// It is not wanted: send this, and close.
+    Refuse(Vec<u8>),
+    End(Reason),
 }
 
 impl Conn {
     pub(super) fn new(link: Arc<Link>) -> Self {
-        Self { link, touched: Cell::new(false) }
+        Self {
+            link,
+            touched: Cell::new(false),
+            deadline: Cell::new(u64::MAX),
+            answer: Cell::new(None),
+        }
     }
 
     /// Writes, in order, without waiting.
     ///
     /// # Errors
     /// [`Error::Stale`] after `close` or `shutdown_write`, and if the peer is gone. [`Error::Full`]
-    /// if the queue would exceed its maximum; then none of it was taken.
+    /// if the queue would exceed its maximum; then none of it was taken. [`Error::Forked`] in a child
+    /// that the hook has forked.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<Wrote> {
         self.touched.set(true);
-        match self.link.outlet.gather(bytes) {
+        match self.link.reach()?.gather(bytes) {
             Ok(false) => Ok(Wrote::Queued),
             Ok(true) => Ok(Wrote::AboveHighMark),
             Err(unwritten) => Err(refused(&self.link, unwritten)),
@@ -239,13 +275,8 @@ impl Conn {
     /// As there.
     pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<Wrote> {
         self.touched.set(true);
-        let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let (written, pressed) = self.link.outlet.change(|output| {
-            match total + output.queued() < super::output::GATHER {
-                true => pieces.iter().try_for_each(|piece| output.gather(piece)),
-                false => output.write_through(pieces),
-            }
-        });
+        let outlet = self.link.reach()?;
+        let (written, pressed) = outlet.change(|output| output.gather_vectored(pieces));
         written.map_err(|unwritten| refused(&self.link, unwritten))?;
         Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued })
     }
@@ -272,7 +303,9 @@ impl Conn {
     /// Sends what was gathered now, before a long computation for example.
     pub fn flush(&self) {
         self.touched.set(true);
-        self.link.outlet.lock().flush();
+        if let Ok(outlet) = self.link.reach() {
+            outlet.lock().flush();
+        }
     }
 
     /// After what is queued, tells the peer that no more is sent. Reading goes on.
@@ -288,7 +321,9 @@ impl Conn {
 
     fn end(&self, end: End) {
         self.touched.set(true);
-        self.link.outlet.lock().end(end);
+        if let Ok(outlet) = self.link.reach() {
+            outlet.lock().end(end);
+        }
     }
 
     /// Closes at once. What is queued is lost; a TCP peer sees a reset.
@@ -306,14 +341,22 @@ impl Conn {
         self.link.resume();
     }
 
+    /// Has [`timeout`](ConnHandler::timeout) called with [`Timeout::Deadline`] when this time is
+    /// over, in place of what was set before; None: not at all. A connection has one deadline, which
+    /// is unset when it comes. To put it off costs no operation of a timer.
+    pub fn set_deadline(&self, time: Option<Duration>) {
+        let at = time.map_or(u64::MAX, |time| clock::now().saturating_add(nanos(time)));
+        self.deadline.set(at);
+    }
+
     /// Begins a request that counts as in work until its admission is dropped. None: as many are in
-    /// work as the server allows; then the server's busy message has been written instead.
+    /// work as its listener allows; then the busy message has been written instead.
     pub fn admit(&self) -> Option<Admission> {
-        if self.link.service.begin_request() {
+        if self.link.origin.begin_request() {
             self.link.begin_work();
             return Some(Admission { link: Arc::clone(&self.link), answered: false });
         }
-        let busy = &self.link.service.limits.busy;
+        let busy = &self.link.origin.limits.busy;
         if !busy.is_empty() {
             // Where it has no room either, the peer learns by silence.
             let _ = self.write(busy);
@@ -348,7 +391,7 @@ impl Conn {
 
     /// Bytes that wait to be sent.
     pub fn queued(&self) -> usize {
-        self.link.outlet.lock().queued()
+        self.link.reach().map_or(0, |outlet| outlet.lock().queued())
     }
 
     /// The server drains.
@@ -391,7 +434,6 @@ impl ConnRef {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<Wrote> {
-        self.check()?;
         write(&self.link, None, |output| output.write_through(pieces))
     }
 
@@ -400,7 +442,6 @@ impl ConnRef {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_owned(&self, bytes: Vec<u8>) -> Result<Wrote> {
-        self.check()?;
         write(&self.link, None, |output| output.write_owned(bytes))
     }
 
@@ -409,7 +450,6 @@ impl ConnRef {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<Wrote> {
-        self.check()?;
         let pieces = [IoSlice::new(bytes)];
         write(&self.link, Some(token), |output| output.write_through(&pieces))
     }
@@ -460,6 +500,17 @@ impl ConnRef {
         Ok(())
     }
 
+    /// Has [`notified`](ConnHandler::notified) called, in the connection's handler, soon. Several
+    /// calls may become one; none is lost, unless the connection ends before.
+    ///
+    /// # Errors
+    /// As [`shutdown_write`](Self::shutdown_write).
+    pub fn notify(&self) -> Result<()> {
+        self.check_open()?;
+        self.link.call(Calls::NOTIFY);
+        Ok(())
+    }
+
     /// Its name.
     pub fn id(&self) -> ConnId {
         self.link.id()
@@ -475,31 +526,26 @@ impl ConnRef {
         local(&self.link)
     }
 
-    /// Whether it has not ended.
+    /// Whether it has not ended. In a forked child it has.
     pub fn is_open(&self) -> bool {
         self.link.is_open()
     }
 
     /// Bytes that wait to be sent.
     pub fn queued(&self) -> usize {
-        self.link.outlet.lock().queued()
+        self.link.reach().map_or(0, |outlet| outlet.lock().queued())
     }
 
     fn end(&self, end: End) -> Result<()> {
         self.check_open()?;
-        if self.link.outlet.end(end) {
+        if self.link.reach()?.end(end) {
             self.link.place.poke();
         }
         Ok(())
     }
 
-    fn check(&self) -> Result<()> {
-        if self.link.place.is_forked() { Err(Error::Forked) } else { Ok(()) }
-    }
-
     fn check_open(&self) -> Result<()> {
-        self.check()?;
-        if self.is_open() { Ok(()) } else { Err(STALE) }
+        if self.link.reach()?.lock().wire().is_some() { Ok(()) } else { Err(STALE) }
     }
 }
 
@@ -509,12 +555,13 @@ impl fmt::Debug for ConnRef {
     }
 }
 
-fn write(
+pub(super) fn write(
     link: &Link,
     token: Option<u64>,
     write: impl FnOnce(&mut Output<Arc<Socket>>) -> Result<(), Unwritten>,
 ) -> Result<Wrote> {
-    let written = link.outlet.write(token, write).map_err(|unwritten| refused(link, unwritten))?;
+    let written =
+        link.reach()?.write(token, write).map_err(|unwritten| refused(link, unwritten))?;
     if written.poke {
         link.place.poke();
     }
@@ -526,7 +573,7 @@ fn write(
 }
 
 fn local(link: &Link) -> Option<Address> {
-    super::socket::bound_to(link.outlet.lock().wire()?).ok()
+    super::socket::bound_to(link.reach().ok()?.lock().wire()?).ok()
 }
 
 /// A request in work. Dropping it ends the request; see [`Conn::admit`].
@@ -551,7 +598,7 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.link.service.end_request(self.answered);
+        self.link.origin.end_request(self.answered);
         self.link.end_work();
     }
 }

@@ -19,10 +19,11 @@
 //! 2. Before a run returns [`Flow::Wait`], what its hooks have gathered was flushed.
 //! 3. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
 
-use super::conn::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use super::conn::{Answer, Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use super::filter::Inflow;
 use super::input::{Input, ReadBuffer};
 use super::link::{Calls, Link};
-use super::output::{End, State};
+use super::output::{End, Output, State};
 use super::server::Seat;
 use super::socket;
 use crate::pool::{Activity, Flow, Key, Timer};
@@ -87,9 +88,13 @@ pub(super) struct Connection {
     /// Reading has said so.
     peer_done: bool,
     closing: bool,
+    /// Bytes that come are turned by a filter, which is with the output.
+    filtered: bool,
     draining: bool,
     /// What was not consumed is to be shown again, though nothing has come.
     again: bool,
+    /// The handler is to be told that it was notified.
+    notified: bool,
     /// Something was queued at the last look: an edge for writing matters. (Data that arrive bring one
     /// along each time.) Another thread whose write leaves something in an empty queue calls.
     unsent: bool,
@@ -141,8 +146,10 @@ impl Connection {
             ending: false,
             peer_done: false,
             closing: false,
+            filtered: false,
             draining: false,
             again: false,
+            notified: false,
             unsent: true,
             broken: None,
             ended: false,
@@ -157,7 +164,7 @@ impl Connection {
     // --- a run -----------------------------------------------------------------------------------
 
     fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
-        let calls = self.link().outlet.take_calls();
+        let calls = self.link().outlet.calls.take();
         self.obey(calls)?;
         self.note(ready)?;
         if self.phase == Phase::Connecting && !self.connect()? {
@@ -166,6 +173,9 @@ impl Connection {
         }
         if self.phase == Phase::New {
             self.open()?;
+        }
+        if core::mem::take(&mut self.notified) && self.phase == Phase::Open {
+            self.tell_notified()?;
         }
         let has_room = self.unsent && ready.is_writable();
         if has_room || !calls.is_empty() || self.conn.touched.get() {
@@ -201,6 +211,7 @@ impl Connection {
         if calls.has(Calls::CUT) {
             return Err(Reason::CutOff);
         }
+        self.notified |= calls.has(Calls::NOTIFY);
         self.again |= calls.has(Calls::RESUME);
         if calls.has(Calls::RESUME) {
             // The peer is not to blame for the pause.
@@ -222,7 +233,7 @@ impl Connection {
             Ok(false) => Ok(false),
             Ok(true) => {
                 let link = self.link();
-                socket::set_options(&self.socket, &link.peer, &link.service.limits);
+                socket::set_options(&self.socket, &link.peer, &link.origin.limits);
                 self.phase = Phase::New;
                 Ok(true)
             }
@@ -231,6 +242,13 @@ impl Connection {
     }
 
     fn open(&mut self) -> Result<(), Reason> {
+        if !self.link().is_outgoing
+            && let Some(factory) = &self.link().origin.limits.filter
+        {
+            let filter = factory.make(&self.conn);
+            self.link().outlet.lock().set_filter(filter);
+            self.filtered = true;
+        }
         if self.handler.is_none() {
             self.handler = Some(self.link().service.make_handler(&self.conn));
         }
@@ -239,13 +257,37 @@ impl Connection {
         // The first edge may have come before the phase: there may be input already.
         let verdict = self.handler_and_conn(|handler, conn| handler.open(conn));
         if let Verdict::Refuse(message) = verdict {
-            self.reason = Some(Reason::Refused);
-            // If there is no room for it, there is nothing better to be done.
-            let _ = self.conn.write(&message);
-            self.conn.close();
+            self.refuse(&message);
         }
         if self.draining && !self.closing {
             self.handler_and_conn(|handler, conn| handler.draining(conn));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, message: &[u8]) {
+        self.reason = Some(Reason::Refused);
+        // If there is no room for it, there is nothing better to be done.
+        let _ = self.conn.write(message);
+        self.conn.close();
+    }
+
+    fn tell_notified(&mut self) -> Result<(), Reason> {
+        let again = core::mem::replace(&mut self.again, true);
+        // What was held back until now was not the peer's fault.
+        self.partial = clock::now();
+        self.handler_and_conn(|handler, conn| handler.notified(conn));
+        let Some(answer) = self.conn.answer.take() else { return Ok(()) };
+        // It was the host that was shown the rest, and nothing has come since.
+        self.again = again;
+        match answer {
+            Answer::Nothing => {}
+            Answer::PutBack(bytes) => {
+                self.input.put_back(bytes);
+                self.partial = clock::now();
+            }
+            Answer::Refuse(message) => self.refuse(&message),
+            Answer::End(reason) => return Err(reason),
         }
         Ok(())
     }
@@ -313,7 +355,7 @@ impl Connection {
         if self.phase == Phase::Lingering {
             return Ok(());
         }
-        if self.peer_done || self.link().service.limits.linger == 0 {
+        if self.peer_done || self.link().origin.limits.linger == 0 {
             return Err(self.orderly());
         }
         self.phase = Phase::Lingering;
@@ -336,7 +378,7 @@ impl Connection {
     #[inline]
     fn may_deliver(&self) -> bool {
         let link = self.link();
-        self.phase == Phase::Open && !self.closing && !link.outlet.is_pressed() && !link.is_paused()
+        self.phase == Phase::Open && !self.closing && !link.outlet.is_pressed() && !link.is_held()
     }
 
     /// Whether what comes is read and dropped.
@@ -367,6 +409,10 @@ impl Connection {
 
     /// Shows what was not consumed once more, if there is a reason to.
     fn show_again(&mut self) -> Result<(), Reason> {
+        if self.link().is_hosted() {
+            // Its host may put bytes back, and they are what is to be shown again.
+            return Ok(());
+        }
         while core::mem::take(&mut self.again) && !self.input.is_empty() && self.may_deliver() {
             self.deliver(&[])?;
         }
@@ -376,13 +422,16 @@ impl Connection {
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), Reason> {
         let discards = self.discards();
         match socket::receive(&self.socket, buffer) {
-            Ok(0) => self.peer_finished(),
+            Ok(0) => self.socket_ended(),
             Ok(count) => {
                 // A stream that gave less than it was asked for has no more: what comes later brings
                 // another edge (epoll(7)), unless that was the one that told of the end.
                 self.readable = count == buffer.len() || self.ending;
                 if discards {
                     return Ok(());
+                }
+                if self.filtered {
+                    return self.receive_filtered(&buffer[..count]);
                 }
                 self.deliver(&buffer[..count])?;
                 // The output may have pressed and drained at once: what was held back goes on.
@@ -400,13 +449,42 @@ impl Connection {
         }
     }
 
+    /// Shows what the filter makes of bytes that have come.
+    #[cold]
+    fn receive_filtered(&mut self, bytes: &[u8]) -> Result<(), Reason> {
+        let mut plain = Vec::new();
+        let turn = |output: &mut Output<_>| output.filter_received(bytes, &mut plain);
+        let (inflow, _) = self.link().outlet.change(turn);
+        // It may have answered.
+        self.conn.touched.set(true);
+        if plain.is_empty() {
+            self.attend_output(false)?;
+        } else {
+            self.deliver(&plain)?;
+            self.show_again()?;
+        }
+        match inflow {
+            Ok(Inflow::Open) => Ok(()),
+            Ok(Inflow::Ended) => self.peer_finished(),
+            Err(error) => Err(self.failed(error.kind())),
+        }
+    }
+
+    fn socket_ended(&mut self) -> Result<(), Reason> {
+        if self.filtered && !self.discards() {
+            let cut_off = self.link().outlet.lock().filter_cut_off();
+            cut_off.map_err(|error| self.failed(error.kind()))?;
+        }
+        self.peer_finished()
+    }
+
     fn deliver(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
         let was_empty = self.input.is_empty();
         let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
-        let limits = &self.conn.link.service.limits;
+        let limits = &self.conn.link.origin.limits;
         if limits.idle != NEVER || limits.read != NEVER {
-            let now = clock::now();
+            let now = clock::soon();
             self.active = now;
             if taken > 0 || was_empty {
                 self.partial = now;
@@ -422,6 +500,13 @@ impl Connection {
     }
 
     fn peer_finished(&mut self) -> Result<(), Reason> {
+        // Another thread may have closed it, and the peer have answered that, before this is called
+        // for it.
+        let end = self.link().outlet.lock().state().end;
+        self.closing |= end == End::Close;
+        if self.closing {
+            self.reason.get_or_insert(Reason::Local);
+        }
         (self.peer_done, self.readable) = (true, false);
         if self.phase == Phase::Lingering {
             return Err(self.orderly());
@@ -444,6 +529,7 @@ impl Connection {
             && !self.closing
             && !self.readable
             && self.input.is_empty()
+            && !self.link().is_hosted()
             && self.link().in_work() == 0
             && self.conn.queued() == 0
     }
@@ -502,6 +588,10 @@ impl Connection {
             // Other threads write without telling the handler.
             self.active = now;
         }
+        if !self.may_idle() {
+            // The time runs from the end of that on, of which nobody tells: so this looks again.
+            self.active = now;
+        }
         match self.next_due() {
             Some((due, kind)) if due <= now => self.time_is_over(kind),
             _ => Ok(()),
@@ -510,7 +600,7 @@ impl Connection {
 
     /// The earliest of the times that run, and what it is for; None: lingering.
     fn next_due(&self) -> Option<(u64, Option<Timeout>)> {
-        let limits = &self.link().service.limits;
+        let limits = &self.link().origin.limits;
         let due = |runs: bool, since: u64, limit: u64| match runs {
             true => since.saturating_add(limit),
             false => NEVER,
@@ -522,8 +612,9 @@ impl Connection {
             Phase::Lingering => (due(true, began, limits.linger), None),
             Phase::Open => [
                 (due(self.still != 0, self.still, limits.stall), Some(Timeout::Stall)),
-                (due(self.may_idle(), self.active, limits.idle), Some(Timeout::Idle)),
+                (due(true, self.active, limits.idle), Some(Timeout::Idle)),
                 (due(self.waits_for_rest(), self.partial, limits.read), Some(Timeout::Read)),
+                (self.conn.deadline.get(), Some(Timeout::Deadline)),
             ]
             .into_iter()
             .min_by_key(|(due, _)| *due)?,
@@ -532,7 +623,7 @@ impl Connection {
     }
 
     fn may_idle(&self) -> bool {
-        self.link().in_work() == 0 && !self.link().is_paused()
+        self.link().in_work() == 0 && !self.link().is_paused() && !self.link().is_hosted()
     }
 
     fn waits_for_rest(&self) -> bool {
@@ -541,6 +632,9 @@ impl Connection {
 
     fn time_is_over(&mut self, kind: Option<Timeout>) -> Result<(), Reason> {
         let Some(kind) = kind else { return Err(self.orderly()) };
+        if kind == Timeout::Deadline {
+            self.conn.deadline.set(NEVER);
+        }
         if kind == Timeout::Connect {
             let _ = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
             return Err(Reason::TimedOut(kind));
@@ -553,7 +647,8 @@ impl Connection {
         match kind {
             Timeout::Stall => self.still = now,
             Timeout::Read => self.partial = now,
-            Timeout::Idle | Timeout::Connect => self.active = now,
+            Timeout::Idle => self.active = now,
+            Timeout::Connect | Timeout::Deadline => {}
         }
         self.attend_output(false)
     }

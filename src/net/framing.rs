@@ -74,22 +74,30 @@ impl Delimited {
     /// The first message. What it has searched in vain is not searched again, so `bytes` must begin
     /// with what was [`Partial`](Frame::Partial) before.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Frame<'a> {
-        // Beyond this, a delimiter would end a body that is too long.
-        let end = bytes.len().min(self.max.saturating_add(self.delimiter.len()));
-        let from = self.searched.min(end);
-        if let Some(found) = find(&bytes[from..end], &self.delimiter) {
-            self.searched = 0;
-            let body = &bytes[..from + found];
-            return Frame::Message { body, length: body.len() + self.delimiter.len() };
-        }
-        if end < bytes.len() || end == self.max.saturating_add(self.delimiter.len()) {
-            self.searched = 0;
-            return Frame::TooLong;
-        }
-        // The last bytes may be the beginning of a delimiter.
-        self.searched = (end + 1).saturating_sub(self.delimiter.len());
-        Frame::Partial
+        next_delimited(bytes, &self.delimiter, self.max, &mut self.searched)
     }
+}
+
+/// See [`Delimited::next`].
+pub(crate) fn next_delimited<'a>(
+    bytes: &'a [u8],
+    delimiter: &[u8],
+    max: usize,
+    searched: &mut usize,
+) -> Frame<'a> {
+    // Beyond this, a delimiter would end a body that is too long.
+    let end = bytes.len().min(max.saturating_add(delimiter.len()));
+    let from = core::mem::take(searched).min(end);
+    if let Some(found) = find(&bytes[from..end], delimiter) {
+        let body = &bytes[..from + found];
+        return Frame::Message { body, length: body.len() + delimiter.len() };
+    }
+    if end < bytes.len() || end == max.saturating_add(delimiter.len()) {
+        return Frame::TooLong;
+    }
+    // The last bytes may be the beginning of a delimiter.
+    *searched = (end + 1).saturating_sub(delimiter.len());
+    Frame::Partial
 }
 
 fn find(bytes: &[u8], delimiter: &[u8]) -> Option<usize> {

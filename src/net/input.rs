@@ -49,6 +49,15 @@ impl Input {
         self.left.is_empty()
     }
 
+    /// These were consumed, but are to be shown again, before what is left over.
+    pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
+        if self.left.is_empty() {
+            self.left = bytes;
+        } else {
+            self.left.splice(..0, bytes);
+        }
+    }
+
     /// Shows what is left over, followed by `new`, to `consume`, and keeps what that does not take.
     /// Says how much it took.
     ///
@@ -70,8 +79,10 @@ impl Input {
     fn feed_more(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
         self.left.extend_from_slice(new);
         let taken = checked(consume(&self.left), self.left.len());
-        if taken == self.left.len() {
-            self.left = Vec::new();
+        let kept = self.left.len() - taken;
+        if kept <= self.left.capacity() / 4 {
+            // A message may have needed much more than what is left over now.
+            self.left = self.left[taken..].to_vec();
         } else {
             self.left.drain(..taken);
         }
@@ -104,6 +115,17 @@ mod tests {
         assert_eq!(seen, b"bcde");
         assert_eq!(input.feed(b"", |bytes| bytes.len()), 1);
         assert_eq!(input.left.capacity(), 0);
+    }
+
+    /// Goal: a long message does not leave a long buffer behind, even if a part of the next one does
+    /// stay.
+    #[test]
+    fn what_is_left_over_has_a_buffer_of_its_size() {
+        let mut input = Input::default();
+        (0..100).for_each(|_| assert_eq!(input.feed(&[7; 10_000], |_| 0), 0));
+        assert_eq!(input.feed(b"abc", |bytes| bytes.len() - 3), 1_000_000);
+        assert_eq!(input.left, b"abc");
+        assert!(input.left.capacity() < 100);
     }
 
     #[test]

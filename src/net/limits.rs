@@ -1,5 +1,6 @@
-//! The numbers that bound a server, with their defaults.
+//! The numbers that bound the connections of a listener, with their defaults.
 
+use super::filter::FilterFactory;
 use crate::error::{Error, Result};
 use core::time::Duration;
 
@@ -11,7 +12,7 @@ pub(super) struct Marks {
     pub(super) max: usize,
 }
 
-/// Settings of one server. Times are in nanoseconds; `u64::MAX` stands for "never".
+/// Settings of one listener, or of outgoing connections. Times are in nanoseconds; `u64::MAX` stands for "never".
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) marks: Marks,
@@ -30,8 +31,10 @@ pub(super) struct Limits {
     pub(super) keep_alive: Option<Duration>,
     pub(super) v6_only: bool,
     pub(super) reuse_port: bool,
+    pub(super) socket_mode: Option<u32>,
     pub(super) send_buffer: Option<usize>,
     pub(super) receive_buffer: Option<usize>,
+    pub(super) filter: Option<FilterFactory>,
 }
 
 impl Default for Limits {
@@ -53,13 +56,20 @@ impl Default for Limits {
             keep_alive: None,
             v6_only: false,
             reuse_port: false,
+            socket_mode: None,
             send_buffer: None,
             receive_buffer: None,
+            filter: None,
         }
     }
 }
 
 impl Limits {
+    /// What may be sent to a connection that gets no filter.
+    pub(super) fn refusal_in_plain(&self) -> &[u8] {
+        if self.filter.is_none() { &self.refusal } else { &[] }
+    }
+
     /// An error that names the first field that is out of its range.
     pub(super) fn check(&self) -> Result<()> {
         let Marks { low, high, max } = self.marks;
@@ -76,6 +86,7 @@ impl Limits {
         range("backlog", self.backlog.max(0) as usize, 1, 1 << 20)?;
         range("send_buffer", self.send_buffer.unwrap_or(1), 1, 1 << 30)?;
         range("receive_buffer", self.receive_buffer.unwrap_or(1), 1, 1 << 30)?;
+        mode("socket_mode", self.socket_mode.unwrap_or(0))?;
         time("idle_timeout", self.idle)?;
         time("read_timeout", self.read)?;
         time("stall_timeout", self.stall)?;
@@ -87,14 +98,21 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
+pub(super) fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
     if (from..=to).contains(&value) {
         return Ok(());
     }
     Err(Error::invalid(name, value, format!("{from} to {to}")))
 }
 
-fn time(name: &'static str, value: u64) -> Result<()> {
+fn mode(name: &'static str, value: u32) -> Result<()> {
+    if value <= 0o777 {
+        return Ok(());
+    }
+    Err(Error::invalid(name, format!("{value:#o}"), "0 to 0o777"))
+}
+
+pub(super) fn time(name: &'static str, value: u64) -> Result<()> {
     if value >= 1_000_000 {
         return Ok(());
     }

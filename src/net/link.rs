@@ -25,19 +25,22 @@
 //!
 //! # Orderings
 //!
-//! The caller's `fetch_or` is a Release that pairs with the Acquire of `take_calls`: a run that sees
+//! The caller's `fetch_or` is a Release that pairs with the Acquire of `take`: a run that sees
 //! the bit sees what was published before it.
 
 use super::address::Address;
+use super::books::Origin;
 use super::conn::ConnId;
 use super::limits::Marks;
 use super::output::{End, Output, State, Unwritten, Wire};
 use super::server::Service;
+use crate::error::Error;
 use crate::pool::{Key, Shared};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sync::{Mutex, store_load_barrier};
+use crate::sys::fork::ForkGuard;
 use core::ops::DerefMut;
 use socket2::Socket;
 use std::sync::{Arc, OnceLock, Weak};
@@ -59,6 +62,8 @@ impl Calls {
     pub(super) const ABORT: Calls = Calls(1 << 4);
     /// Close at once: the drain's time is over.
     pub(super) const CUT: Calls = Calls(1 << 5);
+    /// Its handler is to be told that something has happened elsewhere.
+    pub(super) const NOTIFY: Calls = Calls(1 << 6);
 
     pub(super) fn has(self, other: Calls) -> bool {
         self.0 & other.0 != 0
@@ -69,9 +74,52 @@ impl Calls {
     }
 }
 
+/// See *The word* above.
+pub(super) struct CallWord(AtomicU32);
+
+impl CallWord {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Asks for a run. True: the caller pokes the slot.
+    #[must_use]
+    pub(super) fn call(&self, call: Calls) -> bool {
+        // Release: pairs with the Acquire in `take`.
+        self.0.fetch_or(call.0, Release) == 0
+    }
+
+    pub(super) fn is_called(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+
+    /// By a run: all that it is called for.
+    #[inline]
+    pub(super) fn take(&self) -> Calls {
+        if self.0.load(Relaxed) == 0 {
+            // A bit that comes now finds the word empty, and its poke is still to come.
+            return Calls(0);
+        }
+        // Acquire: pairs with the Release in `call`.
+        Calls(self.0.swap(0, Acquire))
+    }
+}
+
+/// How a pulled connection stands to its host; others are always IDLE. See [`super::pulled`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Hosted {
+    /// It has nothing to do with it.
+    Idle,
+    /// An event is out, or bytes are about to be put back.
+    Out,
+    /// The same, and nothing is to be read before that has changed.
+    Full,
+}
+
 /// The part of a link that threads race for.
 pub(super) struct Outlet<W> {
-    calls: AtomicU32,
+    pub(super) calls: CallWord,
     /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
     /// little later then.
     pressed: AtomicBool,
@@ -81,7 +129,7 @@ pub(super) struct Outlet<W> {
 impl<W: Wire> Outlet<W> {
     pub(super) fn new(wire: W, marks: Marks, blocked: bool) -> Self {
         Self {
-            calls: AtomicU32::new(0),
+            calls: CallWord::new(),
             pressed: AtomicBool::new(false),
             output: Mutex::new(Output::new(wire, marks, blocked)),
         }
@@ -103,28 +151,6 @@ impl<W: Wire> Outlet<W> {
             self.pressed.store(pressed, Relaxed);
         }
         (result, pressed)
-    }
-
-    /// Asks for a run. True: the caller pokes the slot.
-    #[must_use]
-    pub(super) fn call(&self, call: Calls) -> bool {
-        // Release: pairs with the Acquire in `take_calls`.
-        self.calls.fetch_or(call.0, Release) == 0
-    }
-
-    pub(super) fn is_called(&self) -> bool {
-        self.calls.load(Relaxed) != 0
-    }
-
-    /// By a run: all that it is called for.
-    #[inline]
-    pub(super) fn take_calls(&self) -> Calls {
-        if self.calls.load(Relaxed) == 0 {
-            // A bit that comes now finds the word empty, and its poke is still to come.
-            return Calls(0);
-        }
-        // Acquire: pairs with the Release in `call`.
-        Calls(self.calls.swap(0, Acquire))
     }
 
     #[inline]
@@ -158,7 +184,7 @@ impl<W: Wire> Outlet<W> {
             Ok((state.queued, calls))
         });
         let (queued, calls) = written?;
-        let poke = calls && self.call(Calls::OUTPUT);
+        let poke = calls && self.calls.call(Calls::OUTPUT);
         Ok(Written { queued, pressed, poke })
     }
 
@@ -180,7 +206,7 @@ impl<W: Wire> Outlet<W> {
     #[must_use]
     pub(super) fn end(&self, end: End) -> bool {
         let (changed, _) = self.change(|output| output.end(end));
-        changed && self.call(Calls::OUTPUT)
+        changed && self.calls.call(Calls::OUTPUT)
     }
 
     /// By the handler, when it ends: from here on nothing reaches the wire.
@@ -201,12 +227,13 @@ pub(super) struct Written {
 /// Where something of ours lives in a pool, without keeping the pool alive.
 pub(super) struct Place {
     shared: Weak<Shared>,
+    fork: ForkGuard,
     key: OnceLock<Key>,
 }
 
 impl Place {
-    pub(super) fn new(shared: Weak<Shared>) -> Self {
-        Self { shared, key: OnceLock::new() }
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::downgrade(shared), fork: shared.fork_guard(), key: OnceLock::new() }
     }
 
     pub(super) fn set(&self, key: Key) {
@@ -230,26 +257,40 @@ impl Place {
     }
 
     fn activate(&self, change: impl FnOnce(&crate::pool::Slot, u32) -> bool) {
+        if self.is_forked() {
+            return;
+        }
         let (Some(shared), Some(key)) = (self.shared.upgrade(), self.key()) else { return };
-        if !shared.is_forked() && change(shared.slots.slot(key.index), key.generation) {
+        if change(shared.slots.slot(key.index), key.generation) {
             shared.push_activation(key.index);
         }
     }
 
-    /// Whether this is a child of the process that built the pool.
+    /// Whether this is a child of the process that built the pool. Then no lock may be taken: whoever
+    /// held it in the parent holds it here for ever.
+    #[inline]
     pub(super) fn is_forked(&self) -> bool {
-        self.shared.upgrade().is_some_and(|shared| shared.is_forked())
+        self.fork.is_child()
     }
 }
+
+/// Whether a connection is read from: it is, it is not, or it is again since [`Link::resume`].
+const FLOWING: u8 = 0;
+const PAUSED: u8 = 1;
+const RESUMED: u8 = 2;
 
 /// A connection as everybody but its handler knows it.
 pub(super) struct Link {
     pub(super) outlet: Outlet<Arc<Socket>>,
     pub(super) place: Place,
     pub(super) service: Arc<Service>,
+    pub(super) origin: Arc<Origin>,
     pub(super) peer: Address,
     pub(super) is_outgoing: bool,
-    paused: AtomicBool,
+    /// [`FLOWING`], [`PAUSED`] or [`RESUMED`].
+    paused: AtomicU8,
+    /// A [`Hosted`].
+    hosted: AtomicU8,
     /// Requests admitted and not ended.
     in_work: AtomicU32,
 }
@@ -257,18 +298,21 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(
         service: &Arc<Service>,
+        origin: &Arc<Origin>,
         shared: &Arc<Shared>,
         socket: &Arc<Socket>,
         peer: Address,
         is_outgoing: bool,
     ) -> Self {
         Self {
-            outlet: Outlet::new(Arc::clone(socket), service.limits.marks, is_outgoing),
-            place: Place::new(Arc::downgrade(shared)),
+            outlet: Outlet::new(Arc::clone(socket), origin.limits.marks, is_outgoing),
+            place: Place::new(shared),
             service: Arc::clone(service),
+            origin: Arc::clone(origin),
             peer,
             is_outgoing,
-            paused: AtomicBool::new(false),
+            paused: AtomicU8::new(FLOWING),
+            hosted: AtomicU8::new(Hosted::Idle as u8),
             in_work: AtomicU32::new(0),
         }
     }
@@ -279,27 +323,56 @@ impl Link {
 
     /// Asks for a run.
     pub(super) fn call(&self, call: Calls) {
-        if self.outlet.call(call) {
+        if self.outlet.calls.call(call) {
             self.place.poke();
         }
     }
 
+    /// The outlet, for users, who may be in a forked child.
+    #[inline]
+    pub(super) fn reach(&self) -> Result<&Outlet<Arc<Socket>>, Error> {
+        if self.place.is_forked() { Err(Error::Forked) } else { Ok(&self.outlet) }
+    }
+
     pub(super) fn is_open(&self) -> bool {
-        self.outlet.lock().wire().is_some()
+        self.reach().is_ok_and(|outlet| outlet.lock().wire().is_some())
     }
 
     #[inline]
     pub(super) fn is_paused(&self) -> bool {
         // Relaxed: a resume is followed by a call, whose Release and Acquire order it.
-        self.paused.load(Relaxed)
+        self.paused.load(Relaxed) == PAUSED
     }
 
     pub(super) fn pause(&self) {
-        self.paused.store(true, Relaxed);
+        self.paused.store(PAUSED, Relaxed);
+    }
+
+    /// By the handler, which sees to it itself that what was not consumed is shown again.
+    #[cfg(feature = "http")]
+    pub(super) fn unpause(&self) {
+        self.paused.store(FLOWING, Relaxed);
+    }
+
+    /// By the handler, before code that may have the connection resumed before it is paused.
+    #[cfg(feature = "http")]
+    pub(super) fn await_resume(&self) {
+        // It fails if there is no resume to forget. Acquire: pairs with the Release in `resume`, so
+        // that the code which comes next sees what went before the one that is forgotten.
+        let _ = self.paused.compare_exchange(RESUMED, FLOWING, Acquire, Relaxed);
+    }
+
+    /// By the handler, behind it.
+    #[cfg(feature = "http")]
+    pub(super) fn pause_unless_resumed(&self) {
+        if self.paused.compare_exchange(FLOWING, PAUSED, Relaxed, Relaxed) == Err(RESUMED) {
+            self.call(Calls::RESUME);
+        }
     }
 
     pub(super) fn resume(&self) {
-        if self.paused.swap(false, Relaxed) {
+        // Release: pairs with the Acquire in `await_resume`.
+        if self.paused.swap(RESUMED, Release) == PAUSED {
             self.call(Calls::RESUME);
         }
     }
@@ -315,11 +388,47 @@ impl Link {
 
     pub(super) fn end_work(&self) {
         self.in_work.fetch_sub(1, AcqRel);
+        self.call_if_draining();
+    }
+
+    /// Something has ended that a drain waits for.
+    pub(super) fn call_if_draining(&self) {
         // Against *drain, then look at what is in work*: one of both sees the other.
         store_load_barrier();
         if self.service.is_draining() {
             self.call(Calls::DRAIN);
         }
+    }
+
+    #[inline]
+    pub(super) fn is_hosted(&self) -> bool {
+        self.hosted() != Hosted::Idle
+    }
+
+    /// Whether nothing is to be read for now.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.is_paused() || self.hosted() == Hosted::Full
+    }
+
+    #[inline]
+    fn hosted(&self) -> Hosted {
+        // Acquire: pairs with the Release in `set_hosted`: IDLE comes after what the host has written.
+        match self.hosted.load(Acquire) {
+            0 => Hosted::Idle,
+            1 => Hosted::Out,
+            _ => Hosted::Full,
+        }
+    }
+
+    /// Under the lock of the connection's ledger. Answers with what it was, and what it is.
+    pub(super) fn set_hosted(&self, now: Hosted) -> (Hosted, Hosted) {
+        let before = self.hosted();
+        if before != now {
+            // Release: pairs with the Acquire in `hosted`.
+            self.hosted.store(now as u8, Release);
+        }
+        (before, now)
     }
 }
 
@@ -395,28 +504,28 @@ mod models {
 
     /// Goal: no call is missed (invariants 1 and 2), and whoever sees a bit sees what was published
     /// before it. Method: two callers, one of whom may rely on the other's poke; a call that is
-    /// missed leaves the run waiting for ever.
+    /// missed leaves the run waiting for ever. All bits are alike: two stand for any.
     #[test]
     fn every_call_has_a_run_that_sees_what_it_is_about() {
         check(|| {
             let outlet = Arc::new(Outlet::new(Vector::with_room(8), MARKS, false));
             let runnable = Arc::new(Runnable::default());
             let published = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-            let callers = [(0, Calls::RESUME), (1, Calls::DRAIN)].map(|(index, call)| {
+            let callers = [(0, Calls::NOTIFY), (1, Calls::DRAIN)].map(|(index, call)| {
                 let (outlet, runnable) = (Arc::clone(&outlet), Arc::clone(&runnable));
                 let published = Arc::clone(&published);
                 thread::spawn(move || {
                     published[index].store(1, Relaxed);
-                    if outlet.call(call) {
+                    if outlet.calls.call(call) {
                         runnable.poke();
                     }
                 })
             });
-            let mut missing = Calls::RESUME.0 | Calls::DRAIN.0;
+            let mut missing = Calls::NOTIFY.0 | Calls::DRAIN.0;
             while missing != 0 {
                 runnable.claim();
-                let calls = outlet.take_calls();
-                for (index, call) in [(0, Calls::RESUME), (1, Calls::DRAIN)] {
+                let calls = outlet.calls.take();
+                for (index, call) in [(0, Calls::NOTIFY), (1, Calls::DRAIN)] {
                     assert!(!calls.has(call) || published[index].load(Relaxed) == 1);
                 }
                 missing &= !calls.0;

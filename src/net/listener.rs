@@ -4,10 +4,10 @@
 //! resumed by a timer, since the edge does not come again for those that wait already, and to look
 //! again at once would be to spin.
 
-use super::address::Address;
+use super::books::Origin;
 use super::link::Place;
 use super::server::Service;
-use super::socket;
+use super::socket::{self, OwnFile};
 use crate::pool::{Activity, Flow, Key};
 use crate::source::Ready;
 use core::any::Any;
@@ -25,10 +25,10 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// The activity in the slot.
 pub(super) struct Listener {
+    /// Dropped, and so removed, before the socket: until then others see that somebody listens.
+    _file: Option<OwnFile>,
+    origin: Arc<Origin>,
     socket: Arc<Socket>,
-    address: Address,
-    /// It has made the file of its address.
-    owns_file: bool,
     place: Arc<Place>,
     service: Arc<Service>,
     /// Descriptors had run out at the last look.
@@ -49,14 +49,14 @@ impl Drop for Listens {
 impl Listener {
     pub(super) fn new(
         service: &Arc<Service>,
+        origin: Arc<Origin>,
         socket: Arc<Socket>,
-        address: Address,
-        owns_file: bool,
+        file: Option<OwnFile>,
         place: Arc<Place>,
     ) -> Self {
         service.began_listening();
         let (_listens, service) = (Listens(Arc::clone(service)), Arc::clone(service));
-        Self { socket, address, owns_file, place, service, exhausted: false, _listens }
+        Self { _file: file, origin, socket, place, service, exhausted: false, _listens }
     }
 
     /// A drain takes those in first who wait already: to them it is a connection.
@@ -68,7 +68,7 @@ impl Listener {
             match socket::accept(&self.socket) {
                 Ok((stream, peer)) => {
                     self.exhausted = false;
-                    self.service.take_in(stream, peer);
+                    self.service.take_in(&self.origin, stream, peer);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return self.rest(),
                 Err(error) if socket::is_exhausted(&error) => return self.retry_later(&error),
@@ -88,7 +88,7 @@ impl Listener {
             return Flow::Done;
         }
         if !core::mem::replace(&mut self.exhausted, true) {
-            self.service.tell_exhausted(&self.address, error);
+            self.service.tell_exhausted(&self.origin, error);
         }
         let place = Arc::clone(&self.place);
         let later = move || place.resume();
@@ -115,13 +115,5 @@ impl Activity for Listener {
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
         Box::new(())
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if self.owns_file {
-            socket::remove(&self.address);
-        }
     }
 }

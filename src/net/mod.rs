@@ -15,8 +15,16 @@
 //! | `input.rs` | bytes that were not consumed yet |
 //! | `conn.rs` | what users see: the handler trait, `Conn`, `ConnRef` |
 //! | `listener.rs` | accepting, refusing, waiting for descriptors |
-//! | `server.rs` | settings, start, drain, counters |
+//! | `server.rs` | start, registry, drain |
+//! | `settings.rs` | what a server and each of its listeners are told |
+//! | `udp.rs` | datagrams, which have no connections |
+//! | `inherited.rs` | sockets that a supervisor has opened |
+//! | `books.rs` | where connections come from, and what is counted there |
+//! | `pulled.rs` | hooks as events, for hosts that cannot be called back |
+//! | `outbox.rs` | where events and host threads wait for each other |
+//! | `filter.rs` | what turns the bytes of a connection, as TLS does |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
+//! | `http/` | HTTP/1.1 on it; feature `http` |
 //! | `address.rs`, `socket.rs`, `limits.rs` | names, sockets, numbers |
 //!
 //! A connection is one edge-triggered handle, so the pool's slot word gives the two promises that
@@ -24,20 +32,37 @@
 //! (invariant 4 of the pool).
 
 mod address;
+mod books;
 mod conn;
 mod connection;
+mod filter;
 mod framing;
+#[cfg(feature = "http")]
+pub mod http;
+mod inherited;
 mod input;
 mod limits;
 mod link;
 mod listener;
+mod outbox;
 mod output;
+mod pulled;
 mod server;
+mod settings;
 mod socket;
+mod udp;
 
 pub use address::{Address, ToAddress};
+pub use books::{Closed, ListenerStats, ServerStats};
 pub use conn::{
     Admission, Conn, ConnHandler, ConnId, ConnRef, Patience, Reason, Timeout, Verdict, Wrote,
 };
+pub use filter::{Filter, Inflow};
+#[cfg(feature = "capi")]
+pub(crate) use framing::next_delimited;
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
-pub use server::{Closed, DrainReport, Server, ServerBuilder, ServerStats};
+pub use inherited::{Inherited, inherited};
+pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
+pub use server::{DrainReport, Server};
+pub use settings::{Listen, ServerBuilder};
+pub use udp::{Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpReport, UdpSocket, UdpStats};

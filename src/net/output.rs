@@ -33,8 +33,10 @@
 //! 3. `queued` ≤ `max`: what would go beyond is refused as a whole.
 //! 4. Once it is to end, nothing is accepted any more; the end is told to the wire once, after the
 //!    last byte.
-//! 5. `pressed` is set when `queued` exceeds `high`, and cleared, once, when it is at most `low`.
+//! 5. While blocked, the buffers take up to 2 `queued` + 64 KiB.
+//! 6. `pressed` is set when `queued` exceeds `high`, and cleared, once, when it is at most `low`.
 
+use super::filter::{Filter, Inflow};
 use super::limits::Marks;
 use crate::sys::clock;
 use core::cell::Cell;
@@ -43,6 +45,10 @@ use std::io::{self, ErrorKind, IoSlice};
 
 /// So much is gathered before it is tried.
 pub(super) const GATHER: usize = 64 << 10;
+
+/// Buffers of up to so many bytes are copied rather than kept: a queue of tiny ones would take many times
+/// the memory of their bytes.
+const SMALL: usize = 4 << 10;
 
 /// Pieces given to one send.
 const PIECES: usize = 16;
@@ -127,6 +133,7 @@ pub(super) struct Output<W> {
     finished: bool,
     broken: Option<ErrorKind>,
     still_since: u64,
+    filter: Option<Box<dyn Filter>>,
 }
 
 impl<W: Wire> Output<W> {
@@ -148,6 +155,7 @@ impl<W: Wire> Output<W> {
             finished: false,
             broken: None,
             still_since: 0,
+            filter: None,
         }
     }
 
@@ -170,6 +178,9 @@ impl<W: Wire> Output<W> {
 
     /// By the handler: appends, and sends only what is too much to gather.
     pub(super) fn gather(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
+        if self.filter.is_some() {
+            return self.write_filtered(&[IoSlice::new(bytes)], false);
+        }
         if self.queued + bytes.len() >= GATHER {
             return self.write_through(&[IoSlice::new(bytes)]);
         }
@@ -179,8 +190,60 @@ impl<W: Wire> Output<W> {
         Ok(())
     }
 
+    /// The same of several pieces, as one.
+    pub(super) fn gather_vectored(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
+        if self.filter.is_some() {
+            return self.write_filtered(pieces, false);
+        }
+        let total = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        if self.queued + total >= GATHER {
+            return self.write_through(pieces);
+        }
+        self.admit(total)?;
+        if total == 0 {
+            // A buffer that is lent comes back when what is in it has left.
+            return Ok(());
+        }
+        let buffer = self.buffer();
+        if buffer.len() + total <= GATHER {
+            pieces.iter().for_each(|piece| buffer.extend_from_slice(piece));
+            self.count(total);
+        } else {
+            pieces.iter().for_each(|piece| self.append(piece));
+        }
+        self.note_pressure();
+        Ok(())
+    }
+
+    /// The same with a last piece that need not be copied.
+    #[cfg(feature = "http")]
+    pub(super) fn gather_owned(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        last: Vec<u8>,
+    ) -> Result<(), Unwritten> {
+        if self.filter.is_some() {
+            pieces.iter().try_for_each(|piece| self.gather(piece))?;
+            return self.gather(&last);
+        }
+        let total = pieces.iter().map(|piece| piece.len()).sum::<usize>() + last.len();
+        self.admit(total)?;
+        pieces.iter().for_each(|piece| self.append(piece));
+        if self.queued + last.len() < GATHER {
+            self.append(&last);
+        } else {
+            self.append_owned(last, 0);
+            self.flush();
+        }
+        self.note_pressure();
+        Ok(())
+    }
+
     /// By anybody: sends at once what the wire takes, after what is queued; the rest is appended.
     pub(super) fn write_through(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
+        if self.filter.is_some() {
+            return self.write_filtered(pieces, true);
+        }
         self.admit(pieces.iter().map(|piece| piece.len()).sum())?;
         self.flush();
         let mut skip = if self.queued == 0 { self.try_send(pieces) } else { 0 };
@@ -196,6 +259,9 @@ impl<W: Wire> Output<W> {
 
     /// As [`write_through`](Self::write_through), of a buffer that need not be copied.
     pub(super) fn write_owned(&mut self, bytes: Vec<u8>) -> Result<(), Unwritten> {
+        if self.filter.is_some() {
+            return self.write_filtered(&[IoSlice::new(&bytes)], true);
+        }
         self.admit(bytes.len())?;
         self.flush();
         let sent = if self.queued == 0 { self.try_send(&[IoSlice::new(&bytes)]) } else { 0 };
@@ -203,6 +269,51 @@ impl<W: Wire> Output<W> {
         self.note_progress();
         self.note_pressure();
         Ok(())
+    }
+
+    /// What is written from here on goes through this filter.
+    pub(super) fn set_filter(&mut self, filter: Box<dyn Filter>) {
+        self.filter = Some(filter);
+    }
+
+    /// As [`write_through`](Self::write_through), of what the filter makes of it; without `through`,
+    /// as [`gather`](Self::gather).
+    #[cold]
+    fn write_filtered(&mut self, pieces: &[IoSlice<'_>], through: bool) -> Result<(), Unwritten> {
+        self.admit(pieces.iter().map(|piece| piece.len()).sum())?;
+        let mut turned = Vec::new();
+        for piece in pieces {
+            if let Some(filter) = &mut self.filter {
+                filter.written(piece, &mut turned).map_err(|_| Unwritten::Closed)?;
+            }
+        }
+        self.append(&turned);
+        if through || self.queued >= GATHER {
+            self.flush();
+        }
+        self.note_pressure();
+        Ok(())
+    }
+
+    /// By the handler: bytes that have come, through the filter. It may have an answer to them.
+    pub(super) fn filter_received(
+        &mut self,
+        bytes: &[u8],
+        plain: &mut Vec<u8>,
+    ) -> io::Result<Inflow> {
+        let Some(filter) = &mut self.filter else { return Ok(Inflow::Open) };
+        let mut answer = Vec::new();
+        let inflow = filter.received(bytes, plain, &mut answer);
+        if self.wire.is_some() && !self.finished {
+            self.append(&answer);
+            self.note_pressure();
+        }
+        inflow
+    }
+
+    /// By the handler: the socket has ended.
+    pub(super) fn filter_cut_off(&mut self) -> io::Result<()> {
+        self.filter.as_mut().map_or(Ok(()), |filter| filter.cut_off())
     }
 
     /// The bytes accepted so far will be told of when they have been sent.
@@ -228,11 +339,11 @@ impl<W: Wire> Output<W> {
     /// Sends what is queued, and the end if it is due.
     pub(super) fn flush(&mut self) {
         while self.queued > 0 && !self.blocked {
-            let mut pieces = [IoSlice::new(&[]); PIECES];
-            let count = self.fill(&mut pieces);
             let Some(wire) = &self.wire else { return };
-            let asked = pieces[..count].iter().map(|piece| piece.len()).sum();
-            let (sent, outcome) = attempt(wire, &pieces[..count], asked);
+            let (sent, outcome) = match self.tail.is_empty() {
+                true => attempt(wire, &[IoSlice::new(&self.head[self.sent..])], self.queued),
+                false => self.attempt_many(wire),
+            };
             self.note(outcome);
             self.advance(sent);
         }
@@ -263,6 +374,13 @@ impl<W: Wire> Output<W> {
     pub(super) fn end(&mut self, end: End) -> bool {
         let changes = self.wire.is_some() && end > self.end;
         if changes {
+            if self.end == End::Open
+                && let Some(filter) = &mut self.filter
+            {
+                let mut last = Vec::new();
+                filter.finish(&mut last);
+                self.append(&last);
+            }
             self.end = end;
             self.finish_if_due();
         }
@@ -291,24 +409,40 @@ impl<W: Wire> Output<W> {
         if bytes.is_empty() || self.broken.is_some() {
             return;
         }
+        let buffer = self.buffer();
+        if buffer.len() + bytes.len() <= GATHER {
+            buffer.extend_from_slice(bytes);
+        } else {
+            self.tail.push_back(bytes.into());
+        }
+        self.count(bytes.len());
+    }
+
+    /// What bytes are appended to.
+    #[inline]
+    fn buffer(&mut self) -> &mut Vec<u8> {
         let last = self.tail.back_mut().unwrap_or(&mut self.head);
         if last.capacity() == 0 && !self.blocked {
             *last = lend_spare();
         }
-        if last.len() + bytes.len() <= GATHER {
-            last.extend_from_slice(bytes);
-        } else {
-            self.tail.push_back(bytes.into());
-        }
-        self.queued += bytes.len();
-        self.accepted += bytes.len() as u64;
+        last
+    }
+
+    /// So many bytes were appended.
+    #[inline]
+    fn count(&mut self, len: usize) {
+        self.queued += len;
+        self.accepted += len as u64;
     }
 
     fn append_owned(&mut self, bytes: Vec<u8>, sent: usize) {
-        if sent == bytes.len() || self.broken.is_some() {
+        let left = bytes.len() - sent;
+        if left <= SMALL || is_wasteful(&bytes, sent) {
+            return self.append(&bytes[sent..]);
+        }
+        if self.broken.is_some() {
             return;
         }
-        let left = bytes.len() - sent;
         if self.queued == 0 {
             (self.head, self.sent) = (bytes, sent);
         } else {
@@ -320,29 +454,43 @@ impl<W: Wire> Output<W> {
 
     /// Sends bytes that are not queued. Says how many the wire took, and counts them.
     fn try_send(&mut self, pieces: &[IoSlice<'_>]) -> usize {
-        let asked: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let mut sent = 0;
-        if let Some(wire) = &self.wire
-            && !self.blocked
-            && asked > 0
-        {
-            let outcome;
-            (sent, outcome) = attempt(wire, pieces, asked);
-            self.note(outcome);
+        let mut total = 0;
+        for pieces in pieces.chunks(libc::UIO_MAXIOV as usize) {
+            let asked: usize = pieces.iter().map(|piece| piece.len()).sum();
+            let sent = self.try_send_some(pieces, asked);
+            total += sent;
+            if sent < asked {
+                break;
+            }
         }
-        self.accepted += sent as u64;
-        sent
+        self.accepted += total as u64;
+        total
     }
 
-    /// The front of the queue, as pieces for one send.
-    fn fill<'a>(&'a self, pieces: &mut [IoSlice<'a>; PIECES]) -> usize {
+    /// No more pieces than the kernel takes at once.
+    fn try_send_some(&mut self, pieces: &[IoSlice<'_>], asked: usize) -> usize {
+        match &self.wire {
+            Some(wire) if !self.blocked && asked > 0 => {
+                let (sent, outcome) = attempt(wire, pieces, asked);
+                self.note(outcome);
+                sent
+            }
+            _ => 0,
+        }
+    }
+
+    /// One send of as many pieces of the queue as it takes.
+    #[cold]
+    fn attempt_many(&self, wire: &W) -> (usize, Outcome) {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
         pieces[0] = IoSlice::new(&self.head[self.sent..]);
         let mut count = 1;
         for (piece, bytes) in pieces[1..].iter_mut().zip(&self.tail) {
             *piece = IoSlice::new(bytes);
             count += 1;
         }
-        count
+        let asked = pieces[..count].iter().map(|piece| piece.len()).sum();
+        attempt(wire, &pieces[..count], asked)
     }
 
     /// `sent` bytes of the queue have gone.
@@ -369,14 +517,14 @@ impl<W: Wire> Output<W> {
         self.sent = 0;
         let next = self.tail.pop_front().unwrap_or_default();
         give_back(core::mem::replace(&mut self.head, next));
-        if self.queued == 0 {
+        if self.tail.is_empty() {
             self.tail = VecDeque::new();
         }
     }
 
     /// What the wire did not take may wait for long: it gets a buffer of its size.
     fn keep_little(&mut self) {
-        if self.head.capacity() - (self.head.len() - self.sent) > GATHER / 2 {
+        if is_wasteful(&self.head, self.sent) {
             let little = self.head[self.sent..].to_vec();
             self.sent = 0;
             give_back(core::mem::replace(&mut self.head, little));
@@ -434,6 +582,13 @@ impl<W: Wire> Output<W> {
     }
 }
 
+/// Whether a buffer of which so much has been sent holds much more than what is left. Not before most of
+/// it has gone, or a long buffer that leaves in many sends would be copied at each.
+fn is_wasteful(buffer: &Vec<u8>, sent: usize) -> bool {
+    let left = buffer.len() - sent;
+    buffer.capacity() - left > left.max(GATHER / 2)
+}
+
 enum Outcome {
     TookAll,
     Full,
@@ -450,5 +605,201 @@ fn attempt(wire: &impl Wire, pieces: &[IoSlice<'_>], asked: usize) -> (usize, Ou
             Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, Outcome::Full),
             Err(error) => return (0, Outcome::Broken(error.kind())),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+
+    /// A wire with room for so many bytes.
+    #[derive(Default)]
+    struct Room {
+        left: Cell<usize>,
+        taken: RefCell<Vec<u8>>,
+    }
+
+    impl Wire for &Room {
+        fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+            let mut count = 0;
+            for piece in pieces {
+                let some = piece.len().min(self.left.get());
+                self.left.set(self.left.get() - some);
+                self.taken.borrow_mut().extend_from_slice(&piece[..some]);
+                count += some;
+            }
+            if count > 0 { Ok(count) } else { Err(ErrorKind::WouldBlock.into()) }
+        }
+
+        fn finish(&self) {}
+    }
+
+    impl Output<&Room> {
+        /// What its buffers take.
+        fn held(&self) -> usize {
+            let tail = self.tail.iter().map(|bytes| bytes.capacity() + size_of::<Vec<u8>>());
+            self.head.capacity() + tail.sum::<usize>()
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Gather(usize),
+        Write(Vec<usize>),
+        Own { len: usize, spare: usize },
+        Track,
+        Flush { room: usize },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let len = prop_oneof![0..100_usize, 4000..5000_usize, 30_000..150_000_usize];
+        prop_oneof![
+            len.clone().prop_map(Step::Gather),
+            proptest::collection::vec(len.clone(), 0..4).prop_map(Step::Write),
+            (len.clone(), len.clone()).prop_map(|(len, spare)| Step::Own { len, spare }),
+            Just(Step::Track),
+            len.prop_map(|room| Step::Flush { room }),
+        ]
+    }
+
+    /// The obvious output: one long string, of which the first so many bytes have gone.
+    #[derive(Default)]
+    struct Obvious {
+        accepted: Vec<u8>,
+        tracked: Vec<(usize, u64)>,
+    }
+
+    impl Obvious {
+        fn next(&self, len: usize) -> Vec<u8> {
+            (0..len).map(|at| ((self.accepted.len() + at) % 251) as u8).collect()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        /// Goal: whatever ways bytes take, they come out as they went in, in bounds, and tokens are told
+        /// when theirs have. Method: against the obvious one, with any room at any time.
+        #[test]
+        fn bytes_come_out_as_they_went_in(steps in proptest::collection::vec(step(), 0..60)) {
+            let marks = Marks { low: 50_000, high: 100_000, max: 300_000 };
+            let (wire, mut obvious) = (Room::default(), Obvious::default());
+            let mut output = Output::new(&wire, marks, false);
+            for (token, step) in steps.into_iter().enumerate() {
+                let before = output.queued();
+                let (bytes, written) = match step {
+                    Step::Gather(len) => {
+                        let bytes = obvious.next(len);
+                        let written = output.gather(&bytes);
+                        (bytes, written)
+                    }
+                    Step::Write(lens) => {
+                        let bytes = obvious.next(lens.iter().sum());
+                        let (mut rest, mut pieces) = (&bytes[..], Vec::new());
+                        for len in lens {
+                            let piece;
+                            (piece, rest) = rest.split_at(len);
+                            pieces.push(IoSlice::new(piece));
+                        }
+                        let written = match token % 2 {
+                            0 => output.write_through(&pieces),
+                            _ => output.gather_vectored(&pieces),
+                        };
+                        (bytes, written)
+                    }
+                    Step::Own { len, spare } => {
+                        let bytes = obvious.next(len);
+                        let mut own = Vec::with_capacity(len + spare);
+                        own.extend_from_slice(&bytes);
+                        (bytes, output.write_owned(own))
+                    }
+                    Step::Track => {
+                        output.track(token as u64);
+                        obvious.tracked.push((obvious.accepted.len(), token as u64));
+                        continue;
+                    }
+                    Step::Flush { room } => {
+                        wire.left.set(room);
+                        output.unblock();
+                        output.flush();
+                        (Vec::new(), Ok(()))
+                    }
+                };
+                prop_assert_eq!(written.is_err(), before + bytes.len() > marks.max);
+                if written.is_ok() {
+                    obvious.accepted.extend(bytes);
+                }
+                let sent = wire.taken.borrow().len();
+                prop_assert!(obvious.accepted[..sent] == wire.taken.borrow()[..]);
+                prop_assert_eq!(output.queued(), obvious.accepted.len() - sent);
+                prop_assert!(output.queued() <= marks.max);
+                if output.blocked {
+                    prop_assert!(output.held() <= 2 * output.queued() + GATHER, "{}", output.held());
+                }
+                prop_assert!(output.queued() <= marks.high || output.is_pressed());
+                prop_assert!(output.queued() > marks.low || !output.is_pressed());
+                while let Some(token) = output.take_tracked() {
+                    let (position, first) = obvious.tracked.remove(0);
+                    prop_assert!(first == token && position <= sent);
+                }
+                prop_assert!(obvious.tracked.first().is_none_or(|(position, _)| *position > sent));
+            }
+            wire.left.set(usize::MAX);
+            output.unblock();
+            output.flush();
+            prop_assert!(*wire.taken.borrow() == obvious.accepted);
+            prop_assert_eq!(output.held(), 0);
+        }
+    }
+
+    #[test]
+    fn tiny_buffers_do_not_take_many_times_their_bytes() {
+        let (wire, marks) = (Room::default(), Marks { low: 1, high: 2, max: 1 << 20 });
+        let mut output = Output::new(&wire, marks, true);
+        (0..50_000).for_each(|_| output.write_owned(vec![7]).unwrap());
+        assert_eq!(output.queued(), 50_000);
+        assert!(output.held() <= 2 * output.queued() + GATHER, "{}", output.held());
+    }
+
+    /// Goal: a send may take any number of the queue's buffers, whole or in part. Method: five of
+    /// them wait, and the wire makes room for as many bytes as reach into each.
+    #[test]
+    fn one_send_may_take_several_buffers() {
+        for room in (0..=5 * GATHER).step_by(GATHER / 2) {
+            let (wire, bytes) = (Room::default(), vec![7; 5 * GATHER]);
+            let marks = Marks { low: 1, high: 2, max: bytes.len() };
+            let mut output = Output::new(&wire, marks, false);
+            bytes.chunks(GATHER).for_each(|chunk| output.gather(chunk).unwrap());
+            assert_eq!(output.queued(), bytes.len());
+            for left in [room, bytes.len() - room] {
+                wire.left.set(left);
+                output.unblock();
+                output.flush();
+            }
+            assert!(*wire.taken.borrow() == bytes, "after {room}");
+            assert_eq!((output.queued(), output.is_pressed()), (0, false), "after {room}");
+        }
+    }
+
+    /// Goal: a long buffer that leaves in many sends is copied a few times, not at each of them, and
+    /// does not stay when little of it is left.
+    #[test]
+    fn a_long_buffer_is_copied_seldom() {
+        let wire = Room::default();
+        let marks = Marks { low: 1, high: 2, max: usize::MAX };
+        let mut output = Output::new(&wire, marks, false);
+        output.write_owned(vec![7; 64 * GATHER]).unwrap();
+        let (mut copies, mut place) = (0, output.head.as_ptr());
+        while output.queued() > 0 {
+            wire.left.set(GATHER / 4);
+            output.unblock();
+            output.flush();
+            copies += usize::from(output.head.as_ptr() != place);
+            place = output.head.as_ptr();
+            assert!(output.head.capacity() <= 2 * output.queued() + GATHER);
+        }
+        assert!((1..10).contains(&copies), "{copies} copies");
     }
 }

@@ -1,25 +1,25 @@
-//! The server: its settings, its start, its books, and its end.
+//! The server: its start, its registry, and its end.
 //!
 //! ```text
 //!   serving ──drain──► listeners take in who waits, and end ─► connections close when they are
 //!                      through ─► all gone, or the time is over: the rest is cut off ─► report
 //! ```
 //!
-//! Conservation: accepted + connected = open + closed, by cause; requests begun = answered + aborted +
-//! in work. A connection has a *seat* from before its registration until after its socket is closed.
+//! A connection has a *seat* at its origin from before its registration until after its socket is closed.
 
 use super::address::{Address, ToAddress};
+use super::books::{Origin, ServerStats};
 use super::conn::{Conn, ConnHandler, ConnId, ConnRef, Reason};
 use super::connection::Connection;
-use super::limits::{Limits, nanos};
 use super::link::{Calls, Link, Place};
 use super::listener::Listener;
-use super::socket;
+use super::settings::{Opened, ServerBuilder};
+use super::socket::{self, OwnFile};
 use crate::error::{Error, Result};
 use crate::pool::{Deadline, HandleOptions, Pool, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::fmt;
@@ -27,8 +27,7 @@ use core::time::Duration;
 use socket2::Socket;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Parts of the registry, each with a lock of its own.
 const SHARDS: usize = 16;
@@ -36,221 +35,9 @@ const SHARDS: usize = 16;
 /// How long connections that were cut off may take to end, before a drain stops waiting for them.
 const GRACE: Duration = Duration::from_secs(1);
 
-type Factory = dyn Fn(&Conn) -> Box<dyn ConnHandler> + Send + Sync;
-type ExhaustedHook = dyn Fn(&Error) + Send + Sync;
-
-// --- settings --------------------------------------------------------------------------------------
-
-enum Source {
-    Bind(Result<Address>),
-    Inherited(OwnedFd),
-}
-
-/// Settings of a server; see [`Server::builder`]. They hold for all its listeners and connections: for
-/// others, start another server on the same pool.
-#[must_use]
-pub struct ServerBuilder {
-    pool: Pool,
-    sources: Vec<Source>,
-    limits: Limits,
-    on_exhausted: Option<Box<ExhaustedHook>>,
-}
-
-impl ServerBuilder {
-    /// Listens here, too. Port 0 is a free port: [`Server::addresses`] tells which. The file of a
-    /// Unix socket is made, replaced if nobody listens there any more, and removed at the end.
-    pub fn listen(mut self, address: impl ToAddress) -> Self {
-        self.sources.push(Source::Bind(address.to_address()));
-        self
-    }
-
-    /// Accepts from a socket that listens already, opened by a parent or a supervisor.
-    pub fn listen_on(mut self, socket: impl Into<OwnedFd>) -> Self {
-        self.sources.push(Source::Inherited(socket.into()));
-        self
-    }
-
-    /// Connections at once, 1 to 2^24; more are sent the refusal and closed. Default 2^20.
-    pub fn max_connections(mut self, connections: usize) -> Self {
-        self.limits.max_connections = connections;
-        self
-    }
-
-    /// What connections beyond the maximum are sent, up to 64 KiB. Default: nothing.
-    pub fn refusal(mut self, message: impl Into<Vec<u8>>) -> Self {
-        self.limits.refusal = message.into();
-        self
-    }
-
-    /// Admitted requests at once over all connections, at least 1; see [`Conn::admit`]. Default: no
-    /// limit.
-    pub fn max_requests(mut self, requests: usize) -> Self {
-        self.limits.max_requests = requests;
-        self
-    }
-
-    /// What a request beyond the maximum is answered with, up to 64 KiB. Default: nothing.
-    pub fn busy(mut self, message: impl Into<Vec<u8>>) -> Self {
-        self.limits.busy = message.into();
-        self
-    }
-
-    /// Bytes that a handler may leave unconsumed, at least 1. With more its connection is closed.
-    /// Default 1 MiB. A handler sees up to 64 KiB beyond it once.
-    pub fn max_unconsumed(mut self, bytes: usize) -> Self {
-        self.limits.max_unconsumed = bytes;
-        self
-    }
-
-    /// Marks of the output queue, in bytes: `low` < `high` ≤ `max`. Above `high` reading of that
-    /// connection pauses until it has fallen to `low`; a write that would exceed `max` is refused.
-    /// Default 64 KiB, 256 KiB, 16 MiB.
-    pub fn output_marks(mut self, low: usize, high: usize, max: usize) -> Self {
-        self.limits.marks = super::limits::Marks { low, high, max };
-        self
-    }
-
-    /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
-    /// request in work, has timed out. If only other threads write to it, it may take twice as long.
-    /// Default: never.
-    pub fn idle_timeout(mut self, time: Duration) -> Self {
-        self.limits.idle = nanos(time);
-        self
-    }
-
-    /// The rest of a message of which a part was not consumed must come within this, at least 1 ms,
-    /// however much of it comes meanwhile. Default: never.
-    pub fn read_timeout(mut self, time: Duration) -> Self {
-        self.limits.read = nanos(time);
-        self
-    }
-
-    /// A peer that takes nothing of what is queued for it for so long, at least 1 ms, has stalled.
-    /// Default 30 s.
-    pub fn stall_timeout(mut self, time: Duration) -> Self {
-        self.limits.stall = nanos(time);
-        self
-    }
-
-    /// An outgoing connection must be made within this, at least 1 ms. Default 10 s.
-    pub fn connect_timeout(mut self, time: Duration) -> Self {
-        self.limits.connect = nanos(time);
-        self
-    }
-
-    /// How long a peer that was told the end may take to end too; what it sends meanwhile is dropped.
-    /// Without it, closing can destroy what was just sent. Default 2 s, 0: none.
-    pub fn linger(mut self, time: Duration) -> Self {
-        self.limits.linger = nanos(time);
-        self
-    }
-
-    /// Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
-    /// (`net.core.somaxconn`). Default 4096.
-    pub fn backlog(mut self, connections: i32) -> Self {
-        self.limits.backlog = connections;
-        self
-    }
-
-    /// TCP sends small writes at once. Default: yes.
-    pub fn no_delay(mut self, on: bool) -> Self {
-        self.limits.no_delay = on;
-        self
-    }
-
-    /// TCP asks silent peers whether they are there, first after this time. Default: no.
-    pub fn keep_alive(mut self, time: Duration) -> Self {
-        self.limits.keep_alive = Some(time);
-        self
-    }
-
-    /// IPv6 listeners take no IPv4. Default: `[::]` takes both.
-    pub fn v6_only(mut self, on: bool) -> Self {
-        self.limits.v6_only = on;
-        self
-    }
-
-    /// Several processes may listen on the same port; the kernel deals connections out. Default: no.
-    pub fn reuse_port(mut self, on: bool) -> Self {
-        self.limits.reuse_port = on;
-        self
-    }
-
-    /// Bytes that the kernel buffers for sending (it doubles them). Default: the system's.
-    pub fn send_buffer(mut self, bytes: usize) -> Self {
-        self.limits.send_buffer = Some(bytes);
-        self
-    }
-
-    /// Bytes that the kernel buffers for receiving (it doubles them). Default: the system's.
-    pub fn receive_buffer(mut self, bytes: usize) -> Self {
-        self.limits.receive_buffer = Some(bytes);
-        self
-    }
-
-    /// Called once each time that accepting pauses because descriptors or memory have run out, with
-    /// what to log. It is tried again every 50 ms.
-    pub fn on_exhausted(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.on_exhausted = Some(Box::new(hook));
-        self
-    }
-
-    /// Starts. The factory makes a handler for each connection, on the thread that runs it first. A
-    /// server without listeners only connects.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] names the setting, its value and its bounds. [`Error::Os`] names the
-    /// address that could not be listened on, and the reason. [`Error::Full`], [`Error::ShutDown`],
-    /// [`Error::Forked`] as for any handle. If one listener fails, none is left.
-    pub fn serve<H, F>(self, factory: F) -> Result<Server>
-    where
-        H: ConnHandler,
-        F: Fn(&Conn) -> H + Send + Sync + 'static,
-    {
-        self.start(Box::new(move |conn| Box::new(factory(conn))))
-    }
-
-    fn start(self, factory: Box<Factory>) -> Result<Server> {
-        let Self { pool, sources, limits, on_exhausted } = self;
-        limits.check()?;
-        let sockets: Vec<_> =
-            sources.into_iter().map(|source| open(source, &limits)).collect::<Result<_>>()?;
-        let addresses = sockets.iter().map(|(_, address, _)| address.clone()).collect();
-        let service = Arc::new(Service::new(&pool, limits, factory, on_exhausted));
-        // From here on, dropping it takes back what was begun.
-        let server = Server {
-            life: Arc::new(Life { service: Arc::clone(&service), pool: pool.clone(), addresses }),
-        };
-        for (socket, address, owns_file) in sockets {
-            service.listen(&pool, socket, address, owns_file)?;
-        }
-        Ok(server)
-    }
-}
-
-impl fmt::Debug for ServerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
-/// A socket that listens, where, and whether it made the file of its address.
-fn open(source: Source, limits: &Limits) -> Result<(Socket, Address, bool)> {
-    match source {
-        Source::Bind(address) => {
-            let address = address?;
-            let failed = |error: io::Error| Error::os(format!("listen on {address}"), error);
-            let socket = socket::listen(&address, limits).map_err(failed)?;
-            let bound = socket::bound_to(&socket).map_err(failed)?;
-            Ok((socket, bound, true))
-        }
-        Source::Inherited(fd) => {
-            let failed = |error| Error::os("listen on an inherited socket", error);
-            let (socket, address) = socket::adopt(fd).map_err(failed)?;
-            Ok((socket, address, false))
-        }
-    }
-}
+pub(super) type Factory = dyn Fn(&Conn) -> Box<dyn ConnHandler> + Send + Sync;
+pub(super) type ExhaustedHook = dyn Fn(&Error) + Send + Sync;
+type OverHook = dyn Fn() + Send + Sync;
 
 // --- the server ------------------------------------------------------------------------------------
 
@@ -296,12 +83,29 @@ struct Life {
 impl Server {
     /// Settings to start a server with.
     pub fn builder(pool: &Pool) -> ServerBuilder {
-        ServerBuilder {
-            pool: pool.clone(),
-            sources: Vec::new(),
-            limits: Limits::default(),
-            on_exhausted: None,
+        ServerBuilder::new(pool)
+    }
+
+    pub(super) fn start(
+        pool: &Pool,
+        opened: Vec<Opened>,
+        outgoing: Arc<Origin>,
+        factory: Box<Factory>,
+        on_exhausted: Option<Box<ExhaustedHook>>,
+    ) -> Result<Server> {
+        let addresses = opened.iter().map(|listener| listener.origin.address.clone()).collect();
+        let origins = opened.iter().map(|listener| Arc::clone(&listener.origin)).collect();
+        let service = Arc::new(Service::new(pool, outgoing, origins, factory, on_exhausted));
+        // From here on, dropping it takes back what was begun.
+        let server = Server {
+            life: Arc::new(Life { service: Arc::clone(&service), pool: pool.clone(), addresses }),
+        };
+        for Opened { socket, file, origin } in opened {
+            service.listen(pool, socket, file, origin)?;
         }
+        // Only now that nothing can fail any more do connections come.
+        lock(&service.listeners).iter().for_each(|place| place.resume());
+        Ok(server)
     }
 
     /// Where it listens, in the order in which it was told to, with the ports that it got.
@@ -314,7 +118,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an address that is none. [`Error::Os`] names the address if the
-    /// attempt failed at once. [`Error::Full`] when `max_connections` are open or the pool has no
+    /// attempt failed at once. [`Error::Full`] when `max_connections` outgoing ones are open or the pool has no
     /// room, [`Error::ShutDown`] if the server drains, [`Error::Forked`].
     pub fn connect(&self, address: impl ToAddress, handler: impl ConnHandler) -> Result<ConnRef> {
         let address = address.to_address()?;
@@ -324,8 +128,11 @@ impl Server {
     /// The connection of this name.
     ///
     /// # Errors
-    /// [`Error::Stale`] if it has ended.
+    /// [`Error::Stale`] if it has ended, [`Error::Forked`] in a forked child.
     pub fn conn(&self, id: ConnId) -> Result<ConnRef> {
+        if self.life.pool.shared().is_forked() {
+            return Err(Error::Forked);
+        }
         let link = self.life.service.find(id).ok_or(Error::Stale { what: "connection" })?;
         Ok(ConnRef { link })
     }
@@ -335,15 +142,34 @@ impl Server {
     /// # Errors
     /// [`Error::WouldDeadlock`] on a thread of its pool, [`Error::Forked`] in a forked child.
     pub fn wait(&self) -> Result<()> {
-        let Life { service, pool, .. } = &*self.life;
-        if pool.shared().is_forked() {
-            return Err(Error::Forked);
-        }
-        if pool.is_inside() {
-            return Err(Error::WouldDeadlock);
-        }
-        service.wait_until_gone(Deadline::after(None), true);
+        self.check_may_wait(true)?;
+        self.life.service.wait_until_gone(Deadline::after(None), true);
         Ok(())
+    }
+
+    /// Whether this process, and if it waits this thread, may do so.
+    pub(super) fn check_may_wait(&self, waits: bool) -> Result<()> {
+        let pool = &self.life.pool;
+        match () {
+            () if pool.shared().is_forked() => Err(Error::Forked),
+            () if waits && pool.is_inside() => Err(Error::WouldDeadlock),
+            () => Ok(()),
+        }
+    }
+
+    /// As when the last clone is dropped. False: in a forked child, where it does nothing.
+    pub(crate) fn cut_off(&self) -> bool {
+        self.life.stop()
+    }
+
+    /// Has this called, once or more, when all has ended: by drain, drop or the end of the pool. It is
+    /// set once.
+    pub(crate) fn when_over(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let service = &self.life.service;
+        let _first = service.on_over.set(Box::new(hook));
+        // Against *the last one ends, then look for the hook*.
+        store_load_barrier();
+        service.tell_if_over();
     }
 
     /// Stops accepting, after those that wait already; lets every connection answer what has arrived,
@@ -359,9 +185,10 @@ impl Server {
         }
         service.begin_drain();
         if pool.is_inside() {
-            let later = Arc::clone(service);
+            let later = Arc::downgrade(service);
+            let cut_off = move || later.upgrade().into_iter().for_each(|service| service.cut_off());
             // A pool that ends ends its connections too.
-            let _ = pool.after(time, move || later.cut_off());
+            let _ = pool.after(time, cut_off);
             return DrainReport { drained: false, requested: true, stats: service.stats() };
         }
         let drained = service.wait_until_gone(Deadline::after(Some(time)), false);
@@ -378,12 +205,21 @@ impl Server {
     }
 }
 
-impl Drop for Life {
-    fn drop(&mut self) {
-        if !self.pool.shared().is_forked() {
+impl Life {
+    /// False: in a forked child, where it does nothing.
+    fn stop(&self) -> bool {
+        let is_ours = !self.pool.shared().is_forked();
+        if is_ours {
             self.service.begin_drain();
             self.service.cut_off();
         }
+        is_ours
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -406,164 +242,53 @@ pub struct DrainReport {
     pub stats: ServerStats,
 }
 
-/// Connections that have ended, by [`Reason`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Closed {
-    /// [`Reason::Peer`].
-    pub peer: u64,
-    /// [`Reason::Local`].
-    pub local: u64,
-    /// [`Reason::Aborted`].
-    pub aborted: u64,
-    /// [`Reason::Refused`].
-    pub refused: u64,
-    /// [`Reason::TimedOut`].
-    pub timed_out: u64,
-    /// [`Reason::Failed`].
-    pub failed: u64,
-    /// [`Reason::Unconsumed`].
-    pub unconsumed: u64,
-    /// [`Reason::Panicked`].
-    pub panicked: u64,
-    /// [`Reason::Drained`].
-    pub drained: u64,
-    /// [`Reason::CutOff`].
-    pub cut_off: u64,
-    /// [`Reason::PoolEnded`].
-    pub pool_ended: u64,
-}
-
-impl Closed {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        let Self { peer, local, aborted, refused, timed_out, failed, .. } = self;
-        let Self { unconsumed, panicked, drained, cut_off, pool_ended, .. } = self;
-        let orderly = peer + local + refused + drained;
-        orderly + aborted + timed_out + failed + unconsumed + panicked + cut_off + pool_ended
-    }
-}
-
-/// A server's books.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct ServerStats {
-    /// Connections that came and were let in.
-    pub accepted: u64,
-    /// Connections that were begun by [`Server::connect`].
-    pub connected: u64,
-    /// Connections beyond the maximum; not counted as accepted.
-    pub turned_away: u64,
-    /// Connections whose sockets are open.
-    pub open: usize,
-    /// Connections that have ended.
-    pub closed: Closed,
-    /// `close` hooks that panicked, after whatever reason.
-    pub panics_in_close: u64,
-    /// Times that accepting paused for want of descriptors or memory.
-    pub exhausted: u64,
-    /// Requests admitted.
-    pub requests: u64,
-    /// Requests that were answered.
-    pub answered: u64,
-    /// Requests that were dropped, or whose connection had ended.
-    pub requests_aborted: u64,
-    /// Requests beyond the maximum; not counted as admitted.
-    pub busy: u64,
-    /// Requests admitted and not ended.
-    pub in_work: usize,
-}
-
-impl ServerStats {
-    /// Whether everything that began has ended or is open. Exact when nothing happens.
-    pub fn balances(&self) -> bool {
-        self.accepted + self.connected == self.closed.total() + self.open as u64
-            && self.requests == self.answered + self.requests_aborted + self.in_work as u64
-    }
-}
-
 // --- what listeners and connections share ------------------------------------------------------------
 
 type Registry = [Mutex<HashMap<u64, Arc<Link>>>; SHARDS];
 
-/// The number of reasons, for counting.
-const REASONS: usize = 11;
-
-fn index_of(reason: Reason) -> usize {
-    match reason {
-        Reason::Peer => 0,
-        Reason::Local => 1,
-        Reason::Aborted => 2,
-        Reason::Refused => 3,
-        Reason::TimedOut(_) => 4,
-        Reason::Failed(_) => 5,
-        Reason::Unconsumed => 6,
-        Reason::Panicked => 7,
-        Reason::Drained => 8,
-        Reason::CutOff => 9,
-        Reason::PoolEnded => 10,
-    }
-}
-
 pub(super) struct Service {
-    pub(super) limits: Limits,
     pool: WeakPool,
     factory: Box<Factory>,
     on_exhausted: Option<Box<ExhaustedHook>>,
+    on_over: OnceLock<Box<OverHook>>,
+    /// Of connections that are made here.
+    outgoing: Arc<Origin>,
+    /// One for each listener, in order.
+    origins: Vec<Arc<Origin>>,
     listeners: Mutex<Vec<Arc<Place>>>,
     registry: Registry,
     draining: AtomicBool,
     cut: AtomicBool,
     /// Listeners that have not ended.
     listening: AtomicUsize,
-    /// Seats that are taken.
+    /// Seats that are taken at all origins.
     open: AtomicUsize,
-    in_work: AtomicUsize,
     /// Bumped when `listening` or `open` falls to zero.
     changed: Futex,
-    accepted: AtomicU64,
-    connected: AtomicU64,
-    turned_away: AtomicU64,
-    closed: [AtomicU64; REASONS],
-    panics_in_close: AtomicU64,
-    exhausted: AtomicU64,
-    requests: AtomicU64,
-    answered: AtomicU64,
-    requests_aborted: AtomicU64,
-    busy: AtomicU64,
 }
 
 impl Service {
     fn new(
         pool: &Pool,
-        limits: Limits,
+        outgoing: Arc<Origin>,
+        origins: Vec<Arc<Origin>>,
         factory: Box<Factory>,
         on_exhausted: Option<Box<ExhaustedHook>>,
     ) -> Self {
-        let zero = || AtomicU64::new(0);
         Self {
-            limits,
             pool: pool.downgrade(),
             factory,
             on_exhausted,
+            on_over: OnceLock::new(),
+            outgoing,
+            origins,
             listeners: Mutex::new(Vec::new()),
             registry: core::array::from_fn(|_| Mutex::new(HashMap::new())),
             draining: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             listening: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
-            in_work: AtomicUsize::new(0),
             changed: Futex::new(0),
-            accepted: zero(),
-            connected: zero(),
-            turned_away: zero(),
-            closed: core::array::from_fn(|_| zero()),
-            panics_in_close: zero(),
-            exhausted: zero(),
-            requests: zero(),
-            answered: zero(),
-            requests_aborted: zero(),
-            busy: zero(),
         }
     }
 
@@ -592,14 +317,14 @@ impl Service {
         self: &Arc<Self>,
         pool: &Pool,
         socket: Socket,
-        address: Address,
-        owns_file: bool,
+        file: Option<OwnFile>,
+        origin: Arc<Origin>,
     ) -> Result<()> {
-        let place = Arc::new(Place::new(Arc::downgrade(pool.shared())));
+        let place = Arc::new(Place::new(pool.shared()));
         lock(&self.listeners).push(Arc::clone(&place));
-        let options = HandleOptions::new().interest(Interest::READABLE);
+        let options = HandleOptions::new().interest(Interest::READABLE).paused();
         let handle = pool.register_activity(Arc::new(socket), options, false, |socket| {
-            Box::new(Listener::new(self, socket, address, owns_file, place))
+            Box::new(Listener::new(self, origin, socket, file, place))
         })?;
         handle.detach();
         Ok(())
@@ -618,27 +343,26 @@ impl Service {
     }
 
     /// A connection came.
-    pub(super) fn take_in(self: &Arc<Self>, socket: Socket, peer: Address) {
-        let Some(seat) = Seat::take(self) else {
-            self.turned_away.fetch_add(1, Relaxed);
-            return socket::turn_away(&socket, &self.limits.refusal);
+    pub(super) fn take_in(self: &Arc<Self>, origin: &Arc<Origin>, socket: Socket, peer: Address) {
+        let Some(seat) = Seat::take(self, origin) else {
+            origin.turned_away();
+            return socket::turn_away(&socket, origin.limits.refusal_in_plain());
         };
         let Some(pool) = self.pool() else { return };
-        socket::set_options(&socket, &peer, &self.limits);
-        self.accepted.fetch_add(1, Relaxed);
+        socket::set_options(&socket, &peer, &origin.limits);
+        origin.began();
         let socket = Arc::new(socket);
-        let link = Arc::new(Link::new(self, pool.shared(), &socket, peer, false));
+        let link = Arc::new(Link::new(self, origin, pool.shared(), &socket, peer, false));
+        let connection = Connection::accepted(Arc::clone(&link), Arc::clone(&socket), seat);
         // Should that fail, the connection is counted by its end, which comes with its drop.
-        let _ = self.register(&pool, socket, &link, |link, socket| {
-            Connection::accepted(link, socket, seat)
-        });
+        let _ = self.register(&pool, socket, &link, connection);
     }
 
-    pub(super) fn tell_exhausted(&self, address: &Address, error: &io::Error) {
-        self.exhausted.fetch_add(1, Relaxed);
+    pub(super) fn tell_exhausted(&self, origin: &Origin, error: &io::Error) {
+        origin.exhausted();
         if let Some(hook) = &self.on_exhausted {
             let source = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-            hook(&Error::os(format!("accept on {address} for now"), source));
+            hook(&Error::os(format!("accept on {} for now", origin.address), source));
         }
     }
 
@@ -651,18 +375,22 @@ impl Service {
         handler: Box<dyn ConnHandler>,
     ) -> Result<ConnRef> {
         pool.shared().check_open()?;
+        let origin = &self.outgoing;
+        let capacity = origin.limits.max_connections;
+        let full = Error::Full { what: "outgoing connections", capacity };
+        let seat = Seat::take(self, origin).ok_or(full)?;
+        // Against *drain, then look whether anything is open*.
+        store_load_barrier();
         if self.is_draining() {
             return Err(Error::ShutDown);
         }
-        let capacity = self.limits.max_connections;
-        let seat = Seat::take(self).ok_or(Error::Full { what: "connections", capacity })?;
         let failed = |error| Error::os(format!("connect to {address}"), error);
-        let socket = Arc::new(socket::connect(&address, &self.limits).map_err(failed)?);
-        self.connected.fetch_add(1, Relaxed);
-        let link = Arc::new(Link::new(self, pool.shared(), &socket, address, true));
-        self.register(pool, socket, &link, |link, socket| {
-            Connection::outgoing(link, socket, seat, handler)
-        })?;
+        let socket = Arc::new(socket::connect(&address, &origin.limits).map_err(failed)?);
+        origin.began();
+        let link = Arc::new(Link::new(self, origin, pool.shared(), &socket, address, true));
+        let inner = Arc::clone(&link);
+        let connection = Connection::outgoing(inner, Arc::clone(&socket), seat, handler);
+        self.register(pool, socket, &link, connection)?;
         Ok(ConnRef { link })
     }
 
@@ -671,10 +399,9 @@ impl Service {
         pool: &Pool,
         socket: Arc<Socket>,
         link: &Arc<Link>,
-        connection: impl FnOnce(Arc<Link>, Arc<Socket>) -> Connection,
+        connection: Connection,
     ) -> Result<()> {
-        let inner = Arc::clone(link);
-        let make = |socket| Box::new(connection(inner, socket)) as Box<_>;
+        let make = |_| Box::new(connection) as Box<_>;
         pool.register_activity(socket, HandleOptions::new(), false, make)?.detach();
         if link.is_outgoing {
             // So that the time for connecting runs.
@@ -688,7 +415,7 @@ impl Service {
         if self.is_cut() {
             link.call(Calls::CUT);
         }
-        if link.outlet.is_called() {
+        if link.outlet.calls.is_called() {
             // Somebody found it in the registry, and poked a slot that was not published yet.
             link.place.poke();
         }
@@ -709,8 +436,7 @@ impl Service {
     pub(super) fn remove(&self, link: &Link, reason: Reason, close_panicked: bool) {
         let id = link.id();
         let removed = lock(self.shard(id)).remove(&id.to_bits());
-        self.closed[index_of(reason)].fetch_add(1, Relaxed);
-        self.panics_in_close.fetch_add(close_panicked.into(), Relaxed);
+        link.origin.ended(reason, close_panicked);
         drop(removed);
     }
 
@@ -723,24 +449,6 @@ impl Service {
             // A poke runs no code of the user.
             lock(shard).values().for_each(|link| link.call(call));
         }
-    }
-
-    // --- requests --------------------------------------------------------------------------------
-
-    pub(super) fn begin_request(&self) -> bool {
-        if self.in_work.fetch_add(1, Relaxed) >= self.limits.max_requests {
-            self.in_work.fetch_sub(1, Relaxed);
-            self.busy.fetch_add(1, Relaxed);
-            return false;
-        }
-        self.requests.fetch_add(1, Relaxed);
-        true
-    }
-
-    pub(super) fn end_request(&self, answered: bool) {
-        let count = if answered { &self.answered } else { &self.requests_aborted };
-        count.fetch_add(1, Relaxed);
-        self.in_work.fetch_sub(1, Relaxed);
     }
 
     // --- the end ---------------------------------------------------------------------------------
@@ -766,6 +474,20 @@ impl Service {
     fn announce(&self) {
         self.changed.fetch_add(1, AcqRel);
         self.changed.wake(i32::MAX);
+        self.tell_if_over();
+    }
+
+    fn tell_if_over(&self) {
+        if self.is_over()
+            && let Some(hook) = self.on_over.get()
+        {
+            hook();
+        }
+    }
+
+    /// Nothing is left, and nothing will come.
+    fn is_over(&self) -> bool {
+        (self.is_draining() || self.has_lost_its_listeners()) && self.is_gone()
     }
 
     fn is_gone(&self) -> bool {
@@ -777,8 +499,7 @@ impl Service {
     fn wait_until_gone(&self, deadline: Deadline, for_drain: bool) -> bool {
         loop {
             let epoch = self.changed.load(Acquire);
-            let over = !for_drain || self.is_draining() || self.has_lost_its_listeners();
-            if over && self.is_gone() {
+            if self.is_over() || !for_drain && self.is_gone() {
                 return true;
             }
             if deadline.is_over() {
@@ -794,33 +515,7 @@ impl Service {
     }
 
     fn stats(&self) -> ServerStats {
-        let closed = |index: usize| self.closed[index].load(Relaxed);
-        ServerStats {
-            accepted: self.accepted.load(Relaxed),
-            connected: self.connected.load(Relaxed),
-            turned_away: self.turned_away.load(Relaxed),
-            open: self.open.load(Relaxed),
-            closed: Closed {
-                peer: closed(0),
-                local: closed(1),
-                aborted: closed(2),
-                refused: closed(3),
-                timed_out: closed(4),
-                failed: closed(5),
-                unconsumed: closed(6),
-                panicked: closed(7),
-                drained: closed(8),
-                cut_off: closed(9),
-                pool_ended: closed(10),
-            },
-            panics_in_close: self.panics_in_close.load(Relaxed),
-            exhausted: self.exhausted.load(Relaxed),
-            requests: self.requests.load(Relaxed),
-            answered: self.answered.load(Relaxed),
-            requests_aborted: self.requests_aborted.load(Relaxed),
-            busy: self.busy.load(Relaxed),
-            in_work: self.in_work.load(Relaxed),
-        }
+        ServerStats::of(&self.outgoing, &self.origins)
     }
 }
 
@@ -832,22 +527,24 @@ fn lock<T>(mutex: &Mutex<T>) -> impl core::ops::DerefMut<Target = T> + '_ {
 /// The right to have a socket open.
 pub(super) struct Seat {
     service: Arc<Service>,
+    origin: Arc<Origin>,
 }
 
 impl Seat {
     /// None: all are taken.
-    fn take(service: &Arc<Service>) -> Option<Self> {
-        // The seat exists before the look, so that its drop takes the count back.
-        let before = service.open.fetch_add(1, Relaxed);
-        let seat = Self { service: Arc::clone(service) };
-        (before < service.limits.max_connections).then_some(seat)
+    fn take(service: &Arc<Service>, origin: &Arc<Origin>) -> Option<Self> {
+        origin.sit_down().then(|| {
+            service.open.fetch_add(1, Relaxed);
+            Self { service: Arc::clone(service), origin: Arc::clone(origin) }
+        })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // AcqRel: whoever sees zero sees what the connections did.
         let service = &self.service;
+        self.origin.stand_up();
+        // AcqRel: whoever sees zero sees what the connections did.
         let is_last = service.open.fetch_sub(1, AcqRel) == 1;
         // Against *the last listener ends, then look whether anything is open*.
         store_load_barrier();

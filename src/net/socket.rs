@@ -5,26 +5,37 @@ use super::limits::Limits;
 use super::output::Wire;
 use core::net::SocketAddr;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A socket that listens, bound and non-blocking.
-pub(super) fn listen(address: &Address, limits: &Limits) -> io::Result<Socket> {
-    match bind(address, limits) {
+/// A socket that listens, bound and non-blocking, and the file that it made.
+pub(super) fn listen(address: &Address, limits: &Limits) -> io::Result<(Socket, Option<OwnFile>)> {
+    let socket = open(address)?;
+    prepare(&socket, address, limits)?;
+    match socket.bind(&address.to_socket_address()?) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(address) => {
-            remove(address);
-            bind(address, limits)
+            if let Address::Unix(path) = address {
+                fs::remove_file(path)?;
+            }
+            socket.bind(&address.to_socket_address()?)?;
         }
-        other => other,
+        other => other?,
     }
+    let file = OwnFile::of(address)?;
+    if let (Some(file), Some(mode)) = (&file, limits.socket_mode) {
+        // Before it listens, so that nobody gets in who may not.
+        fs::set_permissions(&file.path, Permissions::from_mode(mode))?;
+    }
+    socket.listen(limits.backlog)?;
+    Ok((socket, file))
 }
 
-fn bind(address: &Address, limits: &Limits) -> io::Result<Socket> {
-    let socket = open(address)?;
+fn prepare(socket: &Socket, address: &Address, limits: &Limits) -> io::Result<()> {
     if let Address::Tcp(tcp) = address {
         socket.set_reuse_address(true)?;
         if tcp.is_ipv6() {
@@ -35,10 +46,37 @@ fn bind(address: &Address, limits: &Limits) -> io::Result<Socket> {
         }
     }
     // Before listening: what is accepted inherits it, and TCP agrees on its window scale by it.
-    set_buffers(&socket, limits)?;
-    socket.bind(&address.to_socket_address()?)?;
-    socket.listen(limits.backlog)?;
-    Ok(socket)
+    set_buffers(socket, limits.send_buffer, limits.receive_buffer)
+}
+
+/// The file of a Unix socket that was bound here. It is removed at the end, unless another server has
+/// put its own in that place meanwhile.
+pub(super) struct OwnFile {
+    path: PathBuf,
+    /// Device and number, which tell it from others of its name.
+    identity: (u64, u64),
+}
+
+impl OwnFile {
+    fn of(address: &Address) -> io::Result<Option<Self>> {
+        let Address::Unix(path) = address else { return Ok(None) };
+        let identity = identity(path)?;
+        Ok(Some(Self { path: path.clone(), identity }))
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // It may be gone: then there is nothing to do.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let file = fs::symlink_metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 fn open(address: &Address) -> io::Result<Socket> {
@@ -50,11 +88,16 @@ fn open(address: &Address) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM.nonblocking(), protocol)
 }
 
-fn set_buffers(socket: &Socket, limits: &Limits) -> io::Result<()> {
-    if let Some(bytes) = limits.send_buffer {
+/// None: the system's.
+pub(super) fn set_buffers(
+    socket: &Socket,
+    send: Option<usize>,
+    receive: Option<usize>,
+) -> io::Result<()> {
+    if let Some(bytes) = send {
         socket.set_send_buffer_size(bytes)?;
     }
-    if let Some(bytes) = limits.receive_buffer {
+    if let Some(bytes) = receive {
         socket.set_recv_buffer_size(bytes)?;
     }
     Ok(())
@@ -63,19 +106,11 @@ fn set_buffers(socket: &Socket, limits: &Limits) -> io::Result<()> {
 /// Whether a path is a socket at which nobody listens any more: its server was killed.
 fn is_left_over(address: &Address) -> bool {
     let Address::Unix(path) = address else { return false };
-    if !std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+    if !fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
         return false;
     }
     let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
     connect(address, &Limits::default()).is_err_and(refused)
-}
-
-/// Removes the file of a Unix socket.
-pub(super) fn remove(address: &Address) {
-    if let Address::Unix(path) = address {
-        // It may be gone: then there is nothing to do.
-        let _ = std::fs::remove_file(Path::new(path));
-    }
 }
 
 /// A listener that somebody else has opened.
@@ -108,7 +143,7 @@ pub(super) fn is_exhausted(error: &io::Error) -> bool {
 /// A connection that has been begun: it is there when the socket becomes writable without an error.
 pub(super) fn connect(address: &Address, limits: &Limits) -> io::Result<Socket> {
     let socket = open(address)?;
-    set_buffers(&socket, limits)?;
+    set_buffers(&socket, limits.send_buffer, limits.receive_buffer)?;
     match socket.connect(&address.to_socket_address()?) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),
@@ -131,7 +166,7 @@ pub(super) fn is_connected(socket: &Socket) -> io::Result<bool> {
 pub(super) fn set_options(socket: &Socket, peer: &Address, limits: &Limits) {
     if peer.tcp().is_none() {
         // Unix sockets take over nothing from their listener.
-        let _ = set_buffers(socket, limits);
+        let _ = set_buffers(socket, limits.send_buffer, limits.receive_buffer);
         return;
     }
     if limits.no_delay {

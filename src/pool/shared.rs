@@ -180,6 +180,12 @@ impl Shared {
         self.fork.is_child()
     }
 
+    /// For those who must be able to ask when the pool is gone.
+    #[cfg(feature = "net")]
+    pub(crate) fn fork_guard(&self) -> ForkGuard {
+        self.fork
+    }
+
     /// Code of the user has returned. In a child that it forked there is nothing to return to: this
     /// thread would run again what the parent runs, and take the parent's events.
     #[inline]
@@ -211,9 +217,10 @@ impl Shared {
     /// Whether there is work that nobody has claimed.
     #[inline]
     pub(crate) fn has_unclaimed(&self) -> bool {
-        self.tasks.has_claimable()
-            || self.sets.iter().any(|set| !set.surplus.is_empty())
+        // What a busy server has most often comes first.
+        self.sets.iter().any(|set| !set.surplus.is_empty())
             || !self.stack.is_empty()
+            || self.tasks.has_claimable()
     }
 
     /// About how many more handlers `seat` could run now.
@@ -272,7 +279,16 @@ impl Shared {
 
     /// Sees to it that somebody watches over what was published or claimed, unless nobody has time.
     /// The caller has passed a barrier since.
+    #[inline]
     pub(crate) fn arm_watch(&self) {
+        // Without anybody to call there is nothing to be found out, not even the time.
+        if self.crew.has_sleeper() || self.is_polling() {
+            self.call_a_watch();
+        }
+    }
+
+    #[cold]
+    fn call_a_watch(&self) {
         while self.crew.arm_watch(self.is_polling(), self.first_look()) {
             // Against *disarm, then look for the watch that comes with a ring*.
             store_load_barrier();

@@ -389,7 +389,8 @@ impl<'a> Worker<'a> {
     fn next_task(&mut self) -> Option<Work<'a>> {
         let task = match self.seat.hand.next() {
             Some(task) => task,
-            None => self.claim_tasks()?,
+            None if self.shared.tasks.has_claimable() => self.claim_tasks()?,
+            None => return None,
         };
         Some(Work::Task(task))
     }

@@ -11,9 +11,9 @@ pub(crate) use parker::{Parker, Unparked, Wakes};
 pub(crate) use spin::SpinWait;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Arc, Condvar, Mutex, atomic};
+pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
 #[cfg(not(loom))]
-pub(crate) use std::sync::{Arc, Condvar, Mutex, atomic};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
 
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;

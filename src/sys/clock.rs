@@ -12,9 +12,45 @@ pub(crate) fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The monotonic clock as the kernel's tick has left it, and a tick more, so that it is not before
+/// [`now`] unless the kernel itself was held up. A few nanoseconds, for the beginning of times that are
+/// long beside a tick.
+#[cfg(feature = "net")]
+#[inline]
+pub(crate) fn soon() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + TICK
+}
+
+/// The longest tick that Linux can be built with: 100 Hz.
+#[cfg(feature = "net")]
+const TICK: u64 = 10_000_000;
+
+/// Whole seconds since 1970, from the clock that the kernel moves with its tick: a few nanoseconds.
+#[cfg(feature = "http")]
+#[inline]
+pub(crate) fn unix_seconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &mut time) };
+    time.tv_sec as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "net")]
+    #[test]
+    fn soon_goes_on_and_is_at_most_a_tick_away() {
+        let first = soon();
+        while soon() == first {
+            let read = soon();
+            assert!(read <= now() + TICK);
+        }
+    }
 
     #[test]
     fn the_monotonic_clock_agrees_with_std() {

@@ -30,7 +30,7 @@ impl EventFd {
     }
 
     /// Sets the count to zero: it is not readable before the next signal.
-    #[cfg(feature = "capi")]
+    #[cfg(any(feature = "capi", feature = "net"))]
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         // SAFETY: `count` is eight writable bytes. The only failure is a count of zero already.

@@ -5,6 +5,8 @@
 
 pub(crate) mod affinity;
 pub(crate) mod clock;
+#[cfg(feature = "net")]
+pub(crate) mod datagram;
 pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod fd;

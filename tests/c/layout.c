@@ -84,16 +84,193 @@ AT(pace_audit_t, balances, 4);
 AT(pace_audit_t, submitted, 8);
 AT(pace_audit_t, in_flight, 56);
 
+SIZE(pace_conn_id_t, 8);
+
+SIZE(pace_request_event_t, 40);
+AT(pace_request_event_t, conn, 8);
+AT(pace_request_event_t, kind, 16);
+AT(pace_request_event_t, route, 20);
+AT(pace_request_event_t, bytes, 24);
+AT(pace_request_event_t, size, 32);
+
+SIZE(pace_answer_t, 64);
+AT(pace_answer_t, length, 8);
+AT(pace_answer_t, headers, 16);
+AT(pace_answer_t, headers_size, 24);
+AT(pace_answer_t, bytes, 32);
+AT(pace_answer_t, size, 40);
+AT(pace_answer_t, status, 48);
+AT(pace_answer_t, flags, 52);
+AT(pace_answer_t, wrote, 56);
+AT(pace_answer_t, outcome, 60);
+
+SIZE(pace_conn_event_t, 48);
+AT(pace_conn_event_t, conn, 8);
+AT(pace_conn_event_t, kind, 16);
+AT(pace_conn_event_t, detail, 20);
+AT(pace_conn_event_t, token, 24);
+AT(pace_conn_event_t, bytes, 32);
+AT(pace_conn_event_t, size, 40);
+
+SIZE(pace_completion_t, 48);
+AT(pace_completion_t, consumed, 8);
+AT(pace_completion_t, bytes, 16);
+AT(pace_completion_t, size, 24);
+AT(pace_completion_t, flags, 32);
+AT(pace_completion_t, wrote, 36);
+AT(pace_completion_t, outcome, 40);
+AT(pace_completion_t, reserved, 44);
+
+SIZE(pace_piece_t, 16);
+AT(pace_piece_t, bytes, 0);
+AT(pace_piece_t, size, 8);
+
+GROWS(pace_conn_hooks_t, 104);
+AT(pace_conn_hooks_t, open, 8);
+AT(pace_conn_hooks_t, data, 16);
+AT(pace_conn_hooks_t, finished, 24);
+AT(pace_conn_hooks_t, writable, 32);
+AT(pace_conn_hooks_t, written, 40);
+AT(pace_conn_hooks_t, timeout, 48);
+AT(pace_conn_hooks_t, notified, 56);
+AT(pace_conn_hooks_t, draining, 64);
+AT(pace_conn_hooks_t, error, 72);
+AT(pace_conn_hooks_t, close, 80);
+AT(pace_conn_hooks_t, user_data, 88);
+AT(pace_conn_hooks_t, drop, 96);
+
+GROWS(pace_listener_options_t, 168);
+AT(pace_listener_options_t, fd, 4);
+AT(pace_listener_options_t, address, 8);
+AT(pace_listener_options_t, max_connections, 16);
+AT(pace_listener_options_t, refusal, 24);
+AT(pace_listener_options_t, max_requests, 40);
+AT(pace_listener_options_t, busy, 48);
+AT(pace_listener_options_t, max_unconsumed, 64);
+AT(pace_listener_options_t, output_low, 72);
+AT(pace_listener_options_t, idle_timeout_ns, 96);
+AT(pace_listener_options_t, keep_alive_ns, 128);
+AT(pace_listener_options_t, send_buffer, 136);
+AT(pace_listener_options_t, socket_mode, 152);
+AT(pace_listener_options_t, backlog, 156);
+AT(pace_listener_options_t, no_delay, 160);
+AT(pace_listener_options_t, reuse_port, 162);
+
+GROWS(pace_server_options_t, 48);
+AT(pace_server_options_t, listeners, 8);
+AT(pace_server_options_t, listener_count, 16);
+AT(pace_server_options_t, outgoing, 24);
+AT(pace_server_options_t, connect_timeout_ns, 32);
+AT(pace_server_options_t, on_exhausted, 40);
+
+GROWS(pace_drain_report_t, 24);
+AT(pace_drain_report_t, drained, 4);
+AT(pace_drain_report_t, requested, 5);
+AT(pace_drain_report_t, cut_off, 8);
+AT(pace_drain_report_t, open, 16);
+
+GROWS(pace_server_stats_t, 184);
+AT(pace_server_stats_t, balances, 4);
+AT(pace_server_stats_t, accepted, 8);
+AT(pace_server_stats_t, closed_peer, 40);
+AT(pace_server_stats_t, closed_pool_ended, 120);
+AT(pace_server_stats_t, requests, 144);
+AT(pace_server_stats_t, in_work, 176);
+
+SIZE(pace_text_t, 16);
+SIZE(pace_field_t, 32);
+AT(pace_text_t, size, 8);
+AT(pace_field_t, value, 16);
+
+GROWS(pace_request_body_hooks_t, 32);
+AT(pace_request_body_hooks_t, begin, 8);
+AT(pace_request_body_hooks_t, data, 16);
+AT(pace_request_body_hooks_t, end, 24);
+
+GROWS(pace_http_options_t, 112);
+AT(pace_http_options_t, max_headers, 4);
+AT(pace_http_options_t, listeners, 8);
+AT(pace_http_options_t, listener_count, 16);
+AT(pace_http_options_t, max_head, 24);
+AT(pace_http_options_t, max_body, 40);
+AT(pace_http_options_t, max_requests, 56);
+AT(pace_http_options_t, head_timeout_ns, 64);
+AT(pace_http_options_t, keep_alive_timeout_ns, 80);
+AT(pace_http_options_t, keep_alive_requests, 88);
+AT(pace_http_options_t, on_exhausted, 96);
+AT(pace_http_options_t, exhausted_data, 104);
+
+GROWS(pace_http_stats_t, 216);
+AT(pace_http_stats_t, balances, 4);
+AT(pace_http_stats_t, begun, 8);
+AT(pace_http_stats_t, answered_upgraded, 24);
+AT(pace_http_stats_t, refused_bad_request, 64);
+AT(pace_http_stats_t, aborted_disconnected, 168);
+AT(pace_http_stats_t, panics, 208);
+
+SIZE(pace_frame_t, 24);
+AT(pace_frame_t, size, 8);
+AT(pace_frame_t, length, 16);
+
+SIZE(pace_ip_t, 24);
+AT(pace_ip_t, port, 2);
+AT(pace_ip_t, scope, 4);
+AT(pace_ip_t, bytes, 8);
+
+SIZE(pace_datagram_t, 48);
+AT(pace_datagram_t, length, 16);
+AT(pace_datagram_t, peer, 24);
+
+GROWS(pace_udp_hooks_t, 48);
+AT(pace_udp_hooks_t, data, 8);
+AT(pace_udp_hooks_t, close, 24);
+AT(pace_udp_hooks_t, user_data, 32);
+AT(pace_udp_hooks_t, drop, 40);
+
+GROWS(pace_udp_options_t, 56);
+AT(pace_udp_options_t, fd, 4);
+AT(pace_udp_options_t, bind, 8);
+AT(pace_udp_options_t, connect, 16);
+AT(pace_udp_options_t, batch, 24);
+AT(pace_udp_options_t, send_buffer, 32);
+AT(pace_udp_options_t, multicast_ttl, 48);
+AT(pace_udp_options_t, multicast_loop, 55);
+
+GROWS(pace_udp_stats_t, 72);
+AT(pace_udp_stats_t, received, 8);
+AT(pace_udp_stats_t, failed, 64);
+
 int main(void) {
     /* The library agrees: it accepts the sizes of the first version, and none below. */
     union {
         pace_pool_config_t config;
         pace_handle_options_t options;
+        pace_conn_hooks_t hooks;
+        pace_listener_options_t listener;
+        pace_server_options_t server;
+        pace_request_body_hooks_t body;
+        pace_http_options_t http;
+        pace_udp_hooks_t datagrams;
+        pace_udp_options_t udp;
     } first;
     check_begin();
     OK(pace_pool_config_init(&first.config, 128));
     SAYS(PACE_EVERSION, pace_pool_config_init(&first.config, 127));
     OK(pace_handle_options_init(&first.options, 12));
     SAYS(PACE_EVERSION, pace_handle_options_init(&first.options, 11));
+    OK(pace_conn_hooks_init(&first.hooks, 104));
+    SAYS(PACE_EVERSION, pace_conn_hooks_init(&first.hooks, 103));
+    OK(pace_listener_options_init(&first.listener, 168));
+    SAYS(PACE_EVERSION, pace_listener_options_init(&first.listener, 167));
+    OK(pace_server_options_init(&first.server, 48));
+    SAYS(PACE_EVERSION, pace_server_options_init(&first.server, 47));
+    OK(pace_request_body_hooks_init(&first.body, 32));
+    SAYS(PACE_EVERSION, pace_request_body_hooks_init(&first.body, 31));
+    OK(pace_http_options_init(&first.http, 112));
+    SAYS(PACE_EVERSION, pace_http_options_init(&first.http, 111));
+    OK(pace_udp_hooks_init(&first.datagrams, 48));
+    SAYS(PACE_EVERSION, pace_udp_hooks_init(&first.datagrams, 47));
+    OK(pace_udp_options_init(&first.udp, 56));
+    SAYS(PACE_EVERSION, pace_udp_options_init(&first.udp, 55));
     return 0;
 }

@@ -3,7 +3,7 @@
  * A function is called through a row of the table below, which takes the things that the situation
  * has made. What a row may answer is its usual set; a situation adds its own (everything answers
  * PACE_EFORKED in a child). The second half of the table are calls with one NULL too many. */
-#include "check.h"
+#include "net.h"
 
 typedef struct things {
     pace_pool_t *pool;
@@ -13,6 +13,9 @@ typedef struct things {
     pace_strand_t strand;
     pace_handle_t handle;
     pace_timer_t timer;
+    pace_server_t *server;
+    pace_http_t *http;
+    pace_conn_id_t conn;
     int fd;
 } things_t;
 
@@ -239,8 +242,108 @@ static pace_status_t do_promote(things_t *t) {
     return pace_promote_new_leader();
 }
 static pace_status_t do_shutdown(things_t *t) { return pace_pool_shutdown(t->pool, 0, NULL); }
+
+static size_t quick_data(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    (void)data, (void)conn, (void)bytes;
+    return size;
+}
+static void quick_request(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    pace_response_free(response);
+}
+static pace_conn_hooks_t quick_hooks(void) {
+    pace_conn_hooks_t hooks = hooks_with(quick_data);
+    hooks.user_data = &counts;
+    hooks.drop = count_drop;
+    return hooks;
+}
+static pace_status_t do_server_new(things_t *t) {
+    pace_conn_hooks_t hooks = quick_hooks();
+    pace_server_t *server;
+    pace_status_t status = pace_server_new(t->pool, NULL, &hooks, &server);
+    if (status == PACE_OK) pace_server_free(server);
+    return status;
+}
+static pace_status_t do_server_address(things_t *t) {
+    char text[PACE_ADDRESS_SIZE];
+    return pace_server_address(t->server, 0, text, sizeof text);
+}
+static pace_status_t do_server_connect(things_t *t) {
+    pace_conn_hooks_t hooks = quick_hooks();
+    pace_conn_id_t conn;
+    return pace_server_connect(t->server, "unix:@nobody listens here", &hooks, &conn);
+}
+static pace_status_t do_server_stats(things_t *t) {
+    pace_server_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_server_stats(t->server, &stats);
+}
+static pace_status_t do_listener_stats(things_t *t) {
+    pace_server_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_server_listener_stats(t->server, 0, &stats);
+}
+static pace_status_t do_conn_write(things_t *t) {
+    return pace_server_conn_write(t->server, t->conn, "x", 1, NULL);
+}
+static pace_status_t do_conn_write_vectored(things_t *t) {
+    pace_piece_t piece = {"x", 1};
+    return pace_server_conn_write_vectored(t->server, t->conn, &piece, 1, NULL);
+}
+static pace_status_t do_conn_write_tracked(things_t *t) {
+    return pace_server_conn_write_tracked(t->server, t->conn, "x", 1, 1, NULL);
+}
+static pace_status_t do_conn_pause(things_t *t) { return pace_server_conn_pause(t->server, t->conn); }
+static pace_status_t do_conn_resume(things_t *t) { return pace_server_conn_resume(t->server, t->conn); }
+static pace_status_t do_conn_notify(things_t *t) { return pace_server_conn_notify(t->server, t->conn); }
+static pace_status_t do_conn_is_open(things_t *t) {
+    bool flag;
+    return pace_server_conn_is_open(t->server, t->conn, &flag);
+}
+static pace_status_t do_conn_queued(things_t *t) {
+    size_t queued;
+    return pace_server_conn_queued(t->server, t->conn, &queued);
+}
+static pace_status_t do_conn_peer(things_t *t) {
+    char text[PACE_ADDRESS_SIZE];
+    return pace_server_conn_peer(t->server, t->conn, text, sizeof text);
+}
+static pace_status_t do_conn_local(things_t *t) {
+    char text[PACE_ADDRESS_SIZE];
+    return pace_server_conn_local(t->server, t->conn, text, sizeof text);
+}
+static pace_status_t do_conn_shutdown_write(things_t *t) {
+    return pace_server_conn_shutdown_write(t->server, t->conn);
+}
+static pace_status_t do_conn_close(things_t *t) { return pace_server_conn_close(t->server, t->conn); }
+static pace_status_t do_conn_abort(things_t *t) { return pace_server_conn_abort(t->server, t->conn); }
+static pace_status_t do_http_new(things_t *t) {
+    pace_http_t *http;
+    pace_status_t status = pace_http_new(t->pool, &http);
+    if (status == PACE_OK) pace_http_free(http);
+    return status;
+}
+static pace_status_t do_http_route(things_t *t) {
+    return pace_http_route(t->http, "GET", "/", quick_request, C);
+}
+static pace_status_t do_http_server(things_t *t) {
+    pace_server_t *server;
+    return pace_http_server(t->http, &server);
+}
+static pace_status_t do_http_stats(things_t *t) {
+    pace_http_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_http_stats(t->http, &stats);
+}
+static pace_status_t do_drain(things_t *t) { return pace_server_drain(t->server, 0, NULL); }
+
 static pace_status_t do_free_null(things_t *t) {
     (void)t;
+    pace_server_free(NULL);
+    pace_http_free(NULL);
+    pace_admission_free(NULL);
+    pace_response_free(NULL);
+    pace_body_free(NULL);
     pace_pool_free(NULL);
     pace_ring_free(NULL);
     pace_queue_free(NULL);
@@ -263,7 +366,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    char needs;    /* p pool, r ring, q queue, - nothing */
+    char needs;    /* p pool, r ring, q queue, s server, h HTTP, - nothing */
 } row_t;
 
 #define INV B(PACE_EINVAL)
@@ -328,14 +431,37 @@ static const row_t table[] = {
     {"audit", do_audit, IS_OK, IS_OK, IS_OK, 'p'},
     {"promote", do_promote, IS_OK, IS_OK, IS_OK, '-'},
     {"free(NULL)", do_free_null, IS_OK, IS_OK, IS_OK, '-'},
+    {"server_new", do_server_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"server_address", do_server_address, IS_OK, IS_OK, IS_OK, 's'},
+    {"server_connect", do_server_connect, B(PACE_EOS) | FULL, B(PACE_EOS), DOWN, 's'},
+    {"server_stats", do_server_stats, IS_OK, IS_OK, IS_OK, 's'},
+    {"listener_stats", do_listener_stats, IS_OK, IS_OK, IS_OK, 's'},
+    {"conn_write", do_conn_write, IS_OK | GONE | FULL, GONE, GONE, 's'},
+    {"conn_write_vectored", do_conn_write_vectored, IS_OK | GONE | FULL, GONE, GONE, 's'},
+    {"conn_write_tracked", do_conn_write_tracked, IS_OK | GONE | FULL, GONE, GONE, 's'},
+    {"conn_pause", do_conn_pause, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_resume", do_conn_resume, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_notify", do_conn_notify, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_is_open", do_conn_is_open, IS_OK, IS_OK, IS_OK, 's'},
+    {"conn_queued", do_conn_queued, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_peer", do_conn_peer, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_local", do_conn_local, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_shutdown_write", do_conn_shutdown_write, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_close", do_conn_close, IS_OK | GONE, GONE, GONE, 's'},
+    {"conn_abort", do_conn_abort, IS_OK | GONE, GONE, GONE, 's'},
+    {"http_new", do_http_new, IS_OK, IS_OK, IS_OK, 'p'},
+    {"http_route", do_http_route, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_server", do_http_server, INV, INV, INV, 'h'},
+    {"http_stats", do_http_stats, INV, INV, INV, 'h'},
     /* What ends things comes last. */
+    {"drain", do_drain, IS_OK, IS_OK, IS_OK, 's'},
     {"ring_close", do_ring_close, IS_OK, IS_OK, IS_OK, 'r'},
     {"queue_close", do_queue_close, IS_OK, IS_OK, IS_OK, 'q'},
     {"shutdown", do_shutdown, IS_OK, IS_OK, IS_OK, 'p'},
 };
 #define ROWS (sizeof table / sizeof *table)
 /* How many of them end nothing that others need. */
-#define HARMLESS (ROWS - 3)
+#define HARMLESS (ROWS - 4)
 
 static void expect(const char *situation, const row_t *row, uint32_t allowed, pace_status_t status) {
     if (status <= 0 && status > -32 && (allowed & B(status)) != 0) return;
@@ -356,12 +482,19 @@ static void make_things(things_t *t) {
     OK(pace_strand_new(t->pool, &t->strand));
     OK(pace_pool_every(t->pool, SECOND, quick_tick, C, &t->handle));
     OK(pace_pool_after(t->pool, 3600 * SECOND, count_run, C, &t->timer));
+    char address[PACE_ADDRESS_SIZE];
+    pace_conn_hooks_t hooks = quick_hooks();
+    t->server = serve(t->pool, TCP, &hooks, address);
+    OK(pace_server_connect(t->server, address, &hooks, &t->conn));
+    OK(pace_http_new(t->pool, &t->http));
 }
 
 static void free_things(things_t *t) {
     pace_pool_free(t->pool);
     pace_ring_free(t->ring);
     pace_queue_free(t->queue);
+    pace_server_free(t->server);
+    pace_http_free(t->http);
     close(t->fd);
 }
 
@@ -383,6 +516,8 @@ static void with_null(void) {
         if (table[i].needs == 'p') less.pool = NULL;
         if (table[i].needs == 'r') less.ring = NULL;
         if (table[i].needs == 'q') less.queue = NULL;
+        if (table[i].needs == 's') less.server = NULL;
+        if (table[i].needs == 'h') less.http = NULL;
         if (table[i].needs != '-') expect("NULL", &table[i], INV, table[i].call(&less));
     }
     pace_pool_t *p = t.pool;
@@ -459,7 +594,8 @@ static void with_stale_ids(void) {
     make_things(&t);
     for (size_t id = 0; id < sizeof made_up / sizeof *made_up; id++) {
         things_t stale = t;
-        stale.task.id = stale.strand.id = stale.handle.id = stale.timer.id = made_up[id];
+        stale.task.id = stale.strand.id = stale.handle.id = stale.timer.id = stale.conn.id =
+            made_up[id];
         for (size_t i = 0; i < HARMLESS; i++)
             expect("made up", &table[i], table[i].gone, table[i].call(&stale));
     }

@@ -8,7 +8,7 @@
 use paceline::Pool;
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -244,6 +244,13 @@ pub fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
+/// Whether a descriptor is readable, or becomes so within so many milliseconds.
+pub fn readable(fd: RawFd, milliseconds: libc::c_int) -> bool {
+    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, for the length of the call.
+    unsafe { libc::poll(&mut entry, 1, milliseconds) == 1 }
+}
+
 /// The CPUs that the calling thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
     // SAFETY: a cpu_set_t is plain bits.
@@ -394,6 +401,24 @@ const CHILD: &str = "PACELINE_TEST_CHILD";
 
 /// What a child ends with that ran its test to the end; a test that is not found ends with 0.
 pub const RAN: i32 = 42;
+
+/// Runs `body` in a forked child, which ends by leaving it; 0 if it did not panic.
+pub fn forked(body: impl FnOnce()) -> i32 {
+    // SAFETY: the child runs only code that this test means to test there.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", io::Error::last_os_error());
+    if pid == 0 {
+        // SAFETY: without it a child that hangs would outlive the test.
+        unsafe { libc::alarm(30) };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err();
+        // Destructors of statics and atexit handlers run as in any process that ends.
+        std::process::exit(i32::from(panicked));
+    }
+    let mut status = 0;
+    // SAFETY: the child is this process's own.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
+}
 
 /// Runs `body` in a process of its own, where it can count threads and descriptors, set limits and
 /// fork without meeting other tests. The child is this test again. Called by the test itself, since

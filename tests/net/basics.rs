@@ -1,6 +1,6 @@
 //! Data comes and goes; connections begin and end.
 
-use crate::common::{finish, hang_guard, until};
+use crate::common::{finish, hang_guard, in_child, until};
 use crate::kit::*;
 use paceline::net::{Conn, ConnHandler, ConnId, Reason, Server, ToAddress, Verdict, Wrote};
 use paceline::{Error, net::Address};
@@ -132,21 +132,23 @@ fn v6_listeners_take_v4_unless_told_not_to() {
 
 #[test]
 fn the_file_of_a_unix_socket_is_removed_and_a_left_over_one_replaced() {
-    let _guard = hang_guard();
-    let pool = pool(1);
-    let Address::Unix(path) = Kind::Unix.address() else { unreachable!() };
-    // As a server that was killed leaves it.
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    assert!(path.exists());
-    let server = Server::builder(&pool).listen(path.as_path()).serve(|_| Echo(Log::new())).unwrap();
-    let second = Server::builder(&pool).listen(path.as_path()).serve(|_| Echo(Log::new()));
-    assert!(matches!(second, Err(Error::Os { .. })), "somebody listens here");
-    let mut client = Client::connect(&server.addresses()[0]);
-    client.send("x");
-    client.expect("x");
-    drop(client);
-    end(&server);
-    assert!(!path.exists());
+    in_child(|| {
+        let pool = pool(1);
+        let Address::Unix(path) = Kind::Unix.address() else { unreachable!() };
+        // As a server that was killed leaves it.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let server =
+            Server::builder(&pool).listen(path.as_path()).serve(|_| Echo(Log::new())).unwrap();
+        let second = Server::builder(&pool).listen(path.as_path()).serve(|_| Echo(Log::new()));
+        assert!(matches!(second, Err(Error::Os { .. })), "somebody listens here");
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("x");
+        client.expect("x");
+        drop(client);
+        end(&server);
+        assert!(!path.exists());
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Drains, panics, floods and storms: nothing is lost, and nothing is left.
 
 use crate::common::{
-    Count, Random, finish, hang_guard, in_child, open_descriptors, quiet_panic, until,
+    Count, Random, finish, hang_guard, in_child, limit, open_descriptors, quiet_panic, until,
 };
 use crate::kit::*;
 use paceline::net::{Admission, Conn, ConnHandler, Reason, Server, Verdict};
@@ -15,28 +15,29 @@ const LONG: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_drain_closes_idle_connections_and_the_listener() {
-    let _guard = hang_guard();
-    for kind in KINDS {
-        let pool = pool(2);
-        let (server, log) = echo(&pool, kind, |builder| builder);
-        let address = server.addresses()[0].clone();
-        let clients: Vec<_> = (0..20).map(|_| Client::connect(&address)).collect();
-        log.opened.until(20);
-        let waiter = thread::spawn({
-            let server = server.clone();
-            move || server.wait()
-        });
-        let reader = thread::spawn(move || {
-            clients.into_iter().for_each(|mut client| assert!(client.rest().is_empty()));
-        });
-        let report = server.drain(LONG);
-        assert!(report.drained && !report.requested && report.stats.balances(), "{report:?}");
-        assert_eq!(report.stats.closed.drained, 20);
-        waiter.join().unwrap().unwrap();
-        reader.join().unwrap();
-        assert!(Client::try_connect(&address).is_err());
-        finish(&pool);
-    }
+    in_child(|| {
+        for kind in KINDS {
+            let pool = pool(2);
+            let (server, log) = echo(&pool, kind, |builder| builder);
+            let address = server.addresses()[0].clone();
+            let clients: Vec<_> = (0..20).map(|_| Client::connect(&address)).collect();
+            log.opened.until(20);
+            let waiter = thread::spawn({
+                let server = server.clone();
+                move || server.wait()
+            });
+            let reader = thread::spawn(move || {
+                clients.into_iter().for_each(|mut client| assert!(client.rest().is_empty()));
+            });
+            let report = server.drain(LONG);
+            assert!(report.drained && !report.requested && report.stats.balances(), "{report:?}");
+            assert_eq!(report.stats.closed.drained, 20);
+            waiter.join().unwrap().unwrap();
+            reader.join().unwrap();
+            assert!(Client::try_connect(&address).is_err());
+            finish(&pool);
+        }
+    });
 }
 
 /// Answers a line by the same line, from another thread and later.
@@ -215,6 +216,148 @@ fn a_pool_that_ends_ends_its_servers() {
         let stats = end(&server);
         assert_eq!(stats.closed.pool_ended, 1);
     }
+}
+
+/// A handler that has paused is still busy with something: a drain waits for it, as long as it may.
+#[test]
+fn a_drain_waits_for_those_that_have_paused() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        for resumes in [true, false] {
+            let (pool, log, said) = (pool(2), Log::new(), Count::new());
+            let (inner, drains) = (log.clone(), said.clone());
+            let factory = move |_: &Conn| Pausing(inner.clone(), drains.clone());
+            let server = Server::builder(&pool).listen(kind.address()).serve(factory).unwrap();
+            let mut client = Client::connect(&server.addresses()[0]);
+            client.send("first ");
+            let conn = log.conn(0);
+            client.expect("first ");
+            client.send("second");
+            let drain = thread::spawn({
+                let server = server.clone();
+                move || server.drain(if resumes { LONG } else { TICK })
+            });
+            said.until(1);
+            if resumes {
+                log.settle(&conn);
+                conn.resume().unwrap();
+                assert_eq!(client.rest(), b"second");
+            }
+            let (report, closed) = (drain.join().unwrap(), server.stats().closed);
+            assert!(report.drained == resumes && report.stats.balances(), "{report:?}");
+            assert_eq!((closed.drained, closed.cut_off), if resumes { (1, 0) } else { (0, 1) });
+        }
+    }
+}
+
+/// Reads no more after each piece, and tells of a drain.
+struct Pausing(Log, Count);
+
+impl ConnHandler for Pausing {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        self.0.open(conn);
+        Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        conn.write(bytes).unwrap();
+        if !conn.is_draining() {
+            conn.pause();
+        }
+        bytes.len()
+    }
+
+    fn notified(&mut self, _: &Conn) {
+        self.0.notified.up();
+    }
+
+    fn draining(&mut self, _: &Conn) {
+        self.1.up();
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+/// Goal: whoever does not read costs nothing while others are served. Method: count what handlers the
+/// pool runs for the others' requests.
+#[test]
+fn a_thousand_that_never_read_cost_the_healthy_nothing() {
+    const MANY: usize = 1000;
+    const ROUNDS: u64 = 500;
+    in_child(|| {
+        limit(libc::RLIMIT_NOFILE, 2 * MANY as u64 + 200);
+        for kind in [Kind::Tcp, Kind::Abstract] {
+            let pool = pool(2);
+            let (server, log) = echo(&pool, kind, |builder| {
+                builder.send_buffer(1).receive_buffer(1).output_marks(1024, 4096, 1 << 20)
+            });
+            let address = &server.addresses()[0];
+            let greedy: Vec<_> = (0..MANY)
+                .map(|_| {
+                    let client = Client::with_buffers(address, Some(1)).unwrap();
+                    client.0.set_nonblocking(true).unwrap();
+                    client
+                })
+                .collect();
+            log.opened.until(MANY as u64);
+            let conns = log.conns.lock().unwrap().clone();
+            until("all of them press", || {
+                for client in &greedy {
+                    while client.0.send(&[0; 4096]).is_ok() {}
+                }
+                conns.iter().all(|conn| conn.queued() > 4096)
+            });
+            let mut good = Client::connect(address);
+            let mut round = || {
+                good.send("x");
+                good.expect("x");
+            };
+            round();
+            let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
+            let before = handled();
+            (0..ROUNDS).for_each(|_| round());
+            let ran = handled() - before;
+            // Each of the others may learn once that the kernel has found some room.
+            assert!(ran <= 2 * ROUNDS + MANY as u64, "{ran} runs for {ROUNDS} requests");
+            drop((greedy, good));
+            end(&server);
+        }
+    });
+}
+
+/// Goal: a pool without room for more handles ends connections at once, and goes on. Method: more
+/// clients than the smallest pool has handles; each is served or sees the end, as the books say.
+#[test]
+fn a_pool_without_room_ends_connections_at_once() {
+    const MANY: usize = 1100;
+    in_child(|| {
+        limit(libc::RLIMIT_NOFILE, 2 * MANY as u64 + 200);
+        for kind in KINDS {
+            let pool = Pool::builder().threads(2).max_handles(1).build().unwrap();
+            let (server, log) = echo(&pool, kind, |builder| builder);
+            let address = &server.addresses()[0];
+            let mut clients: Vec<_> = (0..MANY).map(|_| Client::connect(address)).collect();
+            until("all were accepted", || server.stats().accepted == MANY as u64);
+            until("a handler for each", || server.stats().open as u64 == log.opened.get());
+            let stats = server.stats();
+            assert_eq!(stats.open, 1023, "1024 handles, of which one listens");
+            assert_eq!(stats.closed.pool_ended, (MANY - 1023) as u64);
+            clients.retain_mut(|client| {
+                let _ = client.0.write(b"x");
+                client.0.read_exact(&mut [0]).is_ok()
+            });
+            assert_eq!(clients.len(), stats.open);
+            drop(clients);
+            log.closed.until(stats.open as u64);
+            let mut late = Client::connect(address);
+            late.send("y");
+            late.expect("y");
+            drop(late);
+            end(&server);
+        }
+    });
 }
 
 // --- panics ---------------------------------------------------------------------------------------

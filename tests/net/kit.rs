@@ -49,7 +49,7 @@ pub fn pool(threads: usize) -> Pool {
 /// A blocking client with a time-out, so that no test hangs in a read.
 pub struct Client(pub Socket);
 
-fn kernels(address: &Address) -> (Domain, SockAddr) {
+pub fn kernels(address: &Address) -> (Domain, SockAddr) {
     match address {
         Address::Tcp(tcp) => (Domain::for_address(*tcp), (*tcp).into()),
         Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path).unwrap()),
@@ -128,6 +128,7 @@ impl Client {
 pub struct Log {
     pub opened: Count,
     pub closed: Count,
+    pub notified: Count,
     pub reasons: Arc<Mutex<Vec<Reason>>>,
     pub conns: Arc<Mutex<Vec<ConnRef>>>,
 }
@@ -153,6 +154,18 @@ impl Log {
         self.conns.lock().unwrap()[index].clone()
     }
 
+    /// Waits until a run of the connection has ended that had not begun before: what was to happen
+    /// without anything new from outside has happened. For tests of one connection.
+    #[track_caller]
+    pub fn settle(&self, conn: &ConnRef) {
+        // The second one's hook comes after the first one's run.
+        for _ in 0..2 {
+            let before = self.notified.get();
+            conn.notify().unwrap();
+            self.notified.until(before + 1);
+        }
+    }
+
     #[track_caller]
     pub fn reason(&self, index: usize) -> Reason {
         self.closed.until(index as u64 + 1);
@@ -175,6 +188,10 @@ impl ConnHandler for Echo {
         bytes.len()
     }
 
+    fn notified(&mut self, _: &Conn) {
+        self.0.notified.up();
+    }
+
     fn close(&mut self, _: &Conn, reason: Reason) {
         self.0.close(reason);
     }
@@ -194,6 +211,10 @@ where
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         (self.1)(conn, bytes)
+    }
+
+    fn notified(&mut self, _: &Conn) {
+        self.0.notified.up();
     }
 
     fn close(&mut self, _: &Conn, reason: Reason) {

@@ -125,6 +125,10 @@ impl ConnHandler for Pressing {
         self.1.writable.up();
     }
 
+    fn notified(&mut self, _: &Conn) {
+        self.0.notified.up();
+    }
+
     fn written(&mut self, _: &Conn, token: u64) {
         self.1.written.lock().unwrap().push(token);
     }
@@ -156,7 +160,7 @@ fn above_the_high_mark_nothing_is_read_or_shown() {
         client.send([7; ASKED]);
         let conn = log.conn(0);
         until("the pressure", || conn.queued() > 4096);
-        thread::sleep(TICK);
+        log.settle(&conn);
         assert!(conn.queued() <= 16384 + 1024, "{}", conn.queued());
         assert!(told.consumed.get() < ASKED as u64, "the rest is held back");
         assert_eq!(told.writable.get(), 0);
@@ -211,7 +215,7 @@ fn tracked_bytes_are_told_when_the_kernel_has_them() {
         until("the first", || written() == [1]);
         conn.write_tracked(&[b'b'; 50_000], 2).unwrap();
         conn.write_tracked(b"c", 3).unwrap();
-        thread::sleep(TICK);
+        log.settle(&conn);
         assert_eq!(written(), [1], "the peer has not read");
         client.expect([&b"a"[..], &[b'b'; 50_000], b"c"].concat());
         until("the others", || written() == [1, 2, 3]);

@@ -2,10 +2,13 @@
 //! that paceline must reach. README.md beside this crate says how to run it and how it measures.
 
 mod echo;
+mod http;
 mod machine;
 mod options;
+mod process;
 mod queue;
 mod report;
+mod resp;
 mod serve;
 mod stats;
 mod submit;
@@ -65,6 +68,11 @@ fn run() -> Result<(), Failure> {
         "serve" => serve(parser),
         "echo" => compare(parser, Duration::from_secs(1), echo::run),
         "submit" => compare(parser, Duration::from_millis(250), submit::run),
+        "serve-http" => serve_http(parser),
+        "http" => compare(parser, Duration::from_secs(2), http::run),
+        "serve-resp" => resp::floor::serve()
+            .map_err(|error| Failure::Run(format!("the floor of resp: {error}"))),
+        "resp" => compare(parser, Duration::from_secs(1), resp::run),
         "queue" => compare(parser, Duration::from_millis(250), queue::run),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
     }
@@ -110,4 +118,20 @@ fn serve(mut parser: lexopt::Parser) -> Result<(), Failure> {
         }
     }
     serve::run(&name, address, options).map_err(|error| Failure::Run(format!("{name}: {error}")))
+}
+
+/// The child process of the http comparison.
+fn serve_http(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let name: String = parser.value()?.string()?;
+    let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut threads = 1;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("listen") => address = parser.value()?.parse()?,
+            Long("threads") => threads = parser.value()?.parse()?,
+            _ => return Err(argument.unexpected().into()),
+        }
+    }
+    http::serve::run(&name, address, threads)
+        .map_err(|error| Failure::Run(format!("{name}: {error}")))
 }

@@ -1,7 +1,7 @@
 //! The few system calls that the load generator and the hand-written servers share.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -43,15 +43,18 @@ pub fn accept(listener: RawFd) -> io::Result<OwnedFd> {
 }
 
 pub fn set_nodelay(fd: RawFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+fn set_option(fd: RawFd, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the option's value is a live c_int of the size given.
     check(unsafe {
         libc::setsockopt(
             fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     })?;
     Ok(())
@@ -133,10 +136,11 @@ pub fn terminate(pid: u32) {
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGTERM) };
 }
 
-/// Asks the kernel to kill the calling child when its parent dies. Safe between fork and exec.
-pub fn die_with_parent() -> io::Result<()> {
+/// Asks the kernel to end the calling child when its parent dies: by a signal on which a server that
+/// has children of its own ends them too. Safe between fork and exec.
+pub fn end_with_parent() -> io::Result<()> {
     // SAFETY: prctl with plain integers is async-signal-safe.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
     Ok(())
 }
 
@@ -209,4 +213,44 @@ impl Epoll {
             other => other,
         }
     }
+}
+
+/// Bytes that the C allocator has given out and not got back, in all its arenas.
+pub fn heap_bytes() -> usize {
+    // SAFETY: mallinfo2 takes nothing and returns plain numbers.
+    let info = unsafe { libc::mallinfo2() };
+    info.uordblks + info.hblkhd
+}
+
+/// What a connection may use of the kernel's memory: bytes in each direction, and in one segment.
+#[derive(Clone, Copy)]
+pub struct Buffers {
+    pub bytes: i32,
+    pub segment: i32,
+}
+
+/// Connects with such buffers; they must be set before.
+pub fn connect_with(address: SocketAddr, buffers: Buffers) -> io::Result<TcpStream> {
+    let SocketAddr::V4(address) = address else {
+        return Err(io::Error::other("only IPv4 addresses are connected to"));
+    };
+    // SAFETY: socket takes plain integers.
+    let fd =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: socket has just given us this descriptor.
+    let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, buffers.bytes)?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, buffers.bytes)?;
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, buffers.segment)?;
+    let name = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: `name` is a live sockaddr_in of the size given.
+    check(unsafe {
+        libc::connect(fd, (&raw const name).cast(), size_of_val(&name) as libc::socklen_t)
+    })?;
+    Ok(stream)
 }

@@ -79,9 +79,75 @@ TRAFFIC = """
 """
 
 
-def one_exit(seed: int) -> str:
+#: A stream server and an HTTP server that connect to each other's like, with clients on threads that
+#: nobody waits for, and answers that are given elsewhere.
+SERVERS = """
+    import random, socket, sys, threading, time
+    import paceline
+    random.seed({seed})
+
+    class Bounce(paceline.ConnHandler):
+        def data(self, conn, data):
+            conn.write(data)
+
+    pool = paceline.Pool(2)
+    executor = paceline.Executor(2)
+    server = paceline.Server(pool, "127.0.0.1:0", Bounce, threads=random.choice((1, 3)))
+    http = paceline.Http(pool, threads=random.choice((1, 3)))
+
+    def later(request):
+        try:
+            request.respond(b"later")
+        except paceline.Error:
+            pass
+
+    @http.get("/{{way}}")
+    def answer(request):
+        way = random.randrange(3)
+        if way == 0:
+            return b"at once"
+        if way == 1:
+            return paceline.Response(b"piece" for _ in range(1000))
+        try:
+            executor.submit(later, request)
+        except RuntimeError:
+            return b"at the end"
+
+    http.start()
+    conns = [server.connect(server.addresses[0]) for _ in range(4)]
+    for conn in conns:
+        conn.write(b"ball")
+
+    def ask():
+        host, port = http.addresses[0].split(":")
+        while True:
+            try:
+                with socket.create_connection((host, int(port))) as client:
+                    for _ in range(50):
+                        client.sendall(b"GET /x HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+                        client.recv(100000)
+            except OSError:
+                return
+
+    for _ in range(3):
+        threading.Thread(target=ask, daemon=True).start()
+    time.sleep(random.random() * 0.05)
+    way = random.randrange(5)
+    if way == 0:
+        sys.exit(3)
+    if way == 1:
+        raise KeyError("on purpose")
+    if way == 2:
+        pool.shutdown()
+    if way == 3:
+        http.close()
+        del server, conns
+"""
+
+
+def one_exit(seed: int, script: str = TRAFFIC) -> str:
     """What was wrong with it; empty if nothing was."""
-    told = run(TRAFFIC.format(seed=seed))
+    told = run(script.format(seed=seed))
     raised = "KeyError: 'on purpose'" in told.stderr
     fine = (told.returncode, told.stderr) in ((0, ""), (3, "")) or told.returncode == 1 and raised
     clean = told.stderr.count("Traceback") == int(raised)
@@ -98,6 +164,16 @@ class Exits(Case):
                 wrong += filter(None, side_by_side.map(one_exit, range(start, min(start + 20, EXITS))))
         self.assertEqual(wrong, [])
         print(f"{EXITS} exits, none abnormal")
+
+    def test_exits_with_live_servers(self) -> None:
+        wrong = []
+        with ThreadPoolExecutor(2) as side_by_side:
+            for start in range(0, EXITS, 20):
+                self.setUp()
+                seeds = range(start, min(start + 20, EXITS))
+                told = side_by_side.map(one_exit, seeds, [SERVERS] * len(seeds))
+                wrong += filter(None, told)
+        self.assertEqual(wrong, [])
 
 
 if __name__ == "__main__":

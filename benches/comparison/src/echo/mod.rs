@@ -205,19 +205,19 @@ fn measure(scenario: &Scenario, launch: &Launch, plan: &Plan) -> io::Result<Meas
     let mut measured = Measured::new();
     if scenario.idle > 0 {
         load.drain()?;
-        let before = server.resident()?;
+        let before = server.process.resident()?;
         load.connect(server.address, scenario.idle)?;
-        let grown = server.resident()? as f64 - before as f64;
+        let grown = server.process.resident()? as f64 - before as f64;
         measured.push((IDLE_BYTES, grown / scenario.idle as f64));
         drive(&mut load, scenario, warm_up(plan.window))?;
     }
 
     load.begin_window();
-    let before = server.usage()?;
+    let before = server.process.usage()?;
     let start = std::time::Instant::now();
     drive(&mut load, scenario, plan.window)?;
     let elapsed = start.elapsed().as_secs_f64();
-    let after = server.usage()?;
+    let after = server.process.usage()?;
     let requests = load.completed as f64;
 
     let cpu = (after.cpu - before.cpu).as_secs_f64() * 1e6;

@@ -1,7 +1,8 @@
 """paceline: an embeddable event engine, from Python.
 
 ``Executor`` is the standard library's executor interface; ``Pool`` serves descriptors, timers and
-tasks; ``Queue`` and ``Ring`` carry short byte strings between threads. Importing makes no threads.
+tasks; ``Server`` and ``Http`` serve TCP and Unix connections on it; ``Queue`` and ``Ring`` carry short byte
+strings between threads. Importing makes no threads.
 """
 
 from ._books import Audit
@@ -20,6 +21,8 @@ from ._errors import (
 )
 from ._executor import Executor
 from ._future import Future
+from ._http import Headers, Http, HttpStats, Request, Response
+from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
 from ._pool import (
@@ -37,6 +40,16 @@ from ._pool import (
 )
 from ._queue import Queue
 from ._ring import Ring
+from ._server import (
+    Conn,
+    ConnHandler,
+    DrainReport,
+    Reason,
+    Server,
+    ServerStats,
+    Timeout,
+    Wrote,
+)
 from ._sources import Lane
 from ._tasks import LaneRef, Strand
 
@@ -44,7 +57,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "Conn",
+    "ConnHandler",
     "DeadlockError",
+    "DrainReport",
     "Empty",
     "Error",
     "Executor",
@@ -53,25 +69,36 @@ __all__ = [
     "Full",
     "Future",
     "Handle",
+    "Headers",
+    "Http",
+    "HttpStats",
     "Interest",
     "InvalidError",
     "Lane",
     "LaneRef",
     "LibraryError",
+    "Listen",
     "OsError",
     "Pool",
     "Queue",
     "Ready",
+    "Reason",
     "Report",
+    "Request",
+    "Response",
     "Ring",
+    "Server",
+    "ServerStats",
     "SetStats",
     "ShutDownError",
     "StaleError",
     "Stats",
     "Strand",
     "ThreadStats",
+    "Timeout",
     "TimeoutError",
     "Timer",
+    "Wrote",
     "library_path",
     "library_version",
     "promote_new_leader",

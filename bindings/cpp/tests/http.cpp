@@ -1,0 +1,230 @@
+// HTTP: routes, requests, and answers at once, later and in pieces.
+
+#include "client.hpp"
+
+using paceline::Body;
+using paceline::Conn;
+using paceline::ConnHandler;
+using paceline::Http;
+using paceline::HttpConfig;
+using paceline::Listen;
+using paceline::Request;
+using paceline::RequestBody;
+using paceline::Response;
+using paceline::Wrote;
+
+namespace {
+
+/// One request, to the end of the connection: the status, and what follows the head.
+std::string ask(const Http &http, const std::string &request) {
+    Client client(http);
+    client.send(request);
+    const std::string answer = client.receive();
+    const auto head = answer.find("\r\n\r\n");
+    REQUIRE(head != std::string::npos);
+    return answer.substr(9, 3) + ' ' + answer.substr(head + 4);
+}
+
+std::string get(const Http &http, const std::string &target) {
+    return ask(http, "GET " + target + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+}
+
+HttpConfig local() {
+    HttpConfig config;
+    config.add_listener(Listen{"127.0.0.1:0"});
+    return config;
+}
+
+} // namespace
+
+TEST_CASE("requests find their routes, and are seen whole") {
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    http.route("GET", "/hello/{name}", [](const Request &request, Response response) {
+            CHECK(request.method() == "GET");
+            CHECK(request.version() == 1);
+            CHECK(request.target() == "/hello/you?loud=1");
+            CHECK(request.path() == "/hello/you");
+            CHECK(request.query().value() == "loud=1");
+            CHECK(request.header("x-mood").value() == "good");
+            CHECK_FALSE(request.header("x-other"));
+            CHECK(request.headers().size() == 3);
+            CHECK(request.headers()[1].name == "X-Mood");
+            CHECK(request.params().size() == 1);
+            CHECK_FALSE(request.upgrade());
+            CHECK(request.body().empty());
+            CHECK(request.peer().value().find("127.0.0.1:") == 0);
+            response.text("hello " + std::string(request.param("name").value())).value();
+        }).value();
+    http.route("POST", "/echo", [](const Request &request, Response response) {
+            response.status(201).header("X-A", "b").send(request.body()).value();
+        }).value();
+    http.start(local()).value();
+    const std::string head = " HTTP/1.1\r\nHost: h\r\nX-Mood: good\r\nConnection: close\r\n";
+    CHECK(ask(http, "GET /hello/you?loud=1" + head + "\r\n") == "200 hello you");
+    CHECK(ask(http, "POST /echo" + head + "Content-Length: 4\r\n\r\nbody") == "201 body");
+    CHECK(get(http, "/nowhere").substr(0, 3) == "404");
+    CHECK(get(http, "/echo").substr(0, 3) == "405");
+    http.drain(PATIENCE).value();
+    const auto stats = http.stats().value();
+    CHECK(stats.begun == 4);
+    CHECK(stats.answered() == 2);
+    CHECK(stats.refused() == 2);
+    CHECK(stats.aborted() == 0);
+    CHECK(stats.balances);
+}
+
+TEST_CASE("a response is completed by any thread, later") {
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    std::mutex mutex;
+    std::vector<Response> kept;
+    Signal came;
+    http.route("GET", "/later", [&](const Request &, Response response) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            kept.push_back(std::move(response));
+            came.set();
+        }).value();
+    http.start(local()).value();
+    std::string answer;
+    std::thread client([&] { answer = get(http, "/later"); });
+    REQUIRE(came.wait());
+    kept[0].status(202).send("at last").value();
+    client.join();
+    CHECK(answer == "202 at last");
+    CHECK(kept[0].send("again").error() == Code::Stale);
+}
+
+TEST_CASE("handlers that throw or answer nothing, and headers that are not allowed, give a 500") {
+    std::atomic<int> thrown{0};
+    auto before = paceline::on_unhandled([&](std::exception_ptr) { ++thrown; });
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    http.route("GET", "/throws", [](const Request &, Response) {
+            throw std::runtime_error("on purpose");
+        }).value();
+    http.route("GET", "/drops", [](const Request &, Response) {}).value();
+    http.route("GET", "/spoils", [](const Request &, Response response) {
+            response.header("Content-Length", "5");
+            CHECK(response.send("x").error() == Code::Invalid);
+        }).value();
+    http.start(local()).value();
+    CHECK(get(http, "/throws").substr(0, 3) == "500");
+    CHECK(get(http, "/drops").substr(0, 3) == "500");
+    CHECK(get(http, "/spoils").substr(0, 3) == "500");
+    CHECK(thrown == 1);
+    paceline::on_unhandled(std::move(before));
+}
+
+TEST_CASE("bodies are streamed both ways") {
+    struct Count : RequestBody {
+        explicit Count(Response r) : response(std::move(r)) {}
+        std::size_t data(std::string_view bytes) override {
+            size += bytes.size();
+            return bytes.size();
+        }
+        void end(bool is_whole) override {
+            if (is_whole) {
+                response.send(std::to_string(size)).value();
+            }
+        }
+
+        Response response;
+        std::size_t size = 0;
+    };
+    static constexpr std::size_t LARGE = 3 << 20;
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    http.route_streaming("POST", "/count", [](const Request &, Response response) {
+            return std::make_unique<Count>(std::move(response));
+        }).value();
+    http.route_streaming("POST", "/early", [](const Request &, Response response) {
+            response.status(403).send("no").value();
+            return std::unique_ptr<RequestBody>();
+        }).value();
+    http.route("GET", "/chunks", [](const Request &, Response response) {
+            auto body = response.stream().value();
+            body.write("one ").value();
+            body.write("two").value();
+            body.finish().value();
+            CHECK(body.finish().error() == Code::Stale);
+        }).value();
+    http.route("GET", "/pump", [](const Request &, Response response) {
+            auto body = response.stream(LARGE).value();
+            body.pump([left = LARGE](Body &to) mutable {
+                    const std::string part(std::min<std::size_t>(left, 50'000), 'x');
+                    to.write(part).value();
+                    left -= part.size();
+                    return left > 0 ? Flow::Again : Flow::Done;
+                }).value();
+        }).value();
+    http.start(local()).value();
+    const std::string head = " HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: ";
+    const std::string large(LARGE, 'y');
+    CHECK(ask(http, "POST /count" + head + std::to_string(LARGE) + "\r\n\r\n" + large)
+          == "200 " + std::to_string(LARGE));
+    CHECK(ask(http, "POST /early" + head + "4\r\n\r\nbody") == "403 no");
+    CHECK(get(http, "/chunks") == "200 4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n");
+    CHECK(get(http, "/pump").size() == LARGE + 4);
+}
+
+TEST_CASE("a connection is upgraded to another protocol") {
+    struct Shout : ConnHandler {
+        std::size_t data(Conn &conn, std::string_view bytes) override {
+            conn.ref().notify().value();
+            conn.write(std::string(bytes) + "!").value();
+            return bytes.size();
+        }
+        void notified(Conn &conn) override { conn.close(); }
+    };
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    http.route("GET", "/shout", [](const Request &request, Response response) {
+            if (!request.upgrade()) {
+                std::unique_ptr<ConnHandler> kept = std::make_unique<Shout>();
+                CHECK(response.upgrade("shout", std::move(kept)).error() == Code::Invalid);
+                CHECK(kept != nullptr);
+                return;
+            }
+            CHECK(*request.upgrade() == "shout");
+            response.upgrade("shout", std::make_unique<Shout>()).value();
+        }).value();
+    http.start(local()).value();
+    CHECK(get(http, "/shout").substr(0, 3) == "500");
+    Client client(http);
+    client.send("GET /shout HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: shout\r\n\r\n");
+    std::string head;
+    while (head.find("\r\n\r\n") == std::string::npos) {
+        const std::string more = client.receive(1);
+        REQUIRE(!more.empty());
+        head += more;
+    }
+    CHECK(head.substr(0, 12) == "HTTP/1.1 101");
+    client.send("hey");
+    CHECK(client.receive() == "hey!");
+}
+
+TEST_CASE("an HTTP server that cannot be names the reason, and may be tried again") {
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    CHECK(http.stats().error() == Code::Invalid);
+    http.route("GET", "/a", [](const Request &, Response response) {
+            response.send("a").value();
+        }).value();
+    const auto message = [&](const HttpConfig &config) {
+        return std::string(http.start(config).error().message());
+    };
+    CHECK(message(local().set_max_headers(0)).find("max_headers") != std::string::npos);
+    CHECK(message(local().set_head_timeout(0ns)).find("head_timeout") != std::string::npos);
+    HttpConfig nowhere;
+    nowhere.add_listener(Listen{"256.0.0.1:1"});
+    CHECK(message(nowhere).find("256.0.0.1:1") != std::string::npos);
+    http.start(local()).value();
+    CHECK(http.start(local()).error() == Code::Invalid);
+    CHECK(get(http, "/a") == "200 a");
+    auto twice = Http::create(pool).value();
+    for (int n = 0; n < 2; ++n) {
+        twice.route("GET", "/{a}", [](const Request &, Response) {}).value();
+    }
+    CHECK(twice.start(local()).error() == Code::Invalid);
+}

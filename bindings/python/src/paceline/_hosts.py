@@ -1,0 +1,253 @@
+"""The host threads behind a Server or an Http: they pull events in batches and run their handlers.
+
+Connections are served by the threads of the pool, which read, write and keep time without the
+interpreter's lock. What happens lies in a native outbox until a host thread takes a batch of it, runs
+the handlers, and gives all answers back in one call.
+
+    pool:   read, keep time ──► outbox ──► host thread: pull a batch, handle, answer ──► written
+                                              (two native calls, without the interpreter's lock)
+
+A native object is given back when the last reference to it goes, and every thread has one: so no
+thread is ever inside something that was freed. When the interpreter ends, each is told to end, and is
+waited for, before anything is torn down.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import _layout as layout
+from . import _lifetime
+from ._errors import ForkedError, InvalidError, ShutDownError
+from ._library import check, error, lib, nanoseconds, quick
+from ._pool import Pool
+
+#: Where what handlers raise is reported, and what could not be sent.
+log = logging.getLogger("paceline")
+
+#: How many events a thread takes at once. With several threads fewer, so that what one of them has
+#: not handled yet does not wait while others have nothing to do.
+BATCH, BATCH_OF_SEVERAL = 64, 8
+
+#: After so many events the answers are sent.
+ANSWERS = 16
+
+#: How long waiting threads stay away from Python's signal handlers at most. Seconds.
+SLICE = 0.1
+
+
+class Native:
+    """A native object of this process: its pointer, and how it is given back."""
+
+    def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], object]) -> None:
+        self.pointer = pointer
+        self._free = free
+        self._generation = _lifetime.generation()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and self._generation == _lifetime.generation():
+            self._free(self.pointer)
+
+
+class Outbox:
+    """Where a host's threads take events from: three functions of the library."""
+
+    def __init__(self, native: Native, pull: str, pollable: str) -> None:
+        self.native = native
+        # Without declared types ctypes takes arguments that are its own objects as they are.
+        self.pull = lib[pull]
+        self._pollable = quick[pollable]
+
+    def fileno(self) -> int:
+        """Readable while a pull would not wait."""
+        fd = ctypes.c_int32()
+        check(self._pollable(self.native.pointer, ctypes.byref(fd)))
+        return fd.value
+
+
+class Puller:
+    """One thread's buffer for events."""
+
+    def __init__(self, outbox: Outbox, size: int, batch: int) -> None:
+        self._call = outbox.pull
+        self._buffer = ctypes.create_string_buffer(size * batch)
+        self.view = memoryview(self._buffer).cast("B")
+        self._count = ctypes.c_size_t()
+        self._before = (outbox.native.pointer, self._buffer, ctypes.c_size_t(batch))
+        self._after = ctypes.byref(self._count)
+
+    def pull(self, timeout: ctypes.c_uint64) -> int:
+        """How many events lie in ``view``; 0: none came; −1: it is over."""
+        status = self._call(*self._before, timeout, self._after)
+        if status == layout.OK:
+            return self._count.value
+        if status == layout.ETIMEDOUT:
+            return 0
+        if status == layout.ESHUTDOWN:
+            return -1
+        raise error(status)
+
+
+FOREVER = ctypes.c_uint64(layout.FOREVER)
+NOT_AT_ALL = ctypes.c_uint64(0)
+
+_here = threading.local()
+
+
+class Hosts:
+    """What a server's host threads share. It knows nothing of the Server or Http before it, so that a
+    lost one is collected."""
+
+    def __init__(self, pool: Pool, name: str, threads: int) -> None:
+        if not 0 <= threads <= 1000:
+            raise InvalidError(f"threads is {threads}; allowed: 0 to 1000")
+        # While there are threads the pool is not lost.
+        self.pool = pool
+        self.name = name
+        self.most = threads
+        self.batch = BATCH if threads <= 1 else BATCH_OF_SEVERAL
+        self.threads: list[threading.Thread] = []
+        self.closed = False
+        self.mine: Any = None
+        #: The stream server beneath. It belongs to what has made it.
+        self.server = ctypes.c_void_p()
+
+    # --- what differs ----------------------------------------------------------------------------
+
+    def hand(self) -> Any:
+        """What one thread needs: something with ``run(timeout)``, which says how many events it has
+        handled, or −1 when all is over."""
+        raise NotImplementedError
+
+    def close_native(self) -> None:
+        """Ends pulls at once, and cuts connections off."""
+        raise NotImplementedError
+
+    # --- threads ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if not _lifetime.enlist(self):
+            self.close()
+            raise ShutDownError("the interpreter ends")
+        if self.most == 0:
+            self.mine = self.hand()
+        for number in range(self.most):
+            name = f"{self.name}_{number}"
+            thread = threading.Thread(name=name, target=self._serve, args=(self.hand(),))
+            self.threads.append(thread)
+            thread.start()
+
+    def _serve(self, hand: Any) -> None:
+        _here.hosts = self
+        try:
+            while hand.run(FOREVER) >= 0:
+                pass
+        except ForkedError:
+            pass
+        except BaseException:
+            log.critical("a host thread has failed", exc_info=True)
+            self.close()
+
+    def run(self) -> int:
+        """On a host without threads: handles what is there; says how many events."""
+        if self.mine is None:
+            raise InvalidError("run is for a server without host threads (threads=0)")
+        return max(0, int(self.mine.run(NOT_AT_ALL)))
+
+    def is_inside(self) -> bool:
+        """Whether this is one of the threads."""
+        return getattr(_here, "hosts", None) is self
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def drain(self, seconds: float) -> layout.DrainReport:
+        report = layout.DrainReport()
+        report.struct_size = ctypes.sizeof(report)
+        if self.is_inside():
+            # This thread must complete what it has, before anybody can wait for that.
+            self._apart(lambda: self._drain(seconds, layout.DrainReport()))
+            report.requested = True
+        elif self.most:
+            self._drain(seconds, report)
+        else:
+            self._drain_here(seconds, report)
+        return report
+
+    def _drain(self, seconds: float, report: layout.DrainReport) -> None:
+        report.struct_size = ctypes.sizeof(report)
+        time_left = nanoseconds(seconds)
+        check(lib.pace_server_drain(self.server, time_left, ctypes.byref(report)))
+
+    def _drain_here(self, seconds: float, report: layout.DrainReport) -> None:
+        """Without host threads this one handles what comes meanwhile, and drives a pool that has none
+        either."""
+        apart = self._apart(lambda: self._drain(seconds, report))
+        while apart.is_alive():
+            if not self.pool._crew.threads:
+                self.pool.join(0)
+            if not self.run():
+                time.sleep(0.001)
+
+    def _apart(self, body: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(name=f"{self.name}_drain", target=body)
+        self.threads.append(thread)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        """Stops at once, and waits for nothing."""
+        if not self.closed:
+            self.closed = True
+            self.close_native()
+
+    def exit(self) -> None:
+        """The interpreter ends."""
+        self.close()
+
+    def forked(self) -> None:
+        self.closed = True
+        self.threads = []
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the threads have ended; False: they have not in that time."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for thread in list(self.threads):
+            if thread is threading.current_thread():
+                continue
+            while thread.is_alive():
+                left = SLICE if end is None else min(SLICE, end - time.monotonic())
+                if left <= 0:
+                    return False
+                thread.join(left)
+        return True
+
+
+def address_at(server: ctypes.c_void_p, index: int) -> str | None:
+    """Where the listener listens; None: there is no such listener."""
+    buffer = ctypes.create_string_buffer(layout.ADDRESS_SIZE)
+    status = quick.pace_server_address(server, index, buffer, len(buffer))
+    if status == layout.EINVAL:
+        return None
+    check(status)
+    return buffer.value.decode()
+
+
+def addresses(server: ctypes.c_void_p) -> list[str]:
+    """All of them."""
+    found: list[str] = []
+    while True:
+        address = address_at(server, len(found))
+        if address is None:
+            return found
+        found.append(address)
+
+
+def base_of(data: bytes) -> int:
+    """Where the bytes lie, as long as they live."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0

@@ -1,0 +1,615 @@
+"""``Http``: an HTTP/1.1 server whose handlers are Python's.
+
+Heads are judged, routed and limited natively; a request comes to a host thread as one block of bytes,
+which is taken apart as far as a handler looks at it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import get_ident
+from typing import Any, Optional, TypeVar, Union
+
+from . import _layout as layout
+from ._errors import Full, InvalidError, ShutDownError, StaleError
+from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of, log
+from ._library import check, error, lib, quick
+from ._listen import Listeners, Places, listeners, seconds
+from ._pool import Pool
+from ._server import Serving
+
+BytesLike = Union[bytes, bytearray, memoryview]
+
+_TEXT = b"Content-Type: text/plain; charset=utf-8\r\n"
+_JSON = b"Content-Type: application/json\r\n"
+
+#: What stands in front of a request's block, and a query that is not there.
+_FRONT = struct.Struct("=8I")
+_NONE = 0xFFFF_FFFF
+
+
+class Headers(Mapping[str, str]):
+    """A request's headers: the first of a name, upper or lower case. ``pairs`` are all, in order. What
+    is not ASCII is read as Latin-1."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self.pairs = pairs
+        self._first: dict[str, str] = {}
+        for name, value in pairs:
+            self._first.setdefault(name.lower(), value)
+
+    def __getitem__(self, name: str) -> str:
+        return self._first[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __repr__(self) -> str:
+        return f"Headers({self.pairs!r})"
+
+
+class Response:
+    """An answer. ``body`` is bytes, or text (UTF-8, and said to be plain text unless ``headers`` say
+    something else), or an iterable of bytes: then it is sent in chunks, or as ``length`` bytes, as fast
+    as the peer takes it. ``Content-Length``, ``Transfer-Encoding``, ``Connection`` and ``Date`` are the
+    library's own. With ``close`` no more requests follow on the connection."""
+
+    __slots__ = ("status", "headers", "body", "length", "close", "_lines")
+
+    def __init__(
+        self,
+        body: Union[BytesLike, str, Iterable[bytes]] = b"",
+        status: int = 200,
+        headers: Union[Mapping[str, str], Iterable[tuple[str, str]], None] = None,
+        *,
+        length: Optional[int] = None,
+        close: bool = False,
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.length = length
+        self.close = close
+        self._lines = b""
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200) -> Response:
+        """A value as JSON."""
+        response = cls(json.dumps(value).encode(), status)
+        response._lines = _JSON
+        return response
+
+    def _head(self) -> bytes:
+        """The lines of its headers."""
+        if self.headers is None:
+            return _TEXT if isinstance(self.body, str) else self._lines
+        pairs = self.headers.items() if isinstance(self.headers, Mapping) else self.headers
+        lines = [self._lines]
+        typed = False
+        for name, value in pairs:
+            if "\r" in name + value or "\n" in name + value:
+                raise InvalidError(f"header is {name!r}: {value!r}; allowed: one line")
+            typed |= name.lower() == "content-type"
+            lines.append(f"{name}: {value}\r\n".encode("latin-1"))
+        if isinstance(self.body, str) and not typed:
+            lines.append(_TEXT)
+        return b"".join(lines)
+
+
+#: What a handler may return. None: it has answered, or somebody will.
+Result = Union[Response, BytesLike, str, None]
+Handler = Callable[["Request"], Result]
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+class Request:
+    """A request. It is answered by what its handler returns, or, if that is None, by ``respond``, on
+    any thread and at any time. One that is lost unanswered gets a 500."""
+
+    __slots__ = ("_core", "_number", "_conn", "_block", "_front", "_parts", "_hand", "_host")
+
+    def __init__(self, core: Core, number: int, conn: int, block: bytes, hand: Hand) -> None:
+        self._core = core
+        self._number = number
+        self._conn = conn
+        self._block = block
+        self._front: tuple[int, ...] = _FRONT.unpack_from(block)
+        self._parts: Optional[tuple[dict[str, str], list[tuple[str, str]]]] = None
+        # While its handler runs, the thread that sends answers in batches.
+        self._hand: Optional[Hand] = hand
+        self._host = get_ident()
+
+    # --- what is asked ---------------------------------------------------------------------------
+
+    def _text(self, index: int) -> bytes:
+        lengths = self._front
+        start = _FRONT.size + 8 * (lengths[5] + lengths[6])
+        for length in lengths[:index]:
+            start += length
+        return self._block[start : start + lengths[index]]
+
+    @property
+    def method(self) -> str:
+        """As it was sent: GET."""
+        return self._text(0).decode("ascii")
+
+    @property
+    def target(self) -> str:
+        """As it was sent: /hello/you?loud=1."""
+        return self._text(1).decode("latin-1")
+
+    @property
+    def path(self) -> str:
+        """The target's path, as it was sent: percent-encoded, and with whatever dots it has."""
+        return self._text(2).decode("latin-1")
+
+    @property
+    def query(self) -> Optional[str]:
+        """What follows the first question mark of the target."""
+        return None if self._front[3] == _NONE else self._text(3).decode("latin-1")
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """(1, 1) or (1, 0)."""
+        return 1, self._front[4]
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The parts of the path that stand for names in the route's pattern, as they were sent."""
+        return self._taken_apart()[0]
+
+    @property
+    def headers(self) -> Headers:
+        """All headers."""
+        return Headers(self._taken_apart()[1])
+
+    def header(self, name: str) -> Optional[str]:
+        """The first header of this name, upper or lower case."""
+        name = name.lower()
+        for other, value in self._taken_apart()[1]:
+            if other.lower() == name:
+                return value
+        return None
+
+    def _taken_apart(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        if self._parts is None:
+            front, block = self._front, self._block
+            count = front[5] + front[6]
+            lengths = struct.unpack_from(f"={2 * count}I", block, _FRONT.size)
+            place = _FRONT.size + 8 * count + sum(front[:3]) + (front[3] if front[3] != _NONE else 0)
+            pairs = []
+            for index in range(0, 2 * count, 2):
+                middle = place + lengths[index]
+                end = middle + lengths[index + 1]
+                pairs.append((block[place:middle].decode("latin-1"), block[middle:end].decode("latin-1")))
+                place = end
+            self._parts = dict(pairs[: front[5]]), pairs[front[5] :]
+        return self._parts
+
+    @property
+    def body(self) -> bytes:
+        """The whole body."""
+        return self._block[self._front[7] :]
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError."""
+        return json.loads(self.body)
+
+    @property
+    def peer(self) -> str:
+        """The other end's address. Raises StaleError when the connection has ended."""
+        buffer = ctypes.create_string_buffer(layout.ADDRESS_SIZE)
+        check(quick.pace_server_conn_peer(self._core.server, self._conn, buffer, len(buffer)))
+        return buffer.value.decode()
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has been."""
+        return self._number == 0
+
+    def respond(self, response: Union[Response, BytesLike, str]) -> None:
+        """Answers. Raises StaleError if it was answered before, or its connection has ended;
+        InvalidError if the status or a header cannot be: then the peer gets a 500."""
+        if not isinstance(response, Response):
+            response = Response(response)
+        head, body, pieces = response._head(), response.body, None
+        if isinstance(body, str):
+            body = body.encode()
+        elif not isinstance(body, (bytes, bytearray, memoryview)):
+            pieces = iter(body)
+        number, self._number = self._number, 0
+        if not number:
+            raise StaleError("the request has been answered")
+        if pieces is not None:
+            return self._core.begin(number, response, head, pieces)
+        flags = layout.ANSWER_CLOSE if response.close else 0
+        answer = number, head, bytes(body), response.status, flags  # type: ignore[arg-type]
+        if self._hand is not None and self._host == get_ident():
+            self._hand.answers.append(answer)
+        else:
+            status = self._core.answer([answer], _Buffer(1))
+            if status != layout.OK:
+                raise error(status)
+
+    def _give_up(self) -> None:
+        number, self._number = self._number, 0
+        if number:
+            self._core.drop(number)
+
+    def __del__(self) -> None:
+        if getattr(self, "_number", 0):
+            self._give_up()
+
+    def __repr__(self) -> str:
+        return f"<paceline.Request {self.method} {self.target}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Request: it belongs to this process")
+
+
+#: ``pace_request_event_t``: request, conn, kind, route, bytes, size.
+_EVENT = struct.Struct("=QQIIQQ")
+#: ``pace_answer_t``: request, length, headers, their size, bytes, size, status, flags, wrote, outcome.
+_ANSWER = struct.Struct("=QQQQQQIIIi")
+
+#: Request, headers, body, status, flags.
+Answer = tuple[int, bytes, bytes, int, int]
+
+
+class _Buffer:
+    """Room for a batch of answers. One thread at a time."""
+
+    def __init__(self, answers: int) -> None:
+        self.native = ctypes.create_string_buffer(_ANSWER.size * answers)
+        self.view = memoryview(self.native).cast("B")
+
+
+class _Stream:
+    """A body that goes on: what produces it, and what could not be written yet."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces = pieces
+        self.piece = b""
+        # Two threads may come to it: the one that begins, and the one that hears it may go on.
+        self.lock = threading.Lock()
+
+
+class Core(Hosts):
+    """An HTTP server's host threads, routes, and bodies that go on."""
+
+    def __init__(
+        self, pool: Pool, places: Places, threads: int, name: str, options: dict[str, Any]
+    ) -> None:
+        listen = ("keep_alive", *(key for key in options if key not in _SETTINGS))
+        settings = {key: options.pop(key) for key in listen if key in options}
+        super().__init__(pool, name, threads)
+        self.handlers: list[Callable[[Request], Any]] = []
+        self.streams: dict[int, _Stream] = {}
+        self.started = False
+        self._places = listeners(places, settings)
+        self._options = options
+        pool._crew.check_open()
+        http, requests = ctypes.c_void_p(), ctypes.c_void_p()
+        inside = pool._crew.native.pointer
+        check(lib.pace_requests_new(inside, ctypes.byref(requests)))
+        self.requests = Native(requests, lib.pace_requests_free)
+        check(lib.pace_http_new(inside, ctypes.byref(http)))
+        self.http = Native(http, lib.pace_http_free)
+        self.outbox = Outbox(self.requests, "pace_requests_pull", "pace_requests_pollable")
+        self._answer = lib["pace_requests_answer"]
+
+    def route(self, method: str, pattern: str, handler: Callable[[Request], Any]) -> None:
+        if not callable(handler):
+            raise TypeError(f"{handler!r} is not callable")
+        http, requests, number = self.http.pointer, self.requests.pointer, len(self.handlers)
+        arguments = method.encode(), pattern.encode()
+        check(lib.pace_http_route_pulled(http, *arguments, requests, number))
+        self.handlers.append(handler)
+
+    def start_native(self) -> None:
+        where = Listeners(self._places)
+        options = layout.HttpOptions()
+        check(quick.pace_http_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.listeners, options.listener_count = where.pointer, where.count
+        for name, value in self._options.items():
+            if value is None:
+                continue
+            if name.endswith("_timeout"):
+                setattr(options, f"{name}_ns", seconds(name, value))
+            elif 0 <= value < 1 << (32 if name in _SMALL else 63):
+                setattr(options, name, int(value))
+            else:
+                raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
+        check(lib.pace_http_start(self.http.pointer, ctypes.byref(options)))
+        check(quick.pace_http_server(self.http.pointer, ctypes.byref(self.server)))
+        self.started = True
+
+    def hand(self) -> Hand:
+        return Hand(self)
+
+    def close_native(self) -> None:
+        if self.started:
+            lib.pace_server_cut_off(self.server)
+        lib.pace_requests_close(self.requests.pointer)
+        self.streams.clear()
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def answer(self, answers: list[Answer], buffer: _Buffer) -> int:
+        """Gives them; the status of the first that failed."""
+        data = b"".join([part for each in answers for part in (each[1], each[2])])
+        place = base_of(data) if data else 0
+        offset = 0
+        for number, head, body, status, flags in answers:
+            headers, size = len(head), len(body)
+            bodies = place + headers
+            fields = number, 0, place, headers, bodies, size, status, flags, 0, 0
+            _ANSWER.pack_into(buffer.view, offset, *fields)
+            place, offset = bodies + size, offset + _ANSWER.size
+        count = ctypes.c_size_t(len(answers))
+        return int(self._answer(self.requests.pointer, buffer.native, count))
+
+    def drop(self, number: int) -> None:
+        """Nobody answers."""
+        quick.pace_requests_drop(self.requests.pointer, number)
+
+    # --- bodies that go on -----------------------------------------------------------------------
+
+    def begin(
+        self, number: int, response: Response, head: bytes, pieces: Iterator[bytes]
+    ) -> None:
+        """Sends the head, and as much of the body as the peer takes."""
+        length = layout.LENGTH_UNKNOWN if response.length is None else response.length
+        stream = self.streams[number] = _Stream(pieces)
+        flags = layout.ANSWER_MORE | (layout.ANSWER_CLOSE if response.close else 0)
+        with stream.lock:
+            status, _ = self._piece(number, b"", head, response.status, flags, length)
+            if status != layout.OK:
+                self.streams.pop(number, None)
+                raise error(status)
+        self.go_on(number)
+
+    def go_on(self, number: int) -> None:
+        """Writes the next pieces of a body, until the peer is full or it ends."""
+        stream = self.streams.get(number)
+        if stream is None:
+            return
+        with stream.lock:
+            try:
+                if self._write(number, stream):
+                    return
+            except BaseException:
+                log.exception("the body of an answer has failed")
+                self.drop(number)
+        self.streams.pop(number, None)
+
+    def _write(self, number: int, stream: _Stream) -> bool:
+        """True: the peer is full, and will be heard of."""
+        while True:
+            piece = stream.piece or next(stream.pieces, None)
+            if piece is None:
+                self._piece(number, b"", b"", 0, 0, 0)
+                return False
+            stream.piece = b""
+            status, wrote = self._piece(number, bytes(piece), b"", 0, layout.ANSWER_MORE, 0)
+            if status == layout.EFULL:
+                raise Full(f"a piece of {len(piece)} bytes is more than an output may have")
+            if status != layout.OK:
+                if status != layout.ESTALE:
+                    raise error(status)
+                # The peer is gone.
+                return False
+            if wrote == 2:
+                return True
+
+    def _piece(
+        self, number: int, piece: bytes, head: bytes, status: int, flags: int, length: int
+    ) -> tuple[int, int]:
+        answer = layout.Answer()
+        answer.request, answer.length, answer.status, answer.flags = number, length, status, flags
+        answer.headers, answer.headers_size = base_of(head), len(head)
+        answer.bytes, answer.size = base_of(piece), len(piece)
+        told = lib.pace_requests_answer(self.requests.pointer, ctypes.byref(answer), 1)
+        return told, answer.wrote
+
+
+class Hand:
+    """One host thread."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.puller = Puller(core.outbox, _EVENT.size, core.batch)
+        #: What goes out with the next call.
+        self.answers: list[Answer] = []
+        self._buffer = _Buffer(ANSWERS)
+
+    def run(self, timeout: ctypes.c_uint64) -> int:
+        """Pulls a batch and handles it."""
+        count = self.puller.pull(timeout)
+        if count <= 0:
+            return count
+        core, answers = self.core, self.answers
+        for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
+            number, conn, kind, route, place, size = event
+            if kind != layout.REQUEST_EVENT_REQUEST:
+                core.go_on(number)
+                continue
+            request = Request(core, number, conn, ctypes.string_at(place, size), self)
+            try:
+                result = core.handlers[route](request)
+                if result is not None:
+                    self.give(request, result)
+            except BaseException:
+                log.exception("the handler of %r has failed", request)
+                request._give_up()
+            request._hand = None
+            # One that nobody keeps and nobody has answered ends here.
+            del request
+            if len(answers) == ANSWERS:
+                self.send()
+        if answers:
+            self.send()
+        return count
+
+    def give(self, request: Request, result: Any) -> None:
+        """Answers with what a handler has returned. A peer that is gone is none of its business."""
+        try:
+            request.respond(result)
+        except StaleError:
+            if not request.answered:
+                raise
+
+    def send(self) -> None:
+        """All answers that were gathered."""
+        answers, count = self.answers, len(self.answers)
+        if self.core.answer(answers, self._buffer) != layout.OK:
+            self._look(count)
+        answers.clear()
+
+    def _look(self, count: int) -> None:
+        """At what has become of them. A peer that is gone is none of anybody's business."""
+        view = self._buffer.view[: count * _ANSWER.size]
+        for answer in _ANSWER.iter_unpack(view):
+            outcome = answer[-1]
+            if outcome not in (layout.OK, layout.ESTALE):
+                status, size = answer[6], answer[5]
+                why = "no room" if outcome == layout.EFULL else "its status or a header cannot be"
+                log.error("an answer of %d with %d bytes became a 500: %s", status, size, why)
+
+
+@dataclass(frozen=True)
+class HttpStats:
+    """The books of requests: begun = answered + refused + aborted + in work. Exact when nothing
+    happens."""
+
+    #: Whether everything that began has ended or is in work, connections included.
+    balances: bool
+    begun: int
+    in_work: int
+    #: By handlers: "successful", "redirected", "client_errors", "server_errors", "upgraded".
+    answered: dict[str, int]
+    #: By the library in a handler's place, by cause: "not_found", "unanswered", "timed_out" …
+    refused: dict[str, int]
+    #: Answers that did not leave, or not whole, by cause.
+    aborted: dict[str, int]
+
+
+_SMALL = ("max_headers", "keep_alive_requests")
+_SETTINGS = (
+    *_SMALL,
+    "max_head",
+    "max_target",
+    "max_body",
+    "body_rate",
+    "max_requests",
+    "head_timeout",
+    "body_timeout",
+    "keep_alive_timeout",
+)
+
+
+class Http(Serving):
+    """An HTTP/1.1 server on a pool. Give it routes, then ``start`` it, or enter it.
+
+    A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
+    or bytes, or None, if the request is answered elsewhere. One that raises is logged, and the peer
+    gets a 500. ``listen`` is as for Server. Limits, all optional: ``max_head``, ``max_target``,
+    ``max_headers``, ``max_body``, ``max_requests``, ``keep_alive_requests``, ``head_timeout``,
+    ``body_rate``, ``body_timeout``, ``keep_alive_timeout``. Other keywords are those of Listen.
+
+    Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
+    ForkedError.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        listen: Places = "127.0.0.1:0",
+        *,
+        threads: int = 1,
+        name: str = "paceline-http",
+        **settings: Any,
+    ) -> None:
+        core = Core(pool, listen, threads, name, settings)
+        self._core: Core = core
+        self._lost = weakref.ref(self, lambda _: core.close())
+
+    # --- routes ----------------------------------------------------------------------------------
+
+    def route(self, method: str, pattern: str) -> Callable[[H], H]:
+        """Requests of this method whose path matches this pattern go to the decorated function. A
+        pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all
+        that follows. GET serves HEAD too. What is wrong with a pattern ``start`` says."""
+
+        def decorate(handler: H) -> H:
+            self._core.route(method, pattern, handler)
+            return handler
+
+        return decorate
+
+    def get(self, pattern: str) -> Callable[[H], H]:
+        """As ``route("GET", pattern)``."""
+        return self.route("GET", pattern)
+
+    def post(self, pattern: str) -> Callable[[H], H]:
+        """As ``route("POST", pattern)``."""
+        return self.route("POST", pattern)
+
+    def put(self, pattern: str) -> Callable[[H], H]:
+        """As ``route("PUT", pattern)``."""
+        return self.route("PUT", pattern)
+
+    def patch(self, pattern: str) -> Callable[[H], H]:
+        """As ``route("PATCH", pattern)``."""
+        return self.route("PATCH", pattern)
+
+    def delete(self, pattern: str) -> Callable[[H], H]:
+        """As ``route("DELETE", pattern)``."""
+        return self.route("DELETE", pattern)
+
+    # --- start and end ---------------------------------------------------------------------------
+
+    def start(self) -> Http:
+        """Listens, and makes the host threads. Raises InvalidError, OSError, ShutDownError."""
+        core = self._core
+        if core.closed:
+            raise ShutDownError("the server is closed")
+        core.start_native()
+        core.start()
+        return self
+
+    def fileno(self) -> int:
+        return self._core.outbox.fileno()
+
+    def stats(self) -> HttpStats:
+        """Its books. Raises InvalidError before the start."""
+        stats = layout.HttpStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_http_stats(self._core.http.pointer, ctypes.byref(stats)))
+
+        def those(kind: str) -> dict[str, int]:
+            names = [field[0] for field in stats._fields_ if field[0].startswith(kind)]
+            return {name[len(kind) :]: getattr(stats, name) for name in names}
+
+        return HttpStats(
+            balances=stats.balances,
+            begun=stats.begun,
+            in_work=stats.in_work,
+            answered=those("answered_"),
+            refused=those("refused_"),
+            aborted=those("aborted_"),
+        )
+
+    def __enter__(self) -> Http:
+        return self if self._core.started else self.start()

@@ -1,0 +1,136 @@
+"""Where a server listens, and the settings of the connections that come there."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Optional, Protocol, Union
+
+from . import _layout as layout
+from ._errors import InvalidError
+from ._library import check, nanoseconds, quick
+
+
+class HasFileno(Protocol):
+    """A socket that listens."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
+
+
+@dataclass(frozen=True)
+class Listen:
+    """A listener and its settings; None is the default. Times are seconds, sizes bytes.
+
+    ``address`` is "127.0.0.1:80", "[::1]:80", "*:80" (all of IPv6 and IPv4), "unix:/run/socket",
+    "unix:@name" in the abstract namespace, or a socket that listens already. Port 0 is a free port,
+    which ``addresses`` tells.
+    """
+
+    address: Union[str, HasFileno]
+    #: Connections at once; more are sent ``refusal`` and closed. Default 2^20.
+    max_connections: Optional[int] = None
+    refusal: Optional[bytes] = None
+    #: Bytes that a handler may leave unconsumed; with more its connection is closed. Default 2^20.
+    max_unconsumed: Optional[int] = None
+    #: Low and high mark of a connection's output, and its maximum. Default 2^16, 2^18, 2^24.
+    output_marks: Optional[tuple[int, int, int]] = None
+    #: Nothing was sent or received for so long. Default: never.
+    idle_timeout: Optional[float] = None
+    #: The rest of a message of which a part was not consumed must come within this. Default: never.
+    read_timeout: Optional[float] = None
+    #: A peer that takes nothing of what is queued for it for so long has stalled. Default 30.
+    stall_timeout: Optional[float] = None
+    #: How long a peer that was told the end may take to end too. Default 2; 0: none.
+    linger: Optional[float] = None
+    #: TCP asks silent peers whether they are there, first after this time. Default: it does not.
+    keep_alive: Optional[float] = None
+    #: Bytes that the kernel buffers (it doubles them). Default: the system's.
+    send_buffer: Optional[int] = None
+    receive_buffer: Optional[int] = None
+    #: Mode of the file of a Unix socket. Default: 0o777 less the umask.
+    socket_mode: Optional[int] = None
+    #: Connections that may wait to be accepted. Default 4096.
+    backlog: Optional[int] = None
+    #: TCP sends small writes at once. Default True.
+    no_delay: Optional[bool] = None
+    #: An IPv6 listener takes no IPv4.
+    v6_only: Optional[bool] = None
+    #: Several processes may listen on the same port.
+    reuse_port: Optional[bool] = None
+
+
+#: What ``listen`` may be.
+Places = Union[str, HasFileno, Listen, Iterable[Union[str, HasFileno, Listen]]]
+
+_PLAIN = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode")
+_FLAGS = ("no_delay", "v6_only", "reuse_port")
+_TIMES = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
+
+
+def listeners(places: Places, settings: dict[str, Any]) -> list[Listen]:
+    """All that is listened at. ``settings`` hold for what is no Listen."""
+    if isinstance(places, (str, Listen)) or not isinstance(places, Iterable):
+        places = [places]
+    return [each if isinstance(each, Listen) else Listen(each, **settings) for each in places]
+
+
+class Listeners:
+    """The native array, and what it points to."""
+
+    def __init__(self, listeners: list[Listen]) -> None:
+        self.array = (layout.ListenerOptions * max(1, len(listeners)))()
+        self.count = len(listeners)
+        for options, listener in zip(self.array, listeners):
+            fill(options, listener)
+
+    @property
+    def pointer(self) -> int:
+        """Of the first."""
+        return ctypes.addressof(self.array)
+
+
+def outgoing(settings: dict[str, Any]) -> layout.ListenerOptions:
+    """Settings of connections that are made here."""
+    options = layout.ListenerOptions()
+    fill(options, Listen("", **settings))
+    options.address = None
+    return options
+
+
+def fill(options: layout.ListenerOptions, listener: Listen) -> None:
+    check(quick.pace_listener_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+    if isinstance(listener.address, str):
+        options.address = listener.address.encode()
+    else:
+        options.fd = listener.address.fileno()
+    for name in (*_PLAIN, "backlog"):
+        value = getattr(listener, name)
+        if value is not None:
+            setattr(options, name, _whole(name, value))
+    for name in _FLAGS:
+        if getattr(listener, name) is not None:
+            setattr(options, name, bool(getattr(listener, name)))
+    for name in _TIMES:
+        if getattr(listener, name) is not None:
+            setattr(options, f"{name}_ns", seconds(name, getattr(listener, name)))
+    if listener.refusal is not None:
+        options.refusal, options.refusal_size = bytes(listener.refusal), len(listener.refusal)
+    if listener.output_marks is not None:
+        low, high, most = (_whole("output_marks", mark) for mark in listener.output_marks)
+        options.output_low, options.output_high, options.output_max = low, high, most
+
+
+def seconds(name: str, value: float) -> int:
+    """As nanoseconds."""
+    if not value >= 0:
+        raise InvalidError(f"{name} is {value}; allowed: at least 0")
+    return nanoseconds(value)
+
+
+def _whole(name: str, value: int) -> int:
+    if not 0 <= value < 1 << 63 or name in ("socket_mode", "backlog") and value >= 1 << 32:
+        raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
+    return int(value)

@@ -1,0 +1,575 @@
+"""``Server``: TCP and Unix connections whose handlers are Python's."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from threading import get_ident
+from types import TracebackType
+from typing import Any, Optional, Union
+
+from . import _layout as layout
+from ._errors import InvalidError, StaleError
+from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of, log
+from ._library import check, lib, quick
+from ._listen import Listeners, Places, listeners, outgoing, seconds
+from ._pool import Pool
+
+BytesLike = Union[bytes, bytearray, memoryview]
+
+#: So much is gathered before it is sent.
+GATHER = 1 << 16
+
+_ALL = layout.CONSUMED_ALL
+
+
+class Wrote(IntEnum):
+    """What has become of bytes that were written."""
+
+    #: All of them are with the kernel.
+    SENT = 0
+    #: Some wait in the queue. Inside a hook they always do.
+    QUEUED = 1
+    #: The same, and the queue is above its high mark: nothing is read from this connection before it
+    #: has fallen to the low mark. Whoever can should write no more until ``writable``.
+    ABOVE_HIGH_MARK = 2
+
+
+class Timeout(IntEnum):
+    """Which time is over."""
+
+    CONNECT = 0
+    IDLE = 1
+    READ = 2
+    STALL = 3
+
+
+class Reason(IntEnum):
+    """Why a connection has ended."""
+
+    #: The peer had finished, and everything was sent.
+    PEER = 0
+    #: It was closed here, and everything was sent.
+    LOCAL = 1
+    #: It was aborted: what was queued is lost.
+    ABORTED = 2
+    #: ``open`` did not want it.
+    REFUSED = 3
+    #: A time was over; the detail is a Timeout.
+    TIMED_OUT = 4
+    #: The socket failed; the detail is an errno.
+    FAILED = 5
+    #: More than ``max_unconsumed`` bytes were not consumed.
+    UNCONSUMED = 6
+    #: A hook raised.
+    PANICKED = 7
+    #: The server drained, and everything was sent.
+    DRAINED = 8
+    #: The drain's time was over, or the server was closed.
+    CUT_OFF = 9
+    #: The pool has shut down.
+    POOL_ENDED = 10
+
+
+class ConnHandler:
+    """What a connection does. The server makes one for each connection, by calling its ``handler``
+    with the Conn. Hooks of one connection never run at the same time; they run on the server's host
+    threads. One that raises is logged, and its connection closed.
+    """
+
+    def __init__(self, conn: Conn) -> None:
+        pass
+
+    def open(self, conn: Conn) -> Optional[BytesLike]:
+        """The connection is there. Anything but None refuses it: it is sent that, and closed."""
+
+    def data(self, conn: Conn, data: bytes) -> Optional[int]:
+        """Bytes have arrived. Answers how many of them it has consumed, from the front; None: all.
+        The rest is shown again, followed by more, when more has come."""
+        raise NotImplementedError
+
+    def finished(self, conn: Conn) -> None:
+        """The peer sends no more. By default the connection is closed."""
+        conn.close()
+
+    def writable(self, conn: Conn) -> None:
+        """The output pressed (Wrote.ABOVE_HIGH_MARK), and has fallen to the low mark."""
+
+    def written(self, conn: Conn, token: int) -> None:
+        """All bytes up to a ``write_tracked`` with this token have been given to the kernel."""
+
+    def timeout(self, conn: Conn, kind: Timeout) -> Optional[bool]:
+        """A time is over. True: go on, the time begins anew. Otherwise the connection is closed."""
+
+    def draining(self, conn: Conn) -> None:
+        """The server drains: the connection is closed when all that has arrived was answered."""
+
+    def close(self, conn: Conn, reason: Reason, detail: int) -> None:
+        """The end, once. ``detail`` is a Timeout or an errno, where the reason says so."""
+
+
+#: Hooks that are not called for unless there are some.
+_WANTED = {
+    "open": layout.WANTED_OPENED,
+    "finished": layout.WANTED_FINISHED,
+    "writable": layout.WANTED_WRITABLE,
+    "written": layout.WANTED_WRITTEN,
+    "timeout": layout.WANTED_TIMED_OUT,
+    "draining": layout.WANTED_DRAINING,
+}
+
+
+def _wanted(handler: object) -> int:
+    """What is overridden; of a function that makes handlers nobody knows, so it is all."""
+    wanted = layout.WANTED_CLOSED
+    for name, bit in _WANTED.items():
+        base = getattr(ConnHandler, name)
+        if not isinstance(handler, type) or getattr(handler, name, base) is not base:
+            wanted |= bit
+    return wanted
+
+
+class Conn:
+    """A connection. All methods may be called by any thread. What a hook writes to its own connection
+    is gathered, and sent soon after it has returned."""
+
+    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_pieces", "_size", "_flags")
+
+    def __init__(self, core: Core, number: int, factory: Factory) -> None:
+        #: Its name; no other connection of the server has had it.
+        self.id = number
+        #: What has its hooks.
+        self.handler: Any = None
+        self._core = core
+        self._factory = factory
+        # Inside a hook: its thread, what it has written, and how it has ended the connection.
+        self._host = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._flags = 0
+
+    def write(self, data: BytesLike) -> Wrote:
+        """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
+        be closed, Full if the queue would exceed its maximum: then nothing was taken."""
+        if self._host != get_ident():
+            return self._write(bytes(data))
+        if self._flags:
+            raise StaleError("the connection is to be closed")
+        self._pieces.append(data if type(data) is bytes else bytes(data))
+        self._size += len(data)
+        return Wrote.QUEUED if self._size < GATHER else self.flush()
+
+    def flush(self) -> Wrote:
+        """Sends what the running hook has written now. Elsewhere there is nothing to send."""
+        if self._host != get_ident() or not self._size:
+            return Wrote.SENT
+        data, self._pieces, self._size = b"".join(self._pieces), [], 0
+        return self._write(data)
+
+    def _write(self, data: bytes) -> Wrote:
+        wrote = ctypes.c_uint32()
+        server, reference = self._core.server, ctypes.byref(wrote)
+        check(lib.pace_server_conn_write(server, self.id, data, len(data), reference))
+        return Wrote(wrote.value)
+
+    def write_tracked(self, data: BytesLike, token: int) -> Wrote:
+        """Writes, and has ``written`` called with the token when all of it has been sent."""
+        self.flush()
+        wrote, data = ctypes.c_uint32(), bytes(data)
+        server, reference = self._core.server, ctypes.byref(wrote)
+        size = len(data)
+        check(lib.pace_server_conn_write_tracked(server, self.id, data, size, token, reference))
+        return Wrote(wrote.value)
+
+    def shutdown_write(self) -> None:
+        """After what is queued, tells the peer that no more is sent. Reading goes on."""
+        self._end(layout.COMPLETE_FINISH, lib.pace_server_conn_shutdown_write)
+
+    def close(self) -> None:
+        """Closes after what is queued has been sent. Nothing more is read. Once it has ended,
+        nothing."""
+        self._end(layout.COMPLETE_CLOSE, lib.pace_server_conn_close)
+
+    def abort(self) -> None:
+        """Closes at once. What is queued is lost; a TCP peer sees a reset."""
+        self._end(layout.COMPLETE_ABORT, lib.pace_server_conn_abort)
+
+    def _end(self, flag: int, call: Callable[[ctypes.c_void_p, int], int]) -> None:
+        if self._host == get_ident():
+            self._flags |= flag
+            return
+        status = call(self._core.server, self.id)
+        if status != layout.ESTALE:
+            check(status)
+
+    def pause(self) -> None:
+        """Reads no more before ``resume``. Raises StaleError."""
+        check(quick.pace_server_conn_pause(self._core.server, self.id))
+
+    def resume(self) -> None:
+        """Ends a pause. What was not consumed is shown again. Raises StaleError."""
+        check(quick.pace_server_conn_resume(self._core.server, self.id))
+
+    @property
+    def queued(self) -> int:
+        """Bytes that wait to be sent, beside what the running hook has written."""
+        queued = ctypes.c_size_t()
+        check(quick.pace_server_conn_queued(self._core.server, self.id, ctypes.byref(queued)))
+        return queued.value
+
+    @property
+    def peer(self) -> str:
+        """The other end's address. Raises StaleError when the connection has ended."""
+        return self._address(quick.pace_server_conn_peer)
+
+    @property
+    def local(self) -> str:
+        """This end's address. Raises StaleError when the connection has ended."""
+        return self._address(quick.pace_server_conn_local)
+
+    def _address(self, ask: Callable[..., int]) -> str:
+        buffer = ctypes.create_string_buffer(layout.ADDRESS_SIZE)
+        check(ask(self._core.server, self.id, buffer, len(buffer)))
+        return buffer.value.decode()
+
+    def __repr__(self) -> str:
+        return f"<paceline.Conn {self.id:#x}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Conn: it belongs to this process")
+
+
+Factory = Callable[[Conn], Any]
+
+#: ``pace_conn_event_t``: event, conn, kind, detail, token, bytes, size.
+_EVENT = struct.Struct("=QQIIQQQ")
+#: ``pace_completion_t``: event, consumed, bytes, size, flags, wrote, outcome, reserved.
+_COMPLETION = struct.Struct("=QQQQIIiI")
+
+#: Event, how many bytes are consumed, what is written, and flags.
+Completed = tuple[int, int, bytes, int]
+
+
+class Core(Hosts):
+    """A stream server's host threads, and its connections by their names."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        places: Places,
+        factory: Factory,
+        threads: int,
+        name: str,
+        connect_timeout: float | None,
+        settings: dict[str, Any],
+    ) -> None:
+        super().__init__(pool, name, threads)
+        self.factory = factory
+        self.conns: dict[int, Conn] = {}
+        self.lock = threading.Lock()
+        where = Listeners(listeners(places, settings))
+        options = layout.ServerOptions()
+        check(quick.pace_server_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.listeners, options.listener_count = where.pointer, where.count
+        others = outgoing(settings)
+        options.outgoing = ctypes.addressof(others)
+        if connect_timeout is not None:
+            options.connect_timeout_ns = seconds("connect_timeout", connect_timeout)
+        pool._crew.check_open()
+        pointer = ctypes.c_void_p()
+        inside = pool._crew.native.pointer
+        wanted = _wanted(factory)
+        check(lib.pace_pulled_new(inside, ctypes.byref(options), wanted, ctypes.byref(pointer)))
+        self.native = Native(pointer, lib.pace_pulled_free)
+        self.outbox = Outbox(self.native, "pace_pulled_pull", "pace_pulled_pollable")
+        check(quick.pace_pulled_server(pointer, ctypes.byref(self.server)))
+
+    def hand(self) -> Hand:
+        return Hand(self)
+
+    def close_native(self) -> None:
+        lib.pace_pulled_close(self.native.pointer)
+
+    def conn(self, number: int) -> Conn:
+        """The connection that an event is about."""
+        conn = self.conns.get(number)
+        if conn is None:
+            # One that is made here is entered under the lock, before its first event can be.
+            with self.lock:
+                conn = self.conns.get(number)
+                if conn is None:
+                    conn = self.conns[number] = Conn(self, number, self.factory)
+        return conn
+
+    def connect(self, address: str, factory: Factory) -> Conn:
+        number = ctypes.c_uint64()
+        native, wanted = self.native.pointer, _wanted(factory)
+        with self.lock:
+            reference = ctypes.byref(number)
+            check(lib.pace_pulled_connect(native, address.encode(), wanted, reference))
+            conn = self.conns[number.value] = Conn(self, number.value, factory)
+        return conn
+
+
+class Hand:
+    """One host thread."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.puller = Puller(core.outbox, _EVENT.size, core.batch)
+        self._completions = ctypes.create_string_buffer(_COMPLETION.size * ANSWERS)
+        self._view = memoryview(self._completions).cast("B")
+        self._complete = lib["pace_pulled_complete"]
+
+    def run(self, timeout: ctypes.c_uint64) -> int:
+        """Pulls a batch and handles it."""
+        count = self.puller.pull(timeout)
+        if count <= 0:
+            return count
+        done: list[Completed] = []
+        ident = get_ident()
+        for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
+            done.append(self.handle(event, ident))
+            if len(done) == ANSWERS:
+                self.complete(done)
+        if done:
+            self.complete(done)
+        return count
+
+    def handle(self, event: tuple[Any, ...], ident: int) -> Completed:
+        """Calls the hook for an event."""
+        number, name, kind, detail, token, place, size = event
+        conn = self.core.conn(name)
+        conn._host = ident
+        consumed, flags = _ALL, 0
+        try:
+            handler = conn.handler
+            if handler is None:
+                handler = conn.handler = conn._factory(conn)
+            if kind == layout.CONN_EVENT_DATA:
+                taken = handler.data(conn, ctypes.string_at(place, size))
+                if taken is not None:
+                    consumed = _checked(taken, size)
+            else:
+                flags = self.tell(conn, handler, kind, detail, token)
+        except BaseException:
+            log.exception("a hook of a connection has failed")
+            flags = layout.COMPLETE_FAIL
+        conn._host = 0
+        written = b""
+        if conn._pieces:
+            written = conn._pieces[0] if len(conn._pieces) == 1 else b"".join(conn._pieces)
+            conn._pieces, conn._size = [], 0
+        if conn._flags:
+            flags |= conn._flags
+            # What ends the connection is the last that is written; only a finish goes on.
+            conn._flags = 0
+        return number, consumed, written, flags
+
+    def tell(self, conn: Conn, handler: Any, kind: int, detail: int, token: int) -> int:
+        """All hooks but ``data``. Says what flags the answer has."""
+        if kind == layout.CONN_EVENT_OPENED:
+            refusal = handler.open(conn)
+            if refusal is not None:
+                conn._pieces.append(bytes(refusal))
+                return layout.COMPLETE_REFUSE
+        elif kind == layout.CONN_EVENT_FINISHED:
+            handler.finished(conn)
+        elif kind == layout.CONN_EVENT_WRITABLE:
+            handler.writable(conn)
+        elif kind == layout.CONN_EVENT_WRITTEN:
+            handler.written(conn, token)
+        elif kind == layout.CONN_EVENT_TIMED_OUT:
+            return layout.COMPLETE_KEEP if handler.timeout(conn, Timeout(detail)) else 0
+        elif kind == layout.CONN_EVENT_DRAINING:
+            handler.draining(conn)
+        else:
+            self.core.conns.pop(conn.id, None)
+            reason = Reason(detail)
+            token = Timeout(token) if reason is Reason.TIMED_OUT else token
+            handler.close(conn, reason, token)
+        return 0
+
+    def complete(self, done: list[Completed]) -> None:
+        """Sends all answers, and has what comes next come."""
+        data = b"".join([each[2] for each in done])
+        place = base_of(data) if data else 0
+        offset = 0
+        for number, consumed, written, flags in done:
+            size = len(written)
+            fields = (number, consumed, place if size else 0, size, flags, 0, 0, 0)
+            _COMPLETION.pack_into(self._view, offset, *fields)
+            place, offset = place + size, offset + _COMPLETION.size
+        count = len(done)
+        done.clear()
+        native = self.core.native.pointer
+        if self._complete(native, self._completions, ctypes.c_size_t(count)) != layout.OK:
+            self._look(count)
+
+    def _look(self, count: int) -> None:
+        """At what has become of the answers. A peer that is gone is none of anybody's business; what
+        there was no room for is lost, and so is its connection."""
+        view = self._view[: count * _COMPLETION.size]
+        for number, _, _, size, _, _, outcome, _ in list(_COMPLETION.iter_unpack(view)):
+            if outcome == layout.EFULL:
+                log.error("an output had no room for %d bytes: its connection is closed", size)
+                _COMPLETION.pack_into(view, 0, number, _ALL, 0, 0, layout.COMPLETE_FAIL, 0, 0, 0)
+                self._complete(self.core.native.pointer, self._completions, ctypes.c_size_t(1))
+
+
+def _checked(taken: int, size: int) -> int:
+    if not 0 <= taken <= size:
+        raise ValueError(f"data has consumed {taken} of {size} bytes")
+    return int(taken)
+
+
+@dataclass(frozen=True)
+class DrainReport:
+    """How a drain went."""
+
+    #: Everything ended within the time; nothing was cut off.
+    drained: bool
+    #: It was called on one of the server's own threads, so it was only a request.
+    requested: bool
+    #: Connections that have been cut off.
+    cut_off: int
+
+
+@dataclass(frozen=True)
+class ServerStats:
+    """A server's books. Exact when nothing happens."""
+
+    #: Whether everything that began has ended or is open.
+    balances: bool
+    accepted: int
+    connected: int
+    #: Beyond the maximum; not counted as accepted.
+    turned_away: int
+    open: int
+    #: Connections that have ended, by reason.
+    closed: dict[Reason, int]
+    #: Times that accepting paused for want of descriptors or memory.
+    exhausted: int
+
+
+def stats_of(server: ctypes.c_void_p) -> ServerStats:
+    """The books of a stream server."""
+    stats = layout.ServerStats()
+    stats.struct_size = ctypes.sizeof(stats)
+    check(quick.pace_server_stats(server, ctypes.byref(stats)))
+    closed = {reason: getattr(stats, f"closed_{reason.name.lower()}") for reason in Reason}
+    return ServerStats(
+        balances=stats.balances,
+        accepted=stats.accepted,
+        connected=stats.connected,
+        turned_away=stats.turned_away,
+        open=stats.open,
+        closed=closed,
+        exhausted=stats.exhausted,
+    )
+
+
+class Serving:
+    """What Server and Http have in common. All methods may be called by any thread."""
+
+    _core: Hosts
+
+    def fileno(self) -> int:
+        """Readable while ``run`` would find something, for a server without host threads."""
+        raise NotImplementedError
+
+    def run(self) -> int:
+        """Handles what is there; says how many events. For a server without host threads, in any loop
+        that can wait for ``fileno``."""
+        return self._core.run()
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens, in order, with the ports that it got."""
+        return addresses(self._core.server)
+
+    def drain(self, seconds: float = 10) -> DrainReport:
+        """Stops accepting, has what has arrived answered, and closes. What is not through after
+        ``seconds`` is cut off. In a handler of its own it is only a request."""
+        report = self._core.drain(seconds)
+        return DrainReport(report.drained, report.requested, report.cut_off)
+
+    def close(self) -> None:
+        """Stops at once; connections are cut off. ``drain`` first for an orderly end."""
+        self._core.close()
+        if not self._core.is_inside():
+            self._core.join()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended; False: it has not within ``timeout`` seconds."""
+        return self._core.join(timeout)
+
+    def connection_stats(self) -> ServerStats:
+        """The books of its connections."""
+        return stats_of(self._core.server)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._core.closed:
+            self.drain()
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
+
+
+class Server(Serving):
+    """Listeners and connections on a pool; what connections do is Python's.
+
+    ``handler(conn)`` makes what has the hooks of a connection, a ConnHandler as a rule. ``listen`` is
+    an address, a socket that listens, a Listen, or several of them; without, the server only connects.
+    Other keywords are those of Listen, for what is listened at by plain addresses and for connections
+    that are made here. ``threads`` host threads run the hooks; with 0 you do: ``run``.
+
+    Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
+    ForkedError.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        listen: Places = (),
+        handler: Factory | None = None,
+        *,
+        threads: int = 1,
+        name: str = "paceline-server",
+        connect_timeout: float | None = None,
+        **settings: Any,
+    ) -> None:
+        if not callable(handler):
+            raise InvalidError(f"handler is {handler!r}; allowed: something to call with a Conn")
+        core = Core(pool, listen, handler, threads, name, connect_timeout, settings)
+        self._core: Core = core
+        # A lost server ends by itself.
+        self._lost = weakref.ref(self, lambda _: core.close())
+        core.start()
+
+    def fileno(self) -> int:
+        return self._core.outbox.fileno()
+
+    def connect(self, address: str, handler: Factory | None = None) -> Conn:
+        """Begins to connect; ``handler``, by default the server's, makes what has the hooks. What is
+        written before the connection is there is sent then. If it cannot be made, ``close`` is the
+        only hook that is called."""
+        return self._core.connect(address, handler or self._core.factory)
+
+    def stats(self) -> ServerStats:
+        """Its books."""
+        return stats_of(self._core.server)
+
+    def __enter__(self) -> Server:
+        return self

@@ -1,0 +1,215 @@
+"""The examples that serve, as processes of their own."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from typing import Any, Optional
+
+import paceline
+from support import HANG, PACKAGE, Case
+
+EXAMPLES = PACKAGE.parents[3] / "examples" / "python"
+
+
+class Examples(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        if not EXAMPLES.exists():
+            self.skipTest("skipped, because the examples lie outside this package")
+
+    def start(self, name: str, *arguments: str) -> tuple[subprocess.Popen[str], tuple[str, int]]:
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+        environment["PACELINE_LIBRARY"] = paceline.library_path
+        command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--listen", "127.0.0.1:0", *arguments]
+        pipe = subprocess.PIPE
+        server = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+        self.addCleanup(server.kill)
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        self.assertTrue(line.startswith("listening on "), line)
+        host, _, port = line.split()[-1].rpartition(":")
+        return server, (host, int(port))
+
+    def stop(self, server: subprocess.Popen[str]) -> str:
+        """It ends in order; what it has said last."""
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=HANG)
+        self.assertEqual((server.returncode, err), (0, ""))
+        return out
+
+    def test_http(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        root = Path(folder.name)
+        (root / "a b.txt").write_text("0123456789")
+        (root / "sub").mkdir()
+        (root / "sub" / "index.html").write_text("<p>")
+        (root / ".hidden").write_text("x")
+        large = os.urandom(3 << 20)
+        (root / "large").write_bytes(large)
+        server, address = self.start("http", "--directory", str(root))
+
+        def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, Any]:
+            connection = http.client.HTTPConnection(*address, timeout=60)
+            names = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, headers=names)
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
+            return answer.status, body, answer.headers
+
+        status, body, headers = ask("/a%20b.txt")
+        self.assertEqual((status, body), (200, b"0123456789"))
+        self.assertEqual(headers["Content-Type"], "text/plain; charset=utf-8")
+        self.assertEqual(headers["Accept-Ranges"], "bytes")
+        modified = headers["Last-Modified"]
+        self.assertEqual(ask("/a%20b.txt", If_Modified_Since=modified)[:2], (304, b""))
+        early = "Thu, 01 Jan 1970 00:00:00 GMT"
+        self.assertEqual(ask("/a%20b.txt", If_Modified_Since=early)[0], 200)
+        for wanted, expected, told in (
+            ("bytes=2-5", b"2345", "bytes 2-5/10"),
+            ("bytes=7-", b"789", "bytes 7-9/10"),
+            ("bytes=-3", b"789", "bytes 7-9/10"),
+            ("bytes=8-99", b"89", "bytes 8-9/10"),
+        ):
+            status, body, headers = ask("/a%20b.txt", Range=wanted)
+            self.assertEqual((status, body, headers["Content-Range"]), (206, expected, told))
+        for wanted in ("bytes=10-", "bytes=-0"):
+            status, body, headers = ask("/a%20b.txt", Range=wanted)
+            self.assertEqual((status, headers["Content-Range"]), (416, "bytes */10"))
+        for wanted in ("bytes=1-2,4-5", "lines=1-2", "bytes=5-2", "bytes=-"):
+            self.assertEqual(ask("/a%20b.txt", Range=wanted)[:2], (200, b"0123456789"))
+        self.assertEqual(ask("/a%20b.txt", Range="bytes=1-2", If_Range=early)[0], 200)
+        self.assertEqual(ask("/a%20b.txt", Range="bytes=1-2", If_Range=modified)[0], 206)
+        status, body, headers = ask("/a%20b.txt", "HEAD")
+        self.assertEqual((status, body, headers["Content-Length"]), (200, b"", "10"))
+        self.assertEqual(ask("/large")[1], large)
+        self.assertEqual(ask("/large", Range="bytes=99999-")[1], large[99999:])
+        self.assertEqual(ask("/sub/")[1], b"<p>")
+        status, _, headers = ask("/sub?q")
+        self.assertEqual((status, headers["Location"]), (301, "/sub/?q"))
+        for nowhere in ("/", "/.hidden", "/none", "/sub/..%2fa%20b.txt", "/..%2f..%2fetc/passwd", "//a"):
+            self.assertEqual(ask(nowhere)[0], 404, nowhere)
+        self.assertEqual(ask("/large", "POST")[0], 405)
+        self.assertEqual(ask("/api/hello/y%C3%A4")[1].decode(), '{"hello":"yä"}')
+        self.assertEqual(ask("/api/hello/%FF")[:2], (400, b'{"error":"the name is not UTF-8"}'))
+        self.assertRegex(self.stop(server), r"^\d+ requests: \d+ answered, 1 refused, 0 aborted\n$")
+
+    def test_chat(self) -> None:
+        server, address = self.start("chat")
+
+        def join(name: str) -> Any:
+            client = socket.create_connection(address, 60)
+            self.addCleanup(client.close)
+            lines = client.makefile("rw", encoding="utf-8")
+            self.assertEqual(lines.readline(), "* your name?\n")
+            say(lines, name)
+            return lines
+
+        def say(lines: Any, line: str) -> None:
+            lines.write(line + "\n")
+            lines.flush()
+
+        anna = join("anna")
+        self.assertEqual(anna.readline(), "* welcome, anna\n")
+        other = join("anna")
+        self.assertEqual(other.readline(), "* somebody has that name; yours?\n")
+        say(other, "bert")
+        self.assertEqual(other.readline(), "* welcome, bert\n")
+        self.assertEqual(anna.readline(), "* bert has joined\n")
+        say(anna, "hello\x1b[2J")
+        self.assertEqual(other.readline(), "anna: hello[2J\n")
+        say(other, "/quit")
+        self.assertEqual(other.readline(), "* bye\n")
+        self.assertEqual(other.readline(), "")
+        self.assertEqual(anna.readline(), "* bert has left\n")
+        # One who does not read harms nobody.
+        slow = join("slow")
+        self.assertEqual(slow.readline(), "* welcome, slow\n")
+        self.assertEqual(anna.readline(), "* slow has joined\n")
+        third = join("third")
+        self.assertEqual(third.readline(), "* welcome, third\n")
+        self.assertEqual(anna.readline(), "* third has joined\n")
+        for number in range(8000):
+            say(anna, f"{number} " + "x" * 1000)
+            self.assertTrue(third.readline().startswith(f"anna: {number} "))
+        self.assertEqual(slow.readline(), "* third has joined\n")
+        line = slow.readline()
+        while not line.startswith("* you have missed"):
+            self.assertTrue(line.startswith("anna: "), line)
+            line = slow.readline()
+        self.assertEqual(self.stop(server).split(";")[0], "4 joined and said 8001 lines")
+
+    def test_proxy(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def echo() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=bounce, args=(client,), daemon=True).start()
+
+        def bounce(client: socket.socket) -> None:
+            with client:
+                while True:
+                    data = client.recv(1 << 16)
+                    if not data:
+                        break
+                    client.sendall(data)
+                client.sendall(b"the end")
+
+        threading.Thread(target=echo, daemon=True).start()
+        to = "127.0.0.1:%d" % listener.getsockname()[1]
+        server, address = self.start("proxy", "--to", to)
+        data = os.urandom(4 << 20)
+
+        def talk(wrong: list[Optional[str]]) -> None:
+            with socket.create_connection(address, 60) as client:
+                sender = threading.Thread(
+                    target=lambda: (client.sendall(data), client.shutdown(socket.SHUT_WR))
+                )
+                sender.start()
+                got = bytearray()
+                while True:
+                    more = client.recv(1 << 16)
+                    if not more:
+                        break
+                    got += more
+                sender.join()
+                wrong.append(None if got == data + b"the end" else f"{len(got)} bytes")
+
+        wrong: list[Optional[str]] = []
+        clients = [threading.Thread(target=talk, args=(wrong,)) for _ in range(4)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        self.assertEqual(wrong, [None] * 4)
+        self.assertEqual(self.stop(server), "4 streams\n")
+        # Bound, but nobody listens there.
+        nobody = socket.socket()
+        self.addCleanup(nobody.close)
+        nobody.bind(("127.0.0.1", 0))
+        server, address = self.start("proxy", "--to", "127.0.0.1:%d" % nobody.getsockname()[1])
+        with socket.create_connection(address, 60) as client:
+            with self.assertRaises(ConnectionResetError):
+                client.recv(1)
+                raise ConnectionResetError
+        server.send_signal(signal.SIGINT)
+        self.assertIn("127.0.0.1", server.communicate(timeout=HANG)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,380 @@
+"""``Http``: requests whose handlers run on host threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import http.client
+import json
+import logging
+import random
+import socket
+import struct
+import threading
+import time
+import unittest
+from typing import Any, Optional
+
+import paceline
+from paceline import Http, Pool, Request, Response
+from support import Case, run
+
+
+class Https(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(2)
+        self.addCleanup(self.pool.shutdown)
+
+    def serve(self, routes: dict[str, Any], **settings: Any) -> Http:
+        server = Http(self.pool, **settings)
+        for route, handler in routes.items():
+            server.route(*route.split())(handler)
+        self.addCleanup(server.close)
+        return server.start()
+
+    def connect(self, server: Http) -> http.client.HTTPConnection:
+        host, _, port = server.addresses[0].rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), 60)
+        self.addCleanup(connection.close)
+        return connection
+
+    def ask(
+        self, server: Http, route: str, body: Optional[bytes] = None, **headers: str
+    ) -> tuple[int, bytes, http.client.HTTPMessage]:
+        connection = self.connect(server)
+        connection.request(*route.split(), body=body, headers=headers)
+        answer = connection.getresponse()
+        try:
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+    def end(self, server: Http) -> paceline.HttpStats:
+        self.assertTrue(server.drain(30).drained)
+        self.assertTrue(server.wait(30))
+        stats = server.stats()
+        self.assertTrue(stats.balances and stats.in_work == 0, stats)
+        return stats
+
+    def test_what_is_asked(self) -> None:
+        def tell(request: Request) -> Response:
+            told = {
+                "method": request.method,
+                "target": request.target,
+                "path": request.path,
+                "query": request.query,
+                "version": request.version,
+                "params": request.params,
+                "x": request.headers["X-ONE"],
+                "all": [value for name, value in request.headers.pairs if name.lower() == "x-two"],
+                "none": request.header("x-none"),
+                "body": request.body.decode(),
+            }
+            return Response.json(told)
+
+        server = self.serve({"POST /a/{one}/{*rest}": tell, "GET /none": tell})
+        status, body, headers = self.ask(
+            server, "POST /a/b/c/d?e=f", b"the body", **{"x-one": "1", "x-two": "2"}
+        )
+        self.assertEqual((status, headers["Content-Type"]), (200, "application/json"))
+        self.assertEqual(
+            json.loads(body),
+            {
+                "method": "POST",
+                "target": "/a/b/c/d?e=f",
+                "path": "/a/b/c/d",
+                "query": "e=f",
+                "version": [1, 1],
+                "params": {"one": "b", "rest": "c/d"},
+                "x": "1",
+                "all": ["2"],
+                "none": None,
+                "body": "the body",
+            },
+        )
+        self.assertIsNone(json.loads(self.ask(server, "GET /none", **{"x-one": "1"})[1])["query"])
+        self.end(server)
+
+    def test_what_is_answered(self) -> None:
+        headers = [("X-A", "1"), ("x-a", "2"), ("Content-Type", "text/html")]
+        server = self.serve(
+            {
+                "GET /text": lambda request: "täxt",
+                "GET /bytes": lambda request: b"\0\1",
+                "GET /response": lambda request: Response("<p>", 203, headers, close=True),
+                "GET /empty": lambda request: Response(status=204),
+                "GET /chunks": lambda request: Response(str(n).encode() for n in range(5)),
+                "GET /length": lambda request: Response(iter([b"ab", b"c"]), length=3),
+            }
+        )
+        status, body, told = self.ask(server, "GET /text")
+        self.assertEqual((status, body.decode()), (200, "täxt"))
+        self.assertEqual(told["Content-Type"], "text/plain; charset=utf-8")
+        self.assertEqual(self.ask(server, "GET /bytes")[1], b"\0\1")
+        status, body, told = self.ask(server, "GET /response")
+        self.assertEqual((status, body, told.get_all("x-a")), (203, b"<p>", ["1", "2"]))
+        self.assertEqual((told["Connection"], told.get_all("Content-Type")), ("close", ["text/html"]))
+        self.assertEqual(self.ask(server, "GET /empty")[:2], (204, b""))
+        status, body, told = self.ask(server, "GET /chunks")
+        self.assertEqual((body, told["Transfer-Encoding"]), (b"01234", "chunked"))
+        status, body, told = self.ask(server, "GET /length")
+        self.assertEqual((body, told["Content-Length"]), (b"abc", "3"))
+        status, body, told = self.ask(server, "HEAD /text")
+        self.assertEqual((status, body, told["Content-Length"]), (200, b"", "5"))
+        self.assertEqual(self.ask(server, "GET /nowhere")[0], 404)
+        self.assertEqual(self.ask(server, "POST /text")[0], 405)
+        stats = self.end(server)
+        self.assertEqual((stats.answered["successful"], stats.begun), (7, 9))
+        self.assertEqual((stats.refused["not_found"], stats.refused["method_not_allowed"]), (1, 1))
+
+    def test_handlers_that_fail(self) -> None:
+        def fail(request: Request) -> None:
+            raise KeyError("on purpose")
+
+        def half(request: Request) -> Response:
+            def pieces() -> Any:
+                yield b"half"
+                raise KeyError("in between")
+
+            return Response(pieces())
+
+        server = self.serve(
+            {
+                "GET /fail": fail,
+                "GET /forgets": lambda request: None,
+                "GET /status": lambda request: Response(status=99),
+                "GET /header": lambda request: Response(headers={"no token": "x"}),
+                "GET /lines": lambda request: Response(headers={"x": "a\r\nb"}),
+                "GET /half": half,
+                "GET /type": lambda request: 5,
+            }
+        )
+        for name in ("fail", "status", "header", "lines", "type"):
+            with self.assertLogs("paceline", logging.ERROR) as logs:
+                self.assertEqual(self.ask(server, f"GET /{name}")[0], 500, name)
+                # It is told after the answer.
+                self.until(lambda: logs.output)
+        self.assertEqual(self.ask(server, "GET /forgets")[0], 500)
+        with self.assertLogs("paceline", logging.ERROR) as logs:
+            with self.assertRaises((http.client.IncompleteRead, ConnectionResetError)):
+                self.ask(server, "GET /half")
+        self.assertIn("in between", logs.output[0])
+        stats = self.end(server)
+        self.assertEqual((stats.refused["unanswered"], stats.aborted["unfinished"]), (6, 1))
+
+    def test_answers_from_elsewhere(self) -> None:
+        def later(request: Request) -> None:
+            threading.Timer(0.01, request.respond, [f"late {request.query}"]).start()
+
+        kept: list[Request] = []
+
+        def twice(request: Request) -> None:
+            kept.append(request)
+            request.respond("once")
+            with self.assertRaises(paceline.StaleError):
+                request.respond("twice")
+
+        server = self.serve({"GET /later": later, "GET /twice": twice, "GET /kept": kept.append})
+        self.assertEqual(self.ask(server, "GET /later?1")[1], b"late 1")
+        self.assertEqual(self.ask(server, "GET /twice")[1], b"once")
+        self.assertTrue(kept.pop().answered)
+        # The peer goes before it is answered, which a write finds out.
+        connection = self.connect(server)
+        connection.request("GET", "/kept")
+        self.until(lambda: kept)
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        time.sleep(0.01)
+        try:
+            kept.pop().respond("too late")
+        except paceline.StaleError:
+            pass
+        self.until(lambda: server.connection_stats().open == 0)
+        self.assertEqual(self.end(server).begun, 3)
+
+    def test_pipelined_answers_are_in_order(self) -> None:
+        server = self.serve({"GET /{number}": lambda request: request.params["number"] + ";"}, threads=3)
+        host, _, port = server.addresses[0].rpartition(":")
+        with socket.create_connection((host, int(port)), 60) as client:
+            for number in range(200):
+                client.sendall(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number)
+            client.shutdown(socket.SHUT_WR)
+            got = b""
+            while True:
+                more = client.recv(65536)
+                if not more:
+                    break
+                got += more
+        bodies = [part.split(b";")[0] for part in got.split(b"\r\n\r\n")[1:]]
+        self.assertEqual(bodies, [b"%d" % number for number in range(200)])
+        self.end(server)
+
+    def test_a_slow_reader_holds_its_answer_back(self) -> None:
+        produced = [0]
+        size = 64 << 20
+
+        def much(request: Request) -> Response:
+            def pieces() -> Any:
+                for _ in range(size >> 16):
+                    produced[0] += 1 << 16
+                    yield b"x" * (1 << 16)
+
+            return Response(pieces(), length=size)
+
+        server = self.serve({"GET /": much})
+        connection = self.connect(server)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        last = -1
+        while produced[0] != last:
+            last = produced[0]
+            time.sleep(0.05)
+        self.assertLess(produced[0], size // 2)
+        got = 0
+        while True:
+            more = answer.read(1 << 20)
+            if not more:
+                break
+            got += len(more)
+        self.assertEqual(got, size)
+        # One who goes in between is noticed, and what produces is left.
+        connection = self.connect(server)
+        connection.request("GET", "/")
+        connection.getresponse()
+        connection.sock.close() if connection.sock else None
+        connection.close()
+        gc.collect()
+        self.until(lambda: not server._core.streams)
+        self.end(server)
+
+    def test_limits(self) -> None:
+        server = self.serve({"POST /": lambda request: "ok"}, max_body=10, max_target=20)
+        self.assertEqual(self.ask(server, "POST /", b"x" * 10)[0], 200)
+        self.assertEqual(self.ask(server, "POST /", b"x" * 11)[0], 413)
+        self.assertEqual(self.ask(server, "POST /" + "x" * 30)[0], 414)
+        self.end(server)
+        for wrong in (
+            {"max_head": 1},
+            {"max_headers": 1 << 33},
+            {"head_timeout": -1},
+            {"max_connections": 0},
+        ):
+            with self.assertRaises(paceline.InvalidError, msg=str(wrong)):
+                self.serve({}, **wrong)
+        self.assertRaises(TypeError, self.serve, {}, colour="red")
+        self.assertRaises(paceline.InvalidError, self.serve, {"GET {": str})
+        self.assertRaises(TypeError, Http(self.pool).get("/"), 5)
+        self.assertRaises(paceline.InvalidError, server.route("GET", "/late"), str)
+
+    def test_asyncio(self) -> None:
+        async def main() -> list[str]:
+            loop = asyncio.get_running_loop()
+            pool = Pool(0)
+            server = Http(pool, threads=0)
+
+            @server.get("/sleep/{name}")
+            def sleep(request: Request) -> None:
+                async def answer() -> None:
+                    await asyncio.sleep(0.005)
+                    request.respond(request.params["name"])
+
+                loop.create_task(answer())
+
+            server.start()
+            loop.add_reader(pool.fileno(), pool.join, 0)
+            loop.add_reader(server.fileno(), server.run)
+            host, port = server.addresses[0].split(":")
+
+            async def ask(name: str) -> str:
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(f"GET /sleep/{name} HTTP/1.0\r\n\r\n".encode())
+                answer = await reader.read()
+                writer.close()
+                return answer.decode().rpartition("\r\n")[2]
+
+            answers = await asyncio.gather(*map(ask, "abc"))
+            loop.remove_reader(pool.fileno())
+            loop.remove_reader(server.fileno())
+            self.assertTrue(server.drain(30).drained)
+            self.assertTrue(server.stats().balances)
+            server.close()
+            pool.shutdown()
+            return list(answers)
+
+        self.assertEqual(asyncio.run(main()), ["a", "b", "c"])
+
+    def test_many_clients(self) -> None:
+        self.switch_often()
+        later = paceline.Executor(2)
+        self.addCleanup(later.shutdown)
+
+        def echo(request: Request) -> Any:
+            way = random.randrange(3)
+            if way == 0:
+                return request.body
+            if way == 1:
+                return Response(request.body[place : place + 999] for place in range(0, 9999, 999))
+            later.submit(request.respond, request.body)
+            return None
+
+        for threads in (1, 3):
+            server = self.serve({"POST /": echo}, threads=threads)
+
+            def client(number: int) -> None:
+                connection = self.connect(server)
+                for round in range(30):
+                    body = bytes([97 + number]) * random.randrange(5000)
+                    connection.request("POST", "/", body)
+                    assert connection.getresponse().read() == body
+                connection.close()
+
+            clients = [threading.Thread(target=client, args=(number,)) for number in range(6)]
+            for each in clients:
+                each.start()
+            for each in clients:
+                each.join()
+            self.assertEqual(self.end(server).answered["successful"], 180)
+
+    def test_a_drain_answers_what_has_arrived(self) -> None:
+        kept: list[Request] = []
+        server = self.serve({"GET /": kept.append})
+        connection = self.connect(server)
+        connection.request("GET", "/")
+        self.until(lambda: kept)
+        reports: list[Any] = []
+        drain = threading.Thread(target=lambda: reports.append(server.drain(30)))
+        drain.start()
+        time.sleep(0.01)
+        kept.pop().respond("the last")
+        answer = connection.getresponse()
+        self.assertEqual((answer.read(), answer.headers["Connection"]), (b"the last", "close"))
+        drain.join()
+        self.assertTrue(reports[0].drained)
+        self.end(server)
+
+    def test_lost_closed_and_forked(self) -> None:
+        server = self.serve({"GET /": lambda request: "x"})
+        threads = server._core.threads
+        self._cleanups = [each for each in self._cleanups if each[0] != server.close]
+        self.ask(server, "GET /")
+        del server
+        gc.collect()
+        for thread in threads:
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        server = Http(self.pool)
+        server.close()
+        self.assertRaises(paceline.ShutDownError, server.start)
+        self.pool.shutdown()
+        self.assertRaises(paceline.ShutDownError, Http, self.pool)
+
+    def test_the_pool_ends_first(self) -> None:
+        server = self.serve({"GET /": lambda request: "x"})
+        self.ask(server, "GET /")
+        self.pool.shutdown()
+        self.assertTrue(server.wait(30))
+
+
+if __name__ == "__main__":
+    unittest.main()

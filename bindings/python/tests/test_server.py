@@ -1,0 +1,462 @@
+"""``Server``: connections whose hooks run on host threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import queue
+import random
+import socket
+import threading
+import time
+import unittest
+from typing import Any, Optional
+
+import paceline
+from paceline import Conn, ConnHandler, Pool, Reason, Server, Timeout, Wrote
+from support import Case, run
+
+
+def dial(server: paceline.Server, index: int = 0) -> socket.socket:
+    """A client that cannot hang."""
+    address = server.addresses[index]
+    if address.startswith("unix:"):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(60)
+        name = address[5:]
+        client.connect("\0" + name[1:] if name.startswith("@") else name)
+        return client
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), 60)
+
+
+def expect(client: socket.socket, expected: bytes) -> None:
+    got = b""
+    while len(got) < len(expected):
+        more = client.recv(len(expected) - len(got))
+        assert more, f"the end came after {len(got)} bytes"
+        got += more
+    assert got == expected, got
+
+
+def rest(client: socket.socket) -> bytes:
+    got = []
+    while True:
+        more = client.recv(65536)
+        if not more:
+            return b"".join(got)
+        got.append(more)
+
+
+class Echo(ConnHandler):
+    def data(self, conn: Conn, data: bytes) -> None:
+        conn.write(data)
+
+
+class Told(ConnHandler):
+    """Tells of every hook, in a queue."""
+
+    told: Any
+
+    def open(self, conn: Conn) -> None:
+        self.told.put(("open", conn))
+
+    def data(self, conn: Conn, data: bytes) -> Optional[int]:
+        self.told.put(("data", data))
+        return None
+
+    def finished(self, conn: Conn) -> None:
+        self.told.put(("finished",))
+        conn.write(b"bye")
+        conn.close()
+
+    def writable(self, conn: Conn) -> None:
+        self.told.put(("writable",))
+
+    def written(self, conn: Conn, token: int) -> None:
+        self.told.put(("written", token))
+
+    def timeout(self, conn: Conn, kind: Timeout) -> bool:
+        self.told.put(("timeout", kind))
+        return False
+
+    def draining(self, conn: Conn) -> None:
+        self.told.put(("draining",))
+
+    def close(self, conn: Conn, reason: Reason, detail: int) -> None:
+        self.told.put(("close", reason, detail))
+
+
+def telling() -> tuple[type[Told], Any]:
+    told: Any = queue.Queue()
+    return type("Telling", (Told,), {"told": told}), told
+
+
+class Servers(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(2)
+        self.addCleanup(self.pool.shutdown)
+
+    def serve(self, handler: Any, listen: Any = "127.0.0.1:0", **settings: Any) -> Server:
+        server = Server(self.pool, listen, handler, **settings)
+        self.addCleanup(server.close)
+        return server
+
+    def next(self, told: Any, *expected: Any) -> Any:
+        got = told.get(timeout=60)
+        self.assertEqual(got[: len(expected)], expected)
+        return got
+
+    def end(self, server: Server) -> paceline.ServerStats:
+        self.assertTrue(server.drain(30).drained)
+        self.assertTrue(server.wait(30))
+        stats = server.stats()
+        self.assertTrue(stats.balances and stats.open == 0, stats)
+        return stats
+
+    def test_echo_everywhere(self) -> None:
+        places = ["127.0.0.1:0", "[::1]:0", f"unix:@paceline-py-{os.getpid()}"]
+        for threads in (1, 3):
+            server = self.serve(Echo, places, threads=threads)
+            for index in range(len(places)):
+                with dial(server, index) as client:
+                    for _ in range(10):
+                        client.sendall(b"hello")
+                        expect(client, b"hello")
+                    client.shutdown(socket.SHUT_WR)
+                    self.assertEqual(rest(client), b"")
+            stats = self.end(server)
+            self.assertEqual((stats.accepted, stats.closed[Reason.PEER]), (3, 3))
+
+    def test_hooks_in_order(self) -> None:
+        handler, told = telling()
+        server = self.serve(handler, idle_timeout=60)
+        client = dial(server)
+        self.addCleanup(client.close)
+        conn = self.next(told, "open")[1]
+        client.sendall(b"one")
+        self.next(told, "data", b"one")
+        self.assertIn(conn.write_tracked(b"two", 7), (Wrote.SENT, Wrote.QUEUED))
+        self.next(told, "written", 7)
+        expect(client, b"two")
+        self.assertTrue(conn.peer.startswith("127.0.0.1:"))
+        self.assertEqual(conn.local, server.addresses[0])
+        client.shutdown(socket.SHUT_WR)
+        self.next(told, "finished")
+        self.assertEqual(rest(client), b"bye")
+        self.next(told, "close", Reason.PEER, 0)
+        for call in (conn.pause, conn.resume, lambda: conn.write(b"late"), lambda: conn.peer):
+            self.assertRaises(paceline.StaleError, call)
+        conn.close()
+        conn.abort()
+        self.end(server)
+
+    def test_what_is_not_consumed_comes_again(self) -> None:
+        class Lines(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> int:
+                end = data.rfind(b"\n") + 1
+                for line in data[:end].splitlines():
+                    conn.write(b"<" + line + b">")
+                return end
+
+        server = self.serve(Lines, max_unconsumed=100)
+        with dial(server) as client:
+            for piece in (b"a", b"b\nc", b"\n", b"d\ne\n"):
+                client.sendall(piece)
+                time.sleep(0.005)
+            expect(client, b"<ab><c><d><e>")
+            client.sendall(b"x" * 101)
+            client.settimeout(60)
+            with self.assertRaises(ConnectionResetError):
+                rest(client)
+                raise ConnectionResetError
+        self.assertEqual(self.end(server).closed[Reason.UNCONSUMED], 1)
+
+    def test_refused(self) -> None:
+        class Closed(Told):
+            def open(self, conn: Conn) -> Any:
+                return b"not today"
+
+        Closed.told = told = queue.Queue()
+        server = self.serve(Closed)
+        with dial(server) as client:
+            self.assertEqual(rest(client), b"not today")
+        self.next(told, "close", Reason.REFUSED)
+        self.end(server)
+
+    def test_hooks_that_raise_are_logged(self) -> None:
+        class Bad(Told):
+            def data(self, conn: Conn, data: bytes) -> Any:
+                if data == b"much":
+                    return 5
+                raise KeyError("on purpose")
+
+        Bad.told = told = queue.Queue()
+        server = self.serve(Bad)
+        for data in (b"x", b"much"):
+            with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
+                self.next(told, "open")
+                client.sendall(data)
+                self.next(told, "close", Reason.PANICKED)
+            self.assertIn("on purpose" if data == b"x" else "5 of 4", logs.output[0])
+        self.assertEqual(self.end(server).closed[Reason.PANICKED], 2)
+
+    def test_timeouts(self) -> None:
+        handler, told = telling()
+        server = self.serve(handler, idle_timeout=0.02)
+        with dial(server):
+            self.next(told, "open")
+            self.next(told, "timeout", Timeout.IDLE)
+            self.next(told, "close", Reason.TIMED_OUT, Timeout.IDLE)
+        self.end(server)
+
+    def test_pressure(self) -> None:
+        handler, told = telling()
+        marks = (1000, 2000, 1 << 24)
+        path = f"unix:@paceline-py-press-{os.getpid()}"
+        server = self.serve(handler, path, output_marks=marks, max_unconsumed=10)
+        client = dial(server)
+        conn = self.next(told, "open")[1]
+        wrote, sent = Wrote.SENT, 0
+        while wrote is not Wrote.ABOVE_HIGH_MARK:
+            wrote = conn.write(b"x" * 5000)
+            sent += 5000
+        self.assertGreater(conn.queued, 2000)
+        with self.assertRaises(paceline.Full):
+            conn.write(bytes(marks[2]))
+        expect(client, b"x" * sent)
+        self.next(told, "writable")
+        client.close()
+        self.next(told, "finished")
+        self.next(told, "close")
+        self.end(server)
+
+    def test_answers_that_have_no_room_end_the_connection(self) -> None:
+        class Much(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                for _ in range(3):
+                    conn.write(b"x" * 1000)
+
+        server = self.serve(Much, output_marks=(1, 2, 2000))
+        with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
+            client.sendall(b"x")
+            with self.assertRaises(ConnectionResetError):
+                client.recv(1)
+        self.assertIn("no room for 3000 bytes", logs.output[0])
+        self.end(server)
+
+    def test_pause(self) -> None:
+        handler, told = telling()
+        server = self.serve(handler)
+        with dial(server) as client:
+            conn = self.next(told, "open")[1]
+            conn.pause()
+            time.sleep(0.01)
+            client.sendall(b"later")
+            with self.assertRaises(queue.Empty):
+                told.get(timeout=0.05)
+            conn.resume()
+            self.next(told, "data", b"later")
+        self.next(told, "finished")
+        self.end(server)
+
+    def test_a_drain_lets_handlers_answer(self) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Slow(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                begun.set()
+                go_on.wait(60)
+                conn.write(b"answer")
+
+        server = self.serve(Slow)
+        with dial(server) as client:
+            client.sendall(b"question")
+            begun.wait(60)
+            reports: list[Any] = []
+            drain = threading.Thread(target=lambda: reports.append(server.drain(30)))
+            drain.start()
+            time.sleep(0.01)
+            go_on.set()
+            self.assertEqual(rest(client), b"answer")
+        drain.join()
+        self.assertTrue(reports[0].drained and not reports[0].requested)
+        self.assertEqual(self.end(server).closed[Reason.DRAINED], 1)
+
+    def test_a_drain_inside_a_hook_is_a_request(self) -> None:
+        reports: list[Any] = []
+
+        class Last(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                conn.write(b"the last")
+                reports.append(server.drain(30))
+
+        server = self.serve(Last)
+        with dial(server) as client:
+            client.sendall(b"x")
+            self.assertEqual(rest(client), b"the last")
+        self.assertTrue(server.wait(30))
+        self.assertTrue(reports[0].requested)
+
+    def test_connecting(self) -> None:
+        echo = self.serve(Echo)
+        handler, told = telling()
+        server = self.serve(handler, ())
+        conn = server.connect(echo.addresses[0])
+        conn.write(b"to and fro")
+        self.assertIs(self.next(told, "open")[1], conn)
+        self.next(told, "data", b"to and fro")
+        conn.close()
+        self.until(lambda: any(each[0] == "close" for each in list(told.queue)))
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            port = nobody.getsockname()[1]
+        try:
+            other, others = telling()
+            server.connect(f"127.0.0.1:{port}", other)
+        except OSError:
+            pass
+        else:
+            self.next(others, "close", Reason.FAILED)
+        self.assertRaises(paceline.InvalidError, server.connect, "nowhere")
+        self.end(server)
+        self.end(echo)
+
+    def test_without_host_threads_in_a_loop(self) -> None:
+        async def main() -> bytes:
+            loop = asyncio.get_running_loop()
+            pool = Pool(0)
+            server = Server(pool, "127.0.0.1:0", Echo, threads=0)
+            loop.add_reader(pool.fileno(), pool.join, 0)
+            loop.add_reader(server.fileno(), server.run)
+            host, port = server.addresses[0].split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            answers = b""
+            for number in range(20):
+                writer.write(b"%d " % number)
+                answers += await reader.readexactly(len(b"%d " % number))
+            writer.close()
+            loop.remove_reader(pool.fileno())
+            loop.remove_reader(server.fileno())
+            self.assertTrue(server.drain(30).drained)
+            self.assertTrue(server.stats().balances)
+            server.close()
+            pool.shutdown()
+            return answers
+
+        expected = b"".join(b"%d " % number for number in range(20))
+        self.assertEqual(asyncio.run(main()), expected)
+
+    def test_many_clients_and_threads(self) -> None:
+        self.switch_often()
+
+        class Part(ConnHandler):
+            """Consumes as it likes; a message ends with a line end, and is consumed then."""
+
+            def data(self, conn: Conn, data: bytes) -> int:
+                taken = len(data) if data.endswith(b"\n") else random.randrange(len(data) + 1)
+                conn.write(data[:taken])
+                return taken
+
+        for threads in (1, 3):
+            server = self.serve(Part, threads=threads)
+
+            def client(number: int) -> None:
+                with dial(server) as mine:
+                    for round in range(20):
+                        message = bytes([97 + number]) * (997 * round) + b"\n"
+                        mine.sendall(message)
+                        expect(mine, message)
+
+            clients = [threading.Thread(target=client, args=(number,)) for number in range(6)]
+            for each in clients:
+                each.start()
+            for each in clients:
+                each.join()
+            self.assertEqual(self.end(server).accepted, 6)
+
+    def test_the_pool_ends_first(self) -> None:
+        handler, told = telling()
+        server = self.serve(handler)
+        with dial(server):
+            self.next(told, "open")
+            self.pool.shutdown()
+            self.next(told, "close", Reason.POOL_ENDED)
+        self.assertTrue(server.wait(30))
+        self.assertRaises(paceline.ShutDownError, Server, self.pool, "127.0.0.1:0", Echo)
+
+    def test_a_lost_server_ends(self) -> None:
+        server = Server(self.pool, "127.0.0.1:0", Echo)
+        threads = server._core.threads
+        client = dial(server)
+        client.sendall(b"x")
+        expect(client, b"x")
+        del server
+        gc.collect()
+        for thread in threads:
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        with client:
+            try:
+                self.assertEqual(client.recv(1), b"")
+            except ConnectionResetError:
+                pass
+
+    def test_senseless_arguments(self) -> None:
+        for wrong in (
+            {"listen": "nowhere"},
+            {"handler": None},
+            {"threads": -1},
+            {"max_connections": 0},
+            {"output_marks": (3, 2, 1)},
+            {"idle_timeout": -1},
+            {"socket_mode": 1 << 40},
+        ):
+            arguments: dict[str, Any] = {"listen": "127.0.0.1:0", "handler": Echo, **wrong}
+            with self.assertRaises(paceline.InvalidError, msg=str(wrong)):
+                Server(self.pool, **arguments)
+        self.assertRaises(TypeError, Server, self.pool, "127.0.0.1:0", Echo, colour="red")
+        server = self.serve(Echo)
+        with self.assertRaises(OSError) as raised:
+            self.serve(Echo, server.addresses[0])
+        self.assertIn(server.addresses[0], str(raised.exception))
+        self.assertRaises(paceline.InvalidError, server.run)
+        server.close()
+        server.close()
+
+    def test_fork(self) -> None:
+        told = run(
+            """
+            import os, paceline, socket
+            class Echo(paceline.ConnHandler):
+                def data(self, conn, data):
+                    conn.write(data)
+            pool = paceline.Pool(2)
+            server = paceline.Server(pool, "127.0.0.1:0", Echo)
+            host, port = server.addresses[0].split(":")
+            client = socket.create_connection((host, int(port)), 60)
+            pid = os.fork()
+            if pid == 0:
+                for call in (server.drain, server.stats, server.fileno):
+                    try:
+                        call()
+                    except paceline.ForkedError:
+                        continue
+                    os._exit(1)
+                del server, pool
+                raise SystemExit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+            client.sendall(b"x")
+            assert client.recv(1) == b"x"
+            server.drain()
+            """,
+            "-W",
+            "ignore::DeprecationWarning",
+        )
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,925 @@
+//! Connections: the hooks that C writes, and what they may call.
+//!
+//! A hook is given a `pace_conn_t *`, which lies on the stack of the call and is gone after it. What
+//! lasts is the [`Handler`], one per connection: the hooks, which it shares with others, and the
+//! user_data that it gives them.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, nanos};
+use super::callback::{pace_conn_id_t, pace_drop_fn};
+use super::owner::{Owner, Registration, pair};
+use super::pool::PACE_FOREVER;
+use super::sized;
+use super::status::*;
+use crate::net::{
+    Address, Admission, Conn, ConnHandler, ConnId, Patience, Reason, Timeout, Verdict, Wrote,
+};
+use crate::pool::Shared;
+use core::cell::Cell;
+use core::ffi::{c_char, c_void};
+use core::ptr;
+use std::io::{ErrorKind, IoSlice};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+/// The peer had finished, and everything was sent.
+pub const PACE_REASON_PEER: u32 = 0;
+/// It was closed here, and everything was sent.
+pub const PACE_REASON_LOCAL: u32 = 1;
+/// It was aborted: what was queued is lost.
+pub const PACE_REASON_ABORTED: u32 = 2;
+/// The open hook did not want it.
+pub const PACE_REASON_REFUSED: u32 = 3;
+/// A time was over: the detail is a PACE_TIMEOUT_ number.
+pub const PACE_REASON_TIMED_OUT: u32 = 4;
+/// The socket failed: the detail is an errno.
+pub const PACE_REASON_FAILED: u32 = 5;
+/// More than max_unconsumed bytes were not consumed.
+pub const PACE_REASON_UNCONSUMED: u32 = 6;
+/// A hook failed: by pace_conn_fail(), or by an answer that is none.
+pub const PACE_REASON_PANICKED: u32 = 7;
+/// The server drained, and everything was sent.
+pub const PACE_REASON_DRAINED: u32 = 8;
+/// The drain's time was over, or the server was freed: what was queued is lost.
+pub const PACE_REASON_CUT_OFF: u32 = 9;
+/// The pool has shut down, or had no room for it.
+pub const PACE_REASON_POOL_ENDED: u32 = 10;
+
+/// An outgoing connection was not made.
+pub const PACE_TIMEOUT_CONNECT: u32 = 0;
+/// Nothing was sent or received.
+pub const PACE_TIMEOUT_IDLE: u32 = 1;
+/// A part of a message waits for its rest.
+pub const PACE_TIMEOUT_READ: u32 = 2;
+/// The peer takes nothing of what is queued for it.
+pub const PACE_TIMEOUT_STALL: u32 = 3;
+/// The one that was set by pace_conn_set_deadline().
+pub const PACE_TIMEOUT_DEADLINE: u32 = 4;
+
+/// All of it is with the kernel.
+pub const PACE_WROTE_SENT: u32 = 0;
+/// Some waits in the queue. Inside a hook it always does: it is tried when the hook returns.
+pub const PACE_WROTE_QUEUED: u32 = 1;
+/// The same, and the queue is above its high mark: nothing is read from this connection before it has
+/// fallen to the low mark. Whoever can should write no more until the hook `writable`.
+pub const PACE_WROTE_ABOVE_HIGH_MARK: u32 = 2;
+
+/// From the hook `open`: the connection is wanted.
+pub const PACE_VERDICT_ACCEPT: i32 = 0;
+/// From the hook `open`: it is not. It is sent what the hook has written, and closed.
+pub const PACE_VERDICT_REFUSE: i32 = 1;
+
+/// From the hook `timeout`: close at once, with PACE_REASON_TIMED_OUT.
+pub const PACE_PATIENCE_CLOSE: i32 = 0;
+/// From the hook `timeout`: go on; the time begins anew, but a deadline is unset. Also the answer of a
+/// hook that has called pace_conn_close() to send a last message.
+pub const PACE_PATIENCE_KEEP: i32 = 1;
+
+/// As many bytes hold the text of every address, with its NUL.
+pub const PACE_ADDRESS_SIZE: usize = 512;
+
+/// A connection inside one of its hooks: good for that call only, and on that thread. What is written
+/// by it is gathered, and sent when the hook returns, at 64 KiB, or by pace_conn_flush().
+pub struct pace_conn_t {
+    conn: *const Conn,
+    shared: *const Shared,
+    /// What the next hook is given.
+    data: Cell<*mut c_void>,
+    failed: Cell<bool>,
+}
+
+/// A request in work; see pace_conn_admit().
+pub struct pace_admission_t {
+    admission: Admission,
+    shared: Arc<Shared>,
+}
+
+/// One of several pieces that are written as one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_piece_t {
+    /// May be NULL if `size` is 0.
+    pub bytes: *const c_void,
+    /// How many.
+    pub size: usize,
+}
+
+/// The hook `open`: the connection is there. Called once, before all others but `close`. Answers with
+/// a PACE_VERDICT_ number; any other counts as a failure of the hook. Without one all are wanted.
+pub type pace_conn_open_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t) -> i32>;
+
+/// The hook `data`: bytes have arrived. Answers how many of them it has consumed, from the front: it
+/// should take all that it can. The rest is shown again, followed by more, when more has come (or when
+/// reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
+/// than `size` counts as a failure of the hook.
+///
+/// Nothing is read, and this is not called, while the output presses (PACE_WROTE_ABOVE_HIGH_MARK),
+/// after pace_conn_pause(), and after pace_conn_close().
+pub type pace_conn_data_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        conn: *mut pace_conn_t,
+        bytes: *const c_void,
+        size: usize,
+    ) -> usize,
+>;
+
+/// Hooks that are told only that something has happened; what, is said at the field.
+pub type pace_conn_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t)>;
+
+/// The hook `written`: all bytes up to and including a pace_conn_write_tracked() with this token have
+/// been given to the kernel. Not called for bytes that were lost with the connection.
+pub type pace_conn_written_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, token: u64)>;
+
+/// The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_PATIENCE_ number; any other
+/// counts as a failure of the hook. Without one the connection is closed.
+pub type pace_conn_timeout_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, kind: u32) -> i32>;
+
+/// The hook `error`: the socket failed; `close` follows. `os_error` is the errno of that kind of
+/// failure, EIO for those that have none of their own.
+pub type pace_conn_error_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, os_error: i32)>;
+
+/// The hook `close`: the end, exactly once, and the last call with this user_data: the place to free
+/// it. An outgoing connection that could not be made comes here without `open`. `detail` is a
+/// PACE_TIMEOUT_ number for PACE_REASON_TIMED_OUT, an errno for PACE_REASON_FAILED, else 0.
+pub type pace_conn_close_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, reason: u32, detail: i32),
+>;
+
+/// What a connection does. The hooks of one connection never run on two threads at once; different
+/// connections run in parallel. They run on threads of the pool, and should not block (or call
+/// pace_promote_new_leader() before). All but `data` may be NULL. Call pace_conn_hooks_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_conn_hooks_t {
+    /// Set by pace_conn_hooks_init().
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The connection is there. NULL: it is wanted.
+    pub open: pace_conn_open_fn,
+    /// Bytes have arrived. Not NULL.
+    pub data: pace_conn_data_fn,
+    /// The peer sends no more. NULL: close after what is queued has been sent. A hook that wants to
+    /// answer later does not.
+    pub finished: pace_conn_fn,
+    /// The output pressed, and has fallen to the low mark.
+    pub writable: pace_conn_fn,
+    /// Tracked bytes are with the kernel.
+    pub written: pace_conn_written_fn,
+    /// A time is over. NULL: close at once.
+    pub timeout: pace_conn_timeout_fn,
+    /// pace_server_conn_notify() was called, once or more since this was last called. Afterwards what
+    /// was not consumed is shown again. What was written or published before the call can be seen.
+    pub notified: pace_conn_fn,
+    /// The server drains: this connection is closed as soon as all that has arrived is consumed, no
+    /// admitted request is in work, and everything is sent.
+    pub draining: pace_conn_fn,
+    /// The socket failed.
+    pub error: pace_conn_error_fn,
+    /// The end.
+    pub close: pace_conn_close_fn,
+    /// What the hooks of a connection are given until pace_conn_set_user_data().
+    pub user_data: *mut c_void,
+    /// Runs once with `user_data`, after the last call of these hooks: when the server was freed and
+    /// its connections have ended, or the connection that was made with them. NULL: nothing.
+    pub drop: pace_drop_fn,
+}
+
+/// Fills hooks with NULL: pace_conn_hooks_init(&hooks, sizeof hooks).
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_hooks_init(
+    hooks: *mut pace_conn_hooks_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(hooks, size, NO_HOOKS, "hooks") })
+}
+
+/// Writes, in order, without waiting. *wrote is PACE_WROTE_QUEUED or PACE_WROTE_ABOVE_HIGH_MARK;
+/// `wrote` may be NULL.
+///
+/// PACE_ESTALE after pace_conn_close() or pace_conn_shutdown_write(), and if the peer is gone;
+/// PACE_EFULL if the queue would exceed its maximum: none of it was taken.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_write(
+    conn: *mut pace_conn_t,
+    bytes: *const c_void,
+    size: usize,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { inside(conn) }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        to.set(number_of(conn.write(bytes)?));
+        Ok(())
+    })
+}
+
+/// Writes all `count` pieces as one. Otherwise as pace_conn_write().
+///
+/// PACE_ESTALE, PACE_EFULL as there.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_write_vectored(
+    conn: *mut pace_conn_t,
+    pieces: *const pace_piece_t,
+    count: usize,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { inside(conn) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        // SAFETY: as the header demands.
+        let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
+        to.set(number_of(wrote));
+        Ok(())
+    })
+}
+
+/// Writes, and has the hook `written` called with `token` when all of it, and all before it, has been
+/// given to the kernel. Otherwise as pace_conn_write().
+///
+/// PACE_ESTALE, PACE_EFULL as there.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_write_tracked(
+    conn: *mut pace_conn_t,
+    bytes: *const c_void,
+    size: usize,
+    token: u64,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { inside(conn) }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        to.set(number_of(conn.write_tracked(bytes, token)?));
+        Ok(())
+    })
+}
+
+/// Sends what was gathered now, before a long computation for example.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_flush(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::flush) }
+}
+
+/// After what is queued, tells the peer that no more is sent. Reading goes on.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_shutdown_write(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::shutdown_write) }
+}
+
+/// Closes after what is queued has been sent. Nothing more is read, and `data` is not called any more.
+/// The peer is told the end, and may take `linger` to answer with its own.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_close(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::close) }
+}
+
+/// Closes at once. What is queued is lost; a TCP peer sees a reset.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_abort(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::abort) }
+}
+
+/// Reads no more, and calls `data` no more, before a resume.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_pause(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::pause) }
+}
+
+/// Ends a pause. What was not consumed is shown again.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_resume(conn: *mut pace_conn_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, Conn::resume) }
+}
+
+/// Has the hook `timeout` called with PACE_TIMEOUT_DEADLINE when this time is over, in place of what was
+/// set before; PACE_FOREVER: not at all. A connection has one deadline, which is unset when it comes. To
+/// put it off costs no operation of a timer.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_set_deadline(
+    conn: *mut pace_conn_t,
+    time_ns: u64,
+) -> pace_status_t {
+    let time = (time_ns != PACE_FOREVER).then(|| nanos(time_ns));
+    // SAFETY: as the header demands.
+    unsafe { tell(conn, |conn| conn.set_deadline(time)) }
+}
+
+/// Says that this hook has failed. When it returns, the connection is closed with
+/// PACE_REASON_PANICKED, and the failure counted. For languages whose exceptions must not leave a hook.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_fail(conn: *mut pace_conn_t) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe { open(conn) }?.failed.set(true);
+        Ok(())
+    })
+}
+
+/// What the hooks of this connection are given from the next call on. The one before is still the
+/// caller's; `drop` of the hooks runs for the one that they came with. Free it in the hook `close`.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_set_user_data(
+    conn: *mut pace_conn_t,
+    user_data: *mut c_void,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe { open(conn) }?.data.set(user_data);
+        Ok(())
+    })
+}
+
+/// Begins a request that counts as in work until it was answered or freed. The server's drain waits
+/// for it, the idle timeout does not run meanwhile.
+///
+/// PACE_EFULL: as many are in work as max_requests allows; the server's busy message has been written
+/// instead.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_admit(
+    conn: *mut pace_conn_t,
+    admission: *mut *mut pace_admission_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let inside = unsafe { open(conn) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(admission, "admission") }?;
+        let admitted = inside.conn().admit().ok_or(BUSY)?;
+        // SAFETY: the pool's, which is there while its hook runs, and came out of an `Arc`.
+        let shared = unsafe {
+            Arc::increment_strong_count(inside.shared);
+            Arc::from_raw(inside.shared)
+        };
+        let admission = pace_admission_t { admission: admitted, shared };
+        to.set(Box::into_raw(Box::new(admission)));
+        Ok(())
+    })
+}
+
+/// Ends a request, and frees its admission: it was answered, by what has been written before. If the
+/// connection has ended meanwhile it counts as aborted.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_admission_answered(
+    admission: *mut pace_admission_t,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(admission, "admission")?;
+        // SAFETY: as the header demands, it came from `pace_conn_admit` and is used by nobody else.
+        match unsafe { take_admission(admission) } {
+            Some(admission) => admission.answered(),
+            None => return Err(FORKED),
+        }
+        Ok(())
+    })
+}
+
+/// Ends a request, and frees its admission: it was not answered, and counts as aborted. NULL is a
+/// no-op. In a forked child it does nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_admission_free(admission: *mut pace_admission_t) {
+    boundary::call_void(|| {
+        if boundary::check(admission, "admission").is_ok() {
+            // SAFETY: as above.
+            drop(unsafe { take_admission(admission) });
+        }
+    });
+}
+
+/// Its name, for other threads and for later.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_id(
+    conn: *mut pace_conn_t,
+    id: *mut pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(conn, id, "id", |conn| name(conn.id())) }
+}
+
+/// The other end, as text that pace_listener_options_t.address could be: in `size` bytes at `text`,
+/// with a NUL. PACE_ADDRESS_SIZE is enough for every address.
+///
+/// PACE_EINVAL if `size` is not enough.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_peer(
+    conn: *mut pace_conn_t,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { put_address(inside(conn)?.peer(), text, size) })
+}
+
+/// This end. Otherwise as pace_conn_peer().
+///
+/// PACE_EINVAL as there; PACE_ESTALE in the hook `close`.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_local(
+    conn: *mut pace_conn_t,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let local = unsafe { inside(conn) }?.local().ok_or(CLOSED)?;
+        // SAFETY: as the header demands.
+        unsafe { put_address(&local, text, size) }
+    })
+}
+
+/// Whether it was made by pace_server_connect().
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_is_outgoing(
+    conn: *mut pace_conn_t,
+    is_outgoing: *mut bool,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(conn, is_outgoing, "is_outgoing", Conn::is_outgoing) }
+}
+
+/// Whether its server drains.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_is_draining(
+    conn: *mut pace_conn_t,
+    is_draining: *mut bool,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(conn, is_draining, "is_draining", Conn::is_draining) }
+}
+
+/// How many bytes wait to be sent.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_queued(
+    conn: *mut pace_conn_t,
+    queued: *mut usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(conn, queued, "queued", Conn::queued) }
+}
+
+const BUSY: Failure = Failure::plain(PACE_EFULL, c"as many requests are in work as may be");
+pub(super) const CLOSED: Failure = Failure::plain(PACE_ESTALE, c"this connection is closed");
+
+const NO_HOOKS: pace_conn_hooks_t = pace_conn_hooks_t {
+    struct_size: 0,
+    reserved: 0,
+    open: None,
+    data: None,
+    finished: None,
+    writable: None,
+    written: None,
+    timeout: None,
+    notified: None,
+    draining: None,
+    error: None,
+    close: None,
+    user_data: ptr::null_mut(),
+    drop: None,
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_conn_hooks_t {
+    const FIRST: usize = 104;
+    const NAME: &'static str = "pace_conn_hooks_t";
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = core::mem::offset_of!(pace_conn_hooks_t, reserved);
+        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
+    };
+}
+
+// --- what C calls -----------------------------------------------------------------------------------
+
+impl pace_conn_t {
+    fn conn(&self) -> &Conn {
+        // SAFETY: as long as this lives, the hook is being called with it.
+        unsafe { &*self.conn }
+    }
+}
+
+/// The connection behind an argument, in the process that has it.
+///
+/// # Safety
+///
+/// It is NULL, or the one of a hook that is running on this thread.
+#[inline]
+unsafe fn open<'a>(conn: *const pace_conn_t) -> Result<&'a pace_conn_t> {
+    // SAFETY: as the caller promises.
+    let conn = unsafe { boundary::borrow(conn, "conn") }?;
+    // SAFETY: the pool's, which is there while its hook runs.
+    if unsafe { &*conn.shared }.is_forked() { Err(FORKED) } else { Ok(conn) }
+}
+
+/// # Safety
+///
+/// As [`open`].
+#[inline]
+unsafe fn inside<'a>(conn: *const pace_conn_t) -> Result<&'a Conn> {
+    // SAFETY: as the caller promises.
+    unsafe { open(conn) }.map(pace_conn_t::conn)
+}
+
+/// # Safety
+///
+/// As [`open`].
+unsafe fn tell(conn: *const pace_conn_t, what: impl FnOnce(&Conn)) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the caller promises.
+        what(unsafe { inside(conn) }?);
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// As [`open`], and `to` is NULL or can be written to.
+unsafe fn ask<T>(
+    conn: *const pace_conn_t,
+    to: *mut T,
+    name: &str,
+    what: impl FnOnce(&Conn) -> T,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the caller promises.
+        let conn = unsafe { inside(conn) }?;
+        // SAFETY: as the caller promises.
+        let to = unsafe { Out::new(to, name) }?;
+        to.set(what(conn));
+        Ok(())
+    })
+}
+
+/// None in a forked child, where it stays what it is.
+///
+/// # Safety
+///
+/// It came from `pace_conn_admit` and is used by nobody else.
+unsafe fn take_admission(admission: *mut pace_admission_t) -> Option<Admission> {
+    // SAFETY: as the caller promises.
+    if unsafe { &*admission }.shared.is_forked() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    Some(unsafe { Box::from_raw(admission) }.admission)
+}
+
+/// Names of Unix sockets have 108 bytes at most, each of which may be shown as four.
+const _: () = assert!(PACE_ADDRESS_SIZE > "unix:@".len() + 4 * 108);
+
+/// 0 names none, so names are one more than the core's.
+pub(super) fn name(id: ConnId) -> pace_conn_id_t {
+    pace_conn_id_t { id: id.to_bits().wrapping_add(1) }
+}
+
+pub(super) fn number_of(wrote: Wrote) -> u32 {
+    match wrote {
+        Wrote::Sent => PACE_WROTE_SENT,
+        Wrote::Queued => PACE_WROTE_QUEUED,
+        Wrote::AboveHighMark => PACE_WROTE_ABOVE_HIGH_MARK,
+    }
+}
+
+/// # Safety
+///
+/// `text` is NULL, or `size` bytes can be written there.
+pub(super) unsafe fn put_address(address: &Address, text: *mut c_char, size: usize) -> Result {
+    boundary::check(text, "text")?;
+    let address = address.to_string();
+    if size <= address.len() {
+        let needed = format!("at least {} for {address}", address.len() + 1);
+        return Err(Failure::invalid("size", size, &needed));
+    }
+    // SAFETY: there is room for the text and its end.
+    unsafe {
+        text.cast::<u8>().copy_from_nonoverlapping(address.as_ptr(), address.len());
+        text.add(address.len()).write(0);
+    }
+    Ok(())
+}
+
+/// So many pieces need no allocation.
+const FEW: usize = 16;
+
+/// Calls `user` with pieces as the kernel takes them.
+///
+/// # Safety
+///
+/// If `count` is not zero, `pieces` is NULL or points to as many, each with its bytes.
+pub(super) unsafe fn with_pieces<R>(
+    pieces: *const pace_piece_t,
+    count: usize,
+    user: impl FnOnce(&[IoSlice<'_>]) -> crate::Result<R>,
+) -> Result<R> {
+    // SAFETY: as the caller promises. This refuses NULL, and more than a slice may have.
+    let bytes =
+        unsafe { boundary::bytes(pieces.cast(), count, size_of::<pace_piece_t>(), "pieces") }?;
+    if bytes.is_empty() {
+        return Ok(user(&[])?);
+    }
+    boundary::check(pieces, "pieces")?;
+    // SAFETY: aligned, and as many as bytes were found good for.
+    let pieces = unsafe { core::slice::from_raw_parts(pieces, count) };
+    let mut few = [IoSlice::new(&[]); FEW];
+    let mut many = Vec::new();
+    let slices = match few.get_mut(..count) {
+        Some(few) => few,
+        None => {
+            many.resize(count, IoSlice::new(&[]));
+            &mut many[..]
+        }
+    };
+    for (slice, piece) in slices.iter_mut().zip(pieces) {
+        // SAFETY: as the caller promises.
+        *slice = IoSlice::new(unsafe { boundary::bytes(piece.bytes, piece.size, 1, "bytes") }?);
+    }
+    Ok(user(slices)?)
+}
+
+// --- what calls C -----------------------------------------------------------------------------------
+
+/// The hooks of a server, or of one outgoing connection.
+pub(super) struct Hooks {
+    table: pace_conn_hooks_t,
+    data: DataFn,
+    owner: Owner,
+    shared: Arc<Shared>,
+}
+
+type DataFn = unsafe extern "C" fn(*mut c_void, *mut pace_conn_t, *const c_void, usize) -> usize;
+
+// SAFETY: the header demands that hooks and user_data may be used by any thread.
+unsafe impl Send for Hooks {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Hooks {}
+
+impl Hooks {
+    /// # Safety
+    ///
+    /// `hooks` is NULL or a struct as its first field says.
+    pub(super) unsafe fn read(
+        hooks: *const pace_conn_hooks_t,
+        shared: &Arc<Shared>,
+    ) -> Result<(Registration, Arc<Self>)> {
+        // SAFETY: as the caller promises.
+        let table = unsafe { sized::read(hooks, "hooks") }?;
+        let data = callback(table.data, "hooks.data")?;
+        let (registration, owner) = pair(table.user_data, table.drop);
+        let shared = Arc::clone(shared);
+        Ok((registration, Arc::new(Self { table, data, owner, shared })))
+    }
+
+    /// The user_data of the server's own hooks, for a call that belongs to no connection.
+    pub(super) fn data(&self) -> *mut c_void {
+        self.owner.data()
+    }
+}
+
+/// One connection's: what the server calls, and where its hooks have left their user_data.
+pub(super) struct Handler {
+    /// None: the server has been freed, and the connection came too late.
+    hooks: Option<Arc<Hooks>>,
+    data: *mut c_void,
+}
+
+// SAFETY: the header demands that user_data may be used by any thread.
+unsafe impl Send for Handler {}
+
+impl Handler {
+    pub(super) fn new(hooks: Option<Arc<Hooks>>) -> Self {
+        let data = hooks.as_ref().map_or(ptr::null_mut(), |hooks| hooks.owner.data());
+        Self { hooks, data }
+    }
+
+    /// Calls a hook. None: there is nobody to call.
+    #[inline]
+    fn call<R>(
+        &mut self,
+        conn: &Conn,
+        hook: impl FnOnce(&Hooks, *mut c_void, *mut pace_conn_t) -> R,
+    ) -> Option<R> {
+        let hooks = self.hooks.as_deref()?;
+        hooks.owner.enter()?;
+        let shared = Arc::as_ptr(&hooks.shared);
+        let inside =
+            pace_conn_t { conn, shared, data: Cell::new(self.data), failed: Cell::new(false) };
+        let answer = hook(hooks, self.data, (&raw const inside).cast_mut());
+        self.data = inside.data.get();
+        if inside.failed.get() {
+            fail("a hook has failed");
+        }
+        Some(answer)
+    }
+
+    /// Calls a hook that answers nothing. None: there is none.
+    fn tell(
+        &mut self,
+        conn: &Conn,
+        hook: impl FnOnce(&pace_conn_hooks_t) -> pace_conn_fn,
+    ) -> Option<()> {
+        self.call(conn, |hooks, data, inside| {
+            // SAFETY: as the header demands, a hook takes what came with it.
+            hook(&hooks.table).map(|hook| unsafe { hook(data, inside) })
+        })?
+    }
+}
+
+/// Caught where connections run, which closes this one and counts it; no hook prints anything.
+#[cold]
+fn fail(why: &'static str) -> ! {
+    resume_unwind(Box::new(why))
+}
+
+impl ConnHandler for Handler {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        let verdict = self.call(conn, |hooks, data, inside| match hooks.table.open {
+            // SAFETY: as the header demands, a hook takes what came with it.
+            Some(hook) => unsafe { hook(data, inside) },
+            None => PACE_VERDICT_ACCEPT,
+        });
+        match verdict.unwrap_or(PACE_VERDICT_REFUSE) {
+            PACE_VERDICT_ACCEPT => Verdict::Accept,
+            PACE_VERDICT_REFUSE => Verdict::Refuse(Vec::new()),
+            _ => fail("the answer of a hook is no PACE_VERDICT_ number"),
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let consumed = self.call(conn, |hooks, data, inside| {
+            // SAFETY: as above.
+            unsafe { (hooks.data)(data, inside, bytes.as_ptr().cast(), bytes.len()) }
+        });
+        match consumed.unwrap_or(0) {
+            more if more > bytes.len() => fail("a hook has consumed more than there was"),
+            consumed => consumed,
+        }
+    }
+
+    fn finished(&mut self, conn: &Conn) {
+        if self.tell(conn, |hooks| hooks.finished).is_none() {
+            conn.close();
+        }
+    }
+
+    fn writable(&mut self, conn: &Conn) {
+        let _ = self.tell(conn, |hooks| hooks.writable);
+    }
+
+    fn written(&mut self, conn: &Conn, token: u64) {
+        self.call(conn, |hooks, data, inside| {
+            // SAFETY: as above.
+            hooks.table.written.map(|hook| unsafe { hook(data, inside, token) })
+        });
+    }
+
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+        let patience = self.call(conn, |hooks, data, inside| match hooks.table.timeout {
+            // SAFETY: as above.
+            Some(hook) => unsafe { hook(data, inside, number_of_timeout(kind)) },
+            None => PACE_PATIENCE_CLOSE,
+        });
+        match patience.unwrap_or(PACE_PATIENCE_CLOSE) {
+            PACE_PATIENCE_CLOSE => Patience::Close,
+            PACE_PATIENCE_KEEP => Patience::Keep,
+            _ => fail("the answer of a hook is no PACE_PATIENCE_ number"),
+        }
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        let _ = self.tell(conn, |hooks| hooks.notified);
+    }
+
+    fn draining(&mut self, conn: &Conn) {
+        let _ = self.tell(conn, |hooks| hooks.draining);
+    }
+
+    fn error(&mut self, conn: &Conn, kind: ErrorKind) {
+        self.call(conn, |hooks, data, inside| {
+            // SAFETY: as above.
+            hooks.table.error.map(|hook| unsafe { hook(data, inside, errno(kind)) })
+        });
+    }
+
+    fn close(&mut self, conn: &Conn, reason: Reason) {
+        let (number, detail) = number_of_reason(reason);
+        self.call(conn, |hooks, data, inside| {
+            // SAFETY: as above.
+            hooks.table.close.map(|hook| unsafe { hook(data, inside, number, detail) })
+        });
+    }
+}
+
+pub(super) fn number_of_timeout(kind: Timeout) -> u32 {
+    match kind {
+        Timeout::Connect => PACE_TIMEOUT_CONNECT,
+        Timeout::Idle => PACE_TIMEOUT_IDLE,
+        Timeout::Read => PACE_TIMEOUT_READ,
+        Timeout::Stall => PACE_TIMEOUT_STALL,
+        Timeout::Deadline => PACE_TIMEOUT_DEADLINE,
+    }
+}
+
+/// A reason and its detail.
+pub(super) fn number_of_reason(reason: Reason) -> (u32, i32) {
+    match reason {
+        Reason::Peer => (PACE_REASON_PEER, 0),
+        Reason::Local => (PACE_REASON_LOCAL, 0),
+        Reason::Aborted => (PACE_REASON_ABORTED, 0),
+        Reason::Refused => (PACE_REASON_REFUSED, 0),
+        Reason::TimedOut(kind) => (PACE_REASON_TIMED_OUT, number_of_timeout(kind) as i32),
+        Reason::Failed(kind) => (PACE_REASON_FAILED, errno(kind)),
+        Reason::Unconsumed => (PACE_REASON_UNCONSUMED, 0),
+        Reason::Panicked => (PACE_REASON_PANICKED, 0),
+        Reason::Drained => (PACE_REASON_DRAINED, 0),
+        Reason::CutOff => (PACE_REASON_CUT_OFF, 0),
+        Reason::PoolEnded => (PACE_REASON_POOL_ENDED, 0),
+    }
+}
+
+/// The way back from what std makes of an errno.
+pub(super) fn errno(kind: ErrorKind) -> i32 {
+    match kind {
+        ErrorKind::NotFound => libc::ENOENT,
+        ErrorKind::PermissionDenied => libc::EACCES,
+        ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
+        ErrorKind::ConnectionReset => libc::ECONNRESET,
+        ErrorKind::ConnectionAborted => libc::ECONNABORTED,
+        ErrorKind::NotConnected => libc::ENOTCONN,
+        ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
+        ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
+        ErrorKind::NetworkDown => libc::ENETDOWN,
+        ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        ErrorKind::AddrInUse => libc::EADDRINUSE,
+        ErrorKind::BrokenPipe => libc::EPIPE,
+        ErrorKind::TimedOut => libc::ETIMEDOUT,
+        ErrorKind::OutOfMemory => libc::ENOMEM,
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,715 @@
+//! The HTTP server: routes, settings, start, end.
+//!
+//! A `pace_http_t` gathers routes until it is started. They are kept, so that a start that failed can
+//! be tried again.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::callback::pace_drop_fn;
+use super::listener::{all_listeners, pace_listener_options_t};
+use super::owner::{Owner, pair};
+use super::pool::{open as open_pool, pace_pool_t};
+use super::request::{self, pace_request_t};
+use super::requests::{open as open_requests, pace_requests_t};
+use super::response::{self, pace_response_t};
+use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
+use super::sized::{self, Room};
+use super::status::*;
+use crate::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Requests, Response};
+use crate::pool::Shared;
+use crate::{Error, Pool};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
+///
+/// One request of a connection is in work at a time; what a client sends ahead waits, so answers come
+/// in the order of the requests.
+pub struct pace_http_t {
+    pool: Pool,
+    routes: Mutex<Vec<Route>>,
+    running: OnceLock<Running>,
+}
+
+/// The handler of a route. It runs on a thread of the pool, for many connections at once. The request
+/// is lent, with its whole body; the response is given.
+pub type pace_request_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        request: *const pace_request_t,
+        response: *mut pace_response_t,
+    ),
+>;
+
+/// The head of a request whose body is streamed is there. The request is lent; the response is given.
+/// *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
+/// called, and what comes of the body is dropped, up to max_body.
+pub type pace_request_begin_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        request: *const pace_request_t,
+        response: *mut pace_response_t,
+        body: *mut *mut c_void,
+    ),
+>;
+
+/// A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
+/// shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
+/// than `size` counts as a failure, and closes the connection.
+pub type pace_request_data_fn =
+    Option<unsafe extern "C" fn(body: *mut c_void, bytes: *const c_void, size: usize) -> usize>;
+
+/// The last call for a body, exactly once: it was whole, or it never will be.
+pub type pace_request_end_fn = Option<unsafe extern "C" fn(body: *mut c_void, is_whole: bool)>;
+
+/// What takes the body of a request as it comes. Call pace_request_body_hooks_init() first. No hook may be
+/// NULL.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_request_body_hooks_t {
+    /// Set by pace_request_body_hooks_init().
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The head is there.
+    pub begin: pace_request_begin_fn,
+    /// A part of the body has come.
+    pub data: pace_request_data_fn,
+    /// The end.
+    pub end: pace_request_end_fn,
+}
+
+/// Settings of an HTTP server. Call pace_http_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_http_options_t {
+    /// Set by pace_http_options_init().
+    pub struct_size: u32,
+    /// Headers of a request, 1 to 256; beyond: 431. Default 100.
+    pub max_headers: u32,
+    /// Where to listen: an array of structs of one size. Where idle_timeout_ns and read_timeout_ns have
+    /// their defaults, they are keep_alive_timeout_ns and head_timeout_ns; a refusal of NULL is a 503.
+    pub listeners: *const pace_listener_options_t,
+    /// How many.
+    pub listener_count: usize,
+    /// Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14.
+    pub max_head: u64,
+    /// Bytes of a request's target, 1 to 2^20; beyond: 414. Default 2^13.
+    pub max_target: u64,
+    /// Bytes of a body that is not streamed, up to 2^40; beyond: 413. Default 2^20.
+    pub max_body: u64,
+    /// A body must come at so many bytes per second, taken over each body_timeout_ns, while it is
+    /// waited for; below: 408. Default 500, 0: any.
+    pub body_rate: u64,
+    /// Requests in work at once over all connections, at least 1; beyond: 503. Default UINT64_MAX: no
+    /// limit.
+    pub max_requests: u64,
+    /// A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s.
+    pub head_timeout_ns: u64,
+    /// How often the rate of a body is looked at, at least 1 ms. Default 10 s.
+    pub body_timeout_ns: u64,
+    /// A connection with no request in work on which nothing came for so long, at least 1 ms, is
+    /// closed. Default 60 s.
+    pub keep_alive_timeout_ns: u64,
+    /// Requests on one connection, at least 1; the last is answered with Connection: close. Default
+    /// UINT32_MAX: no limit.
+    pub keep_alive_requests: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Called when accepting pauses, with exhausted_data. NULL: nothing.
+    pub on_exhausted: pace_exhausted_fn,
+    /// What on_exhausted is given, good until the server was freed.
+    pub exhausted_data: *mut c_void,
+}
+
+/// The books of an HTTP server: begun = answered + refused + aborted + in work. Exact when nothing
+/// happens. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_http_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Whether everything that began has ended or is in work, connections included.
+    pub balances: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// Requests whose head was judged, or that were given up.
+    pub begun: u64,
+    /// Begun and not ended: their bodies are coming, or their answers.
+    pub in_work: u64,
+    /// Answered by handlers, with 101.
+    pub answered_upgraded: u64,
+    /// 200 to 299.
+    pub answered_successful: u64,
+    /// 300 to 399.
+    pub answered_redirected: u64,
+    /// 400 to 499.
+    pub answered_client_errors: u64,
+    /// 500 to 599.
+    pub answered_server_errors: u64,
+    /// Answered by the library with 400: it was malformed.
+    pub refused_bad_request: u64,
+    /// 404: no route has this path.
+    pub refused_not_found: u64,
+    /// 405: no route with this path has this method.
+    pub refused_method_not_allowed: u64,
+    /// 408: its head or its body did not come in time.
+    pub refused_timed_out: u64,
+    /// 413.
+    pub refused_body_too_large: u64,
+    /// 414.
+    pub refused_target_too_long: u64,
+    /// 417: it expected something else than 100-continue.
+    pub refused_expectation: u64,
+    /// 431: too many headers, or too long.
+    pub refused_head_too_large: u64,
+    /// 500: its handler failed.
+    pub refused_panicked: u64,
+    /// 500: its response was freed, or could not be sent.
+    pub refused_unanswered: u64,
+    /// 501: nothing knows its method.
+    pub refused_not_implemented: u64,
+    /// 503: as many were in work as may be.
+    pub refused_busy: u64,
+    /// 505: another version of HTTP.
+    pub refused_version: u64,
+    /// Not answered, or not to the end: the peer went, or the socket failed.
+    pub aborted_disconnected: u64,
+    /// The peer took nothing of what was queued for it.
+    pub aborted_timed_out: u64,
+    /// The answer's body was freed before its end.
+    pub aborted_unfinished: u64,
+    /// The host closed the connection.
+    pub aborted_closed: u64,
+    /// The drain's time was over, or the pool ended.
+    pub aborted_cut_off: u64,
+    /// Handlers, bodies and hooks that have failed.
+    pub panics: u64,
+}
+
+/// Fills hooks with NULL: pace_request_body_hooks_init(&hooks, sizeof hooks).
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_body_hooks_init(
+    hooks: *mut pace_request_body_hooks_t,
+    size: usize,
+) -> pace_status_t {
+    let none = pace_request_body_hooks_t {
+        struct_size: 0,
+        reserved: 0,
+        begin: None,
+        data: None,
+        end: None,
+    };
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(hooks, size, none, "hooks") })
+}
+
+/// Fills options with the defaults: pace_http_options_init(&options, sizeof options).
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_options_init(
+    options: *mut pace_http_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// Makes a server without routes, to be given some and started.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_new(
+    pool: *mut pace_pool_t,
+    http: *mut *mut pace_http_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?.pool.clone();
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(http, "http") }?;
+        let made = pace_http_t { pool, routes: Mutex::default(), running: OnceLock::new() };
+        to.set(Box::into_raw(Box::new(made)));
+        Ok(())
+    })
+}
+
+/// Requests of this method whose path matches this pattern go to this handler, with their whole body.
+/// A pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all that
+/// follows. GET serves HEAD too, unless HEAD has a route of its own. What is wrong with a route is told
+/// by pace_http_start().
+///
+/// `drop` runs when the server was freed, and the last connection and the last response are gone.
+///
+/// PACE_EINVAL also when the server has been started.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_route(
+    http: *mut pace_http_t,
+    method: *const c_char,
+    pattern: *const c_char,
+    handler: pace_request_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        let handler = callback(handler, "handler")?;
+        // SAFETY: as the header demands.
+        unsafe { add(http, method, pattern, Target::Whole(handler), user_data, drop) }
+    })
+}
+
+/// The same for requests whose body is taken as it comes.
+///
+/// PACE_EINVAL as there, PACE_EVERSION for hooks.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_route_streaming(
+    http: *mut pace_http_t,
+    method: *const c_char,
+    pattern: *const c_char,
+    hooks: *const pace_request_body_hooks_t,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hooks = unsafe { sized::read(hooks, "hooks") }?;
+        let target = Target::Streaming {
+            begin: callback(hooks.begin, "hooks.begin")?,
+            data: callback(hooks.data, "hooks.data")?,
+            end: callback(hooks.end, "hooks.end")?,
+        };
+        // SAFETY: as the header demands.
+        unsafe { add(http, method, pattern, target, user_data, drop) }
+    })
+}
+
+/// The same for requests that are pulled: they wait in `requests`, as events with the number `route`.
+/// Several routes may have the same number, and several servers the same place. When the server has
+/// ended, pulls of all its places say so.
+///
+/// PACE_EINVAL as for pace_http_route().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_route_pulled(
+    http: *mut pace_http_t,
+    method: *const c_char,
+    pattern: *const c_char,
+    requests: *mut pace_requests_t,
+    route: u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
+        let target = Target::Pulled { requests, route };
+        // SAFETY: as the header demands.
+        unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
+    })
+}
+
+/// Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
+///
+/// PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
+/// server has been started already; PACE_EOS names the address that could not be listened on, and the
+/// reason; PACE_EFULL when all max_handles are in use; PACE_ESHUTDOWN; PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_start(
+    http: *mut pace_http_t,
+    options: *const pace_http_options_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let http = unsafe { open(http) }?;
+        // SAFETY: as the header demands.
+        let options = unsafe { sized::read(options, "options") }?;
+        let routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        if http.running.get().is_some() {
+            return Err(STARTED);
+        }
+        // SAFETY: as the header demands.
+        let mut builder = unsafe { builder(&http.pool, &options) }?;
+        for route in routes.iter() {
+            builder = route.add_to(builder);
+        }
+        let server = builder.serve()?;
+        let beneath = pace_server_t {
+            server: server.server().clone(),
+            pool: http.pool.clone(),
+            _hooks: None,
+        };
+        let pulled: Vec<_> = routes.iter().filter_map(Route::requests).collect();
+        server.server().when_over(move || pulled.iter().for_each(|requests| requests.end()));
+        http.running.get_or_init(|| Running { server, beneath });
+        Ok(())
+    })
+}
+
+/// The stream server beneath, for what is done with connections and listeners: pace_server_address(),
+/// pace_server_drain(), pace_server_wait(), pace_server_stats(), and pace_server_conn_ functions. It
+/// belongs to the HTTP server: do not free it.
+///
+/// PACE_EINVAL before the start.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_server(
+    http: *mut pace_http_t,
+    server: *mut *mut pace_server_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let running = unsafe { running(http) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(server, "server") }?;
+        to.set(ptr::from_ref(&running.beneath).cast_mut());
+        Ok(())
+    })
+}
+
+/// The books.
+///
+/// PACE_EINVAL before the start; PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_stats(
+    http: *mut pace_http_t,
+    stats: *mut pace_http_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let running = unsafe { running(http) }?;
+        // SAFETY: as the header demands.
+        unsafe { Room::new(stats, "stats") }?.fill(books(&running.server.stats()));
+        Ok(())
+    })
+}
+
+/// Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain
+/// it first for an orderly end. It does not wait for handlers that run. NULL is a no-op. In a forked
+/// child it does nothing.
+///
+/// Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_free(http: *mut pace_http_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_http_new` and is used by nobody else.
+        if unsafe { open(http) }.is_ok() {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(http) });
+        }
+    });
+}
+
+const STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has been started already");
+const NOT_STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has not been started");
+
+const DEFAULTS: pace_http_options_t = pace_http_options_t {
+    struct_size: 0,
+    max_headers: 100,
+    listeners: ptr::null(),
+    listener_count: 0,
+    max_head: 16 << 10,
+    max_target: 8 << 10,
+    max_body: 1 << 20,
+    body_rate: 500,
+    max_requests: u64::MAX,
+    head_timeout_ns: 10_000_000_000,
+    body_timeout_ns: 10_000_000_000,
+    keep_alive_timeout_ns: 60_000_000_000,
+    keep_alive_requests: u32::MAX,
+    reserved: 0,
+    on_exhausted: None,
+    exhausted_data: ptr::null_mut(),
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_request_body_hooks_t {
+    const FIRST: usize = 32;
+    const NAME: &'static str = "pace_request_body_hooks_t";
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_request_body_hooks_t, reserved);
+        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
+    };
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_http_options_t {
+    const FIRST: usize = 112;
+    const NAME: &'static str = "pace_http_options_t";
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_http_options_t, reserved);
+        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
+    };
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_http_stats_t {
+    const FIRST: usize = 216;
+    const NAME: &'static str = "pace_http_stats_t";
+}
+
+struct Running {
+    server: Http,
+    beneath: pace_server_t,
+}
+
+/// The server behind an argument, in the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_http_new` and has not been freed.
+unsafe fn open<'a>(http: *const pace_http_t) -> Result<&'a pace_http_t> {
+    // SAFETY: as the caller promises.
+    let http = unsafe { boundary::borrow(http, "http") }?;
+    if http.pool.shared().is_forked() { Err(FORKED) } else { Ok(http) }
+}
+
+/// # Safety
+///
+/// As [`open`].
+unsafe fn running<'a>(http: *const pace_http_t) -> Result<&'a Running> {
+    // SAFETY: as the caller promises.
+    unsafe { open(http) }?.running.get().ok_or(NOT_STARTED)
+}
+
+/// # Safety
+///
+/// As the header demands of `options`.
+unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<HttpBuilder> {
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut builder = Http::builder(pool)
+        .max_head(size(options.max_head))
+        .max_target(size(options.max_target))
+        .max_headers(options.max_headers as usize)
+        .max_body(size(options.max_body))
+        .body_rate(options.body_rate)
+        .max_requests(size(options.max_requests))
+        .head_timeout(nanos(options.head_timeout_ns))
+        .body_timeout(nanos(options.body_timeout_ns))
+        .keep_alive_timeout(nanos(options.keep_alive_timeout_ns))
+        .keep_alive_requests(options.keep_alive_requests);
+    // SAFETY: as the caller promises.
+    for listener in unsafe { all_listeners(options.listeners, options.listener_count) }? {
+        builder = builder.listen(listener);
+    }
+    if let Some(hook) = options.on_exhausted {
+        let data = Lent(options.exhausted_data);
+        let told = move |error: &Error| call_exhausted(hook, data.get(), error);
+        builder = builder.server(|server| server.on_exhausted(told));
+    }
+    Ok(builder)
+}
+
+/// A pointer that is good for as long as it is used, on any thread.
+struct Lent(*mut c_void);
+
+// SAFETY: the header demands so.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl Lent {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+// --- routes -----------------------------------------------------------------------------------------
+
+type RequestFn = unsafe extern "C" fn(*mut c_void, *const pace_request_t, *mut pace_response_t);
+type BeginFn = unsafe extern "C" fn(
+    *mut c_void,
+    *const pace_request_t,
+    *mut pace_response_t,
+    *mut *mut c_void,
+);
+type DataFn = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> usize;
+type EndFn = unsafe extern "C" fn(*mut c_void, bool);
+
+enum Target {
+    Whole(RequestFn),
+    Streaming { begin: BeginFn, data: DataFn, end: EndFn },
+    Pulled { requests: Arc<Requests>, route: u32 },
+}
+
+struct Route {
+    method: String,
+    pattern: String,
+    target: Target,
+    context: Arc<Context>,
+}
+
+/// What the calls of a route have in common. Every response keeps it, by way of its server.
+struct Context {
+    owner: Owner,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: the header demands that handlers and user_data may be used by any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Context {}
+
+/// # Safety
+///
+/// As the header demands of the arguments.
+unsafe fn add(
+    http: *const pace_http_t,
+    method: *const c_char,
+    pattern: *const c_char,
+    target: Target,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> Result {
+    // SAFETY: as the caller promises.
+    let http = unsafe { open(http) }?;
+    boundary::check(method, "method")?;
+    boundary::check(pattern, "pattern")?;
+    // SAFETY: not NULL, and as the caller promises.
+    let method = unsafe { boundary::text(method, "method") }?.to_owned();
+    // SAFETY: not NULL, and as the caller promises.
+    let pattern = unsafe { boundary::text(pattern, "pattern") }?.to_owned();
+    let mut routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
+    if http.running.get().is_some() {
+        return Err(STARTED);
+    }
+    let (registration, owner) = pair(user_data, drop);
+    registration.keep();
+    let context = Arc::new(Context { owner, shared: Arc::clone(http.pool.shared()) });
+    routes.push(Route { method, pattern, target, context });
+    Ok(())
+}
+
+impl Route {
+    fn requests(&self) -> Option<Arc<Requests>> {
+        match &self.target {
+            Target::Pulled { requests, .. } => Some(Arc::clone(requests)),
+            Target::Whole(_) | Target::Streaming { .. } => None,
+        }
+    }
+
+    fn add_to(&self, builder: HttpBuilder) -> HttpBuilder {
+        let context = Arc::clone(&self.context);
+        match &self.target {
+            &Target::Whole(handler) => {
+                let handle = move |request: &Request<'_>, response: Response| {
+                    let (request, response) = context.arguments(request, response);
+                    // SAFETY: as the header demands, the handler takes what came with it.
+                    unsafe { handler(context.owner.data(), request, response) }
+                };
+                builder.route(&self.method, &self.pattern, handle)
+            }
+            &Target::Streaming { begin, data, end } => {
+                let make = move |request: &Request<'_>, response: Response| {
+                    let (request, response) = context.arguments(request, response);
+                    let mut body = ptr::null_mut();
+                    // SAFETY: as above.
+                    unsafe { begin(context.owner.data(), request, response, &mut body) };
+                    (!body.is_null()).then(|| Upload { body, data, end, is_whole: false })
+                };
+                builder.route_streaming(&self.method, &self.pattern, make)
+            }
+            Target::Pulled { requests, route } => {
+                builder.route(&self.method, &self.pattern, requests.handler(*route))
+            }
+        }
+    }
+}
+
+impl Context {
+    #[inline]
+    fn arguments(
+        &self,
+        request: &Request<'_>,
+        response: Response,
+    ) -> (*const pace_request_t, *mut pace_response_t) {
+        // SAFETY: the response keeps its server, which keeps its routes, which keep this.
+        let response = unsafe { response::as_argument(response, &raw const self.shared) };
+        (request::as_argument(request), response)
+    }
+}
+
+/// The body of a request, as it comes.
+struct Upload {
+    body: *mut c_void,
+    data: DataFn,
+    end: EndFn,
+    is_whole: bool,
+}
+
+// SAFETY: the header demands that hooks and what they are given may be used by any thread.
+unsafe impl Send for Upload {}
+
+impl RequestBody for Upload {
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        // SAFETY: as the header demands, the hook takes what `begin` has left.
+        let taken = unsafe { (self.data)(self.body, bytes.as_ptr().cast(), bytes.len()) };
+        if taken > bytes.len() {
+            resume_unwind(Box::new("a hook has taken more than there was"));
+        }
+        taken
+    }
+
+    fn end(mut self: Box<Self>) {
+        self.is_whole = true;
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // SAFETY: as above; this is the only time.
+        unsafe { (self.end)(self.body, self.is_whole) }
+    }
+}
+
+fn books(stats: &HttpStats) -> pace_http_stats_t {
+    let HttpStats { answered, refused, aborted, .. } = stats;
+    pace_http_stats_t {
+        struct_size: 0,
+        balances: stats.balances(),
+        reserved: [0; 3],
+        begun: stats.begun,
+        in_work: stats.in_work as u64,
+        answered_upgraded: answered.upgraded,
+        answered_successful: answered.successful,
+        answered_redirected: answered.redirected,
+        answered_client_errors: answered.client_errors,
+        answered_server_errors: answered.server_errors,
+        refused_bad_request: refused.bad_request,
+        refused_not_found: refused.not_found,
+        refused_method_not_allowed: refused.method_not_allowed,
+        refused_timed_out: refused.timed_out,
+        refused_body_too_large: refused.body_too_large,
+        refused_target_too_long: refused.target_too_long,
+        refused_expectation: refused.expectation,
+        refused_head_too_large: refused.head_too_large,
+        refused_panicked: refused.panicked,
+        refused_unanswered: refused.unanswered,
+        refused_not_implemented: refused.not_implemented,
+        refused_busy: refused.busy,
+        refused_version: refused.version,
+        aborted_disconnected: aborted.disconnected,
+        aborted_timed_out: aborted.timed_out,
+        aborted_unfinished: aborted.unfinished,
+        aborted_closed: aborted.closed,
+        aborted_cut_off: aborted.cut_off,
+        panics: stats.panics,
+    }
+}

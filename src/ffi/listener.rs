@@ -1,0 +1,281 @@
+//! Where a server listens, and the settings of the connections that come there.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Result, call, nanos};
+use super::pool::{PACE_DEFAULT, PACE_FOREVER};
+use super::sized;
+use super::status::*;
+use crate::net::{Listen, ServerBuilder};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use std::os::fd::BorrowedFd;
+
+/// A place to listen at, and the settings of its connections. Call pace_listener_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_listener_options_t {
+    /// Set by pace_listener_options_init().
+    pub struct_size: u32,
+    /// A socket that listens already, opened by a parent or a supervisor. It stays the caller's, who
+    /// may close it at once. What is settled when a socket is opened stays as it is: backlog, v6_only
+    /// and reuse_port. Default −1: the address is used.
+    pub fd: i32,
+    /// "127.0.0.1:80", "[::1]:80", "*:80" (all of IPv6 and IPv4), "unix:/run/socket", or "unix:@name"
+    /// in the abstract namespace. Port 0 is a free port, which pace_server_address() tells. The file
+    /// of a Unix socket is made, replaced if nobody listens there any more (which is not for two
+    /// servers to try at the same moment), and removed at the end, if it is still this one.
+    pub address: *const c_char,
+    /// Connections at once, 1 to 2^24; more are sent the refusal and closed. Default 2^20.
+    pub max_connections: u64,
+    /// What connections beyond the maximum are sent. NULL: nothing.
+    pub refusal: *const c_void,
+    /// Its size, up to 65536.
+    pub refusal_size: usize,
+    /// Admitted requests at once over all connections, at least 1; see pace_conn_admit(). Default
+    /// UINT64_MAX: no limit.
+    pub max_requests: u64,
+    /// What a request beyond the maximum is answered with. NULL: nothing.
+    pub busy: *const c_void,
+    /// Its size, up to 65536.
+    pub busy_size: usize,
+    /// Bytes that a hook may leave unconsumed, at least 1. With more its connection is closed. Default
+    /// 2^20. A hook sees up to 65536 beyond it once.
+    pub max_unconsumed: u64,
+    /// Marks of the output queue, in bytes: low < high <= max. Above high reading of that connection
+    /// pauses until it has fallen to low. Default 65536.
+    pub output_low: u64,
+    /// Default 262144.
+    pub output_high: u64,
+    /// A write that would exceed this is refused. Default 2^24.
+    pub output_max: u64,
+    /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
+    /// request in work, has timed out. If only other threads write to it, it may take twice as long.
+    /// Default PACE_FOREVER.
+    pub idle_timeout_ns: u64,
+    /// The rest of a message of which a part was not consumed must come within this, at least 1 ms,
+    /// however much of it comes meanwhile. Default PACE_FOREVER.
+    pub read_timeout_ns: u64,
+    /// A peer that takes nothing of what is queued for it for so long, at least 1 ms, has stalled.
+    /// Default 30 s.
+    pub stall_timeout_ns: u64,
+    /// How long a peer that was told the end may take to end too; what it sends meanwhile is dropped.
+    /// Without it, closing can destroy what was just sent. Default 2 s; 0: none.
+    pub linger_ns: u64,
+    /// TCP asks silent peers whether they are there, first after this time. Default 0: it does not.
+    pub keep_alive_ns: u64,
+    /// Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the
+    /// system's.
+    pub send_buffer: u64,
+    /// The same for receiving.
+    pub receive_buffer: u64,
+    /// Mode of the file of a Unix socket, up to 0777; who connects needs to be allowed to write.
+    /// PACE_DEFAULT: 0777 less the process's umask.
+    pub socket_mode: u32,
+    /// Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
+    /// (net.core.somaxconn). Default 4096.
+    pub backlog: u32,
+    /// TCP sends small writes at once. Default.
+    pub no_delay: bool,
+    /// An IPv6 listener takes no IPv4. Default: "[::]" takes both.
+    pub v6_only: bool,
+    /// Several processes may listen on the same port; the kernel deals connections out. Default: no.
+    pub reuse_port: bool,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+
+/// Fills options with the defaults: pace_listener_options_init(&listener, sizeof listener). Set
+/// `address` or `fd` then.
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_listener_options_init(
+    options: *mut pace_listener_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, LISTENER, "options") })
+}
+
+const LISTENER: pace_listener_options_t = pace_listener_options_t {
+    struct_size: 0,
+    fd: -1,
+    address: ptr::null(),
+    max_connections: 1 << 20,
+    refusal: ptr::null(),
+    refusal_size: 0,
+    max_requests: u64::MAX,
+    busy: ptr::null(),
+    busy_size: 0,
+    max_unconsumed: 1 << 20,
+    output_low: 64 << 10,
+    output_high: 256 << 10,
+    output_max: 16 << 20,
+    idle_timeout_ns: PACE_FOREVER,
+    read_timeout_ns: PACE_FOREVER,
+    stall_timeout_ns: 30_000_000_000,
+    linger_ns: 2_000_000_000,
+    keep_alive_ns: 0,
+    send_buffer: 0,
+    receive_buffer: 0,
+    socket_mode: PACE_DEFAULT,
+    backlog: 4096,
+    no_delay: true,
+    v6_only: false,
+    reuse_port: false,
+    reserved: [0; 5],
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_listener_options_t {
+    const FIRST: usize = 168;
+    const NAME: &'static str = "pace_listener_options_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[
+        ("no_delay", offset_of!(pace_listener_options_t, no_delay)),
+        ("v6_only", offset_of!(pace_listener_options_t, v6_only)),
+        ("reuse_port", offset_of!(pace_listener_options_t, reuse_port)),
+    ];
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_listener_options_t, reserved);
+        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3, FIRST + 4]
+    };
+}
+
+/// What is told to a [`Listen`], or to a [`ServerBuilder`] for its outgoing connections, which have the
+/// same words: all that is not the default.
+macro_rules! tell {
+    ($to:expr, $options:expr, $messages:expr) => {{
+        let (options, (refusal, busy)): (&pace_listener_options_t, _) = ($options, $messages);
+        let mut to = $to;
+        tell!(@ to, options, max_connections, |value| size(value));
+        tell!(@ to, options, max_requests, |value| size(value));
+        tell!(@ to, options, max_unconsumed, |value| size(value));
+        tell!(@ to, options, idle_timeout_ns => idle_timeout, |value| nanos(value));
+        tell!(@ to, options, read_timeout_ns => read_timeout, |value| nanos(value));
+        tell!(@ to, options, stall_timeout_ns => stall_timeout, |value| nanos(value));
+        tell!(@ to, options, linger_ns => linger, |value| nanos(value));
+        tell!(@ to, options, keep_alive_ns => keep_alive, |value| nanos(value));
+        tell!(@ to, options, send_buffer, |value| size(value));
+        tell!(@ to, options, receive_buffer, |value| size(value));
+        tell!(@ to, options, socket_mode, |value| value);
+        tell!(@ to, options, backlog, |value| i32::try_from(value).unwrap_or(i32::MAX));
+        tell!(@ to, options, no_delay, |value| value);
+        tell!(@ to, options, v6_only, |value| value);
+        tell!(@ to, options, reuse_port, |value| value);
+        let marks = [options.output_low, options.output_high, options.output_max];
+        if marks != [LISTENER.output_low, LISTENER.output_high, LISTENER.output_max] {
+            let [low, high, max] = marks.map(size);
+            to = to.output_marks(low, high, max);
+        }
+        if !refusal.is_empty() {
+            to = to.refusal(refusal);
+        }
+        if !busy.is_empty() {
+            to = to.busy(busy);
+        }
+        to
+    }};
+    (@ $to:ident, $options:ident, $field:ident, |$value:ident| $as:expr) => {
+        tell!(@ $to, $options, $field => $field, |$value| $as)
+    };
+    (@ $to:ident, $options:ident, $field:ident => $word:ident, |$value:ident| $as:expr) => {
+        if $options.$field != LISTENER.$field {
+            let $value = $options.$field;
+            $to = $to.$word($as);
+        }
+    };
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Outgoing connections get these settings.
+///
+/// # Safety
+///
+/// As the header demands of `options`.
+pub(super) unsafe fn outgoing(
+    builder: ServerBuilder,
+    options: *const pace_listener_options_t,
+) -> Result<ServerBuilder> {
+    // SAFETY: as the caller promises.
+    let options = unsafe { sized::read(options, "outgoing") }?;
+    // SAFETY: as the caller promises.
+    let messages = unsafe { messages(&options) }?;
+    Ok(tell!(builder, &options, messages))
+}
+
+/// All listeners of an array, whose structs are as large as the first says.
+///
+/// # Safety
+///
+/// As the header demands of `listeners`.
+pub(super) unsafe fn all_listeners(
+    listeners: *const pace_listener_options_t,
+    count: usize,
+) -> Result<Vec<Listen>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: as the caller promises, the first is there.
+    let first = unsafe { sized::read(listeners, "listeners") }?;
+    let stride = first.struct_size as usize;
+    let most = isize::MAX as usize / stride;
+    if count > most {
+        return Err(Failure::invalid("listener_count", count, &format!("at most {most}")));
+    }
+    // SAFETY: as the caller promises, there are as many.
+    (0..count)
+        .map(|index| unsafe { listener(listeners.byte_add(index * stride), stride) })
+        .collect()
+}
+
+/// # Safety
+///
+/// As the header demands of one of `listeners`.
+unsafe fn listener(options: *const pace_listener_options_t, stride: usize) -> Result<Listen> {
+    // SAFETY: as the caller promises.
+    let options = unsafe { sized::read(options, "listeners") }?;
+    if options.struct_size as usize != stride {
+        let allowed = format!("that of the first of its array, {stride}");
+        return Err(Failure::invalid("struct_size", options.struct_size, &allowed));
+    }
+    // SAFETY: as the caller promises.
+    let place = unsafe { place(&options) }?;
+    // SAFETY: as the caller promises.
+    let messages = unsafe { messages(&options) }?;
+    Ok(tell!(place, &options, messages))
+}
+
+/// # Safety
+///
+/// As the header demands of `options`.
+unsafe fn place(options: &pace_listener_options_t) -> Result<Listen> {
+    if options.fd >= 0 {
+        // SAFETY: not −1. The header demands that it is open; if it is not, system calls fail.
+        let fd = unsafe { BorrowedFd::borrow_raw(options.fd) };
+        let failed =
+            |error| crate::Error::os(format!("duplicate descriptor {}", options.fd), error);
+        return Ok(Listen::inherited(fd.try_clone_to_owned().map_err(failed)?));
+    }
+    boundary::check(options.address, "address")?;
+    // SAFETY: not NULL, and as the caller promises.
+    Ok(Listen::on(unsafe { boundary::text(options.address, "address") }?))
+}
+
+/// What is sent to connections, and to requests, that are too many.
+///
+/// # Safety
+///
+/// As the header demands of `options`.
+unsafe fn messages<'a>(options: &pace_listener_options_t) -> Result<(&'a [u8], &'a [u8])> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let refusal = boundary::bytes(options.refusal, options.refusal_size, 1, "refusal")?;
+        Ok((refusal, boundary::bytes(options.busy, options.busy_size, 1, "busy")?))
+    }
+}

@@ -1,0 +1,266 @@
+//! Connections, by their names: for other threads, other connections, and later.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Out, Result, call};
+use super::callback::pace_conn_id_t;
+use super::conn::{CLOSED, number_of, pace_piece_t, put_address, with_pieces};
+use super::server::{open, pace_server_t};
+use super::status::*;
+use crate::net::{ConnId, ConnRef};
+use core::ffi::{c_char, c_void};
+
+/// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
+/// *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
+///
+/// PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
+/// queue would exceed its maximum: none of it was taken.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_write(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    bytes: *const c_void,
+    size: usize,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { find(server, conn) }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        to.set(number_of(conn.write(bytes)?));
+        Ok(())
+    })
+}
+
+/// Writes all `count` pieces as one. Otherwise as pace_server_conn_write().
+///
+/// PACE_ESTALE, PACE_EFULL as there.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_write_vectored(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    pieces: *const pace_piece_t,
+    count: usize,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { find(server, conn) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        // SAFETY: as the header demands.
+        let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
+        to.set(number_of(wrote));
+        Ok(())
+    })
+}
+
+/// As pace_conn_write_tracked(); the hook runs where the connection's hooks run.
+///
+/// PACE_ESTALE, PACE_EFULL as for pace_server_conn_write().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_write_tracked(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    bytes: *const c_void,
+    size: usize,
+    token: u64,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { find(server, conn) }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        to.set(number_of(conn.write_tracked(bytes, token)?));
+        Ok(())
+    })
+}
+
+/// As pace_conn_shutdown_write().
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_shutdown_write(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.shutdown_write()?))
+}
+
+/// As pace_conn_close().
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_close(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.close()?))
+}
+
+/// As pace_conn_abort(). The hook `close` follows on a thread of the pool.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_abort(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.abort()?))
+}
+
+/// As pace_conn_pause(); a hook that runs now may still be given data once.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_pause(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.pause()?))
+}
+
+/// Ends a pause. What was not consumed is shown again.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_resume(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.resume()?))
+}
+
+/// Has the hook `notified` of a connection called, soon. Several calls may become one; none is lost,
+/// unless the connection ends before.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_notify(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { find(server, conn) }?.notify()?))
+}
+
+/// Whether a connection has not ended. A name of which nothing is known gives false.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_is_open(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    is_open: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let server = unsafe { open(server) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(is_open, "is_open") }?;
+        to.set(lookup(server, conn).is_ok_and(|conn| conn.is_open()));
+        Ok(())
+    })
+}
+
+/// How many bytes wait to be sent.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_queued(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    queued: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { find(server, conn) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(queued, "queued") }?;
+        to.set(conn.queued());
+        Ok(())
+    })
+}
+
+/// As pace_conn_peer().
+///
+/// PACE_EINVAL as there, PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_peer(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { put_address(find(server, conn)?.peer(), text, size) })
+}
+
+/// As pace_conn_local().
+///
+/// PACE_EINVAL as there, PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_local(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let local = unsafe { find(server, conn) }?.local().ok_or(CLOSED)?;
+        // SAFETY: as the header demands.
+        unsafe { put_address(&local, text, size) }
+    })
+}
+
+const STALE: Failure = Failure::plain(PACE_ESTALE, c"this connection has ended, or never was one");
+
+/// # Safety
+///
+/// As the header demands of `server`.
+#[inline]
+unsafe fn find(server: *const pace_server_t, conn: pace_conn_id_t) -> Result<ConnRef> {
+    // SAFETY: as the caller promises.
+    lookup(unsafe { open(server) }?, conn)
+}
+
+#[inline]
+fn lookup(server: &pace_server_t, conn: pace_conn_id_t) -> Result<ConnRef> {
+    let bits = conn.id.checked_sub(1).ok_or(STALE)?;
+    server.server.conn(ConnId::from_bits(bits)).map_err(|_| STALE)
+}

@@ -1,0 +1,328 @@
+//! What a handler of HTTP sees of a request.
+//!
+//! A `pace_request_t *` is the address of a [`Request`], good while its handler runs.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Out, Result, call};
+use super::callback::pace_conn_id_t;
+use super::conn::{name as name_of, pace_piece_t, put_address};
+use super::status::*;
+use crate::net::http::Request;
+use core::ffi::{c_char, c_void};
+use core::ptr;
+
+/// A request, for as long as its handler runs: good for that call only, and on that thread.
+pub struct pace_request_t {
+    _opaque: (),
+}
+
+/// Text that belongs to a request, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_text_t {
+    /// NULL if there is none.
+    pub text: *const c_char,
+    /// In bytes.
+    pub size: usize,
+}
+
+/// A header of a request, or a parameter of its path.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_field_t {
+    /// As it was sent, or as the route's pattern has it.
+    pub name: pace_text_t,
+    /// Bytes; UTF-8 as a rule.
+    pub value: pace_text_t,
+}
+
+/// As it was sent: GET. Methods distinguish upper and lower case.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_method(
+    request: *const pace_request_t,
+    method: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, method, "method", |request| Some(request.method())) }
+}
+
+/// As it was sent: /hello/you?loud=1, or http://host/hello/you.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_target(
+    request: *const pace_request_t,
+    target: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, target, "target", |request| Some(request.target())) }
+}
+
+/// The target's path, which routes are matched with, as it was sent: percent-encoded, and with
+/// whatever dots it has.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_path(
+    request: *const pace_request_t,
+    path: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, path, "path", |request| Some(request.path())) }
+}
+
+/// What follows the first question mark of the target. query->text is NULL if there is none.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_query(
+    request: *const pace_request_t,
+    query: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, query, "query", |request| request.query()) }
+}
+
+/// 0 or 1, of HTTP/1.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_version(
+    request: *const pace_request_t,
+    version: *mut u32,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(request, version, "version", |request| request.version().into()) }
+}
+
+/// The value of the first header of this name, upper or lower case. value->text is NULL if there is
+/// none, or it is not UTF-8.
+///
+/// PACE_EINVAL for a name that is not UTF-8.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_header(
+    request: *const pace_request_t,
+    name: *const c_char,
+    value: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { find(request, name, value, |request, name| request.header(name)) }
+}
+
+/// Copies up to `capacity` headers, in order, with the white space around their values removed. *count
+/// is how many there are, which may be more. `headers` may be NULL if `capacity` is 0.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_headers(
+    request: *const pace_request_t,
+    headers: *mut pace_field_t,
+    capacity: usize,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let request = unsafe { open(request) }?;
+        let fields = request.headers().map(|(name, value)| (name.as_bytes(), value));
+        // SAFETY: as the header demands.
+        unsafe { put_fields(fields, headers, capacity, "headers", count) }
+    })
+}
+
+/// The part of the path that stands for this name in the route's pattern, as it was sent. value->text
+/// is NULL if there is none.
+///
+/// PACE_EINVAL for a name that is not UTF-8.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_param(
+    request: *const pace_request_t,
+    name: *const c_char,
+    value: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { find(request, name, value, |request, name| request.param(name)) }
+}
+
+/// All such parts, in order. Otherwise as pace_request_headers().
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_params(
+    request: *const pace_request_t,
+    params: *mut pace_field_t,
+    capacity: usize,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let request = unsafe { open(request) }?;
+        let fields = request.params().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        // SAFETY: as the header demands.
+        unsafe { put_fields(fields, params, capacity, "params", count) }
+    })
+}
+
+/// The whole body. Empty where it is streamed.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_body(
+    request: *const pace_request_t,
+    body: *mut pace_piece_t,
+) -> pace_status_t {
+    let piece = |request: &Request<'_>| {
+        let body = request.body();
+        pace_piece_t { bytes: body.as_ptr().cast::<c_void>(), size: body.len() }
+    };
+    // SAFETY: as the header demands.
+    unsafe { ask(request, body, "body", piece) }
+}
+
+/// The protocol that it asks to upgrade to. protocol->text is NULL if it asks for none.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_upgrade(
+    request: *const pace_request_t,
+    protocol: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, protocol, "protocol", |request| request.upgrade()) }
+}
+
+/// The name of its connection.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_conn(
+    request: *const pace_request_t,
+    conn: *mut pace_conn_id_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { ask(request, conn, "conn", |request| name_of(request.id())) }
+}
+
+/// The other end, as pace_conn_peer().
+///
+/// PACE_EINVAL as there.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_peer(
+    request: *const pace_request_t,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { put_address(open(request)?.peer(), text, size) })
+}
+
+const NO_TEXT: pace_text_t = pace_text_t { text: ptr::null(), size: 0 };
+
+/// What C gets of a request.
+pub(super) fn as_argument(request: &Request<'_>) -> *const pace_request_t {
+    ptr::from_ref(request).cast()
+}
+
+/// # Safety
+///
+/// It is NULL, or the one of a handler that is running on this thread.
+unsafe fn open<'a>(request: *const pace_request_t) -> Result<&'a Request<'a>> {
+    // SAFETY: as the caller promises: it came from `as_argument`.
+    unsafe { boundary::borrow(request.cast::<Request<'a>>(), "request") }
+}
+
+fn text_of(bytes: &[u8]) -> pace_text_t {
+    pace_text_t { text: bytes.as_ptr().cast(), size: bytes.len() }
+}
+
+/// # Safety
+///
+/// As [`open`], and `to` is NULL or can be written to.
+unsafe fn ask<T>(
+    request: *const pace_request_t,
+    to: *mut T,
+    name: &str,
+    what: impl FnOnce(&Request<'_>) -> T,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the caller promises.
+        let request = unsafe { open(request) }?;
+        // SAFETY: as the caller promises.
+        let to = unsafe { Out::new(to, name) }?;
+        to.set(what(request));
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// As [`ask`].
+unsafe fn tell(
+    request: *const pace_request_t,
+    to: *mut pace_text_t,
+    name: &str,
+    what: impl for<'a> FnOnce(&Request<'a>) -> Option<&'a str>,
+) -> pace_status_t {
+    let text =
+        |request: &Request<'_>| what(request).map_or(NO_TEXT, |text| text_of(text.as_bytes()));
+    // SAFETY: as the caller promises.
+    unsafe { ask(request, to, name, text) }
+}
+
+/// # Safety
+///
+/// As [`ask`], and `name` is NULL or ends with NUL.
+unsafe fn find(
+    request: *const pace_request_t,
+    name: *const c_char,
+    value: *mut pace_text_t,
+    what: impl for<'a> FnOnce(&Request<'a>, &str) -> Option<&'a str>,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the caller promises.
+        let request = unsafe { open(request) }?;
+        boundary::check(name, "name")?;
+        // SAFETY: not NULL, and as the caller promises.
+        let name = unsafe { boundary::text(name, "name") }?;
+        // SAFETY: as the caller promises.
+        let to = unsafe { Out::new(value, "value") }?;
+        to.set(what(request, name).map_or(NO_TEXT, |text| text_of(text.as_bytes())));
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// If `capacity` is not zero, `to` is NULL or has room for as many; `count` is NULL or can be written
+/// to.
+unsafe fn put_fields<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    to: *mut pace_field_t,
+    capacity: usize,
+    name: &str,
+    count: *mut usize,
+) -> Result {
+    // SAFETY: as the caller promises.
+    let count = unsafe { Out::new(count, "count") }?;
+    if capacity > 0 {
+        boundary::check(to, name)?;
+    }
+    let mut there = 0;
+    for (name, value) in fields {
+        if there < capacity {
+            let field = pace_field_t { name: text_of(name), value: text_of(value) };
+            // SAFETY: there is room for `capacity` of them.
+            unsafe { to.add(there).write(field) };
+        }
+        there += 1;
+    }
+    count.set(there);
+    Ok(())
+}

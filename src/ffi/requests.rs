@@ -1,0 +1,452 @@
+//! Requests that are pulled: data for hosts that cannot be called back.
+//!
+//! As in `net_pull.rs`, what is out lies in a table, by numbers. A request leaves it when it is
+//! answered; an answer whose body goes on puts the body in its place.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
+use super::callback::pace_conn_id_t;
+use super::conn::{name, number_of};
+use super::pool::{open as open_pool, pace_pool_t};
+use super::status::*;
+use crate::net::Wrote;
+use crate::net::http::{Body, Pulled, PulledRequest, Requests, Response};
+use crate::{Error, Pool};
+use core::ffi::c_void;
+use core::ptr;
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A request of a route.
+pub const PACE_REQUEST_EVENT_REQUEST: u32 = 0;
+/// The output of a body that goes on pressed (PACE_WROTE_ABOVE_HIGH_MARK), and has fallen to the low
+/// mark: its next piece may be written.
+pub const PACE_REQUEST_EVENT_WRITABLE: u32 = 1;
+
+/// The body goes on: other answers to the same request write its next pieces, and the last one is
+/// without this.
+pub const PACE_ANSWER_MORE: u32 = 1;
+/// No more requests follow on this connection.
+pub const PACE_ANSWER_CLOSE: u32 = 2;
+
+/// The length of a body that is not known: it is sent in chunks.
+pub const PACE_LENGTH_UNKNOWN: u64 = u64::MAX;
+
+/// Where the requests of routes wait for host threads; see pace_http_route_pulled().
+pub struct pace_requests_t {
+    pub(super) requests: Arc<Requests>,
+    pool: Pool,
+    table: Mutex<Table>,
+}
+
+/// One event. A request's bytes stay where they are until it is answered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_request_event_t {
+    /// Names the request until it is answered. Not 0.
+    pub request: u64,
+    /// The connection that it came from; 0 for PACE_REQUEST_EVENT_WRITABLE.
+    pub conn: pace_conn_id_t,
+    /// PACE_REQUEST_EVENT_.
+    pub kind: u32,
+    /// The number of its route.
+    pub route: u32,
+    /// The request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
+    /// target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
+    /// parameters and headers there are, and where the body begins, which is the rest. Then the
+    /// lengths of name and value of each parameter and of each header; then all these texts, in the
+    /// same order, and the body.
+    pub bytes: *const c_void,
+    /// The block's size.
+    pub size: usize,
+}
+
+/// What a request is answered with, or the next piece of an answer's body.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_answer_t {
+    /// Which.
+    pub request: u64,
+    /// With PACE_ANSWER_MORE, the whole body's length, or PACE_LENGTH_UNKNOWN. Otherwise, and for later
+    /// pieces, it does not matter.
+    pub length: u64,
+    /// Lines of headers, each ended by CR LF: "Name: value". May be NULL if `headers_size` is 0. Later
+    /// pieces have none.
+    pub headers: *const c_void,
+    /// Their size.
+    pub headers_size: usize,
+    /// The body, or its next piece. May be NULL if `size` is 0.
+    pub bytes: *const c_void,
+    /// Its size.
+    pub size: usize,
+    /// 200 to 599. Later pieces have none.
+    pub status: u32,
+    /// PACE_ANSWER_ bits.
+    pub flags: u32,
+    /// Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE.
+    pub wrote: u32,
+    /// Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
+    /// PACE_EINVAL: the status or a header cannot be; then the peer gets a 500. Or there are flags that
+    /// stand for nothing; then the request is still out. PACE_EFULL: there was no room for it. The peer
+    /// gets a 500; of a body that has begun nothing was taken, and it may be tried again.
+    pub outcome: i32,
+}
+
+/// Makes a place for requests to wait in. Give it to routes by pace_http_route_pulled().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_new(
+    pool: *mut pace_pool_t,
+    requests: *mut *mut pace_requests_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?.pool.clone();
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(requests, "requests") }?;
+        let made = pace_requests_t { requests: Requests::new(), pool, table: Mutex::default() };
+        to.set(Box::into_raw(Box::new(made)));
+        Ok(())
+    })
+}
+
+/// Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
+/// more. A request is out until it was answered, by any thread: nothing else ends it but
+/// pace_requests_free(). What a client sends meanwhile waits.
+///
+/// PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the server has ended, and nothing is left; PACE_EINVAL
+/// for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+///
+/// Threads: any but the pool's own. In handlers: no.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_pull(
+    requests: *mut pace_requests_t,
+    events: *mut pace_request_event_t,
+    capacity: usize,
+    timeout_ns: u64,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        boundary::check(events, "events")?;
+        // SAFETY: as the header demands.
+        let count = unsafe { Out::new(count, "count") }?;
+        if capacity == 0 {
+            return Err(Failure::invalid("capacity", 0, "at least 1"));
+        }
+        if timeout_ns > 0 && place.pool.is_inside() {
+            return Err(Error::WouldDeadlock.into());
+        }
+        let mut got = Vec::new();
+        let pulled = place.requests.pull(&mut got, capacity, nanos(timeout_ns));
+        match pulled.ok_or(Error::ShutDown)? {
+            0 => Err(TIMED_OUT),
+            some => {
+                place.enter(got, |index, event| {
+                    // SAFETY: no more than `capacity` were pulled, and there is room for as many.
+                    unsafe { events.add(index).write(event) };
+                });
+                count.set(some);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Gives `count` answers, in order. Each says in `outcome` what has become of it; the status is the
+/// first of them that is not PACE_OK.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_answer(
+    requests: *mut pace_requests_t,
+    answers: *mut pace_answer_t,
+    count: usize,
+) -> pace_status_t {
+    let mut first = PACE_OK;
+    let status = call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        if count == 0 {
+            return Ok(());
+        }
+        boundary::check(answers, "answers")?;
+        // SAFETY: as the header demands, there are `count` of them.
+        let answers = unsafe { core::slice::from_raw_parts_mut(answers, count) };
+        let mut held = place.take(answers.iter().map(|each| each.request));
+        for (answer, held) in answers.iter_mut().zip(held.drain(..)) {
+            // SAFETY: as the header demands of its bytes.
+            answer.outcome = call(|| unsafe { give(place, held.ok_or(NO_SUCH)?, answer) });
+            if first == PACE_OK {
+                first = answer.outcome;
+            }
+        }
+        Ok(())
+    });
+    if status == PACE_OK { first } else { status }
+}
+
+/// A request is not answered: the peer gets a 500, or, if its answer has begun, sees it break off.
+///
+/// PACE_ESTALE: no such request is out.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_drop(
+    requests: *mut pace_requests_t,
+    request: u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        let held = place.lock().out.remove(&request);
+        held.map(drop).ok_or(NO_SUCH)
+    })
+}
+
+/// *fd is readable while a pull would not wait. It belongs to this: never read or close it.
+///
+/// PACE_EOS if there are no descriptors left.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_pollable(
+    requests: *mut pace_requests_t,
+    fd: *mut i32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(fd, "fd") }?;
+        to.set(place.requests.pollable()?.as_raw_fd());
+        Ok(())
+    })
+}
+
+/// Ends it at once: pulls say PACE_ESHUTDOWN, and requests that nobody has pulled, and those that come
+/// later, are dropped as by pace_requests_drop(). It waits for nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_close(requests: *mut pace_requests_t) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe { open(requests) }?.requests.close();
+        Ok(())
+    })
+}
+
+/// Frees it. Requests that are out, and those that come later, are dropped as by
+/// pace_requests_drop(). No thread may be in a call that uses it. NULL: nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_free(requests: *mut pace_requests_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_requests_new` and is used by nobody else.
+        if unsafe { open(requests) }.is_ok() {
+            // SAFETY: as above.
+            let place = unsafe { Box::from_raw(requests) };
+            place.requests.close();
+        }
+    });
+}
+
+const NO_SUCH: Failure = Failure::plain(PACE_ESTALE, c"no such request is out");
+
+/// In the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_requests_new` and has not been freed.
+pub(super) unsafe fn open<'a>(requests: *const pace_requests_t) -> Result<&'a pace_requests_t> {
+    // SAFETY: as the caller promises.
+    let requests = unsafe { boundary::borrow(requests, "requests") }?;
+    if requests.pool.shared().is_forked() { Err(FORKED) } else { Ok(requests) }
+}
+
+#[derive(Default)]
+struct Table {
+    /// The last number that was given.
+    last: u64,
+    out: HashMap<u64, Held>,
+}
+
+enum Held {
+    Request(PulledRequest),
+    Body(Going),
+}
+
+/// An answer's body that goes on.
+struct Going {
+    body: Body,
+    /// The host is told when its output has fallen.
+    watched: bool,
+}
+
+/// Tells the host that a body may go on; at the latest when nothing else does any more, for then it is
+/// for the host to find out that the connection has ended.
+struct Telling {
+    requests: Arc<Requests>,
+    number: u64,
+}
+
+impl Telling {
+    fn tell(&self) {
+        self.requests.tell_writable(self.number);
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+impl pace_requests_t {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // Nothing panics while it is held.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives requests numbers, and shows what was pulled.
+    fn enter(&self, got: Vec<Pulled>, mut show: impl FnMut(usize, pace_request_event_t)) {
+        let mut table = self.lock();
+        for (index, pulled) in got.into_iter().enumerate() {
+            match pulled {
+                Pulled::Request(request) => {
+                    table.last += 1;
+                    let number = table.last;
+                    show(index, as_data(number, &request));
+                    table.out.insert(number, Held::Request(request));
+                }
+                Pulled::Writable(number) => show(index, writable(number)),
+            }
+        }
+    }
+
+    fn take(&self, numbers: impl Iterator<Item = u64>) -> Vec<Option<Held>> {
+        let mut table = self.lock();
+        numbers.map(|number| table.out.remove(&number)).collect()
+    }
+
+    /// Has the host told when a body may go on, after it can be found.
+    fn watch(&self, number: u64) {
+        if let Some(Held::Body(going)) = self.lock().out.get_mut(&number)
+            && !core::mem::replace(&mut going.watched, true)
+        {
+            let telling = Telling { requests: Arc::clone(&self.requests), number };
+            going.body.on_writable(move || telling.tell());
+        }
+    }
+
+    fn put_back(&self, number: u64, held: Held) {
+        self.lock().out.insert(number, held);
+    }
+}
+
+fn as_data(number: u64, request: &PulledRequest) -> pace_request_event_t {
+    pace_request_event_t {
+        request: number,
+        conn: name(request.conn.id()),
+        kind: PACE_REQUEST_EVENT_REQUEST,
+        route: request.route,
+        bytes: request.block.as_ptr().cast(),
+        size: request.block.len(),
+    }
+}
+
+fn writable(number: u64) -> pace_request_event_t {
+    pace_request_event_t {
+        request: number,
+        conn: pace_conn_id_t { id: 0 },
+        kind: PACE_REQUEST_EVENT_WRITABLE,
+        route: 0,
+        bytes: ptr::null(),
+        size: 0,
+    }
+}
+
+/// # Safety
+///
+/// The answer's bytes are as the header demands.
+unsafe fn give(place: &pace_requests_t, held: Held, answer: &mut pace_answer_t) -> Result {
+    if answer.flags & !(PACE_ANSWER_MORE | PACE_ANSWER_CLOSE) != 0 {
+        place.put_back(answer.request, held);
+        return Err(Failure::invalid("flags", answer.flags, "PACE_ANSWER_ bits"));
+    }
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { boundary::bytes(answer.bytes, answer.size, 1, "bytes") }?;
+    let goes_on = answer.flags & PACE_ANSWER_MORE != 0;
+    let going = match held {
+        Held::Request(request) => {
+            // SAFETY: as the caller promises.
+            let response = unsafe { begin(request.response, answer) }?;
+            if !goes_on {
+                return Ok(response.send(bytes)?);
+            }
+            let length = (answer.length != PACE_LENGTH_UNKNOWN).then_some(answer.length);
+            Going { body: response.stream(length)?, watched: false }
+        }
+        Held::Body(going) => going,
+    };
+    proceed(place, going, bytes, answer, goes_on)
+}
+
+/// # Safety
+///
+/// The answer's headers are as the header demands.
+unsafe fn begin(response: Response, answer: &pace_answer_t) -> Result<Response> {
+    // SAFETY: as the caller promises.
+    let lines = unsafe { boundary::bytes(answer.headers, answer.headers_size, 1, "headers") }?;
+    let status = u16::try_from(answer.status).unwrap_or(0);
+    let mut response = response.status(status);
+    if answer.flags & PACE_ANSWER_CLOSE != 0 {
+        response = response.close();
+    }
+    let mut rest = lines;
+    while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
+        let line = &rest[..end];
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(end);
+        let field = core::str::from_utf8(&line[..colon]).unwrap_or_default();
+        let value = line.get(colon + 1..).unwrap_or_default();
+        response = response.header(field, value.trim_ascii());
+        rest = &rest[end + 2..];
+    }
+    match rest.is_empty() {
+        true => Ok(response),
+        false => Err(Failure::invalid("headers", "without an end", "lines that end with CR LF")),
+    }
+}
+
+fn proceed(
+    place: &pace_requests_t,
+    mut going: Going,
+    bytes: &[u8],
+    answer: &mut pace_answer_t,
+    goes_on: bool,
+) -> Result {
+    let number = answer.request;
+    match going.body.write(bytes) {
+        Ok(wrote) => {
+            answer.wrote = number_of(wrote);
+            if !goes_on {
+                return Ok(going.body.finish()?);
+            }
+            place.put_back(number, Held::Body(going));
+            if wrote == Wrote::AboveHighMark {
+                place.watch(number);
+            }
+            Ok(())
+        }
+        Err(error @ Error::Full { .. }) => {
+            place.put_back(number, Held::Body(going));
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,422 @@
+//! What a handler of HTTP answers with: at once, later, or piece by piece.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback};
+use super::callback::pace_drop_fn;
+use super::conn::{Handler, Hooks, number_of, pace_conn_hooks_t};
+use super::handle::{PACE_FLOW_AGAIN, PACE_FLOW_DONE};
+use super::owner::{Owner, pair};
+use super::status::*;
+use crate::net::http::{Body, Response};
+use crate::pool::Shared;
+use core::cell::Cell;
+use core::ffi::{c_char, c_void};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+/// As the length of a body that is streamed: it is not known.
+pub const PACE_LENGTH_UNKNOWN: u64 = u64::MAX;
+
+/// The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
+/// is completed the connection's next request waits. pace_response_send(), pace_response_text(),
+/// pace_response_stream(), pace_response_upgrade() and pace_response_free() complete it: it is gone
+/// then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
+pub struct pace_response_t {
+    response: Option<Response>,
+    /// The pool's, which lives as long as the response does, in its route.
+    shared: *const Arc<Shared>,
+}
+
+/// The body of an answer, written piece by piece by whoever holds it. It belongs to one thread at a
+/// time.
+pub struct pace_body_t {
+    _opaque: (),
+}
+
+/// Called, in a run of the connection, each time that a body's output has fallen to its low mark.
+pub type pace_body_writable_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// Writes the next part of a body. Answers PACE_FLOW_AGAIN to be called again, or PACE_FLOW_DONE when
+/// the body is finished; anything else resets the connection. The body is only lent.
+pub type pace_body_produce_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, body: *mut pace_body_t) -> i32>;
+
+/// The status, 200 to 599; without this it is 200. Another one is an error of what completes the
+/// response.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_status(
+    response: *mut pace_response_t,
+    status: u32,
+) -> pace_status_t {
+    let status = u16::try_from(status).unwrap_or(u16::MAX);
+    // SAFETY: as the header demands.
+    call(|| unsafe { change(response, |response| response.status(status)) })
+}
+
+/// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the library's
+/// own. One that is not allowed is an error of what completes the response.
+///
+/// PACE_EINVAL if a text is NULL, or the name is not UTF-8.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_header(
+    response: *mut pace_response_t,
+    name: *const c_char,
+    value: *const c_char,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(name, "name")?;
+        boundary::check(value, "value")?;
+        // SAFETY: not NULL, and as the header demands.
+        let name = unsafe { boundary::text(name, "name") }?;
+        // SAFETY: not NULL, and as the header demands.
+        let value = unsafe { core::ffi::CStr::from_ptr(value) }.to_bytes();
+        // SAFETY: as the header demands.
+        unsafe { change(response, |response| response.header(name, value)) }
+    })
+}
+
+/// No more requests follow on this connection.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_close(response: *mut pace_response_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { change(response, Response::close) })
+}
+
+/// Completes the response with this body.
+///
+/// PACE_EINVAL names the status or header that was not allowed, and PACE_EFULL tells of a body that is
+/// larger than a connection's output may be (stream it): then the peer gets a 500. PACE_ESTALE: the
+/// connection has ended, or the library has answered already, as it does when a body does not come.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_send(
+    response: *mut pace_response_t,
+    bytes: *const c_void,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        Ok(unsafe { take(response) }?.send(bytes)?)
+    })
+}
+
+/// As pace_response_send(), of a text with Content-Type: text/plain; charset=utf-8 unless it has
+/// another.
+///
+/// PACE_EINVAL (also for what is not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_text(
+    response: *mut pace_response_t,
+    text: *const c_char,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(text, "text")?;
+        // SAFETY: not NULL, and as the header demands.
+        let text = unsafe { boundary::text(text, "text") }?;
+        // SAFETY: as the header demands.
+        Ok(unsafe { take(response) }?.text(text)?)
+    })
+}
+
+/// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
+/// PACE_LENGTH_UNKNOWN. (To a peer that speaks HTTP/1.0 the end of the connection is the end of such a
+/// body.)
+///
+/// PACE_EINVAL, PACE_ESTALE as for pace_response_send().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_stream(
+    response: *mut pace_response_t,
+    length: u64,
+    body: *mut *mut pace_body_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(body, "body") }?;
+        let length = (length != PACE_LENGTH_UNKNOWN).then_some(length);
+        // SAFETY: as the header demands.
+        let body = unsafe { take(response) }?.stream(length)?;
+        to.set(Box::into_raw(Box::new(body)).cast());
+        Ok(())
+    })
+}
+
+/// Answers with 101, and gives the connection to `hooks`, for a protocol that the request has asked for
+/// (pace_request_upgrade()). Its `open` comes next. The server's limits for connections stay in force;
+/// the time between requests is now its idle time. If it fails, nothing of `hooks` has moved.
+///
+/// PACE_EINVAL (also if the request has asked for no other protocol), PACE_ESTALE as for
+/// pace_response_send(); PACE_EVERSION for hooks.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_upgrade(
+    response: *mut pace_response_t,
+    protocol: *const c_char,
+    hooks: *const pace_conn_hooks_t,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(protocol, "protocol")?;
+        // SAFETY: not NULL, and as the header demands.
+        let protocol = unsafe { boundary::text(protocol, "protocol") }?;
+        // SAFETY: as the header demands, and the pool's is there as long as the response.
+        let shared = unsafe { &*open(response)?.shared };
+        // SAFETY: as the header demands.
+        let (registration, hooks) = unsafe { Hooks::read(hooks, shared) }?;
+        // SAFETY: as the header demands.
+        let response = unsafe { take(response) }?;
+        match response.upgrade(protocol, Handler::new(Some(hooks))) {
+            Err(error) if registration.give_back() => Err(error.into()),
+            // If it has failed, its hooks have been told.
+            _ => {
+                registration.keep();
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Frees a response that nobody will complete: the peer gets a 500. NULL is a no-op. In a forked child
+/// it does nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_free(response: *mut pace_response_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        drop(unsafe { take(response) });
+    });
+}
+
+/// Writes, in order, without waiting. What the peer does not take is queued; with
+/// PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
+/// (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
+/// PACE_WROTE_ number; `wrote` may be NULL.
+///
+/// PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
+/// none of it was taken. PACE_ESTALE if the connection has ended.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_write(
+    body: *mut pace_body_t,
+    bytes: *const c_void,
+    size: usize,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let body = unsafe { open_body(body) }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        to.set(number_of(body.write(bytes)?));
+        Ok(())
+    })
+}
+
+/// Ends a body, and frees it. The connection's next request may come.
+///
+/// PACE_EINVAL if fewer bytes were written than were announced: then the connection is reset.
+/// Otherwise as pace_body_write().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_finish(body: *mut pace_body_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { take_body(body) }?.finish()?))
+}
+
+/// Frees a body before its end: it can never be whole, and the connection is reset, so that the peer
+/// can tell. NULL is a no-op.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_free(body: *mut pace_body_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        drop(unsafe { take_body(body) });
+    });
+}
+
+/// Whether the output is above its high mark, or has not fallen to the low one yet.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_is_pressed(
+    body: *mut pace_body_t,
+    is_pressed: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let body = unsafe { open_body(body) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(is_pressed, "is_pressed") }?;
+        to.set(body.is_pressed());
+        Ok(())
+    })
+}
+
+/// Has `writable` called, in a run of the connection, each time that the output has fallen to its low
+/// mark, and once soon if it does not press now. It replaces the one before. `drop` runs when the body
+/// is finished or freed, or the connection has ended.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_on_writable(
+    body: *mut pace_body_t,
+    writable: pace_body_writable_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let body = unsafe { open_body(body) }?;
+        let writable = callback(writable, "writable")?;
+        let owner = owned(user_data, drop);
+        body.on_writable(move || {
+            // SAFETY: as the header demands, the hook takes what came with it.
+            unsafe { writable(owner.data()) }
+        });
+        Ok(())
+    })
+}
+
+/// Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no faster.
+/// It is called again as long as it says PACE_FLOW_AGAIN; with PACE_FLOW_DONE the body is finished. The
+/// body is gone; `drop` runs after the last call.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_pump(
+    body: *mut pace_body_t,
+    produce: pace_body_produce_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(body, "body")?;
+        let produce = callback(produce, "produce")?;
+        let owner = owned(user_data, drop);
+        // SAFETY: as the header demands.
+        let body = unsafe { take_body(body) }?;
+        body.pump(move |body| {
+            let lent = core::ptr::from_mut(body).cast::<pace_body_t>();
+            // SAFETY: as the header demands, the producer takes what came with it; a body is lent.
+            match unsafe { produce(owner.data(), lent) } {
+                PACE_FLOW_AGAIN => Ok(true),
+                PACE_FLOW_DONE => Ok(false),
+                // Caught in the connection's run, which resets it; no hook prints anything.
+                _ => resume_unwind(Box::new("a producer has failed")),
+            }
+        });
+        Ok(())
+    })
+}
+
+const USED: Failure = Failure::plain(PACE_EINVAL, c"response has been completed already");
+
+thread_local! {
+    /// A place for the next response, so that one that is answered at once allocates nothing.
+    static SPARE: Cell<Option<Box<pace_response_t>>> = const { Cell::new(None) };
+}
+
+/// What C gets of a response.
+///
+/// # Safety
+///
+/// `shared` lives as long as the response.
+#[inline]
+pub(super) unsafe fn as_argument(
+    response: Response,
+    shared: *const Arc<Shared>,
+) -> *mut pace_response_t {
+    let own = pace_response_t { response: Some(response), shared };
+    Box::into_raw(match SPARE.try_with(Cell::take).ok().flatten() {
+        Some(mut place) => {
+            *place = own;
+            place
+        }
+        None => Box::new(own),
+    })
+}
+
+/// The response behind an argument, in the process that has it.
+///
+/// # Safety
+///
+/// It is NULL, or came from [`as_argument`], was not completed, and is used by nobody else.
+#[inline]
+unsafe fn open<'a>(response: *mut pace_response_t) -> Result<&'a mut pace_response_t> {
+    boundary::check(response, "response")?;
+    // SAFETY: not NULL, and as the caller promises.
+    let response = unsafe { &mut *response };
+    // SAFETY: the pool's is there as long as the response.
+    if unsafe { &*response.shared }.is_forked() { Err(FORKED) } else { Ok(response) }
+}
+
+/// # Safety
+///
+/// As [`open`].
+#[inline]
+unsafe fn change(response: *mut pace_response_t, how: impl FnOnce(Response) -> Response) -> Result {
+    // SAFETY: as the caller promises.
+    let response = unsafe { open(response) }?;
+    response.response = Some(how(response.response.take().ok_or(USED)?));
+    Ok(())
+}
+
+/// What completes it takes it, and its place is free.
+///
+/// # Safety
+///
+/// As [`open`].
+#[inline]
+unsafe fn take(response: *mut pace_response_t) -> Result<Response> {
+    // SAFETY: as the caller promises.
+    let taken = unsafe { open(response) }?.response.take().ok_or(USED)?;
+    // SAFETY: as the caller promises, it was a box.
+    let place = unsafe { Box::from_raw(response) };
+    let _ = SPARE.try_with(|spare| spare.set(Some(place)));
+    Ok(taken)
+}
+
+/// # Safety
+///
+/// It is NULL, or the address of a body that is used by nobody else.
+unsafe fn open_body<'a>(body: *mut pace_body_t) -> Result<&'a mut Body> {
+    let body = body.cast::<Body>();
+    boundary::check(body, "body")?;
+    // SAFETY: not NULL, and as the caller promises.
+    Ok(unsafe { &mut *body })
+}
+
+/// # Safety
+///
+/// It is NULL, or came from `pace_response_stream` and is used by nobody else.
+unsafe fn take_body(body: *mut pace_body_t) -> Result<Body> {
+    let body = body.cast::<Body>();
+    boundary::check(body, "body")?;
+    // SAFETY: as the caller promises.
+    Ok(*unsafe { Box::from_raw(body) })
+}
+
+/// User_data of a registration that cannot fail any more.
+fn owned(user_data: *mut c_void, drop: pace_drop_fn) -> Owner {
+    let (registration, owner) = pair(user_data, drop);
+    registration.keep();
+    owner
+}

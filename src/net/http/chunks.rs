@@ -1,0 +1,183 @@
+//! Where a body ends: so many bytes, or chunks (RFC 9112, 7.1).
+//!
+//! Bytes in, pieces out. Framing is taken as it is seen; data is only shown, and taken by
+//! [`BodyReader::took`], so that whoever gets it can hold a part back.
+//!
+//! Read as strictly as the head: a size is 1 to 16 hexadecimal digits with nothing around them, every
+//! line ends with CR LF, what extensions and trailer fields say is dropped.
+
+use super::head::{Length, Refusal};
+
+/// Bytes that the line of a chunk's size may have, extensions and all.
+const MAX_LINE: u32 = 256;
+
+/// Bytes that the trailer may have.
+const MAX_TRAILER: u32 = 8 << 10;
+
+/// What comes next in a body.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Piece<'a> {
+    /// More must come.
+    Partial,
+    /// At least one byte.
+    Data(&'a [u8]),
+    /// The body is over.
+    End,
+}
+
+/// A body that is being read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BodyReader {
+    /// So many bytes are still to come.
+    Known(u64),
+    Chunked(Chunks),
+}
+
+impl BodyReader {
+    pub(super) fn new(length: Length) -> Self {
+        match length {
+            Length::Known(bytes) => Self::Known(bytes),
+            Length::Chunked => Self::Chunked(Chunks::default()),
+        }
+    }
+
+    /// Takes framing from the front, and shows what follows it. Says how many bytes it took.
+    pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), Refusal> {
+        match self {
+            Self::Known(0) => Ok((0, Piece::End)),
+            Self::Known(left) => Ok((0, piece(bytes, *left))),
+            Self::Chunked(chunks) => chunks.next(bytes),
+        }
+    }
+
+    /// So many bytes of the data shown last are taken.
+    pub(super) fn took(&mut self, count: usize) {
+        match self {
+            Self::Known(left) => *left -= count as u64,
+            Self::Chunked(chunks) => chunks.took(count),
+        }
+    }
+}
+
+fn piece(bytes: &[u8], left: u64) -> Piece<'_> {
+    if bytes.is_empty() {
+        return Piece::Partial;
+    }
+    Piece::Data(&bytes[..usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())])
+}
+
+/// Which byte is expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expects {
+    /// A digit of a size; so many were there.
+    Size(u8),
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    /// A trailer field, or the last line.
+    Field,
+    Name,
+    Value,
+    ValueLf,
+    LastLf,
+    Nothing,
+}
+
+/// See the head of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Chunks {
+    /// What is left of the chunk; before that, its size so far.
+    left: u64,
+    /// Bytes of the line, or of the trailer.
+    line: u32,
+    expects: Expects,
+}
+
+impl Default for Chunks {
+    fn default() -> Self {
+        Self { left: 0, line: 0, expects: Expects::Size(0) }
+    }
+}
+
+impl Chunks {
+    fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), Refusal> {
+        for (at, byte) in bytes.iter().enumerate() {
+            match self.expects {
+                Expects::Data => return Ok((at, piece(&bytes[at..], self.left))),
+                Expects::Nothing => return Ok((at, Piece::End)),
+                _ => self.take(*byte)?,
+            }
+        }
+        let end = self.expects == Expects::Nothing;
+        Ok((bytes.len(), if end { Piece::End } else { Piece::Partial }))
+    }
+
+    fn took(&mut self, count: usize) {
+        self.left -= count as u64;
+        if self.left == 0 {
+            self.expects = Expects::DataCr;
+        }
+    }
+
+    /// One byte of framing.
+    fn take(&mut self, byte: u8) -> Result<(), Refusal> {
+        use Expects::*;
+        self.expects = match (self.expects, byte) {
+            (Size(digits), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 16 => {
+                self.left = self.left << 4 | u64::from(hexadecimal(byte));
+                Size(digits + 1)
+            }
+            (Size(1..), b';') => Extension,
+            (Size(1..) | Extension, b'\r') => SizeLf,
+            (Extension, byte) if is_text(byte) => Extension,
+            (SizeLf, b'\n') if self.left == 0 => self.begin(Field),
+            (SizeLf, b'\n') => self.begin(Data),
+            (DataCr, b'\r') => DataLf,
+            (DataLf, b'\n') => Size(0),
+            (Field, b'\r') => LastLf,
+            (Field | Name, byte) if is_token(byte) => Name,
+            (Name, b':') => Value,
+            (Value, b'\r') => ValueLf,
+            (Value, byte) if is_text(byte) => Value,
+            (ValueLf, b'\n') => Field,
+            (LastLf, b'\n') => Nothing,
+            _ => return Err(Refusal::BadRequest),
+        };
+        self.count()
+    }
+
+    fn begin(&mut self, what: Expects) -> Expects {
+        self.line = 0;
+        what
+    }
+
+    fn count(&mut self) -> Result<(), Refusal> {
+        self.line += 1;
+        match self.expects {
+            Expects::Size(_) | Expects::Extension if self.line > MAX_LINE => {
+                Err(Refusal::BadRequest)
+            }
+            Expects::Name | Expects::Value if self.line > MAX_TRAILER => Err(Refusal::HeadTooLarge),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn hexadecimal(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+/// What a field's value may hold.
+pub(super) fn is_text(byte: u8) -> bool {
+    byte == b'\t' || byte >= b' ' && byte != 0x7f
+}
+
+/// What a field's name may hold.
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

@@ -1,0 +1,779 @@
+//! What an HTTP connection does with bytes, answers and times.
+//!
+//! ```text
+//!              ┌──────────────────────── answered ────────────────────────┐
+//!              ▼                                                          │
+//!   HEAD ── head, body there ──► handler ── kept the response ──► WORK ───┤
+//!    │ ├─── body to come ──► COLLECT ── whole ──► handler …               │
+//!    │ ├─── streamed ──────► FEED ───── whole ──► end() … WORK            │
+//!    │ │                       └─ answered before that ──► DISCARD ───────┤
+//!    │ └─── refused, with a body ────────────────────────► DISCARD ───────┘
+//!    └───── refused for good, or the last ──► OVER
+//! ```
+//!
+//! One request is in work at a time. While it is, nothing is read: what the peer sends ahead waits, a
+//! part of it here as unconsumed input, the rest in the kernel and at the peer. So answers are in order
+//! and memory is bounded. All that is counted is counted here, by the thread that runs the connection.
+
+use super::chunks::{BodyReader, Piece};
+use super::exchange::{Exchange, Outcome};
+use super::head::{self, Head, Length, Parsed, Refusal};
+use super::request::{Request, RequestBody};
+use super::response::{Asked, Response, refuse};
+use super::routes::{Found, Route, WholeHandler};
+use super::server::HttpService;
+use super::stats::Abort;
+use crate::net::output::End;
+use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A body on its way in.
+struct Incoming {
+    reader: BodyReader,
+    /// Bytes of data that were taken.
+    total: u64,
+    /// Of them, those since its rate was looked at last.
+    lately: u64,
+}
+
+impl Incoming {
+    fn new(length: Length) -> Self {
+        Self { reader: BodyReader::new(length), total: 0, lately: 0 }
+    }
+
+    fn took(&mut self, count: usize) {
+        self.reader.took(count);
+        self.total += count as u64;
+        self.lately += count as u64;
+    }
+}
+
+/// A request whose body is not whole.
+struct Collect {
+    incoming: Incoming,
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// A request whose body somebody takes as it comes.
+struct Feed {
+    incoming: Incoming,
+    to: Box<dyn RequestBody>,
+}
+
+/// See the head of the file.
+enum Stage {
+    Head,
+    Collect(Box<Collect>),
+    Feed(Box<Feed>),
+    Work,
+    Discard(Box<Incoming>),
+    /// No requests any more: the connection is another handler's.
+    Upgraded(Box<dyn ConnHandler>),
+    Over,
+}
+
+/// How much of the bytes was taken, and whether there may be more to do with the rest.
+struct Step {
+    taken: usize,
+    goes_on: bool,
+}
+
+impl Step {
+    fn on(taken: usize) -> Self {
+        Self { taken, goes_on: true }
+    }
+
+    fn wait(taken: usize) -> Self {
+        Self { taken, goes_on: false }
+    }
+}
+
+/// The handler of a connection.
+pub(super) struct HttpConn {
+    service: Arc<HttpService>,
+    talk: Talk,
+}
+
+impl HttpConn {
+    pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
+        let talk = Talk {
+            exchange: Arc::new(Exchange::new(Arc::clone(&conn.link))),
+            stage: Stage::Head,
+            asked: Asked::nothing(),
+            served: 0,
+            counted: false,
+            working: false,
+            partial: false,
+            last: false,
+        };
+        Self { service: Arc::clone(service), talk }
+    }
+}
+
+impl ConnHandler for HttpConn {
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let Self { service, talk } = self;
+        let mut taken = 0;
+        loop {
+            let step = talk.step(service, conn, &bytes[taken..]);
+            taken += step.taken;
+            if !step.goes_on {
+                return taken;
+            }
+        }
+    }
+
+    fn finished(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            return handler.finished(conn);
+        }
+        self.talk.peer_finished(&self.service, conn);
+    }
+
+    fn writable(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            return handler.writable(conn);
+        }
+        self.talk.call_writable(&self.service, conn);
+        self.talk.look(&self.service, conn);
+    }
+
+    fn written(&mut self, conn: &Conn, token: u64) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            handler.written(conn, token);
+        }
+    }
+
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            return handler.timeout(conn, kind);
+        }
+        self.talk.timeout(&self.service, conn, kind)
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            return handler.notified(conn);
+        }
+        if self.talk.exchange.take_due() {
+            self.talk.call_writable(&self.service, conn);
+        }
+        self.talk.look(&self.service, conn);
+    }
+
+    fn draining(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            handler.draining(conn);
+        }
+    }
+
+    fn error(&mut self, conn: &Conn, kind: ErrorKind) {
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            handler.error(conn, kind);
+        }
+    }
+
+    fn close(&mut self, conn: &Conn, reason: Reason) {
+        self.talk.end(&self.service, conn, reason);
+        if let Stage::Upgraded(handler) = &mut self.talk.stage {
+            handler.close(conn, reason);
+        }
+    }
+}
+
+/// Shows bytes to the handler of another protocol, if that wants any: what came with the request for it
+/// is shown in the same run as its `open`, which may have closed or paused the connection.
+fn pass_on(handler: &mut dyn ConnHandler, conn: &Conn, bytes: &[u8]) -> usize {
+    let link = &conn.link;
+    if link.outlet.lock().state().end == End::Close {
+        return bytes.len();
+    }
+    if bytes.is_empty() || link.outlet.is_pressed() || link.is_paused() {
+        return 0;
+    }
+    handler.data(conn, bytes)
+}
+
+/// What one connection is about.
+struct Talk {
+    exchange: Arc<Exchange>,
+    stage: Stage,
+    /// By the request that is looked at.
+    asked: Asked,
+    /// Requests so far.
+    served: u32,
+    /// Counted as in work by the server.
+    counted: bool,
+    /// Counted as in work by the connection, so that it neither idles nor is drained away.
+    working: bool,
+    /// A part of a head waits for its rest.
+    partial: bool,
+    /// No request follows this one, whatever its answer says.
+    last: bool,
+}
+
+impl Talk {
+    #[inline]
+    fn step(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+        match &mut self.stage {
+            Stage::Head => self.head(service, conn, bytes),
+            Stage::Collect(_) => self.collect(service, conn, bytes),
+            Stage::Feed(_) => self.feed(service, conn, bytes),
+            Stage::Discard(_) => self.discard(service, conn, bytes),
+            Stage::Work => Step::wait(0),
+            Stage::Over => Step::wait(bytes.len()),
+            Stage::Upgraded(handler) => Step::wait(pass_on(&mut **handler, conn, bytes)),
+        }
+    }
+
+    // --- a request -------------------------------------------------------------------------------
+
+    #[inline]
+    fn head(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+        self.partial = false;
+        if bytes.is_empty() || conn.link.outlet.is_pressed() {
+            return Step::wait(0);
+        }
+        let mut scratch = head::scratch();
+        match head::parse(bytes, &service.limits.head, &mut scratch) {
+            Parsed::Complete(head) => {
+                let (own, rest) = bytes.split_at(head.size);
+                Step::on(own.len() + self.request(service, conn, &head, own, rest))
+            }
+            Parsed::Partial => {
+                self.partial = true;
+                Step::wait(0)
+            }
+            Parsed::Refused(refusal) => {
+                self.refuse_head(service, conn, refusal);
+                Step::wait(bytes.len())
+            }
+        }
+    }
+
+    /// Bytes that are no request, or one that does not come.
+    #[cold]
+    fn refuse_head(&mut self, service: &HttpService, conn: &Conn, refusal: Refusal) {
+        service.books.begun();
+        self.asked = Asked::nothing();
+        self.exchange.begin();
+        self.refuse_for_good(service, conn, refusal);
+    }
+
+    /// Says how many bytes of its body were taken.
+    #[inline]
+    fn request(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        head: &Head<'_, '_>,
+        own: &[u8],
+        rest: &[u8],
+    ) -> usize {
+        service.books.begun();
+        self.served = self.served.saturating_add(1);
+        let persists = head.persists && self.served < service.limits.keep_alive_requests;
+        self.asked = Asked::by(head, persists);
+        self.exchange.begin();
+        let (route, params) = match service.routes.find(head.method, head.path) {
+            Found::Route(route, params) => (route, params),
+            missing => return self.refuse_missing(service, conn, head, &missing),
+        };
+        if service.counts_all() {
+            if !service.begin_work() {
+                return self.refuse_whole(service, conn, head, Refusal::Busy, "Retry-After: 1\r\n");
+            }
+            self.counted = true;
+        }
+        let mut request = Request { head, params, body: &[], conn };
+        match (route, head.body) {
+            (Route::Whole(_), Length::Known(length)) if length > service.limits.max_body as u64 => {
+                self.refuse_for_good(service, conn, Refusal::BodyTooLarge);
+                0
+            }
+            (Route::Whole(handler), Length::Known(length)) if length <= rest.len() as u64 => {
+                request.body = &rest[..length as usize];
+                self.handle(service, handler, &request);
+                request.body.len()
+            }
+            (Route::Whole(_), _) => {
+                let incoming = Incoming::new(head.body);
+                let collect = Collect { incoming, head: own.to_vec(), body: Vec::new() };
+                self.stage = Stage::Collect(Box::new(collect));
+                self.await_body(service, conn, head);
+                0
+            }
+            (Route::Streaming(factory), _) => {
+                self.stream(service, &request, &**factory);
+                0
+            }
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, service: &HttpService, handler: &WholeHandler, request: &Request<'_>) {
+        let response = Response::new(&self.exchange, self.asked);
+        // One that panics after it has sent its response away leaves nothing undone.
+        self.run_first(service, request.conn, || handler(request, response));
+        match self.exchange.leave() {
+            Some(outcome) => self.conclude(service, request.conn, outcome),
+            None => self.wait_for_answer(service, request.conn),
+        }
+    }
+
+    /// Runs the code of the user that is given the response. None: it panicked.
+    #[inline]
+    fn run_first<R>(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        code: impl FnOnce() -> R,
+    ) -> Option<R> {
+        let ran = self.exchange.run_first(|| catch_unwind(AssertUnwindSafe(code)));
+        self.ran(service, conn, ran)
+    }
+
+    /// Runs other code of the user. None: it panicked.
+    fn run<R>(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        code: impl FnOnce() -> R,
+    ) -> Option<R> {
+        let ran = self.exchange.run(|| catch_unwind(AssertUnwindSafe(code)));
+        self.ran(service, conn, ran)
+    }
+
+    #[inline]
+    fn ran<R>(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        ran: std::thread::Result<R>,
+    ) -> Option<R> {
+        conn.touched.set(true);
+        if ran.is_err() {
+            service.books.panicked();
+            self.last = true;
+        }
+        ran.ok()
+    }
+
+    fn await_body(&mut self, service: &HttpService, conn: &Conn, head: &Head<'_, '_>) {
+        self.begin_work(service);
+        conn.set_deadline(Some(service.limits.body_time));
+        if head.expects_continue && head.has_body() {
+            self.exchange.inside(|| self.exchange.ask_for_body());
+            conn.touched.set(true);
+        }
+    }
+
+    fn stream(
+        &mut self,
+        service: &HttpService,
+        request: &Request<'_>,
+        factory: &super::routes::StreamingFactory,
+    ) {
+        let Request { head, conn, .. } = *request;
+        // The body comes before another protocol may begin (RFC 9110, 7.8).
+        self.asked.upgrades &= !head.has_body();
+        let response = Response::new(&self.exchange, self.asked);
+        let made = self.run_first(service, conn, || factory(request, response));
+        let answered = self.exchange.leave();
+        let Some(to) = made else {
+            return match answered {
+                Some(outcome) => self.conclude(service, conn, outcome),
+                // Nobody takes the body, so there is no answer to wait for.
+                None => self.refuse_for_good(service, conn, Refusal::Panicked),
+            };
+        };
+        self.stage = Stage::Feed(Box::new(Feed { incoming: Incoming::new(head.body), to }));
+        match answered {
+            None => self.await_body(service, conn, head),
+            Some(outcome) => {
+                // The peer may or may not send a body that was not asked for.
+                self.last |= head.expects_continue && head.has_body();
+                self.conclude(service, conn, outcome);
+            }
+        }
+    }
+
+    // --- its body --------------------------------------------------------------------------------
+
+    fn collect(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+        let Stage::Collect(collect) = &mut self.stage else { return Step::on(0) };
+        match collect.incoming.reader.next(bytes) {
+            Ok((framing, Piece::Partial)) => Step::wait(framing),
+            Ok((framing, Piece::Data(data))) => {
+                if collect.body.len() + data.len() > service.limits.max_body {
+                    self.refuse_for_good(service, conn, Refusal::BodyTooLarge);
+                    return Step::wait(bytes.len());
+                }
+                collect.body.extend_from_slice(data);
+                collect.incoming.took(data.len());
+                Step::on(framing + data.len())
+            }
+            Ok((framing, Piece::End)) => {
+                if let Stage::Collect(collect) = core::mem::replace(&mut self.stage, Stage::Head) {
+                    conn.set_deadline(None);
+                    self.handle_collected(service, conn, &collect);
+                }
+                Step::on(framing)
+            }
+            Err(refusal) => {
+                self.refuse_for_good(service, conn, refusal);
+                Step::wait(bytes.len())
+            }
+        }
+    }
+
+    /// Looks at a head again that was found good.
+    fn handle_collected(&mut self, service: &HttpService, conn: &Conn, collect: &Collect) {
+        let mut scratch = head::scratch();
+        if let Parsed::Complete(head) =
+            head::parse(&collect.head, &service.limits.head, &mut scratch)
+            && let Found::Route(Route::Whole(handler), params) =
+                service.routes.find(head.method, head.path)
+        {
+            let request = Request { head: &head, params, body: &collect.body, conn };
+            self.handle(service, handler, &request);
+        }
+    }
+
+    fn feed(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+        let Stage::Feed(feed) = &mut self.stage else { return Step::on(0) };
+        match feed.incoming.reader.next(bytes) {
+            Ok((framing, Piece::Partial)) => Step::wait(framing),
+            Ok((framing, Piece::Data(data))) => {
+                let taken = self.feed_data(service, conn, data);
+                // Once it is answered, nobody has the rest shown again.
+                let answered = !matches!(self.stage, Stage::Feed(_));
+                Step { taken: framing + taken, goes_on: answered || taken == data.len() }
+            }
+            Ok((framing, Piece::End)) => {
+                if let Stage::Feed(feed) = core::mem::replace(&mut self.stage, Stage::Head) {
+                    conn.set_deadline(None);
+                    self.run(service, conn, || feed.to.end());
+                    match self.exchange.leave() {
+                        Some(outcome) => self.conclude(service, conn, outcome),
+                        None => self.wait_for_answer(service, conn),
+                    }
+                }
+                Step::on(framing)
+            }
+            Err(refusal) => {
+                self.refuse_for_good(service, conn, refusal);
+                Step::wait(bytes.len())
+            }
+        }
+    }
+
+    /// Says how many bytes were taken.
+    fn feed_data(&mut self, service: &HttpService, conn: &Conn, data: &[u8]) -> usize {
+        let Stage::Feed(mut feed) = core::mem::replace(&mut self.stage, Stage::Head) else {
+            return 0;
+        };
+        conn.link.await_resume();
+        let ran = self.run(service, conn, || feed.to.data(data).min(data.len()));
+        let answered = self.exchange.leave();
+        let taken = ran.unwrap_or(data.len());
+        feed.incoming.took(taken);
+        self.stage = Stage::Feed(feed);
+        match answered {
+            Some(outcome) => self.conclude(service, conn, outcome),
+            None if ran.is_none() => self.refuse_for_good(service, conn, Refusal::Panicked),
+            None if taken < data.len() => conn.link.pause_unless_resumed(),
+            None => {}
+        }
+        taken
+    }
+
+    fn discard(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+        let Stage::Discard(incoming) = &mut self.stage else { return Step::on(0) };
+        match incoming.reader.next(bytes) {
+            Ok((framing, Piece::Partial)) => Step::wait(framing),
+            Ok((framing, Piece::Data(data))) => {
+                incoming.took(data.len());
+                if incoming.total > service.limits.max_body as u64 {
+                    self.close(conn);
+                }
+                Step::on(framing + data.len())
+            }
+            Ok((framing, Piece::End)) => {
+                conn.set_deadline(None);
+                self.stage = Stage::Head;
+                Step::on(framing)
+            }
+            Err(_) => {
+                // It is answered already.
+                self.close(conn);
+                Step::wait(bytes.len())
+            }
+        }
+    }
+
+    // --- its answer ------------------------------------------------------------------------------
+
+    /// Somebody has the response.
+    fn wait_for_answer(&mut self, service: &HttpService, conn: &Conn) {
+        self.begin_work(service);
+        self.stage = Stage::Work;
+        conn.pause();
+    }
+
+    /// Whether what was in work is done.
+    fn look(&mut self, service: &HttpService, conn: &Conn) {
+        if let Stage::Work | Stage::Feed(_) = self.stage
+            && let Some(outcome) = self.exchange.outcome()
+        {
+            conn.link.unpause();
+            self.conclude(service, conn, outcome);
+        }
+    }
+
+    /// The request is answered, or never will be.
+    #[inline]
+    fn conclude(&mut self, service: &HttpService, conn: &Conn, outcome: Outcome) {
+        self.end_work(service);
+        count(service, outcome, Abort::Closed);
+        let goes_on = match outcome {
+            Outcome::Answered { closes, .. } => !closes,
+            Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
+            Outcome::Upgraded => return self.upgrade(conn),
+            Outcome::Unfinished | Outcome::Lost => {
+                self.stage = Stage::Over;
+                return conn.abort();
+            }
+        };
+        self.exchange.clear();
+        if !goes_on || self.last {
+            return self.close(conn);
+        }
+        if let Stage::Work = self.stage {
+            self.stage = Stage::Head;
+        } else if let Stage::Feed(_) = self.stage
+            && let Stage::Feed(feed) = core::mem::replace(&mut self.stage, Stage::Head)
+        {
+            conn.set_deadline(Some(service.limits.body_time));
+            self.stage = Stage::Discard(Box::new(feed.incoming));
+        }
+    }
+
+    fn upgrade(&mut self, conn: &Conn) {
+        let Some(mut handler) = self.exchange.take_upgrade() else {
+            self.stage = Stage::Over;
+            return conn.abort();
+        };
+        conn.set_deadline(None);
+        if let Verdict::Refuse(message) = handler.open(conn) {
+            // If there is no room for it, there is nothing better to be done.
+            let _ = conn.write(&message);
+            conn.close();
+        }
+        self.stage = Stage::Upgraded(handler);
+    }
+
+    /// The output has room for more of a body.
+    fn call_writable(&mut self, service: &HttpService, conn: &Conn) {
+        let Some(mut hook) = self.exchange.take_writable() else { return };
+        let ran = self.run(service, conn, &mut hook);
+        self.exchange.leave();
+        if ran.is_some() {
+            return self.exchange.put_back_writable(hook);
+        }
+        // It is what would have written the body, and may have it.
+        drop(hook);
+        if self.exchange.outcome().is_none() {
+            self.abort(service, conn, Abort::Closed);
+        }
+    }
+
+    fn begin_work(&mut self, service: &HttpService) {
+        if !core::mem::replace(&mut self.working, true) {
+            self.exchange.link.begin_work();
+        }
+        if !core::mem::replace(&mut self.counted, true) {
+            service.begin_work();
+        }
+    }
+
+    #[inline]
+    fn end_work(&mut self, service: &HttpService) {
+        if core::mem::take(&mut self.working) {
+            self.exchange.link.end_work();
+        }
+        if core::mem::take(&mut self.counted) {
+            service.end_work();
+        }
+    }
+
+    // --- refusals --------------------------------------------------------------------------------
+
+    #[cold]
+    fn refuse_missing(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        head: &Head<'_, '_>,
+        missing: &Found<'_, '_>,
+    ) -> usize {
+        let (refusal, fields) = match missing {
+            Found::NotAllowed(allow) => (Refusal::MethodNotAllowed, *allow),
+            Found::NotImplemented => (Refusal::NotImplemented, ""),
+            _ => (Refusal::NotFound, ""),
+        };
+        self.refuse_whole(service, conn, head, refusal, fields)
+    }
+
+    /// Refuses a request that was understood; others may follow. None of its body was taken yet.
+    #[cold]
+    fn refuse_whole(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        head: &Head<'_, '_>,
+        refusal: Refusal,
+        fields: &str,
+    ) -> usize {
+        let max = service.limits.max_body as u64;
+        let too_long = matches!(head.body, Length::Known(length) if length > max);
+        // The peer may or may not send a body that was not asked for.
+        let uncertain = head.has_body() && (head.expects_continue || too_long);
+        self.asked.persists &= !uncertain;
+        if let Some(true) = self.answer_with(service, conn, refusal, fields)
+            && head.has_body()
+        {
+            conn.set_deadline(Some(service.limits.body_time));
+            self.stage = Stage::Discard(Box::new(Incoming::new(head.body)));
+        }
+        0
+    }
+
+    /// Refuses, and closes.
+    #[cold]
+    fn refuse_for_good(&mut self, service: &HttpService, conn: &Conn, refusal: Refusal) {
+        self.asked.persists = false;
+        self.answer_with(service, conn, refusal, "");
+    }
+
+    /// Answers in a handler's place. Says whether requests may follow; None: there was an answer.
+    fn answer_with(
+        &mut self,
+        service: &HttpService,
+        conn: &Conn,
+        refusal: Refusal,
+        fields: &str,
+    ) -> Option<bool> {
+        let exchange = &self.exchange;
+        let refused = exchange.inside(|| refuse(exchange, refusal, self.asked, fields));
+        let outcome = exchange.outcome();
+        conn.touched.set(true);
+        self.end_work(service);
+        match (refused, outcome) {
+            (Ok(closes), _) => {
+                service.books.refused(refusal);
+                if closes {
+                    self.close(conn);
+                }
+                return Some(!closes);
+            }
+            (Err(_), Some(outcome)) => {
+                count(service, outcome, Abort::Closed);
+                self.close(conn);
+            }
+            // Somebody is in the middle of an answer that is worth nothing now.
+            (Err(_), None) => self.abort(service, conn, Abort::Closed),
+        }
+        None
+    }
+
+    fn close(&mut self, conn: &Conn) {
+        self.stage = Stage::Over;
+        conn.set_deadline(None);
+        conn.close();
+    }
+
+    #[cold]
+    fn abort(&mut self, service: &HttpService, conn: &Conn, abort: Abort) {
+        self.end_work(service);
+        service.books.aborted(abort);
+        self.exchange.seal();
+        self.stage = Stage::Over;
+        conn.abort();
+    }
+
+    // --- times and ends --------------------------------------------------------------------------
+
+    fn timeout(&mut self, service: &HttpService, conn: &Conn, kind: Timeout) -> Patience {
+        match kind {
+            Timeout::Deadline => self.look_at_rate(service, conn),
+            Timeout::Read | Timeout::Idle if self.partial => {
+                self.partial = false;
+                self.refuse_head(service, conn, Refusal::Timeout);
+            }
+            _ => return Patience::Close,
+        }
+        Patience::Keep
+    }
+
+    /// Whether the body comes fast enough.
+    fn look_at_rate(&mut self, service: &HttpService, conn: &Conn) {
+        let incoming = match &mut self.stage {
+            Stage::Collect(collect) => &mut collect.incoming,
+            Stage::Feed(feed) => &mut feed.incoming,
+            Stage::Discard(incoming) => incoming,
+            _ => return,
+        };
+        let limits = &service.limits;
+        let expected = u128::from(limits.body_rate) * limits.body_time.as_nanos() / 1_000_000_000;
+        // What is not read is not the peer's fault.
+        let held = conn.link.is_paused() || conn.link.outlet.is_pressed();
+        let came = core::mem::take(&mut incoming.lately);
+        if held || u128::from(came) >= expected {
+            return conn.set_deadline(Some(limits.body_time));
+        }
+        match self.stage {
+            Stage::Discard(_) => self.close(conn),
+            _ => self.refuse_for_good(service, conn, Refusal::Timeout),
+        }
+    }
+
+    fn peer_finished(&mut self, service: &HttpService, conn: &Conn) {
+        match self.stage {
+            // It gets its answer.
+            Stage::Work => self.last = true,
+            Stage::Collect(_) | Stage::Feed(_) => {
+                self.end_work(service);
+                let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
+                count(service, outcome, Abort::Disconnected);
+                self.exchange.seal();
+                self.close(conn);
+            }
+            _ => self.close(conn),
+        }
+    }
+
+    fn end(&mut self, service: &HttpService, _: &Conn, reason: Reason) {
+        if self.working {
+            self.end_work(service);
+            let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
+            count(service, outcome, Abort::by(reason));
+        }
+        self.exchange.end();
+    }
+}
+
+/// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
+#[inline]
+fn count(service: &HttpService, outcome: Outcome, lost: Abort) {
+    match outcome {
+        Outcome::Answered { status, .. } => service.books.answered(status),
+        Outcome::Upgraded => service.books.answered(101),
+        Outcome::Refused { refusal, .. } => service.books.refused(refusal),
+        Outcome::Unfinished => service.books.aborted(Abort::Unfinished),
+        Outcome::Lost => service.books.aborted(lost),
+    }
+}

@@ -1,0 +1,519 @@
+//! A request and its answer, between the connection and whoever answers.
+//!
+//! # The problem
+//!
+//! A response is a value that its handler may complete at once, keep for later, or send to another
+//! thread. Completed at once, it should cost neither a system call nor a notification, so that all
+//! answers of a run leave together. Completed later, by anybody, the connection must hear of it, since
+//! the next request waits for that. And there must be one answer, though the connection itself answers
+//! too, when the body turns out to be malformed, or does not come.
+//!
+//! # The word
+//!
+//! ```text
+//!   word = { status: 16, outcome: 8, phase: 8 }
+//!
+//!            enter                leave
+//!   RESTING ───────► RUNNING ───────────► RESTING        (the connection, between its hooks)
+//!      │                │
+//!      │ finish         │ finish                         (whoever holds the response, once)
+//!      ▼                ▼
+//!     DONE, notify     DONE: the run that is on looks when it leaves
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. One request at a time: `begin` comes after the run has seen DONE of the one before.
+//! 2. A response finishes once: it is a value, and finishing consumes it.
+//! 3. DONE is seen. Finished in RUNNING, by the `leave` that is to come; in RESTING, by the run that
+//!    the notification brings about.
+//! 4. One head leaves for a request: whoever writes one takes `started` under the output's lock.
+//! 5. What is written inside a run, on its thread, is only gathered: that run flushes it. All others
+//!    write through. So bytes that are accepted leave.
+//!
+//! # Orderings
+//!
+//! `finish` is a Release, which pairs with the Acquire of `leave`, `enter` and `outcome`: a run that
+//! sees DONE sees the answer in the output, and what the response has left for it. `started` is
+//! guarded by the output's lock, hence Relaxed.
+
+use super::head::Refusal;
+use crate::error::{Error, Result};
+use crate::net::ConnHandler;
+use crate::net::conn::{Wrote, refused};
+use crate::net::link::{Calls, Link};
+use crate::net::output::{Output, Unwritten, Wire};
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use core::cell::Cell;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+/// What has become of a request, as whoever held its response says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// Answered with this status; more requests may follow, or not.
+    Answered { status: u16, closes: bool },
+    /// Answered with 101: the connection is now another handler's.
+    Upgraded,
+    /// The library has answered in its place; more requests may follow, or not.
+    Refused { refusal: Refusal, closes: bool },
+    /// The head is sent, and the body will never be whole.
+    Unfinished,
+    /// The connection did not take the answer.
+    Lost,
+}
+
+const PHASE: u32 = 0xff;
+const RESTING: u32 = 0;
+const RUNNING: u32 = 1;
+const DONE: u32 = 2;
+
+impl Outcome {
+    fn to_word(self) -> u32 {
+        let (status, outcome) = match self {
+            Self::Answered { status, closes } => (status, u32::from(closes)),
+            Self::Upgraded => (101, 2),
+            Self::Refused { refusal: Refusal::Panicked, .. } => (500, 3),
+            Self::Refused { closes, .. } => (500, 4 + u32::from(closes)),
+            Self::Unfinished => (0, 6),
+            Self::Lost => (0, 7),
+        };
+        u32::from(status) << 16 | outcome << 8 | DONE
+    }
+
+    fn from_word(word: u32) -> Option<Self> {
+        let status = (word >> 16) as u16;
+        if word & PHASE != DONE {
+            return None;
+        }
+        Some(match word >> 8 & 0xff {
+            0 => Self::Answered { status, closes: false },
+            1 => Self::Answered { status, closes: true },
+            2 => Self::Upgraded,
+            3 => Self::Refused { refusal: Refusal::Panicked, closes: true },
+            4 => Self::Refused { refusal: Refusal::Unanswered, closes: false },
+            5 => Self::Refused { refusal: Refusal::Unanswered, closes: true },
+            6 => Self::Unfinished,
+            _ => Self::Lost,
+        })
+    }
+}
+
+/// The word; see the head of the file.
+struct Word(AtomicU32);
+
+impl Word {
+    /// By the connection: a new request, which nobody else knows yet.
+    fn begin(&self) {
+        self.0.store(RESTING, Relaxed);
+    }
+
+    /// The same, before the code that makes it known.
+    fn enter_first(&self) {
+        self.0.store(RUNNING, Relaxed);
+    }
+
+    /// By the connection, in a later run, before code that may finish the request.
+    fn enter(&self) {
+        // It fails if the request is done.
+        let _ = self.0.compare_exchange(RESTING, RUNNING, Acquire, Relaxed);
+    }
+
+    /// By the connection, behind it. None: whoever finishes it will notify.
+    fn leave(&self) -> Option<Outcome> {
+        let word = self.0.load(Acquire);
+        if word != RUNNING {
+            return Outcome::from_word(word);
+        }
+        match self.0.compare_exchange(RUNNING, RESTING, Relaxed, Acquire) {
+            Ok(_) => None,
+            Err(word) => Outcome::from_word(word),
+        }
+    }
+
+    fn outcome(&self) -> Option<Outcome> {
+        Outcome::from_word(self.0.load(Acquire))
+    }
+
+    /// By whoever held the response. True: the connection is to be notified.
+    #[must_use]
+    fn finish(&self, outcome: Outcome) -> bool {
+        self.0.swap(outcome.to_word(), AcqRel) == RESTING
+    }
+
+    /// The same on the thread of the run that is on.
+    fn finish_inside(&self, outcome: Outcome) {
+        self.0.store(outcome.to_word(), Release);
+    }
+}
+
+/// What a response leaves for its connection.
+enum Late {
+    Nothing,
+    /// Called when the output has fallen.
+    Writable(Box<dyn FnMut() + Send>),
+    /// Takes the connection over.
+    Upgrade(Box<dyn ConnHandler>),
+    /// The connection has ended: nothing is left any more.
+    Ended,
+}
+
+thread_local! {
+    /// Which exchange's code runs on this thread: its address.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Restores what ran outside.
+struct Inside(usize);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
+/// See the head of the file. One for each connection.
+pub(super) struct Exchange {
+    pub(super) link: Arc<Link>,
+    word: Word,
+    /// The head of an answer to this request is on its way.
+    started: AtomicBool,
+    /// `Late::Writable` is to be called though the output has not fallen.
+    due: AtomicBool,
+    late: Mutex<Late>,
+    /// There may be something in it.
+    left: AtomicBool,
+}
+
+impl Exchange {
+    pub(super) fn new(link: Arc<Link>) -> Self {
+        Self {
+            link,
+            word: Word(AtomicU32::new(RESTING)),
+            started: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            late: Mutex::new(Late::Nothing),
+            left: AtomicBool::new(false),
+        }
+    }
+
+    // --- by the connection -----------------------------------------------------------------------
+
+    pub(super) fn begin(&self) {
+        self.started.store(false, Relaxed);
+        self.word.begin();
+    }
+
+    /// No answer begins any more, whoever has the response.
+    pub(super) fn seal(&self) {
+        self.link.outlet.change(|_| self.started.store(true, Relaxed));
+    }
+
+    /// Runs code of the user that may finish the request.
+    #[inline]
+    pub(super) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
+        self.word.enter();
+        self.inside(code)
+    }
+
+    /// The same for the code that makes the request known.
+    #[inline]
+    pub(super) fn run_first<R>(&self, code: impl FnOnce() -> R) -> R {
+        self.word.enter_first();
+        self.inside(code)
+    }
+
+    /// Runs code whose writes are gathered.
+    #[inline]
+    pub(super) fn inside<R>(&self, code: impl FnOnce() -> R) -> R {
+        let _outside = Inside(INSIDE.replace(self.address()));
+        code()
+    }
+
+    /// After [`run`](Self::run). None: the request is in work; who finishes it notifies.
+    #[inline]
+    pub(super) fn leave(&self) -> Option<Outcome> {
+        self.word.leave()
+    }
+
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        self.word.outcome()
+    }
+
+    /// Takes the handler that an upgrade has left.
+    pub(super) fn take_upgrade(&self) -> Option<Box<dyn ConnHandler>> {
+        match self.exchange_late(Late::Nothing) {
+            Late::Upgrade(handler) => Some(handler),
+            _ => None,
+        }
+    }
+
+    /// Whether the hook for room is to be called at once.
+    pub(super) fn take_due(&self) -> bool {
+        // Acquire: pairs with the Release in `set_writable`.
+        self.due.swap(false, Acquire)
+    }
+
+    pub(super) fn take_writable(&self) -> Option<Box<dyn FnMut() + Send>> {
+        let mut late = self.lock();
+        match core::mem::replace(&mut *late, Late::Nothing) {
+            Late::Writable(hook) => Some(hook),
+            other => {
+                *late = other;
+                None
+            }
+        }
+    }
+
+    /// After a call, unless there is another one already.
+    pub(super) fn put_back_writable(&self, hook: Box<dyn FnMut() + Send>) {
+        let mut late = self.lock();
+        if matches!(*late, Late::Nothing) {
+            *late = Late::Writable(hook);
+        }
+    }
+
+    /// Drops what the request has left.
+    #[inline]
+    pub(super) fn clear(&self) {
+        // Relaxed: it was set before the request was done, which orders it.
+        if self.left.load(Relaxed) {
+            self.left.store(false, Relaxed);
+            drop(self.exchange_late(Late::Nothing));
+        }
+    }
+
+    /// The connection has ended.
+    pub(super) fn end(&self) {
+        drop(self.exchange_late(Late::Ended));
+    }
+
+    fn exchange_late(&self, new: Late) -> Late {
+        core::mem::replace(&mut *self.lock(), new)
+    }
+
+    fn lock(&self) -> impl core::ops::DerefMut<Target = Late> + '_ {
+        // Nothing under this lock panics.
+        self.late.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    // --- by whoever answers ----------------------------------------------------------------------
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    /// The calling thread is in a run of this connection.
+    #[inline]
+    pub(super) fn is_inside(&self) -> bool {
+        INSIDE.get() == self.address()
+    }
+
+    /// Writes the head of an answer, and what follows it, as one.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the request is answered already, or the connection gone; otherwise as
+    /// [`ConnRef::write`](crate::net::ConnRef::write).
+    #[inline]
+    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<Wrote> {
+        self.write_as(|output| {
+            if self.started.load(Relaxed) {
+                return Err(Unwritten::Closed);
+            }
+            pieces.write(output)?;
+            self.started.store(true, Relaxed);
+            Ok(())
+        })
+    }
+
+    /// Asks the peer for the body, unless it is answered already.
+    pub(super) fn ask_for_body(&self) {
+        let asked = self.write_as(|output| match self.started.load(Relaxed) {
+            true => Ok(()),
+            false => output.gather(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        });
+        // A peer that does not take it will not send a body either.
+        let _ = asked;
+    }
+
+    /// Writes more of an answer.
+    pub(super) fn write(&self, pieces: Pieces<'_>) -> Result<Wrote> {
+        self.write_as(|output| pieces.write(output))
+    }
+
+    #[inline]
+    fn write_as<W>(&self, write: W) -> Result<Wrote>
+    where
+        W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
+    {
+        let link = &*self.link;
+        if self.is_inside() {
+            let (written, pressed) = link.outlet.change(write);
+            written.map_err(|unwritten| refused(link, unwritten))?;
+            return Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued });
+        }
+        if link.place.is_forked() {
+            return Err(Error::Forked);
+        }
+        crate::net::conn::write(link, None, |output| {
+            write(output)?;
+            output.flush();
+            Ok(())
+        })
+    }
+
+    #[inline]
+    pub(super) fn finish(&self, outcome: Outcome) {
+        if self.is_inside() {
+            self.word.finish_inside(outcome);
+        } else if self.word.finish(outcome) {
+            self.link.call(Calls::NOTIFY);
+        }
+    }
+
+    /// Before [`finish`](Self::finish) with [`Outcome::Upgraded`].
+    pub(super) fn leave_upgrade(&self, handler: Box<dyn ConnHandler>) {
+        self.leave_late(Late::Upgrade(handler));
+    }
+
+    /// Has `hook` called when the output has fallen, or soon if it does not press.
+    pub(super) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
+        self.leave_late(Late::Writable(hook));
+        // Whoever looked for a hook in vain has seen the output fall before; the lock orders that.
+        if !self.link.outlet.is_pressed() {
+            self.call_soon();
+        }
+    }
+
+    fn leave_late(&self, new: Late) {
+        self.left.store(true, Relaxed);
+        let mut late = self.lock();
+        let dropped = match *late {
+            Late::Ended => new,
+            _ => core::mem::replace(&mut *late, new),
+        };
+        // Code of the user may run here, so not under the lock.
+        drop(late);
+        drop(dropped);
+    }
+
+    /// Has the hook called again soon.
+    pub(super) fn call_soon(&self) {
+        // Release: pairs with the Acquire in `take_due`.
+        self.due.store(true, Release);
+        self.link.call(Calls::NOTIFY);
+    }
+}
+
+/// What is written as one.
+pub(super) enum Pieces<'a> {
+    Borrowed(&'a [IoSlice<'a>]),
+    /// With a last piece that need not be copied.
+    Owned(&'a [IoSlice<'a>], Vec<u8>),
+}
+
+impl Pieces<'_> {
+    #[inline]
+    fn write<W: Wire>(self, output: &mut Output<W>) -> Result<(), Unwritten> {
+        match self {
+            Self::Borrowed(pieces) => output.gather_vectored(pieces),
+            Self::Owned(pieces, last) => output.gather_owned(pieces, last),
+        }
+    }
+}
+
+/// One model per race. The connection's slot is a flag with a condition variable, which keeps a poke of a
+/// running slot as the slot word does (its own models show that).
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::Condvar;
+    use loom::thread;
+
+    #[derive(Default)]
+    struct Shared {
+        word: Option<Word>,
+        /// Stands for the answer in the output, and what the response has left.
+        answer: AtomicU32,
+        notified: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Shared {
+        fn new() -> Arc<Self> {
+            Arc::new(Self { word: Some(Word(AtomicU32::new(RESTING))), ..Self::default() })
+        }
+
+        fn word(&self) -> &Word {
+            self.word.as_ref().unwrap()
+        }
+
+        /// By whoever holds the response.
+        fn answer(&self) {
+            self.answer.store(1, Relaxed);
+            if self.word().finish(Outcome::Answered { status: 200, closes: false }) {
+                *self.notified.lock().unwrap() = true;
+                self.changed.notify_one();
+            }
+        }
+
+        fn wait_for_notification(&self) {
+            let mut notified = self.notified.lock().unwrap();
+            while !*notified {
+                notified = self.changed.wait(notified).unwrap();
+            }
+        }
+
+        #[track_caller]
+        fn check(&self, outcome: Option<Outcome>) {
+            assert_eq!(outcome, Some(Outcome::Answered { status: 200, closes: false }));
+            assert_eq!(self.answer.load(Relaxed), 1, "what is done can be seen");
+        }
+    }
+
+    /// Goal: an answer by another thread, while the handler runs or after it, is seen by the run or
+    /// brings a notification (invariant 3). Method: a connection that would wait for ever.
+    #[test]
+    fn an_answer_is_seen_by_the_run_or_notified() {
+        loom::model(|| {
+            let shared = Shared::new();
+            shared.word().enter_first();
+            let answering = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || shared.answer())
+            };
+            match shared.word().leave() {
+                Some(outcome) => shared.check(Some(outcome)),
+                None => {
+                    shared.wait_for_notification();
+                    shared.check(shared.word().outcome());
+                }
+            }
+            answering.join().unwrap();
+        });
+    }
+
+    /// Goal: the same when the answer meets a later run of the connection, a part of a body for
+    /// example. Method: a run that begins and ends beside it.
+    #[test]
+    fn an_answer_beside_a_later_run_is_not_lost() {
+        loom::model(|| {
+            let shared = Shared::new();
+            let answering = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || shared.answer())
+            };
+            shared.word().enter();
+            match shared.word().leave() {
+                Some(outcome) => shared.check(Some(outcome)),
+                None => {
+                    shared.wait_for_notification();
+                    shared.check(shared.word().outcome());
+                }
+            }
+            answering.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,391 @@
+//! The head of a request: bytes in, a judgement out.
+//!
+//! `httparse` finds the parts. What it tolerates and RFC 9112 does not, and how long the body is, is
+//! decided here. Two readers of the same bytes that disagree about where a request ends are how
+//! requests are smuggled, so whatever could be read in two ways is refused:
+//!
+//! | smell | |
+//! |---|---|
+//! | a line that ends with LF alone, a CR alone, an empty line with LF alone | 400 |
+//! | white space before the colon or in front of a field (obs-fold) | 400 |
+//! | no Host or several in HTTP/1.1, several in HTTP/1.0, one that names no host | 400 |
+//! | several lengths, a length that is not digits alone or does not fit 64 bits | 400 |
+//! | a length and a transfer coding; a transfer coding that is not exactly one `chunked`, or in HTTP/1.0 | 400 |
+//!
+//! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
+
+use core::mem::MaybeUninit;
+use httparse::{Header, Status};
+
+/// The most fields that a head may be allowed to have.
+pub(super) const MAX_FIELDS: usize = 256;
+
+/// Where the fields of a head are noted while it is looked at.
+pub(super) type Scratch<'b> = [MaybeUninit<Header<'b>>; MAX_FIELDS];
+
+/// An empty one.
+#[inline]
+pub(super) fn scratch<'b>() -> Scratch<'b> {
+    [const { MaybeUninit::uninit() }; MAX_FIELDS]
+}
+
+/// What bounds a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadLimits {
+    /// All of it, in bytes.
+    pub(super) bytes: usize,
+    /// The request-target, in bytes.
+    pub(super) target: usize,
+    /// Up to [`MAX_FIELDS`].
+    pub(super) fields: usize,
+}
+
+/// Why the server answers in a handler's place, told by a status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    BadRequest,
+    NotFound,
+    MethodNotAllowed,
+    Timeout,
+    BodyTooLarge,
+    TargetTooLong,
+    Expectation,
+    HeadTooLarge,
+    /// The handler panicked.
+    Panicked,
+    /// The handler dropped its response, or spoiled it.
+    Unanswered,
+    NotImplemented,
+    Busy,
+    Version,
+}
+
+impl Refusal {
+    pub(super) const COUNT: usize = 13;
+
+    pub(super) fn status(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::Timeout => 408,
+            Self::BodyTooLarge => 413,
+            Self::TargetTooLong => 414,
+            Self::Expectation => 417,
+            Self::HeadTooLarge => 431,
+            Self::Panicked | Self::Unanswered => 500,
+            Self::NotImplemented => 501,
+            Self::Busy => 503,
+            Self::Version => 505,
+        }
+    }
+}
+
+/// How long a body is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Length {
+    Known(u64),
+    Chunked,
+}
+
+/// A head that may be acted upon.
+#[derive(Debug)]
+pub(super) struct Head<'h, 'b> {
+    pub(super) method: &'b str,
+    pub(super) target: &'b str,
+    pub(super) path: &'b str,
+    pub(super) query: Option<&'b str>,
+    /// HTTP/1.1, not 1.0.
+    pub(super) is_1_1: bool,
+    pub(super) fields: &'h [Header<'b>],
+    /// Its own bytes, with the empty line.
+    pub(super) size: usize,
+    pub(super) body: Length,
+    /// The peer wants to send more requests.
+    pub(super) persists: bool,
+    pub(super) expects_continue: bool,
+    /// Wants another protocol.
+    pub(super) upgrade: Option<&'b str>,
+}
+
+impl Head<'_, '_> {
+    pub(super) fn has_body(&self) -> bool {
+        self.body != Length::Known(0)
+    }
+}
+
+/// What the bytes are.
+#[derive(Debug)]
+pub(super) enum Parsed<'h, 'b> {
+    /// More must come.
+    Partial,
+    Complete(Head<'h, 'b>),
+    Refused(Refusal),
+}
+
+/// Looks at the bytes of which the first is a request's.
+#[inline]
+pub(super) fn parse<'h, 'b>(
+    bytes: &'b [u8],
+    limits: &HeadLimits,
+    scratch: &'h mut Scratch<'b>,
+) -> Parsed<'h, 'b> {
+    // What lies behind the limit has no say, or it would matter how much has come.
+    let bytes = &bytes[..bytes.len().min(limits.bytes)];
+    let skipped = match skip_empty_lines(bytes) {
+        Ok(skipped) => skipped,
+        Err(refusal) => return Parsed::Refused(refusal),
+    };
+    let bytes_of_head = &bytes[skipped..];
+    let mut request = httparse::Request::new(&mut []);
+    let fields = &mut scratch[..limits.fields.min(MAX_FIELDS)];
+    match request.parse_with_uninit_headers(bytes_of_head, fields) {
+        Ok(Status::Complete(size)) => match judge(&request, &bytes_of_head[..size], limits) {
+            Ok(mut head) => {
+                head.fields = request.headers;
+                head.size = skipped + size;
+                Parsed::Complete(head)
+            }
+            Err(refusal) => Parsed::Refused(refusal),
+        },
+        Ok(Status::Partial) if bytes.len() < limits.bytes => Parsed::Partial,
+        Ok(Status::Partial) => Parsed::Refused(too_large(bytes_of_head)),
+        Err(httparse::Error::TooManyHeaders) => Parsed::Refused(Refusal::HeadTooLarge),
+        Err(httparse::Error::Version) => unknown_version(bytes_of_head),
+        Err(_) => Parsed::Refused(Refusal::BadRequest),
+    }
+}
+
+/// Empty lines in front of a request are skipped (RFC 9112, 2.2).
+#[inline]
+fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Refusal> {
+    let mut skipped = 0;
+    loop {
+        match bytes[skipped..] {
+            [b'\r', b'\n', ..] => skipped += 2,
+            [b'\r', _, ..] | [b'\n', ..] => return Err(Refusal::BadRequest),
+            _ => return Ok(skipped),
+        }
+    }
+}
+
+#[cold]
+fn too_large(head: &[u8]) -> Refusal {
+    if head.contains(&b'\n') { Refusal::HeadTooLarge } else { Refusal::TargetTooLong }
+}
+
+/// A version of HTTP that is not spoken here, or none at all.
+#[cold]
+fn unknown_version<'h, 'b>(head: &'b [u8]) -> Parsed<'h, 'b> {
+    let version = head.splitn(3, |byte| *byte == b' ').nth(2).unwrap_or_default();
+    let mut fits = version.iter().zip(b"HTTP/9.9");
+    match fits.all(|(byte, like)| byte == like || *like == b'9' && byte.is_ascii_digit()) {
+        false => Parsed::Refused(Refusal::BadRequest),
+        true if version.len() < b"HTTP/9.9".len() => Parsed::Partial,
+        true => Parsed::Refused(Refusal::Version),
+    }
+}
+
+/// The fields that say where the request ends, and what becomes of the connection.
+#[derive(Default)]
+struct Said<'b> {
+    host: bool,
+    length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    upgrades: bool,
+    expects: bool,
+    expects_else: bool,
+    protocol: Option<&'b str>,
+}
+
+#[inline]
+fn judge<'h, 'b>(
+    request: &httparse::Request<'_, 'b>,
+    bytes: &'b [u8],
+    limits: &HeadLimits,
+) -> Result<Head<'h, 'b>, Refusal> {
+    let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version)
+    else {
+        return Err(Refusal::BadRequest);
+    };
+    let is_1_1 = minor == 1;
+    let mut said = Said::default();
+    for field in request.headers.iter() {
+        begins_a_line(bytes, field.name)?;
+        said.note(field)?;
+    }
+    if !bytes.ends_with(b"\r\n\r\n") {
+        return Err(Refusal::BadRequest);
+    }
+    if target.len() > limits.target {
+        return Err(Refusal::TargetTooLong);
+    }
+    let (path, query) = split_target(method, target)?;
+    if is_1_1 && !said.host || said.chunked && (!is_1_1 || said.length.is_some()) {
+        return Err(Refusal::BadRequest);
+    }
+    if said.expects_else && is_1_1 {
+        return Err(Refusal::Expectation);
+    }
+    Ok(Head {
+        method,
+        target,
+        path,
+        query,
+        is_1_1,
+        fields: &[],
+        size: 0,
+        body: if said.chunked { Length::Chunked } else { Length::Known(said.length.unwrap_or(0)) },
+        persists: !said.close && (is_1_1 || said.keep_alive),
+        expects_continue: said.expects && is_1_1,
+        upgrade: said.protocol.filter(|_| said.upgrades && is_1_1),
+    })
+}
+
+/// `httparse` takes a lone LF for the end of a line.
+#[inline]
+fn begins_a_line(bytes: &[u8], name: &str) -> Result<(), Refusal> {
+    let at = name.as_ptr() as usize - bytes.as_ptr() as usize;
+    if bytes[..at].ends_with(b"\r\n") { Ok(()) } else { Err(Refusal::BadRequest) }
+}
+
+impl<'b> Said<'b> {
+    #[inline]
+    fn note(&mut self, field: &Header<'b>) -> Result<(), Refusal> {
+        match field.name.len() {
+            4 if is(field, b"host") => self.note_host(field.value),
+            6 if is(field, b"expect") => {
+                let expects = field.value.eq_ignore_ascii_case(b"100-continue");
+                self.expects |= expects;
+                self.expects_else |= !expects;
+                Ok(())
+            }
+            7 if is(field, b"upgrade") => {
+                self.protocol = core::str::from_utf8(field.value).ok();
+                Ok(())
+            }
+            10 if is(field, b"connection") => {
+                self.note_connection(field.value);
+                Ok(())
+            }
+            14 if is(field, b"content-length") => self.note_length(field.value),
+            17 if is(field, b"transfer-encoding") => self.note_coding(field.value),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn note_host(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let names_one = value.iter().all(|byte| HOST_BYTES[usize::from(*byte)]);
+        if core::mem::replace(&mut self.host, true) || !names_one {
+            return Err(Refusal::BadRequest);
+        }
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= token.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrades |= token.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+
+    fn note_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let length = decimal(value).ok_or(Refusal::BadRequest)?;
+        match self.length.replace(length) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::BadRequest),
+        }
+    }
+
+    fn note_coding(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let is_first = !core::mem::replace(&mut self.chunked, true);
+        if is_first && value.eq_ignore_ascii_case(b"chunked") {
+            return Ok(());
+        }
+        Err(Refusal::BadRequest)
+    }
+}
+
+/// What the name of a host and its port may hold (RFC 3986, 3.2), without the comma.
+const HOST_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-._~!$&'()*+;=%:[]";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// Whether this is the field's name. A name is a token, and in a token no other bytes than the two cases
+/// of a letter become that letter by this bit, and none but itself the hyphen.
+#[inline]
+fn is<const N: usize>(field: &Header<'_>, lower: &[u8; N]) -> bool {
+    let Ok(name) = <&[u8; N]>::try_from(field.name.as_bytes()) else { return false };
+    name.iter().zip(lower).fold(0, |differs, (byte, lower)| differs | (byte | 0x20) ^ lower) == 0
+}
+
+/// Digits alone, and a number that fits.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// The path and the query of a request-target in any of its four forms (RFC 9112, 3.2).
+#[inline]
+fn split_target<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b str>), Refusal> {
+    // One past the end: there is no query.
+    let mut path = target.len() + 1;
+    for (at, byte) in target.bytes().enumerate() {
+        match byte {
+            b'?' => path = path.min(at),
+            b'#' | 0x80.. => return Err(Refusal::BadRequest),
+            _ => {}
+        }
+    }
+    if !target.starts_with('/') {
+        return other_form(method, target);
+    }
+    Ok((&target[..path.min(target.len())], target.get(path + 1..)))
+}
+
+#[cold]
+fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b str>), Refusal> {
+    if method == "CONNECT" || method == "OPTIONS" && target == "*" {
+        return Ok((target, None));
+    }
+    let has = |scheme: &str| {
+        target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    let authority = match () {
+        () if has("http://") => &target["http://".len()..],
+        () if has("https://") => &target["https://".len()..],
+        () => return Err(Refusal::BadRequest),
+    };
+    let end = authority.find(['/', '?']).unwrap_or(authority.len());
+    let local = &authority[end..];
+    let (path, query) = match local.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (local, None),
+    };
+    match path {
+        _ if end == 0 => Err(Refusal::BadRequest),
+        "" => Ok(("/", query)),
+        path => Ok((path, query)),
+    }
+}

@@ -1,0 +1,484 @@
+//! Requests read from bytes without a connection, for tests and fuzz targets.
+//!
+//! The reader does with `head.rs` and `chunks.rs` what a connection does, and notes what it sees. It is
+//! given the bytes in pieces; what it sees must not depend on where they were cut.
+
+use super::chunks::{BodyReader, Piece};
+use super::head::{HeadLimits, Length, Parsed, Refusal, parse, scratch};
+
+/// What was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    Request {
+        method: String,
+        target: String,
+        path: String,
+        query: Option<String>,
+        is_1_1: bool,
+        fields: Vec<(String, Vec<u8>)>,
+        length: Length,
+        persists: bool,
+    },
+    /// The whole body, or what of it has come.
+    Body(Vec<u8>),
+    End,
+    Refused(Refusal),
+}
+
+/// See the head of the file.
+pub(super) struct Reader {
+    limits: HeadLimits,
+    left: Vec<u8>,
+    body: Option<BodyReader>,
+    pub(super) seen: Vec<Seen>,
+}
+
+impl Reader {
+    pub(super) fn new(limits: HeadLimits) -> Self {
+        Self { limits, left: Vec::new(), body: None, seen: Vec::new() }
+    }
+
+    /// Everything that is seen in bytes that come in these pieces.
+    pub(super) fn read<'a>(
+        limits: HeadLimits,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Vec<Seen> {
+        let mut reader = Self::new(limits);
+        pieces.into_iter().for_each(|piece| reader.feed(piece));
+        reader.seen
+    }
+
+    fn feed(&mut self, piece: &[u8]) {
+        let mut bytes = core::mem::take(&mut self.left);
+        bytes.extend_from_slice(piece);
+        let mut taken = 0;
+        while let Some(count) = self.step(&bytes[taken..]) {
+            taken += count;
+        }
+        self.left = bytes.split_off(taken);
+    }
+
+    /// How much was taken; None: more must come.
+    fn step(&mut self, bytes: &[u8]) -> Option<usize> {
+        if let Some(Seen::Refused(_)) = self.seen.last() {
+            return None;
+        }
+        match &mut self.body {
+            Some(body) => {
+                let seen = body.next(bytes);
+                self.step_in_body(seen)
+            }
+            None => self.step_in_head(bytes),
+        }
+    }
+
+    fn step_in_head(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut scratch = scratch();
+        match parse(bytes, &self.limits, &mut scratch) {
+            Parsed::Partial => None,
+            Parsed::Refused(refusal) => {
+                self.seen.push(Seen::Refused(refusal));
+                None
+            }
+            Parsed::Complete(head) => {
+                let field = |field: &httparse::Header<'_>| (field.name.into(), field.value.into());
+                self.seen.push(Seen::Request {
+                    method: head.method.into(),
+                    target: head.target.into(),
+                    path: head.path.into(),
+                    query: head.query.map(String::from),
+                    is_1_1: head.is_1_1,
+                    fields: head.fields.iter().map(field).collect(),
+                    length: head.body,
+                    persists: head.persists,
+                });
+                self.body = Some(BodyReader::new(head.body));
+                Some(head.size)
+            }
+        }
+    }
+
+    fn step_in_body(&mut self, seen: Result<(usize, Piece<'_>), Refusal>) -> Option<usize> {
+        match seen {
+            Ok((framing, Piece::Partial)) => (framing > 0).then_some(framing),
+            Ok((framing, Piece::Data(data))) => {
+                self.body.as_mut()?.took(data.len());
+                match self.seen.last_mut() {
+                    Some(Seen::Body(body)) => body.extend_from_slice(data),
+                    _ => self.seen.push(Seen::Body(data.into())),
+                }
+                Some(framing + data.len())
+            }
+            Ok((framing, Piece::End)) => {
+                self.body = None;
+                self.seen.push(Seen::End);
+                Some(framing)
+            }
+            Err(refusal) => {
+                self.seen.push(Seen::Refused(refusal));
+                None
+            }
+        }
+    }
+}
+
+pub(super) const LIMITS: HeadLimits = HeadLimits { bytes: 600, target: 100, fields: 10 };
+
+/// For fuzz targets.
+pub mod fuzzing {
+    use super::super::chunks::BodyReader;
+    use super::super::head::Length;
+    use super::{LIMITS, Reader};
+
+    /// Reads requests: the first byte says into pieces of which size the rest is cut.
+    ///
+    /// # Panics
+    /// If it matters where.
+    pub fn requests(bytes: &[u8]) {
+        let Some((size, bytes)) = bytes.split_first() else { return };
+        let whole = Reader::read(LIMITS, [bytes]);
+        let cut = Reader::read(LIMITS, bytes.chunks(usize::from(*size) % 40 + 1));
+        assert_eq!(whole, cut);
+    }
+
+    /// Reads a body in chunks, likewise.
+    ///
+    /// # Panics
+    /// If it matters where it is cut, or more is taken than there is.
+    pub fn chunks(bytes: &[u8]) {
+        let Some((size, bytes)) = bytes.split_first() else { return };
+        let read = |size: usize| {
+            let mut reader = Reader::new(LIMITS);
+            reader.body = Some(BodyReader::new(Length::Chunked));
+            for piece in bytes.chunks(size) {
+                if reader.body.is_some() {
+                    reader.feed(piece);
+                }
+            }
+            // What follows the body is no matter here.
+            let end = reader.seen.iter().position(|seen| *seen == super::Seen::End);
+            reader.seen.truncate(end.map_or(usize::MAX, |end| end + 1));
+            reader.seen
+        };
+        assert_eq!(read(usize::MAX), read(usize::from(*size) % 40 + 1));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(refusal: Refusal) -> Vec<Seen> {
+        vec![Seen::Refused(refusal)]
+    }
+
+    /// What is seen of a request with this target and these fields.
+    fn request(
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        length: Length,
+        body: &str,
+    ) -> Vec<Seen> {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        let field = |(name, value): &(&str, &str)| (name.to_string(), value.as_bytes().to_vec());
+        let mut seen = vec![Seen::Request {
+            method: method.into(),
+            target: target.into(),
+            path: path.into(),
+            query,
+            is_1_1: true,
+            fields: fields.iter().map(field).collect(),
+            length,
+            persists: true,
+        }];
+        if !body.is_empty() {
+            seen.push(Seen::Body(body.into()));
+        }
+        seen.push(Seen::End);
+        seen
+    }
+
+    /// Requests, and what must be seen of them.
+    fn vectors() -> Vec<(String, Vec<Seen>)> {
+        let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let post = |fields: &str, body: &str| {
+            format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n{body}")
+        };
+        let plain = |target: &str| request("GET", target, &[("Host", "a")], Length::Known(0), "");
+        let sent = |name: &str, value: &str, length: Length, body: &str| {
+            request("POST", "/", &[("Host", "a"), (name, value)], length, body)
+        };
+        let chunked = |body: &str| post("Transfer-Encoding: Chunked", body);
+        let put_together = |body: &str| sent("Transfer-Encoding", "Chunked", Length::Chunked, body);
+        let mut broken = put_together("");
+        broken.truncate(1);
+        broken.push(Seen::Refused(Refusal::BadRequest));
+        let broken_after = |body: &str| {
+            let mut seen = put_together(body);
+            seen.truncate(2);
+            seen.push(Seen::Refused(Refusal::BadRequest));
+            seen
+        };
+        let bad = || refused(Refusal::BadRequest);
+        let mut many = String::from("GET / HTTP/1.1\r\nHost: a\r\n");
+        (0..10).for_each(|_| many.push_str("x:\r\n"));
+        vec![
+            (get("/"), plain("/")),
+            (get("/a/b?c=d?e"), plain("/a/b?c=d?e")),
+            (get("/?"), plain("/?")),
+            (format!("\r\n\r\n{}", get("/")), plain("/")),
+            (get("/a") + &get("/b"), [plain("/a"), plain("/b")].concat()),
+            (
+                post("Content-Length: 3", "abc"),
+                sent("Content-Length", "3", Length::Known(3), "abc"),
+            ),
+            (
+                post("Content-Length:\t3 \t", "abc"),
+                sent("Content-Length", "3", Length::Known(3), "abc"),
+            ),
+            (
+                post("content-length: 0003", "abc"),
+                sent("content-length", "0003", Length::Known(3), "abc"),
+            ),
+            (post("X: \u{e9}", ""), sent("X", "\u{e9}", Length::Known(0), "")),
+            (chunked("0\r\n\r\n"), put_together("")),
+            (
+                chunked("3\r\nabc\r\n00A;x=\"y\"\r\n0123456789\r\n0\r\n\r\n"),
+                put_together("abc0123456789"),
+            ),
+            (chunked("1\r\na\r\n0;last\r\nTrailer: x\r\nOther:\r\n\r\n"), put_together("a")),
+            (chunked("\r\n"), broken.clone()),
+            (chunked(";x\r\n"), broken.clone()),
+            (chunked("g\r\n"), broken.clone()),
+            (chunked("0x1\r\n"), broken.clone()),
+            (chunked("-1\r\n"), broken.clone()),
+            (chunked(" 1\r\n"), broken.clone()),
+            (chunked("1 ;x\r\n"), broken.clone()),
+            (chunked("00000000000000001\r\n"), broken.clone()),
+            (chunked("1;\0\r\n"), broken.clone()),
+            (chunked("1\n"), broken.clone()),
+            (chunked("1\rx"), broken.clone()),
+            (chunked(&format!("1;{}\r\n", "x".repeat(300))), broken.clone()),
+            (chunked("0\r\n x\r\n\r\n"), broken.clone()),
+            (chunked("0\r\nx\r\n\r\n"), broken.clone()),
+            (chunked("0\r\nx : y\r\n\r\n"), broken.clone()),
+            (chunked("0\r\nx: y\n\r\n"), broken.clone()),
+            (chunked("0\r\nx: y\r\n z\r\n\r\n"), broken.clone()),
+            (chunked("0\r\n\n"), broken),
+            (chunked("1\r\na\n0\r\n\r\n"), broken_after("a")),
+            (chunked("1\r\nab\r\n"), broken_after("a")),
+            (chunked("1\r\na\r\r\n"), broken_after("a")),
+            (
+                format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(100)),
+                refused(Refusal::TargetTooLong),
+            ),
+            (format!("GET /{}", "x".repeat(700)), refused(Refusal::TargetTooLong)),
+            (
+                format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(700)),
+                refused(Refusal::HeadTooLarge),
+            ),
+            (many, refused(Refusal::HeadTooLarge)),
+            (String::from("GET / HTTP/2.0\r\n\r\n"), refused(Refusal::Version)),
+            (String::from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), refused(Refusal::Version)),
+            (String::from("GET / HTTP/x.0\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1,1\r\n\r\n"), bad()),
+            (String::from("GET /\r\n\r\n"), bad()),
+            (String::from("GET  / HTTP/1.1\r\nHost: a\r\n\r\n"), bad()),
+            (String::from("GET /  HTTP/1.1\r\nHost: a\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1 \r\nHost: a\r\n\r\n"), bad()),
+            (String::from(" GET / HTTP/1.1\r\nHost: a\r\n\r\n"), bad()),
+            (String::from("G\u{e9}T / HTTP/1.1\r\nHost: a\r\n\r\n"), bad()),
+            (get("/\u{e9}"), bad()),
+            (get("/#x"), bad()),
+            (get("x"), bad()),
+            (get("*"), bad()),
+            (get("http:///x"), bad()),
+            (get("ftp://a/x"), bad()),
+            (String::from("GET / HTTP/1.1\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost : a\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\n X: b\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: b\x0bc\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: b\x7fc\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\nHost: a\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nHost: a\r\n\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\nX: a\nHost: a\r\n\r\n"), bad()),
+            (String::from("GET / HTTP/1.1\r\rHost: a\r\n\r\n"), bad()),
+            (String::from("\n") + &get("/"), bad()),
+            (String::from("\r\r\n") + &get("/"), bad()),
+            (post("Content-Length: 3\r\nContent-Length: 3", "abc"), bad()),
+            (post("Content-Length: 3, 3", "abc"), bad()),
+            (post("Content-Length: +3", "abc"), bad()),
+            (post("Content-Length: 3.0", "abc"), bad()),
+            (post("Content-Length: ", "abc"), bad()),
+            (post("Content-Length: 18446744073709551616", "abc"), bad()),
+            (post("Content-Length: 3\r\nTransfer-Encoding: chunked", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding: chunked\r\nContent-Length: 3", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding: gzip, chunked", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding: chunked, identity", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding: \"chunked\"", "0\r\n\r\n"), bad()),
+            (post("Transfer-Encoding:", "0\r\n\r\n"), bad()),
+            (post("Expect: 200-ok", ""), refused(Refusal::Expectation)),
+            (String::from("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), bad()),
+        ]
+    }
+
+    #[test]
+    fn every_vector_is_seen_alike_wherever_it_is_cut() {
+        for (bytes, expected) in vectors() {
+            let bytes = bytes.as_bytes();
+            let name = bytes.escape_ascii();
+            assert_eq!(Reader::read(LIMITS, [bytes]), expected, "{name}");
+            for at in 0..=bytes.len() {
+                let (front, back) = bytes.split_at(at);
+                assert_eq!(Reader::read(LIMITS, [front, back]), expected, "{name} cut at {at}");
+            }
+            assert_eq!(Reader::read(LIMITS, bytes.chunks(1)), expected, "{name} byte by byte");
+        }
+    }
+
+    /// The forms of a target, and what persists.
+    #[test]
+    fn heads_say_what_they_say() {
+        let seen = |bytes: &str| match Reader::read(LIMITS, [bytes.as_bytes()]).swap_remove(0) {
+            Seen::Request { path, query, persists, .. } => (path, query, persists),
+            other => panic!("{bytes:?}: {other:?}"),
+        };
+        let path = |target: &str, method: &str| {
+            let (path, query, _) = seen(&format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            (path, query)
+        };
+        assert_eq!(path("http://a.b:1/c?d", "GET"), ("/c".into(), Some("d".into())));
+        assert_eq!(path("HTTPS://a", "GET"), ("/".into(), None));
+        assert_eq!(path("http://a?d", "GET"), ("/".into(), Some("d".into())));
+        assert_eq!(path("*", "OPTIONS"), ("*".into(), None));
+        assert_eq!(path("a:443", "CONNECT"), ("a:443".into(), None));
+        let persists = |version: &str, connection: &str| {
+            let (.., persists) = seen(&format!(
+                "GET / HTTP/{version}\r\nHost: a\r\nConnection: {connection}\r\n\r\n"
+            ));
+            persists
+        };
+        assert!(
+            persists("1.1", "x") && persists("1.1", "keep-alive") && !persists("1.1", "x, Close")
+        );
+        assert!(
+            !persists("1.0", "x") && persists("1.0", "Keep-Alive") && !persists("1.0", "close")
+        );
+        assert!(!persists("1.0", "close, keep-alive"));
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        "[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,8}".prop_map(|name| format!("X-{name}"))
+    }
+
+    /// A request, and what must be seen of it.
+    fn any_request() -> impl Strategy<Value = (Vec<u8>, Vec<Seen>)> {
+        let fields = proptest::collection::vec((name(), "[!-~]([ -~]{0,10}[!-~])?"), 0..5);
+        let body = proptest::collection::vec(any::<u8>(), 0..60);
+        let cuts = proptest::option::of(1usize..20);
+        ("[A-Z]{1,6}", "/[a-z0-9/%.]{0,20}(\\?[a-z=&]{0,9})?", fields, body, cuts).prop_map(
+            |(method, target, fields, body, chunk)| {
+                let mut bytes = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n").into_bytes();
+                let mut all = vec![(String::from("Host"), String::from("a"))];
+                all.extend(fields);
+                all.push(match chunk {
+                    Some(_) => ("Transfer-Encoding".into(), "chunked".into()),
+                    None => ("Content-Length".into(), body.len().to_string()),
+                });
+                for (name, value) in &all[1..] {
+                    bytes.extend(format!("{name}: {value}\r\n").into_bytes());
+                }
+                bytes.extend(b"\r\n");
+                match chunk {
+                    Some(size) => {
+                        for part in body.chunks(size) {
+                            bytes.extend(format!("{:X}\r\n", part.len()).into_bytes());
+                            bytes.extend(part);
+                            bytes.extend(b"\r\n");
+                        }
+                        bytes.extend(b"0\r\n\r\n");
+                    }
+                    None => bytes.extend(&body),
+                }
+                let length = match chunk {
+                    Some(_) => Length::Chunked,
+                    None => Length::Known(body.len() as u64),
+                };
+                let all: Vec<_> =
+                    all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                let mut seen = request(&method, &target, &all, length, "");
+                if !body.is_empty() {
+                    seen.insert(1, Seen::Body(body));
+                }
+                (bytes, seen)
+            },
+        )
+    }
+
+    proptest! {
+        /// Goal: a pipeline of any requests is seen as it was made, however it comes.
+        #[test]
+        fn pipelines_do_not_depend_on_cuts(
+            requests in proptest::collection::vec(any_request(), 1..5),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..9),
+        ) {
+            let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+            let expected: Vec<Seen> = requests.into_iter().flat_map(|(_, seen)| seen).collect();
+            let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
+            ends.sort_unstable();
+            ends.push(bytes.len());
+            let mut from = 0;
+            let pieces: Vec<&[u8]> = ends
+                .into_iter()
+                .map(|end| &bytes[core::mem::replace(&mut from, end)..end])
+                .collect();
+            prop_assert_eq!(Reader::read(LIMITS, pieces), expected);
+        }
+
+        /// Goal: bytes of any kind neither panic nor depend on cuts. Method: those that often occur.
+        #[test]
+        fn garbage_does_not_depend_on_cuts(
+            size in any::<u8>(),
+            parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..25),
+        ) {
+            let bytes = [vec![size], parts.concat().into_bytes()].concat();
+            fuzzing::requests(&bytes);
+            fuzzing::chunks(&bytes);
+        }
+    }
+
+    const PARTS: &[&str] = &[
+        "GET / HTTP/1.1\r\n",
+        "POST /a?b HTTP/1.1\r\n",
+        "HTTP/1.0",
+        "HTTP/2",
+        "Host: a\r\n",
+        "Content-Length: 5\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Connection: close\r\n",
+        "\r\n",
+        "\r",
+        "\n",
+        " ",
+        ":",
+        ";",
+        "5\r\nabcde\r\n",
+        "0\r\n",
+        "a",
+        "\0",
+        "\u{ff}",
+        "ffffffffffffffff",
+    ];
+}

@@ -1,0 +1,506 @@
+//! What a handler answers with: at once, later, or piece by piece.
+
+use super::answer::{AnswerHead, Framing, Persistence, chunk_line, refusal_text};
+use super::chunks::{is_text, is_token};
+use super::exchange::{Exchange, Outcome, Pieces};
+use super::head::{Head, Refusal};
+use crate::error::{Error, Result};
+use crate::net::{ConnHandler, ConnRef, Wrote};
+use core::cell::Cell;
+use core::fmt;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+thread_local! {
+    /// A buffer for header lines, kept for the next response.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Up to so much of a buffer is kept.
+const SPARE_ROOM: usize = 4 << 10;
+
+/// What the request says about its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) is_1_1: bool,
+    /// HEAD: the answer has no body.
+    pub(super) head_only: bool,
+    /// More requests may follow, as far as the request and the server's settings go.
+    pub(super) persists: bool,
+    pub(super) upgrades: bool,
+}
+
+impl Asked {
+    /// By what is no request.
+    pub(super) fn nothing() -> Self {
+        Self { is_1_1: true, head_only: false, persists: false, upgrades: false }
+    }
+
+    pub(super) fn by(head: &Head<'_, '_>, persists: bool) -> Self {
+        Self {
+            is_1_1: head.is_1_1,
+            head_only: head.method == "HEAD",
+            persists,
+            upgrades: head.upgrade.is_some(),
+        }
+    }
+
+    #[inline]
+    fn persistence(self, closes: bool) -> Persistence {
+        match (closes, self.is_1_1) {
+            (true, _) => Persistence::Close,
+            (false, true) => Persistence::Implied,
+            (false, false) => Persistence::Told,
+        }
+    }
+}
+
+/// The answer to a request. It may be completed by the handler, or kept and completed by any thread
+/// later; until then the connection's next request waits.
+///
+/// A response that is dropped is a failure of its handler: the peer gets a 500.
+#[must_use = "dropping a Response answers with 500"]
+pub struct Response {
+    /// None: completed.
+    exchange: Option<Arc<Exchange>>,
+    asked: Asked,
+    status: u16,
+    /// Lines of the handler.
+    fields: Vec<u8>,
+    /// They have a Content-Type.
+    typed: bool,
+    /// What was wrong with the status or a header.
+    spoiled: Option<Box<Error>>,
+}
+
+impl Response {
+    #[inline]
+    pub(super) fn new(exchange: &Arc<Exchange>, asked: Asked) -> Self {
+        let exchange = Some(Arc::clone(exchange));
+        Self { exchange, asked, status: 200, fields: Vec::new(), typed: false, spoiled: None }
+    }
+
+    /// The status, 200 to 599; without this it is 200. Another one is an error of what completes the
+    /// response.
+    pub fn status(mut self, status: u16) -> Self {
+        if (200..=599).contains(&status) {
+            self.status = status;
+        } else {
+            self.spoil(Error::invalid("status", status, "200 to 599"));
+        }
+        self
+    }
+
+    /// Adds a header. `Content-Length`, `Transfer-Encoding`, `Connection`, `Upgrade` and `Date` are
+    /// the library's own. One that is not allowed is an error of what completes the response.
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        let value = value.as_ref();
+        if let Err(error) = check_field(name, value) {
+            self.spoil(error);
+            return self;
+        }
+        self.typed |= name.eq_ignore_ascii_case("content-type");
+        self.add(name, value);
+        self
+    }
+
+    /// No more requests follow on this connection.
+    pub fn close(mut self) -> Self {
+        self.asked.persists = false;
+        self
+    }
+
+    /// Completes it with this body.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the status or header that was not allowed, and [`Error::Full`] tells
+    /// of a body that is larger than a connection's output may be ([`stream`](Self::stream) it): then
+    /// the peer gets a 500. [`Error::Stale`]: the connection has ended, or the library has answered
+    /// already, as it does when a body does not come. [`Error::Forked`] in a forked child.
+    #[inline]
+    pub fn send(self, body: impl AsRef<[u8]>) -> Result<()> {
+        self.complete(b"", Payload::Borrowed(body.as_ref()))
+    }
+
+    /// As [`send`](Self::send), without copying a large body.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_owned(self, body: Vec<u8>) -> Result<()> {
+        self.complete(b"", Payload::Owned(body))
+    }
+
+    /// As [`send`](Self::send), with `Content-Type: text/plain; charset=utf-8` unless it has another.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[inline]
+    pub fn text(self, text: impl AsRef<str>) -> Result<()> {
+        let content_type = if self.typed { b"" } else { TEXT };
+        self.complete(content_type, Payload::Borrowed(text.as_ref().as_bytes()))
+    }
+
+    /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
+    /// that is not known. (To a peer that speaks HTTP/1.0 the end of the connection is the end of
+    /// such a body.)
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn stream(mut self, length: Option<u64>) -> Result<Body> {
+        let framing = match length {
+            _ if is_bodyless(self.status) => Framing::None,
+            Some(length) => Framing::Length(length),
+            None if self.asked.is_1_1 => Framing::Chunked,
+            None => Framing::Close,
+        };
+        self.asked.persists &= framing != Framing::Close;
+        let closes = self.start(b"", framing, Payload::Borrowed(&[]))?;
+        let rest = if self.asked.head_only { Framing::None } else { framing };
+        let answered = Outcome::Answered { status: self.status, closes };
+        Ok(Body { exchange: self.exchange.take(), rest, answered })
+    }
+
+    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has
+    /// asked for ([`Request::upgrade`](super::Request::upgrade)). Its `open` comes next. The server's
+    /// limits for connections stay in force; the time between requests is now its idle time.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send). [`Error::Invalid`] also if the request has asked for no other protocol, or has
+    /// a body that is streamed, which would be taken for that protocol.
+    pub fn upgrade(mut self, protocol: &str, handler: impl ConnHandler) -> Result<()> {
+        if !self.asked.upgrades {
+            self.spoil(Error::invalid("upgrade", protocol, "what the request asks for"));
+        } else if !protocol.bytes().all(is_text) {
+            self.spoil(Error::invalid("upgrade", protocol, "free of control characters"));
+        }
+        self.status = 101;
+        self.add("Upgrade", protocol.as_bytes());
+        self.start(b"", Framing::None, Payload::Borrowed(&[]))?;
+        if let Some(exchange) = self.exchange.take() {
+            exchange.leave_upgrade(Box::new(handler));
+            exchange.finish(Outcome::Upgraded);
+        }
+        Ok(())
+    }
+
+    /// The connection that it goes to. To write there while a request is in work would break the
+    /// protocol.
+    pub fn conn(&self) -> ConnRef {
+        ConnRef { link: Arc::clone(&self.exchange().link) }
+    }
+
+    fn exchange(&self) -> &Arc<Exchange> {
+        self.exchange.as_ref().expect("what completes a response consumes it")
+    }
+
+    #[inline]
+    fn complete(mut self, content_type: &[u8], body: Payload<'_>) -> Result<()> {
+        let framing = match is_bodyless(self.status) {
+            true => Framing::None,
+            false => Framing::Length(body.len() as u64),
+        };
+        let has_body = framing != Framing::None && !self.asked.head_only;
+        let body = if has_body { body } else { Payload::Borrowed(&[]) };
+        let closes = self.start(content_type, framing, body)?;
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(Outcome::Answered { status: self.status, closes });
+        }
+        Ok(())
+    }
+
+    /// Writes the head, and says whether it has told that the connection closes.
+    #[inline]
+    fn start(&mut self, content_type: &[u8], framing: Framing, body: Payload<'_>) -> Result<bool> {
+        if let Some(error) = self.spoiled.take() {
+            return Err(*error);
+        }
+        let exchange = self.exchange.as_ref().expect("what completes a response consumes it");
+        let closes = !self.asked.persists || exchange.link.service.is_draining();
+        let persistence = match self.status {
+            101 => Persistence::Upgrade,
+            _ => self.asked.persistence(closes),
+        };
+        let mut head = AnswerHead::new(self.status, framing, persistence);
+        head.push(content_type);
+        match self.fields.is_empty() {
+            true => head.push(b"\r\n"),
+            false => self.fields.extend_from_slice(b"\r\n"),
+        }
+        let mut body = body;
+        if let Payload::Borrowed(bytes) = body
+            && self.fields.is_empty()
+            && bytes.len() <= head.room()
+        {
+            // A small answer is one piece.
+            head.push(bytes);
+            body = Payload::Borrowed(&[]);
+        }
+        let [head, fields] = [head.bytes(), &self.fields].map(IoSlice::new);
+        let wrote = match body {
+            Payload::Borrowed([]) if self.fields.is_empty() => {
+                exchange.start(Pieces::Borrowed(&[head]))
+            }
+            Payload::Borrowed(body) => {
+                exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
+            }
+            Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
+        };
+        give_back(core::mem::take(&mut self.fields));
+        match wrote {
+            Ok(_) => Ok(closes),
+            // The 500 has room.
+            Err(error @ Error::Full { .. }) => Err(error),
+            Err(error) => {
+                self.end(Outcome::Lost);
+                Err(error)
+            }
+        }
+    }
+
+    #[cold]
+    fn end(&mut self, outcome: Outcome) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(outcome);
+        }
+    }
+
+    fn add(&mut self, name: &str, value: &[u8]) {
+        if self.fields.capacity() == 0 {
+            self.fields = SPARE.try_with(Cell::take).unwrap_or_default();
+        }
+        for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+            self.fields.extend_from_slice(piece);
+        }
+    }
+
+    #[cold]
+    fn spoil(&mut self, error: Error) {
+        // The first one is the one to mend.
+        self.spoiled.get_or_insert_with(|| Box::new(error));
+    }
+}
+
+impl Drop for Response {
+    fn drop(&mut self) {
+        let Some(exchange) = self.exchange.take() else { return };
+        let refusal = match std::thread::panicking() {
+            true => Refusal::Panicked,
+            false => Refusal::Unanswered,
+        };
+        self.asked.persists &= refusal == Refusal::Unanswered;
+        let outcome = match refuse(&exchange, refusal, self.asked, "") {
+            Ok(closes) => Outcome::Refused { refusal, closes },
+            Err(_) => Outcome::Lost,
+        };
+        exchange.finish(outcome);
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+const TEXT: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
+
+enum Payload<'a> {
+    Borrowed(&'a [u8]),
+    Owned(Vec<u8>),
+}
+
+impl Payload<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Self::Borrowed(bytes) => bytes.len(),
+            Self::Owned(bytes) => bytes.len(),
+        }
+    }
+}
+
+fn give_back(mut buffer: Vec<u8>) {
+    if (1..=SPARE_ROOM).contains(&buffer.capacity()) {
+        buffer.clear();
+        let _ = SPARE.try_with(|spare| spare.set(buffer));
+    }
+}
+
+/// Answers that never have a body (RFC 9112, 6.3).
+fn is_bodyless(status: u16) -> bool {
+    matches!(status, 101 | 204 | 304)
+}
+
+fn check_field(name: &str, value: &[u8]) -> Result<()> {
+    const OWN: [&str; 5] = ["content-length", "transfer-encoding", "connection", "upgrade", "date"];
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(Error::invalid("header", format!("{name:?}"), "a token (RFC 9110, 5.6.2)"));
+    }
+    if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        return Err(Error::invalid("header", name, "one that the library does not write itself"));
+    }
+    if !value.iter().copied().all(is_text) {
+        let value = format!("{name}: {}", value.escape_ascii());
+        return Err(Error::invalid("header", value, "free of control characters"));
+    }
+    Ok(())
+}
+
+/// Answers in a handler's place. Says whether it has told that the connection closes.
+#[cold]
+pub(super) fn refuse(
+    exchange: &Exchange,
+    refusal: Refusal,
+    asked: Asked,
+    fields: &str,
+) -> Result<bool> {
+    let closes = !asked.persists || exchange.link.service.is_draining();
+    let text = refusal_text(refusal);
+    let framing = Framing::Length(text.len() as u64);
+    let mut head = AnswerHead::new(refusal.status(), framing, asked.persistence(closes));
+    head.push(TEXT);
+    let body = if asked.head_only { "" } else { &text };
+    let pieces = [head.bytes(), fields.as_bytes(), b"\r\n", body.as_bytes()].map(IoSlice::new);
+    exchange.start(Pieces::Borrowed(&pieces)).map(|_| closes)
+}
+
+/// The body of an answer, written piece by piece by whoever holds it.
+///
+/// Dropped before its end, it can never be whole: the connection is reset, so that the peer can tell.
+#[must_use = "dropping a Body before its end resets the connection"]
+pub struct Body {
+    /// None: finished.
+    exchange: Option<Arc<Exchange>>,
+    /// What may still be written.
+    rest: Framing,
+    answered: Outcome,
+}
+
+impl Body {
+    /// Writes, in order, without waiting. What the peer does not take is queued; with
+    /// [`Wrote::AboveHighMark`] whoever can should write no more until the output has fallen
+    /// ([`on_writable`](Self::on_writable)). What is written to the answer of a HEAD is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more bytes than were announced, [`Error::Full`] if the queue would exceed
+    /// its maximum: then nothing of it was taken. [`Error::Stale`] if the connection has ended,
+    /// [`Error::Forked`] in a forked child.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<Wrote> {
+        let exchange = self.exchange.as_ref().expect("finishing a body consumes it");
+        let piece = IoSlice::new(bytes);
+        match &mut self.rest {
+            Framing::Length(left) => {
+                let Some(rest) = left.checked_sub(bytes.len() as u64) else {
+                    let allowed = format!("up to the {left} bytes that are left");
+                    return Err(Error::invalid("bytes of a body", bytes.len(), allowed));
+                };
+                let wrote = exchange.write(Pieces::Borrowed(&[piece]))?;
+                *left = rest;
+                Ok(wrote)
+            }
+            Framing::Chunked if bytes.is_empty() => exchange.write(Pieces::Borrowed(&[])),
+            Framing::Chunked => {
+                let mut line = [0; 18];
+                let line = IoSlice::new(chunk_line(bytes.len(), &mut line));
+                exchange.write(Pieces::Borrowed(&[line, piece, IoSlice::new(b"\r\n")]))
+            }
+            Framing::Close => exchange.write(Pieces::Borrowed(&[piece])),
+            Framing::None => Ok(Wrote::Sent),
+        }
+    }
+
+    /// Ends the body. The connection's next request may come.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if fewer bytes were written than were announced: then the connection is
+    /// reset. Otherwise as [`write`](Self::write).
+    pub fn finish(mut self) -> Result<()> {
+        if let Framing::Length(left @ 1..) = self.rest {
+            return Err(Error::invalid("bytes left of a body", left, "0 at its end"));
+        }
+        if self.rest == Framing::Chunked {
+            let last = [IoSlice::new(b"0\r\n\r\n")];
+            self.exchange().write(Pieces::Borrowed(&last))?;
+        }
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(self.answered);
+        }
+        Ok(())
+    }
+
+    /// The output is above its high mark, or has not fallen to the low one yet.
+    pub fn is_pressed(&self) -> bool {
+        self.exchange().link.outlet.is_pressed()
+    }
+
+    /// Has `hook` called, in a run of the connection, each time that the output has fallen to its low
+    /// mark, and once soon if it does not press now. It replaces the one before. It is dropped when the
+    /// body is finished or the connection has ended. One that panics ends the connection.
+    pub fn on_writable(&self, hook: impl FnMut() + Send + 'static) {
+        self.exchange().set_writable(Box::new(hook));
+    }
+
+    /// Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no
+    /// faster. It is called again as long as it says true; with false the body is finished. If it
+    /// fails, or panics, the connection is reset.
+    pub fn pump(self, produce: impl FnMut(&mut Body) -> Result<bool> + Send + 'static) {
+        let exchange = Arc::clone(self.exchange());
+        let mut pump = Pump { body: Some(self), produce };
+        exchange.set_writable(Box::new(move || pump.run()));
+    }
+
+    /// The connection that it goes to. To write there would break the protocol.
+    pub fn conn(&self) -> ConnRef {
+        ConnRef { link: Arc::clone(&self.exchange().link) }
+    }
+
+    fn exchange(&self) -> &Arc<Exchange> {
+        self.exchange.as_ref().expect("finishing a body consumes it")
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(Outcome::Unfinished);
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("rest", &self.rest).finish_non_exhaustive()
+    }
+}
+
+/// Calls of a producer in one run, before others have their turn.
+const PUMPED: usize = 16;
+
+struct Pump<F> {
+    body: Option<Body>,
+    produce: F,
+}
+
+impl<F: FnMut(&mut Body) -> Result<bool>> Pump<F> {
+    fn run(&mut self) {
+        for _ in 0..PUMPED {
+            let Some(body) = &mut self.body else { return };
+            match (self.produce)(body) {
+                Ok(true) if body.is_pressed() => return,
+                Ok(true) => {}
+                Ok(false) => {
+                    // If it does not succeed the connection is reset, and nobody is left to be told.
+                    let _ = self.body.take().map(Body::finish);
+                    return;
+                }
+                Err(_) => {
+                    self.body = None;
+                    return;
+                }
+            }
+        }
+        if let Some(body) = &self.body {
+            body.exchange().call_soon();
+        }
+    }
+}

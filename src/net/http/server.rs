@@ -1,0 +1,331 @@
+//! The HTTP server: its settings, its start, its books, and its end.
+
+use super::connection::HttpConn;
+use super::head::{HeadLimits, MAX_FIELDS};
+use super::request::{Request, RequestBody};
+use super::response::Response;
+use super::routes::{Route, Routes};
+use super::stats::{Books, HttpStats};
+use crate::error::Result;
+use crate::net::limits::{range, time};
+use crate::net::{Address, Listen, Server, ServerBuilder};
+use crate::pool::Pool;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+/// What a connection leaves unconsumed beyond a head: what came with it in one read, twice.
+const BESIDE_HEAD: usize = 128 << 10;
+
+/// What connections beyond the maximum are sent.
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
+                       Connection: close\r\nRetry-After: 1\r\n\r\n";
+
+#[derive(Clone, Debug)]
+pub(super) struct HttpLimits {
+    pub(super) head: HeadLimits,
+    pub(super) head_time: Duration,
+    pub(super) max_body: usize,
+    pub(super) body_rate: u64,
+    pub(super) body_time: Duration,
+    pub(super) keep_alive_requests: u32,
+    pub(super) keep_alive_time: Duration,
+    pub(super) max_requests: usize,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            head: HeadLimits { bytes: 16 << 10, target: 8 << 10, fields: 100 },
+            head_time: Duration::from_secs(10),
+            max_body: 1 << 20,
+            body_rate: 500,
+            body_time: Duration::from_secs(10),
+            keep_alive_requests: u32::MAX,
+            keep_alive_time: Duration::from_secs(60),
+            max_requests: usize::MAX,
+        }
+    }
+}
+
+impl HttpLimits {
+    fn check(&self) -> Result<()> {
+        range("max_head", self.head.bytes, 64, 1 << 20)?;
+        range("max_target", self.head.target, 1, 1 << 20)?;
+        range("max_headers", self.head.fields, 1, MAX_FIELDS)?;
+        range("max_body", self.max_body, 0, 1 << 40)?;
+        range("max_requests", self.max_requests, 1, usize::MAX)?;
+        range("keep_alive_requests", self.keep_alive_requests as usize, 1, u32::MAX as usize)?;
+        time("head_timeout", crate::net::limits::nanos(self.head_time))?;
+        time("body_timeout", crate::net::limits::nanos(self.body_time))?;
+        time("keep_alive_timeout", crate::net::limits::nanos(self.keep_alive_time))
+    }
+}
+
+/// Settings of an HTTP server; see [`Http::builder`].
+#[must_use]
+pub struct HttpBuilder {
+    server: ServerBuilder,
+    limits: HttpLimits,
+    routes: Vec<(String, String, Route)>,
+}
+
+impl HttpBuilder {
+    /// Listens here, too: an address, or a [`Listen`] with settings of its own, whose `idle_timeout` is
+    /// its [`keep_alive_timeout`](Self::keep_alive_timeout), and `read_timeout` its
+    /// [`head_timeout`](Self::head_timeout).
+    pub fn listen(mut self, place: impl Into<Listen>) -> Self {
+        self.server = self.server.listen(place);
+        self
+    }
+
+    /// All other settings of the stream server beneath, under their names there. Its times for idling
+    /// and reading, its `max_unconsumed` and its `max_requests` are set by this one.
+    pub fn server(mut self, settings: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        self.server = settings(self.server);
+        self
+    }
+
+    /// Requests of this method whose path matches this pattern go to this handler, with their whole
+    /// body. A pattern is a path with parameters: `/hello/{name}` for one segment, `/files/{*path}` for
+    /// all that follows. GET serves HEAD too, unless HEAD has a route of its own.
+    ///
+    /// The handler runs on a thread of the pool, for many connections at once. What it returns is
+    /// dropped: the result of [`Response::send`], as a rule.
+    pub fn route<R>(
+        mut self,
+        method: &str,
+        pattern: &str,
+        handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let handler = Box::new(move |request: &Request<'_>, response: Response| {
+            drop(handler(request, response));
+        });
+        self.routes.push((method.into(), pattern.into(), Route::Whole(handler)));
+        self
+    }
+
+    /// The same for requests whose body is taken as it comes, by what the factory makes for each when
+    /// its head is there. The factory may answer at once, without the body, and make None: what
+    /// comes of the body is then dropped, up to `max_body`.
+    pub fn route_streaming<B: RequestBody>(
+        mut self,
+        method: &str,
+        pattern: &str,
+        factory: impl Fn(&Request<'_>, Response) -> B + Send + Sync + 'static,
+    ) -> Self {
+        let factory = Box::new(move |request: &Request<'_>, response: Response| {
+            Box::new(factory(request, response)) as Box<dyn RequestBody>
+        });
+        self.routes.push((method.into(), pattern.into(), Route::Streaming(factory)));
+        self
+    }
+
+    /// Bytes of a request's head, 64 to 1 MiB; beyond: 431. Default 16 KiB.
+    pub fn max_head(mut self, bytes: usize) -> Self {
+        self.limits.head.bytes = bytes;
+        self
+    }
+
+    /// Bytes of a request's target, 1 to 1 MiB; beyond: 414. Default 8 KiB.
+    pub fn max_target(mut self, bytes: usize) -> Self {
+        self.limits.head.target = bytes;
+        self
+    }
+
+    /// Headers of a request, 1 to 256; beyond: 431. Default 100.
+    pub fn max_headers(mut self, headers: usize) -> Self {
+        self.limits.head.fields = headers;
+        self
+    }
+
+    /// A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s.
+    pub fn head_timeout(mut self, time: Duration) -> Self {
+        self.limits.head_time = time;
+        self
+    }
+
+    /// Bytes of a body that is not streamed, up to 2^40; beyond: 413. Default 1 MiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.limits.max_body = bytes;
+        self
+    }
+
+    /// A body must come at so many bytes per second, taken over each
+    /// [`body_timeout`](Self::body_timeout), while it is waited for; below: 408. Default 500, 0: any.
+    pub fn body_rate(mut self, bytes_per_second: u64) -> Self {
+        self.limits.body_rate = bytes_per_second;
+        self
+    }
+
+    /// How often the rate of a body is looked at, at least 1 ms. Default 10 s.
+    pub fn body_timeout(mut self, time: Duration) -> Self {
+        self.limits.body_time = time;
+        self
+    }
+
+    /// Requests on one connection, at least 1; the last is answered with `Connection: close`. Default:
+    /// no limit.
+    pub fn keep_alive_requests(mut self, requests: u32) -> Self {
+        self.limits.keep_alive_requests = requests;
+        self
+    }
+
+    /// A connection with no request in work on which nothing came for so long, at least 1 ms, is
+    /// closed. Default 60 s.
+    pub fn keep_alive_timeout(mut self, time: Duration) -> Self {
+        self.limits.keep_alive_time = time;
+        self
+    }
+
+    /// Requests in work at once over all connections, at least 1; beyond: 503. Default: no limit.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.limits.max_requests = requests;
+        self
+    }
+
+    /// Starts.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and its bounds, or the route that cannot be;
+    /// otherwise as [`ServerBuilder::serve`].
+    pub fn serve(self) -> Result<Http> {
+        let Self { server, limits, routes } = self;
+        limits.check()?;
+        let server = server
+            .max_unconsumed(limits.head.bytes + BESIDE_HEAD)
+            .idle_timeout(limits.keep_alive_time)
+            .read_timeout(limits.head_time);
+        let service = Arc::new(HttpService {
+            limits,
+            routes: Routes::new(routes)?,
+            books: Books::default(),
+            in_work: AtomicUsize::new(0),
+        });
+        let inner = Arc::clone(&service);
+        let server = server.serve(move |conn| HttpConn::new(&inner, conn))?;
+        Ok(Http { server, service })
+    }
+}
+
+impl fmt::Debug for HttpBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut builder = f.debug_struct("HttpBuilder");
+        builder.field("server", &self.server).field("limits", &self.limits);
+        builder.finish_non_exhaustive()
+    }
+}
+
+/// An HTTP/1.1 server on a pool. Clones are the same server; when the last one is dropped it stops, and
+/// connections are cut off. [`drain`](Self::drain) first for an orderly end. All methods may be called
+/// by any thread.
+///
+/// One request of a connection is in work at a time; what a client sends ahead waits, so answers come
+/// in the order of the requests.
+///
+/// ```
+/// use paceline::Pool;
+/// use paceline::net::http::{Http, Request, Response};
+///
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let server = Http::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .route("GET", "/hello/{name}", |request: &Request, response: Response| {
+///         response.text(format!("Hello, {}!\n", request.param("name").unwrap_or("you")))
+///     })
+///     .route("POST", "/echo", |request: &Request, response: Response| response.send(request.body()))
+///     .serve()?;
+/// println!("listening on {}", server.addresses()[0]);
+/// # use std::io::{Read, Write};
+/// # let mut client = std::net::TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();
+/// # client.write_all(b"GET /hello/you HTTP/1.0\r\n\r\n").unwrap();
+/// # let mut answer = String::new();
+/// # client.read_to_string(&mut answer).unwrap();
+/// # assert!(answer.ends_with("\r\n\r\nHello, you!\n"), "{answer}");
+/// # server.drain(std::time::Duration::from_secs(10));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Http {
+    server: Server,
+    service: Arc<HttpService>,
+}
+
+impl Http {
+    /// Settings to start a server with.
+    pub fn builder(pool: &Pool) -> HttpBuilder {
+        HttpBuilder {
+            server: Server::builder(pool).refusal(REFUSAL),
+            limits: HttpLimits::default(),
+            routes: Vec::new(),
+        }
+    }
+
+    /// Where it listens; see [`Server::addresses`].
+    pub fn addresses(&self) -> &[Address] {
+        self.server.addresses()
+    }
+
+    /// Stops accepting, answers what has arrived, and closes; see [`Server::drain`]. The last answer on
+    /// each connection says `Connection: close`. True: everything ended within the time.
+    pub fn drain(&self, time: Duration) -> bool {
+        self.server.drain(time).drained
+    }
+
+    /// Waits until it has drained; see [`Server::wait`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait(&self) -> Result<()> {
+        self.server.wait()
+    }
+
+    /// Its books, exact when nothing happens.
+    pub fn stats(&self) -> HttpStats {
+        let service = &self.service;
+        service.books.stats(service.in_work.load(Relaxed), self.server.stats())
+    }
+
+    /// The stream server beneath.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("addresses", &self.addresses()).finish_non_exhaustive()
+    }
+}
+
+/// What the connections of a server share.
+pub(super) struct HttpService {
+    pub(super) limits: HttpLimits,
+    pub(super) routes: Routes,
+    pub(super) books: Books,
+    in_work: AtomicUsize,
+}
+
+impl HttpService {
+    /// Whether every request is counted as in work from its beginning, since there is a maximum.
+    #[inline]
+    pub(super) fn counts_all(&self) -> bool {
+        self.limits.max_requests != usize::MAX
+    }
+
+    /// False: as many are in work as may be.
+    pub(super) fn begin_work(&self) -> bool {
+        let fits = self.in_work.fetch_add(1, Relaxed) < self.limits.max_requests;
+        if !fits {
+            self.end_work();
+        }
+        fits
+    }
+
+    pub(super) fn end_work(&self) {
+        self.in_work.fetch_sub(1, Relaxed);
+    }
+}

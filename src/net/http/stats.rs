@@ -1,0 +1,266 @@
+//! A server's books: requests begun = answered + refused + aborted + in work.
+//!
+//! Each thread counts in a place of its own, or nearly so, since two threads that count in the same
+//! line would wait for each other with every request.
+
+use super::head::Refusal;
+use crate::net::{Reason, ServerStats};
+use crate::sync::CachePadded;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use core::cell::Cell;
+
+/// Requests that were answered by handlers, by the class of their status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Answered {
+    /// 101.
+    pub upgraded: u64,
+    /// 200 to 299.
+    pub successful: u64,
+    /// 300 to 399.
+    pub redirected: u64,
+    /// 400 to 499.
+    pub client_errors: u64,
+    /// 500 to 599.
+    pub server_errors: u64,
+}
+
+impl Answered {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let Self { upgraded, successful, redirected, client_errors, server_errors } = self;
+        upgraded + successful + redirected + client_errors + server_errors
+    }
+}
+
+/// Requests that were answered by the library in a handler's place, by cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Refused {
+    /// 400: it was malformed.
+    pub bad_request: u64,
+    /// 404: no route has this path.
+    pub not_found: u64,
+    /// 405: no route with this path has this method.
+    pub method_not_allowed: u64,
+    /// 408: its head or its body did not come in time.
+    pub timed_out: u64,
+    /// 413.
+    pub body_too_large: u64,
+    /// 414.
+    pub target_too_long: u64,
+    /// 417: it expected something else than `100-continue`.
+    pub expectation: u64,
+    /// 431: too many headers, or too long.
+    pub head_too_large: u64,
+    /// 500: its handler panicked.
+    pub panicked: u64,
+    /// 500: its response was dropped, or could not be sent.
+    pub unanswered: u64,
+    /// 501: nothing knows its method.
+    pub not_implemented: u64,
+    /// 503: as many were in work as may be.
+    pub busy: u64,
+    /// 505: another version of HTTP.
+    pub version: u64,
+}
+
+impl Refused {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let Self { bad_request, not_found, method_not_allowed, timed_out, body_too_large, .. } =
+            self;
+        let Self { target_too_long, expectation, head_too_large, panicked, unanswered, .. } = self;
+        let Self { not_implemented, busy, version, .. } = self;
+        let malformed = bad_request + target_too_long + head_too_large + version + expectation;
+        let unserved = not_found + method_not_allowed + not_implemented + busy;
+        malformed + unserved + timed_out + body_too_large + panicked + unanswered
+    }
+}
+
+/// Requests whose answers did not leave, or not whole, by cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Aborted {
+    /// The peer went, or the socket failed.
+    pub disconnected: u64,
+    /// The peer took nothing of what was queued for it.
+    pub timed_out: u64,
+    /// The answer's body was dropped before its end.
+    pub unfinished: u64,
+    /// The host closed the connection.
+    pub closed: u64,
+    /// The drain's time was over, or the pool ended.
+    pub cut_off: u64,
+}
+
+impl Aborted {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let Self { disconnected, timed_out, unfinished, closed, cut_off } = self;
+        disconnected + timed_out + unfinished + closed + cut_off
+    }
+}
+
+/// The books of an [`Http`](super::Http) server.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HttpStats {
+    /// Requests whose head was judged, or that were given up.
+    pub begun: u64,
+    /// Answered by handlers.
+    pub answered: Answered,
+    /// Answered by the library.
+    pub refused: Refused,
+    /// Not answered, or not to the end.
+    pub aborted: Aborted,
+    /// Begun and not ended: their bodies are coming, or their answers.
+    pub in_work: usize,
+    /// Handlers, bodies and hooks that panicked.
+    pub panics: u64,
+    /// The connections beneath. What it says of requests is for servers that admit them themselves.
+    pub server: ServerStats,
+}
+
+impl HttpStats {
+    /// Whether everything that began has ended or is in work. Exact when nothing happens.
+    pub fn balances(&self) -> bool {
+        let ended = self.answered.total() + self.refused.total() + self.aborted.total();
+        self.begun == ended + self.in_work as u64 && self.server.balances()
+    }
+}
+
+/// Why there was no whole answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Abort {
+    Disconnected,
+    TimedOut,
+    Unfinished,
+    Closed,
+    CutOff,
+}
+
+impl Abort {
+    pub(super) fn by(reason: Reason) -> Self {
+        match reason {
+            Reason::TimedOut(_) => Self::TimedOut,
+            Reason::Local | Reason::Aborted | Reason::Refused | Reason::Panicked => Self::Closed,
+            Reason::Drained | Reason::CutOff | Reason::PoolEnded => Self::CutOff,
+            _ => Self::Disconnected,
+        }
+    }
+}
+
+/// Threads that count in the same place, if there are many.
+const SHARDS: usize = 16;
+
+thread_local! {
+    static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The calling thread's place.
+#[inline]
+fn shard() -> usize {
+    match SHARD.get() {
+        usize::MAX => new_shard(),
+        shard => shard,
+    }
+}
+
+#[cold]
+fn new_shard() -> usize {
+    // Not one of loom's: it decides nothing.
+    static NEXT: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+    let shard = NEXT.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % SHARDS;
+    SHARD.set(shard);
+    shard
+}
+
+#[derive(Default)]
+struct Shard {
+    begun: AtomicU64,
+    answered: [AtomicU64; 5],
+    refused: [AtomicU64; Refusal::COUNT],
+    aborted: [AtomicU64; 5],
+    panics: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct Books {
+    shards: [CachePadded<Shard>; SHARDS],
+}
+
+impl Books {
+    #[inline]
+    fn here(&self) -> &Shard {
+        &self.shards[shard()]
+    }
+
+    #[inline]
+    pub(super) fn begun(&self) {
+        self.here().begun.fetch_add(1, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn answered(&self, status: u16) {
+        let class = usize::from(status / 100).clamp(1, 5) - 1;
+        self.here().answered[class].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal) {
+        self.here().refused[refusal as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn aborted(&self, abort: Abort) {
+        self.here().aborted[abort as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn panicked(&self) {
+        self.here().panics.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn stats(&self, in_work: usize, server: ServerStats) -> HttpStats {
+        let sum = |of: &dyn Fn(&Shard) -> &AtomicU64| {
+            self.shards.iter().map(|shard| of(shard).load(Relaxed)).sum::<u64>()
+        };
+        let answered = |class: usize| sum(&|shard| &shard.answered[class]);
+        let refused = |refusal: Refusal| sum(&|shard| &shard.refused[refusal as usize]);
+        let aborted = |abort: Abort| sum(&|shard| &shard.aborted[abort as usize]);
+        HttpStats {
+            begun: sum(&|shard| &shard.begun),
+            answered: Answered {
+                upgraded: answered(0),
+                successful: answered(1),
+                redirected: answered(2),
+                client_errors: answered(3),
+                server_errors: answered(4),
+            },
+            refused: Refused {
+                bad_request: refused(Refusal::BadRequest),
+                not_found: refused(Refusal::NotFound),
+                method_not_allowed: refused(Refusal::MethodNotAllowed),
+                timed_out: refused(Refusal::Timeout),
+                body_too_large: refused(Refusal::BodyTooLarge),
+                target_too_long: refused(Refusal::TargetTooLong),
+                expectation: refused(Refusal::Expectation),
+                head_too_large: refused(Refusal::HeadTooLarge),
+                panicked: refused(Refusal::Panicked),
+                unanswered: refused(Refusal::Unanswered),
+                not_implemented: refused(Refusal::NotImplemented),
+                busy: refused(Refusal::Busy),
+                version: refused(Refusal::Version),
+            },
+            aborted: Aborted {
+                disconnected: aborted(Abort::Disconnected),
+                timed_out: aborted(Abort::TimedOut),
+                unfinished: aborted(Abort::Unfinished),
+                closed: aborted(Abort::Closed),
+                cut_off: aborted(Abort::CutOff),
+            },
+            in_work,
+            panics: sum(&|shard| &shard.panics),
+            server,
+        }
+    }
+}

@@ -1,0 +1,832 @@
+//! A server whose events are data, for hosts that cannot be called back.
+//!
+//! # The problem
+//!
+//! Hooks run on threads of the pool. A host with an interpreter's lock, or a loop that must stay in
+//! charge, wants what they would be told in batches, on threads of its own, and answers later. All
+//! the while a connection's events must come in order and to one thread at a time, and neither a slow
+//! host nor a fast peer may make memory grow.
+//!
+//! # The shape
+//!
+//! The handler of a pulled connection turns hooks into *events*. One event of a connection is *out*
+//! at a time: it lies in the server's outbox, or a host thread has it. What happens meanwhile is kept
+//! in the connection's *ledger*, as bits, and as one read of bytes that the peer has sent ahead. When
+//! the event is completed the ledger gives the next one.
+//!
+//! ```text
+//!    hook (pool) ──► ledger: nothing out? ──► outbox ──► host thread ──► completed ──┐
+//!                       │ something out                                             │
+//!                       └──► bits, bytes ahead ◄──────── the next one ───────────────┘
+//! ```
+//!
+//! | hosted | the ledger | the connection |
+//! |---|---|---|
+//! | IDLE | nothing out, nothing due | as any other |
+//! | OUT | an event is out | reads on, is not idle, is not closed by a drain |
+//! | FULL | the same, and there are bytes ahead | reads no more |
+//!
+//! In the common case, a peer that waits for its answer, a completion touches no slot and wakes no
+//! thread of the pool: `hosted` becomes IDLE, and the next bytes find it so. What the host did not
+//! consume goes back into the connection's input, by a notification, so that all that the stream
+//! layer promises about unconsumed bytes holds here too.
+//!
+//! # Invariants
+//!
+//! 1. One event of a connection is out at most: `out` is set and cleared under the ledger's lock, and
+//!    who clears it takes the next one in the same step.
+//! 2. What is due has an event that is out: so it comes when that is completed, which dropping does.
+//! 3. FULL is left by the completion that takes what was read ahead, which has the connection run.
+//!    The connection sets FULL on the thread that reads, so nothing is read beyond that.
+//! 4. `Closed` is the last event, and comes once: whoever asked for it hears of every connection.
+//! 5. No lock is held while code of the user runs, and the ledger's never while the outbox's is.
+//!
+//! # Orderings
+//!
+//! `hosted` changes under the ledger's lock. A run of the connection reads it without: it sees its own
+//! OUT and FULL; IDLE may come late, which matters to a drain alone, hence the barrier and the call.
+
+use super::address::ToAddress;
+use super::conn::{Answer, Conn, ConnHandler, ConnRef, Patience, Reason, Timeout};
+use super::link::{Calls, Hosted};
+use super::outbox::Outbox;
+use super::server::Server;
+use super::settings::ServerBuilder;
+use crate::error::{Error, Result};
+use crate::sync::Mutex;
+use core::fmt;
+use core::ops::{BitOr, BitOrAssign};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
+
+// --- what a host sees ------------------------------------------------------------------------------
+
+/// Kinds of events that a host wants besides [`ConnEventKind::Data`]. For others the connection does
+/// what the hooks of a [`ConnHandler`] do by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wanted(u32);
+
+impl Wanted {
+    /// [`ConnEventKind::Opened`].
+    pub const OPENED: Wanted = Wanted(1);
+    /// [`ConnEventKind::Finished`].
+    pub const FINISHED: Wanted = Wanted(1 << 1);
+    /// [`ConnEventKind::Writable`].
+    pub const WRITABLE: Wanted = Wanted(1 << 2);
+    /// [`ConnEventKind::Written`].
+    pub const WRITTEN: Wanted = Wanted(1 << 3);
+    /// [`ConnEventKind::TimedOut`].
+    pub const TIMED_OUT: Wanted = Wanted(1 << 4);
+    /// [`ConnEventKind::Draining`].
+    pub const DRAINING: Wanted = Wanted(1 << 5);
+    /// [`ConnEventKind::Closed`].
+    pub const CLOSED: Wanted = Wanted(1 << 6);
+    /// Nothing but data.
+    pub const NONE: Wanted = Wanted(0);
+    /// Everything.
+    pub const ALL: Wanted = Wanted((1 << 7) - 1);
+
+    /// Whether all of `other` is among them.
+    #[must_use]
+    pub fn has(self, other: Wanted) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// As a number, for a host in another language.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The inverse of [`bits`](Self::bits). None: there are bits that stand for nothing.
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        (bits & !Self::ALL.0 == 0).then_some(Self(bits))
+    }
+}
+
+impl BitOr for Wanted {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Wanted {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// What has happened to a connection: the hooks of a [`ConnHandler`] as data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConnEventKind {
+    /// It is there. It may be [refused](ConnEvent::refuse).
+    Opened,
+    /// There are [bytes](ConnEvent::bytes). All of them are consumed, or [as many as one
+    /// says](ConnEvent::consume); the rest comes again, followed by more.
+    Data,
+    /// The peer sends no more. Unwanted, the connection is closed.
+    Finished,
+    /// The output pressed, and has fallen to the low mark.
+    Writable,
+    /// A tracked write with this token has been given to the kernel.
+    Written(u64),
+    /// A time is over. Unwanted, or if one does not [keep](ConnEvent::keep) it, the connection is
+    /// closed at once.
+    TimedOut(Timeout),
+    /// The server drains.
+    Draining,
+    /// The end, and its last event.
+    Closed(Reason),
+}
+
+/// An event that was pulled. The connection's next event comes after this one was *completed*, which
+/// dropping it does. It may be kept for as long as one likes, and dropped by any thread.
+pub struct ConnEvent {
+    peer: Arc<Peer>,
+    what: What,
+}
+
+struct What {
+    kind: ConnEventKind,
+    bytes: Vec<u8>,
+    consumed: usize,
+    verdict: Option<Verdict>,
+}
+
+/// An answer that is more than "done".
+enum Verdict {
+    Keep,
+    Refuse(Vec<u8>),
+    Fail,
+}
+
+impl ConnEvent {
+    /// What has happened.
+    #[must_use]
+    pub fn kind(&self) -> ConnEventKind {
+        self.what.kind
+    }
+
+    /// What has arrived, for [`ConnEventKind::Data`]; else nothing.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.what.bytes
+    }
+
+    /// To what. Writes go to the peer at once, also before the event is completed.
+    #[must_use]
+    pub fn conn(&self) -> &ConnRef {
+        self.peer.conn()
+    }
+
+    /// Of the bytes the first so many are consumed. If this is never said, all are.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are not so many; then nothing has changed.
+    pub fn consume(&mut self, count: usize) -> Result<()> {
+        if count > self.bytes().len() {
+            let allowed = format!("at most {}, as many as there are", self.bytes().len());
+            return Err(Error::invalid("consumed", count, allowed));
+        }
+        self.what.consumed = count;
+        Ok(())
+    }
+
+    /// A connection whose time was over goes on; the time begins anew. For other kinds nothing.
+    pub fn keep(&mut self) {
+        self.what.verdict = Some(Verdict::Keep);
+    }
+
+    /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`].
+    pub fn fail(&mut self) {
+        self.what.verdict = Some(Verdict::Fail);
+    }
+
+    /// A connection that was opened is not wanted: it is sent this and closed, with
+    /// [`Reason::Refused`]. For other kinds nothing.
+    pub fn refuse(&mut self, message: impl Into<Vec<u8>>) {
+        self.what.verdict = Some(Verdict::Refuse(message.into()));
+    }
+}
+
+impl Drop for ConnEvent {
+    fn drop(&mut self) {
+        // A forked child must not touch the parent's connections.
+        if !self.peer.conn().link.place.is_forked() {
+            self.peer.complete(&mut self.what);
+        }
+    }
+}
+
+impl fmt::Debug for ConnEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ConnEvent");
+        debug.field("kind", &self.kind()).field("conn", self.conn());
+        debug.field("bytes", &self.bytes().len()).finish()
+    }
+}
+
+/// A [`Server`] whose connections have no handlers: what happens to them is pulled. Clones are the
+/// same server; when the last one is dropped it stops, as a server does. All methods may be called by
+/// any thread.
+#[derive(Clone)]
+pub struct PulledServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    server: Server,
+    host: Arc<Host>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // In a forked child another thread may have held the lock.
+        if self.server.check_may_wait(false).is_ok() {
+            // What nobody pulled completes itself, and finds the outbox closed.
+            drop(self.host.outbox.close());
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// As [`serve`](Self::serve), for a host that [pulls](PulledServer::pull) what happens.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn serve_pulled(self, wanted: Wanted) -> Result<PulledServer> {
+        let host = Arc::new(Host { outbox: Outbox::new() });
+        let (made, ended) = (Arc::clone(&host), Arc::clone(&host));
+        let server = self.serve(move |_| Pulled::new(&made, wanted))?;
+        server.when_over(move || ended.outbox.end());
+        Ok(PulledServer { inner: Arc::new(Inner { server, host }) })
+    }
+}
+
+impl PulledServer {
+    /// The server: its addresses, connections, drain and books. [`drain`](Server::drain) waits for
+    /// events that are out, so a thread that holds some must complete them before.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.inner.server
+    }
+
+    /// As [`Server::connect`]; what happens to the connection is pulled like that of others, as far as
+    /// it is wanted.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect(&self, address: impl ToAddress, wanted: Wanted) -> Result<ConnRef> {
+        self.inner.server.connect(address, Pulled::new(&self.inner.host, wanted))
+    }
+
+    /// Stops at once: listeners end, connections are cut off, what is out is of no use any more, and
+    /// pulls say so. It waits for nothing. [`drain`](Server::drain) first for an orderly end.
+    pub fn close(&self) {
+        let Inner { server, host } = &*self.inner;
+        if server.cut_off() {
+            drop(host.outbox.close());
+        }
+    }
+
+    /// Appends up to `most` events to `events`, and waits up to `time` for the first; says how many.
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`] when the server has ended, by drain, drop or the end of its pool, and all
+    /// its events have been completed. [`Error::Invalid`] for a `most` of 0.
+    /// [`Error::WouldDeadlock`] on a thread of the pool, unless `time` is zero. [`Error::Forked`].
+    pub fn pull(&self, events: &mut Vec<ConnEvent>, most: usize, time: Duration) -> Result<usize> {
+        let Inner { server, host } = &*self.inner;
+        server.check_may_wait(!time.is_zero())?;
+        if most == 0 {
+            return Err(Error::invalid("most", 0, "at least 1"));
+        }
+        host.outbox.take(events, most, time).ok_or(Error::ShutDown)
+    }
+
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.inner.server.check_may_wait(false).is_err()
+    }
+
+    /// A descriptor that is readable while a pull would not wait. It belongs to the server: never read
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Os`] if there are no descriptors left, [`Error::Forked`].
+    pub fn pollable(&self) -> Result<BorrowedFd<'_>> {
+        self.inner.server.check_may_wait(false)?;
+        self.inner.host.outbox.pollable()
+    }
+}
+
+impl fmt::Debug for PulledServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PulledServer").field(self.server()).finish()
+    }
+}
+
+/// What the connections of a pulled server share.
+struct Host {
+    outbox: Outbox<ConnEvent>,
+}
+
+// --- the ledger ------------------------------------------------------------------------------------
+
+/// What has happened to a connection and was not told yet.
+struct Ledger {
+    wanted: Wanted,
+    out: bool,
+    /// Bytes that the host has not consumed, followed by what was read ahead.
+    input: Vec<u8>,
+    /// Some of the input was never shown.
+    fresh: bool,
+    due: Due,
+    written: VecDeque<u64>,
+    timeout: Option<Timeout>,
+    /// A time was over, and the host has not said what is to be done.
+    timing: bool,
+    closed: Option<Reason>,
+    /// It is about to end: only the end is told any more.
+    ending: bool,
+    /// What the next notification brings the connection.
+    answer: Option<Answer>,
+}
+
+/// What is told without anything to add.
+#[derive(Default)]
+struct Due {
+    opened: bool,
+    writable: bool,
+    finished: bool,
+    draining: bool,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Hand this out.
+    Tell(ConnEventKind, Vec<u8>),
+    /// The peer has finished, and nobody wants to hear of it.
+    Close,
+    /// Have the connection run, and take its answer.
+    Notify,
+    /// It has ended, and all was told.
+    Leave,
+    Rest,
+}
+
+impl Ledger {
+    fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            out: false,
+            input: Vec::new(),
+            fresh: false,
+            due: Due::default(),
+            written: VecDeque::new(),
+            timeout: None,
+            timing: false,
+            closed: None,
+            ending: false,
+            answer: None,
+        }
+    }
+
+    /// Bytes have arrived.
+    fn arrive(&mut self, bytes: &[u8]) -> Step {
+        if self.ending {
+            return Step::Rest;
+        }
+        self.input.extend_from_slice(bytes);
+        self.fresh = true;
+        self.go_on()
+    }
+
+    /// Something has happened.
+    fn note(&mut self, note: impl FnOnce(&mut Self)) -> Step {
+        if !self.ending {
+            note(self);
+        }
+        self.go_on()
+    }
+
+    /// The event that was out is completed, with these bytes left.
+    fn complete(&mut self, left: Vec<u8>) -> Step {
+        self.out = false;
+        if self.input.is_empty() {
+            self.input = left;
+        } else {
+            self.input.splice(..0, left);
+        }
+        self.go_on()
+    }
+
+    /// The connection is to end like this. Until it has, nothing else is told.
+    fn end_by(&mut self, answer: Answer) {
+        self.forget();
+        self.ending = true;
+        self.answer = Some(answer);
+    }
+
+    /// Nothing is told any more but the end.
+    fn forget(&mut self) {
+        self.input = Vec::new();
+        self.fresh = false;
+        self.due = Due::default();
+        self.written = VecDeque::new();
+        self.timeout = None;
+    }
+
+    fn go_on(&mut self) -> Step {
+        if self.out { Step::Rest } else { self.next() }
+    }
+
+    /// What comes next, when nothing is out.
+    fn next(&mut self) -> Step {
+        if core::mem::take(&mut self.due.opened) {
+            return self.tell(ConnEventKind::Opened);
+        }
+        if core::mem::take(&mut self.fresh) {
+            self.out = true;
+            return Step::Tell(ConnEventKind::Data, core::mem::take(&mut self.input));
+        }
+        if let Some(token) = self.written.pop_front() {
+            return self.tell(ConnEventKind::Written(token));
+        }
+        if core::mem::take(&mut self.due.writable) {
+            return self.tell(ConnEventKind::Writable);
+        }
+        if core::mem::take(&mut self.due.draining) {
+            return self.tell(ConnEventKind::Draining);
+        }
+        if core::mem::take(&mut self.due.finished) {
+            return match self.wanted.has(Wanted::FINISHED) {
+                true => self.tell(ConnEventKind::Finished),
+                false => Step::Close,
+            };
+        }
+        if let Some(reason) = self.closed.take() {
+            self.forget();
+            return match self.wanted.has(Wanted::CLOSED) {
+                true => self.tell(ConnEventKind::Closed(reason)),
+                false => Step::Leave,
+            };
+        }
+        if let Some(kind) = self.timeout.take() {
+            return self.tell(ConnEventKind::TimedOut(kind));
+        }
+        let notifies = self.answer.is_some() || !self.input.is_empty();
+        if notifies { Step::Notify } else { Step::Rest }
+    }
+
+    fn tell(&mut self, kind: ConnEventKind) -> Step {
+        self.out = true;
+        Step::Tell(kind, Vec::new())
+    }
+
+    /// By the connection, notified: what it is to do.
+    fn take_answer(&mut self) -> Answer {
+        match self.answer.take() {
+            Some(answer) => answer,
+            None if self.out => Answer::Nothing,
+            None => Answer::PutBack(core::mem::take(&mut self.input)),
+        }
+    }
+
+    fn hosted(&self) -> Hosted {
+        if self.fresh || self.ending {
+            Hosted::Full
+        } else if self.out || !self.input.is_empty() {
+            Hosted::Out
+        } else {
+            Hosted::Idle
+        }
+    }
+}
+
+// --- the connection --------------------------------------------------------------------------------
+
+/// A connection as its handler and its events know it.
+struct Peer {
+    ledger: Mutex<Ledger>,
+    host: Arc<Host>,
+    /// From the first hook on.
+    conn: OnceLock<ConnRef>,
+}
+
+impl Peer {
+    fn conn(&self) -> &ConnRef {
+        self.conn.get().expect("events are made by hooks")
+    }
+
+    /// Changes the ledger, and does what follows.
+    fn change(self: &Arc<Self>, conn: &ConnRef, change: impl FnOnce(&mut Ledger) -> Step) {
+        // Nothing panics while it is held.
+        let mut ledger = self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let step = change(&mut ledger);
+        let (before, now) = conn.link.set_hosted(ledger.hosted());
+        drop(ledger);
+        self.take(conn, step);
+        if before == Hosted::Full && now != Hosted::Full {
+            // Reading goes on (invariant 3).
+            conn.link.call(Calls::OUTPUT);
+        }
+        if before != Hosted::Idle && now == Hosted::Idle {
+            conn.link.call_if_draining();
+        }
+    }
+
+    fn take(self: &Arc<Self>, conn: &ConnRef, step: Step) {
+        match step {
+            Step::Tell(kind, bytes) => self.hand_out(kind, bytes),
+            // It may have ended meanwhile.
+            Step::Close => drop(conn.close()),
+            Step::Notify => conn.link.call(Calls::NOTIFY),
+            Step::Leave => self.host.outbox.left(),
+            Step::Rest => {}
+        }
+    }
+
+    fn hand_out(self: &Arc<Self>, kind: ConnEventKind, bytes: Vec<u8>) {
+        let consumed = bytes.len();
+        let what = What { kind, bytes, consumed, verdict: None };
+        let event = ConnEvent { peer: Arc::clone(self), what };
+        if let Err(unwanted) = self.host.outbox.put(event) {
+            // Nobody pulls any more: what else is due would come here, one inside the other.
+            self.change(self.conn(), |ledger| {
+                ledger.forget();
+                Step::Rest
+            });
+            drop(unwanted);
+        }
+    }
+
+    fn complete(self: &Arc<Self>, what: &mut What) {
+        let mut left = core::mem::take(&mut what.bytes);
+        left.drain(..what.consumed);
+        let answer = self.answer(what, left.len());
+        self.change(self.conn(), |ledger| {
+            match what.kind {
+                ConnEventKind::Closed(_) => return Step::Leave,
+                ConnEventKind::TimedOut(_) => ledger.timing = false,
+                _ => {}
+            }
+            if let Some(answer) = answer {
+                ledger.end_by(answer);
+                left = Vec::new();
+            }
+            ledger.complete(left)
+        });
+    }
+
+    /// How the connection is to end, if this event ends it.
+    fn answer(&self, what: &mut What, left: usize) -> Option<Answer> {
+        let most = self.conn().link.origin.limits.max_unconsumed;
+        match (what.kind, what.verdict.take()) {
+            (_, Some(Verdict::Fail)) => Some(Answer::End(Reason::Panicked)),
+            (ConnEventKind::Data, _) if left > most => Some(Answer::End(Reason::Unconsumed)),
+            (ConnEventKind::Opened, Some(Verdict::Refuse(message))) => {
+                Some(Answer::Refuse(message))
+            }
+            (ConnEventKind::TimedOut(_), Some(Verdict::Keep)) => None,
+            (ConnEventKind::TimedOut(kind), _) => Some(Answer::End(Reason::TimedOut(kind))),
+            _ => None,
+        }
+    }
+}
+
+/// The handler of a pulled connection.
+struct Pulled {
+    peer: Arc<Peer>,
+    wanted: Wanted,
+    closed: bool,
+}
+
+impl Pulled {
+    fn new(host: &Arc<Host>, wanted: Wanted) -> Self {
+        host.outbox.enter();
+        let ledger = Mutex::new(Ledger::new(wanted));
+        let peer = Peer { ledger, host: Arc::clone(host), conn: OnceLock::new() };
+        Self { peer: Arc::new(peer), wanted, closed: false }
+    }
+
+    /// Something that is told if it is wanted.
+    fn note(&self, conn: &Conn, kind: Wanted, note: impl FnOnce(&mut Ledger)) {
+        if self.wanted.has(kind) {
+            self.change(conn, |ledger| ledger.note(note));
+        }
+    }
+
+    fn change(&self, conn: &Conn, change: impl FnOnce(&mut Ledger) -> Step) {
+        let conn = self.peer.conn.get_or_init(|| conn.handle());
+        self.peer.change(conn, change);
+    }
+}
+
+impl ConnHandler for Pulled {
+    fn open(&mut self, conn: &Conn) -> super::Verdict {
+        self.note(conn, Wanted::OPENED, |ledger| ledger.due.opened = true);
+        super::Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        self.change(conn, |ledger| ledger.arrive(bytes));
+        bytes.len()
+    }
+
+    fn finished(&mut self, conn: &Conn) {
+        self.change(conn, |ledger| ledger.note(|ledger| ledger.due.finished = true));
+    }
+
+    fn writable(&mut self, conn: &Conn) {
+        self.note(conn, Wanted::WRITABLE, |ledger| ledger.due.writable = true);
+    }
+
+    fn written(&mut self, conn: &Conn, token: u64) {
+        self.note(conn, Wanted::WRITTEN, |ledger| ledger.written.push_back(token));
+    }
+
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+        let mut patience = Patience::Close;
+        // A second time that is over before the host has said anything to the first ends it; and for
+        // a connection that could not be made there is nothing to be said.
+        if kind != Timeout::Connect {
+            self.note(conn, Wanted::TIMED_OUT, |ledger| {
+                if !core::mem::replace(&mut ledger.timing, true) {
+                    ledger.timeout = Some(kind);
+                    patience = Patience::Keep;
+                }
+            });
+        }
+        patience
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        self.change(conn, |ledger| {
+            conn.answer.set(Some(ledger.take_answer()));
+            Step::Rest
+        });
+    }
+
+    fn draining(&mut self, conn: &Conn) {
+        self.note(conn, Wanted::DRAINING, |ledger| ledger.due.draining = true);
+    }
+
+    fn close(&mut self, conn: &Conn, reason: Reason) {
+        self.closed = true;
+        self.change(conn, |ledger| {
+            ledger.closed = Some(reason);
+            ledger.go_on()
+        });
+    }
+}
+
+impl Drop for Pulled {
+    fn drop(&mut self) {
+        if !self.closed {
+            // An attempt to connect that has failed before there was a connection.
+            self.peer.host.outbox.left();
+        }
+    }
+}
+
+/// The ledger is changed under a lock, so the races are those of *who comes first*: every order of
+/// hooks and completions, told to a ledger, tells all of it once and in order.
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use ConnEventKind::{Closed, Data, Draining, Finished, Opened, TimedOut, Writable, Written};
+
+    /// What the ledger has told, and what it was left with.
+    struct Host {
+        ledger: Ledger,
+        told: Vec<(ConnEventKind, Vec<u8>)>,
+        other: Vec<Step>,
+    }
+
+    impl Host {
+        fn new(wanted: Wanted) -> Self {
+            Self { ledger: Ledger::new(wanted), told: Vec::new(), other: Vec::new() }
+        }
+
+        fn take(&mut self, step: Step) {
+            match step {
+                Step::Tell(kind, bytes) => self.told.push((kind, bytes)),
+                Step::Rest => {}
+                other => self.other.push(other),
+            }
+        }
+
+        fn hook(&mut self, hook: impl FnOnce(&mut Ledger) -> Step) {
+            let step = hook(&mut self.ledger);
+            self.take(step);
+        }
+
+        /// The event that is out is completed, leaving so many bytes.
+        fn complete(&mut self, left: usize) {
+            assert!(self.ledger.out);
+            let (kind, bytes) = self.told.last().unwrap();
+            let step = match kind {
+                Closed(_) => Step::Leave,
+                _ => self.ledger.complete(bytes[bytes.len() - left..].to_vec()),
+            };
+            self.take(step);
+        }
+
+        fn kinds(&self) -> Vec<ConnEventKind> {
+            self.told.iter().map(|(kind, _)| *kind).collect()
+        }
+    }
+
+    fn all_at_once(host: &mut Host) {
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.opened = true));
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.draining = true));
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.writable = true));
+        host.hook(|ledger| ledger.note(|ledger| ledger.written.push_back(1)));
+        host.hook(|ledger| ledger.note(|ledger| ledger.written.push_back(2)));
+        host.hook(|ledger| ledger.arrive(b"ab"));
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.finished = true));
+        host.hook(|ledger| {
+            ledger.closed = Some(Reason::Peer);
+            ledger.go_on()
+        });
+    }
+
+    const ALL: [ConnEventKind; 8] =
+        [Opened, Data, Written(1), Written(2), Writable, Draining, Finished, Closed(Reason::Peer)];
+
+    #[test]
+    fn one_is_out_at_a_time_and_the_end_is_the_last() {
+        let mut host = Host::new(Wanted::ALL);
+        all_at_once(&mut host);
+        for count in 1..=ALL.len() {
+            assert_eq!(host.kinds(), ALL[..count]);
+            host.complete(0);
+        }
+        assert_eq!(host.kinds(), ALL);
+        assert_eq!(host.other, [Step::Leave]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_has_its_default() {
+        let mut host = Host::new(Wanted::OPENED);
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.opened = true));
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.finished = true));
+        host.complete(0);
+        assert_eq!(host.other, [Step::Close]);
+        host.hook(|ledger| {
+            ledger.closed = Some(Reason::Local);
+            ledger.go_on()
+        });
+        assert_eq!(host.other, [Step::Close, Step::Leave]);
+        assert_eq!(host.kinds(), [Opened]);
+    }
+
+    #[test]
+    fn bytes_are_told_in_order_and_the_rest_goes_back() {
+        let mut host = Host::new(Wanted::NONE);
+        host.hook(|ledger| ledger.arrive(b"abc"));
+        assert_eq!(host.ledger.hosted(), Hosted::Out);
+        host.hook(|ledger| ledger.arrive(b"def"));
+        assert_eq!(host.ledger.hosted(), Hosted::Full);
+        host.complete(2);
+        assert_eq!(host.told.last().unwrap().1, b"bcdef");
+        assert_eq!(host.ledger.hosted(), Hosted::Out);
+        host.complete(1);
+        // It is on its way back: until then the connection has it to do.
+        assert_eq!((host.other.pop(), host.ledger.hosted()), (Some(Step::Notify), Hosted::Out));
+        assert_eq!(host.ledger.take_answer(), Answer::PutBack(b"f".to_vec()));
+        assert_eq!(host.ledger.hosted(), Hosted::Idle);
+        // And if more comes first it goes along.
+        host.hook(|ledger| ledger.arrive(b"fg"));
+        host.complete(1);
+        host.hook(|ledger| ledger.arrive(b"h"));
+        assert_eq!(host.told.last().unwrap().1, b"gh");
+        assert_eq!(host.ledger.take_answer(), Answer::Nothing);
+    }
+
+    #[test]
+    fn a_connection_that_is_to_end_tells_nothing_but_its_end() {
+        let mut host = Host::new(Wanted::ALL);
+        host.hook(|ledger| ledger.note(|ledger| ledger.timeout = Some(Timeout::Idle)));
+        host.hook(|ledger| ledger.arrive(b"late"));
+        host.ledger.end_by(Answer::End(Reason::TimedOut(Timeout::Idle)));
+        host.complete(0);
+        host.hook(|ledger| ledger.note(|ledger| ledger.due.writable = true));
+        host.hook(|ledger| ledger.arrive(b"later"));
+        assert_eq!(host.ledger.hosted(), Hosted::Full);
+        assert_eq!(host.ledger.take_answer(), Answer::End(Reason::TimedOut(Timeout::Idle)));
+        host.hook(|ledger| {
+            ledger.closed = Some(Reason::TimedOut(Timeout::Idle));
+            ledger.go_on()
+        });
+        let reason = Reason::TimedOut(Timeout::Idle);
+        assert_eq!(host.kinds(), [TimedOut(Timeout::Idle), Closed(reason)]);
+    }
+}

@@ -1,0 +1,315 @@
+//! What a server is started with: its listeners, and the settings of each.
+//!
+//! Every setting of a connection is its listener's. What a [`ServerBuilder`] is told holds for every
+//! listener that was not told otherwise, and for outgoing connections.
+
+use super::address::{Address, ToAddress};
+use super::books::Origin;
+use super::conn::{Conn, ConnHandler};
+use super::filter::{Filter, FilterFactory};
+use super::limits::{Limits, Marks, nanos};
+use super::server::{ExhaustedHook, Factory, Server};
+use super::socket::{self, OwnFile};
+use crate::error::{Error, Result};
+use crate::pool::Pool;
+use core::fmt;
+use core::time::Duration;
+use socket2::Socket;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Settings of a server; see [`Server::builder`]. Those that a [`Listen`] has too are for listeners
+/// that do not have their own, in whatever order they are told, and for outgoing connections.
+#[must_use]
+pub struct ServerBuilder {
+    pool: Pool,
+    listeners: Vec<Listen>,
+    limits: Limits,
+    on_exhausted: Option<Box<ExhaustedHook>>,
+}
+
+/// A place to listen at, with settings of its own where the server's are not right.
+///
+/// ```
+/// # use paceline::net::{Listen, Server};
+/// # use std::time::Duration;
+/// # let pool = paceline::Pool::new()?;
+/// let builder = Server::builder(&pool)
+///     .idle_timeout(Duration::from_secs(60))
+///     .listen("127.0.0.1:0")
+///     .listen(Listen::on("unix:@admin").max_connections(2).refusal("two are here already\n"));
+/// # Ok::<(), paceline::Error>(())
+/// ```
+#[must_use]
+pub struct Listen {
+    source: Source,
+    changes: Vec<Change>,
+}
+
+enum Source {
+    Bind(Result<Address>),
+    Inherited(OwnedFd),
+}
+
+/// One setting of a listener.
+type Change = Box<dyn FnOnce(&mut Limits) + Send>;
+
+/// A listener that is ready to accept.
+pub(super) struct Opened {
+    pub(super) socket: Socket,
+    pub(super) file: Option<OwnFile>,
+    pub(super) origin: Arc<Origin>,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(pool: &Pool) -> Self {
+        Self {
+            pool: pool.clone(),
+            listeners: Vec::new(),
+            limits: Limits::default(),
+            on_exhausted: None,
+        }
+    }
+
+    /// Listens here, too: an address, or a [`Listen`] with settings of its own. Port 0 is a free port:
+    /// [`Server::addresses`] tells which. The file of a Unix socket is made, replaced if nobody
+    /// listens there any more (which is not for two servers to try at the same moment), and removed at
+    /// the end, if it is still this one.
+    pub fn listen(mut self, place: impl Into<Listen>) -> Self {
+        self.listeners.push(place.into());
+        self
+    }
+
+    /// Accepts from a socket that listens already: [`Listen::inherited`].
+    pub fn listen_on(self, socket: impl Into<OwnedFd>) -> Self {
+        self.listen(Listen::inherited(socket))
+    }
+
+    /// An outgoing connection must be made within this, at least 1 ms. Default 10 s.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.limits.connect = nanos(time);
+        self
+    }
+
+    /// Called once each time that accepting pauses because descriptors or memory have run out, with
+    /// what to log. It is tried again every 50 ms.
+    pub fn on_exhausted(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.on_exhausted = Some(Box::new(hook));
+        self
+    }
+
+    /// Starts. The factory makes a handler for each connection, on the thread that runs it first. A
+    /// server without listeners only connects.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the setting, its value and its bounds. [`Error::Os`] names the
+    /// address that could not be listened on, and the reason. [`Error::Full`], [`Error::ShutDown`],
+    /// [`Error::Forked`] as for any handle. If one listener fails, none is left.
+    pub fn serve<H, F>(self, factory: F) -> Result<Server>
+    where
+        H: ConnHandler,
+        F: Fn(&Conn) -> H + Send + Sync + 'static,
+    {
+        self.start(Box::new(move |conn| Box::new(factory(conn))))
+    }
+
+    fn start(self, factory: Box<Factory>) -> Result<Server> {
+        let Self { pool, listeners, limits, on_exhausted } = self;
+        limits.check()?;
+        // Before an address is bound in vain.
+        pool.shared().check_open()?;
+        let opened: Vec<_> =
+            listeners.into_iter().map(|listener| listener.open(&limits)).collect::<Result<_>>()?;
+        let outgoing = Origin::new(limits, Address::Unnamed);
+        Server::start(&pool, opened, outgoing, factory, on_exhausted)
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+        change(&mut self.limits);
+        self
+    }
+}
+
+impl Listen {
+    /// At this address; see [`ServerBuilder::listen`].
+    pub fn on(address: impl ToAddress) -> Self {
+        Self { source: Source::Bind(address.to_address()), changes: Vec::new() }
+    }
+
+    /// A socket that listens already, opened by a parent or a supervisor. What is settled when a
+    /// socket is opened stays as it is: its backlog, `v6_only`, and `reuse_port`.
+    pub fn inherited(socket: impl Into<OwnedFd>) -> Self {
+        Self { source: Source::Inherited(socket.into()), changes: Vec::new() }
+    }
+
+    /// Puts a [`Filter`] between the socket of each connection and its handler, made before the handler.
+    /// Connections beyond the maximum are closed without the refusal, which nobody would turn.
+    pub fn filter<F: Filter>(self, make: impl Fn(&Conn) -> F + Send + Sync + 'static) -> Self {
+        let factory = FilterFactory::new(make);
+        self.set(move |limits| limits.filter = Some(factory))
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    fn open(self, defaults: &Limits) -> Result<Opened> {
+        let mut limits = defaults.clone();
+        self.changes.into_iter().for_each(|change| change(&mut limits));
+        limits.check()?;
+        match self.source {
+            Source::Bind(address) => bind(address?, limits),
+            Source::Inherited(fd) => adopt(fd, limits),
+        }
+    }
+}
+
+fn bind(address: Address, limits: Limits) -> Result<Opened> {
+    let failed = |error: io::Error| Error::os(format!("listen on {address}"), error);
+    let (socket, file) = socket::listen(&address, &limits).map_err(failed)?;
+    let bound = socket::bound_to(&socket).map_err(failed)?;
+    Ok(Opened { socket, file, origin: Origin::new(limits, bound) })
+}
+
+fn adopt(fd: OwnedFd, limits: Limits) -> Result<Opened> {
+    let failed = |error| Error::os("listen on an inherited socket", error);
+    let (socket, address) = socket::adopt(fd).map_err(failed)?;
+    Ok(Opened { socket, file: None, origin: Origin::new(limits, address) })
+}
+
+impl<A: ToAddress> From<A> for Listen {
+    fn from(address: A) -> Self {
+        Self::on(address)
+    }
+}
+
+/// The settings that a server has for all its listeners, and a listener for itself.
+macro_rules! settings_of_connections {
+    ($($settings:ty),*) => { $(impl $settings {
+        /// Connections at once, 1 to 2^24; more are sent the refusal and closed. Each listener counts
+        /// its own, and the server its outgoing ones. Default 2^20.
+        pub fn max_connections(self, connections: usize) -> Self {
+            self.set(move |limits| limits.max_connections = connections)
+        }
+
+        /// What connections beyond the maximum are sent, up to 64 KiB. Default: nothing.
+        pub fn refusal(self, message: impl Into<Vec<u8>>) -> Self {
+            let message = message.into();
+            self.set(move |limits| limits.refusal = message)
+        }
+
+        /// Admitted requests at once over all connections of a listener, at least 1; see
+        /// [`Conn::admit`]. Default: no limit.
+        pub fn max_requests(self, requests: usize) -> Self {
+            self.set(move |limits| limits.max_requests = requests)
+        }
+
+        /// What a request beyond the maximum is answered with, up to 64 KiB. Default: nothing.
+        pub fn busy(self, message: impl Into<Vec<u8>>) -> Self {
+            let message = message.into();
+            self.set(move |limits| limits.busy = message)
+        }
+
+        /// Bytes that a handler may leave unconsumed, at least 1. With more its connection is closed.
+        /// Default 1 MiB. A handler sees up to 64 KiB beyond it once.
+        pub fn max_unconsumed(self, bytes: usize) -> Self {
+            self.set(move |limits| limits.max_unconsumed = bytes)
+        }
+
+        /// Marks of the output queue, in bytes: `low` < `high` ≤ `max`. Above `high` reading of that
+        /// connection pauses until it has fallen to `low`; a write that would exceed `max` is refused.
+        /// Default 64 KiB, 256 KiB, 16 MiB.
+        pub fn output_marks(self, low: usize, high: usize, max: usize) -> Self {
+            self.set(move |limits| limits.marks = Marks { low, high, max })
+        }
+
+        /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
+        /// request in work, has timed out; it is told up to 10 ms late. If only other threads write to it,
+        /// it may take twice as long. Default: never.
+        pub fn idle_timeout(self, time: Duration) -> Self {
+            self.set(move |limits| limits.idle = nanos(time))
+        }
+
+        /// The rest of a message of which a part was not consumed must come within this, at least
+        /// 1 ms, told up to 10 ms late, however much of it comes
+        /// meanwhile. Default: never.
+        pub fn read_timeout(self, time: Duration) -> Self {
+            self.set(move |limits| limits.read = nanos(time))
+        }
+
+        /// A peer that takes nothing of what is queued for it for so long, at least 1 ms, has stalled.
+        /// Default 30 s.
+        pub fn stall_timeout(self, time: Duration) -> Self {
+            self.set(move |limits| limits.stall = nanos(time))
+        }
+
+        /// How long a peer that was told the end may take to end too; what it sends meanwhile is
+        /// dropped. Without it, closing can destroy what was just sent. Default 2 s, 0: none.
+        pub fn linger(self, time: Duration) -> Self {
+            self.set(move |limits| limits.linger = nanos(time))
+        }
+
+        /// Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
+        /// (`net.core.somaxconn`). Default 4096.
+        pub fn backlog(self, connections: i32) -> Self {
+            self.set(move |limits| limits.backlog = connections)
+        }
+
+        /// TCP sends small writes at once. Default: yes.
+        pub fn no_delay(self, on: bool) -> Self {
+            self.set(move |limits| limits.no_delay = on)
+        }
+
+        /// TCP asks silent peers whether they are there, first after this time. Default: no.
+        pub fn keep_alive(self, time: Duration) -> Self {
+            self.set(move |limits| limits.keep_alive = Some(time))
+        }
+
+        /// IPv6 listeners take no IPv4. Default: `[::]` takes both.
+        pub fn v6_only(self, on: bool) -> Self {
+            self.set(move |limits| limits.v6_only = on)
+        }
+
+        /// Several processes may listen on the same port; the kernel deals connections out.
+        /// Default: no.
+        pub fn reuse_port(self, on: bool) -> Self {
+            self.set(move |limits| limits.reuse_port = on)
+        }
+
+        /// Mode of the file of a Unix socket, up to 0o777; who connects needs to be allowed to write.
+        /// Default: 0o777 less the process's umask.
+        pub fn socket_mode(self, mode: u32) -> Self {
+            self.set(move |limits| limits.socket_mode = Some(mode))
+        }
+
+        /// Bytes that the kernel buffers for sending (it doubles them). Default: the system's.
+        pub fn send_buffer(self, bytes: usize) -> Self {
+            self.set(move |limits| limits.send_buffer = Some(bytes))
+        }
+
+        /// Bytes that the kernel buffers for receiving (it doubles them). Default: the system's.
+        pub fn receive_buffer(self, bytes: usize) -> Self {
+            self.set(move |limits| limits.receive_buffer = Some(bytes))
+        }
+    })* };
+}
+
+settings_of_connections!(ServerBuilder, Listen);
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.source {
+            Source::Bind(address) => format!("{address:?}"),
+            Source::Inherited(fd) => format!("{fd:?}"),
+        };
+        f.debug_struct("Listen").field("place", &place).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,719 @@
+/* HTTP: routes, answers at once and later, bodies both ways, limits, upgrades, the books. */
+#include "net.h"
+
+static pace_pool_t *pool;
+static pace_http_t *http;
+static pace_server_t *beneath;
+static char address[PACE_ADDRESS_SIZE];
+static atomic_int drops, calls;
+
+static void count_drops(void *data) {
+    CHECK(data == &drops);
+    atomic_fetch_add(&drops, 1);
+}
+
+#define D &drops, count_drops
+
+static pace_http_options_t options_at(const pace_listener_options_t *listener) {
+    pace_http_options_t options;
+    OK(pace_http_options_init(&options, sizeof options));
+    options.listeners = listener;
+    options.listener_count = 1;
+    return options;
+}
+
+static void prepare(void) {
+    pool = pool_of(2);
+    OK(pace_http_new(pool, &http));
+    atomic_store(&drops, 0);
+    atomic_store(&calls, 0);
+}
+
+static void begin(const pace_http_options_t *options) {
+    OK(pace_http_start(http, options));
+    OK(pace_http_server(http, &beneath));
+    OK(pace_server_address(beneath, 0, address, sizeof address));
+}
+
+static void start(void) {
+    pace_listener_options_t listener = listener_at(TCP);
+    pace_http_options_t options = options_at(&listener);
+    begin(&options);
+}
+
+static pace_http_stats_t books(void) {
+    pace_http_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_http_stats(http, &stats));
+    return stats;
+}
+
+static void end(void) {
+    pace_drain_report_t report = {0};
+    report.struct_size = sizeof report;
+    OK(pace_server_drain(beneath, 60 * SECOND, &report));
+    CHECK(report.drained && report.cut_off == 0);
+    CHECK(books().balances && books().in_work == 0);
+    pace_http_free(http);
+    finish(pool);
+}
+
+/* Reads a head, and leaves the body. */
+static void read_head(int fd, char *head, size_t room) {
+    size_t size = 0;
+    while (size < 4 || memcmp(head + size - 4, "\r\n\r\n", 4) != 0) {
+        CHECK(size + 1 < room && receive(fd, head + size, 1, 0) == 1);
+        size++;
+    }
+    head[size] = 0;
+}
+
+/* An answer of this status and body. */
+static void expect_answer(int fd, const char *status, const char *body) {
+    char head[4096], length[64];
+    read_head(fd, head, sizeof head);
+    if (strncmp(head + 9, status, 3) != 0) check_failed(__FILE__, __LINE__, head);
+    snprintf(length, sizeof length, "Content-Length: %d\r\n", (int)strlen(body));
+    CHECK(strstr(head, length) != NULL && strstr(head, "Date: ") != NULL);
+    expect_text(fd, body);
+}
+
+static bool is(pace_text_t text, const char *expected) {
+    return text.size == strlen(expected) && memcmp(text.text, expected, text.size) == 0;
+}
+
+/* --- what a handler sees -------------------------------------------------------------------------- */
+
+static void look(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_text_t text;
+    pace_piece_t body;
+    pace_field_t fields[3];
+    pace_conn_id_t id = {0};
+    char peer[PACE_ADDRESS_SIZE];
+    uint32_t version = 9;
+    size_t count = 0;
+    CHECK(data == &drops);
+    OK(pace_request_method(request, &text));
+    CHECK(is(text, "POST"));
+    OK(pace_request_target(request, &text));
+    CHECK(is(text, "/look/at/this%20?loud=1&x"));
+    OK(pace_request_path(request, &text));
+    CHECK(is(text, "/look/at/this%20"));
+    OK(pace_request_query(request, &text));
+    CHECK(is(text, "loud=1&x"));
+    OK(pace_request_version(request, &version));
+    CHECK(version == 1);
+    OK(pace_request_header(request, "x-SPACED", &text));
+    CHECK(is(text, "some value"));
+    OK(pace_request_header(request, "x-bytes", &text));
+    CHECK(text.text == NULL); /* not UTF-8 */
+    OK(pace_request_header(request, "absent", &text));
+    CHECK(text.text == NULL && text.size == 0);
+    SAYS(PACE_EINVAL, pace_request_header(request, "\xff", &text));
+    OK(pace_request_headers(request, fields, 3, &count));
+    CHECK(count == 4 && is(fields[0].name, "Host") && is(fields[0].value, "here"));
+    CHECK(is(fields[2].name, "X-Bytes") && is(fields[2].value, "a\xff"));
+    OK(pace_request_headers(request, NULL, 0, &count));
+    CHECK(count == 4);
+    SAYS(PACE_EINVAL, pace_request_headers(request, NULL, 1, &count));
+    OK(pace_request_param(request, "what", &text));
+    CHECK(is(text, "this%20"));
+    OK(pace_request_param(request, "nothing", &text));
+    CHECK(text.text == NULL);
+    OK(pace_request_params(request, fields, 3, &count));
+    CHECK(count == 2 && is(fields[0].name, "how") && is(fields[0].value, "at"));
+    OK(pace_request_body(request, &body));
+    CHECK(body.size == 5 && memcmp(body.bytes, "bytes", 5) == 0);
+    OK(pace_request_upgrade(request, &text));
+    CHECK(text.text == NULL);
+    OK(pace_request_conn(request, &id));
+    bool is_open = false;
+    OK(pace_server_conn_is_open(beneath, id, &is_open));
+    CHECK(is_open);
+    OK(pace_request_peer(request, peer, sizeof peer));
+    CHECK(strncmp(peer, "127.0.0.1:", 10) == 0);
+    SAYS(PACE_EINVAL, pace_request_peer(request, peer, 2));
+
+    SAYS(PACE_EINVAL, pace_request_method(NULL, &text));
+    SAYS(PACE_EINVAL, pace_request_method(request, NULL));
+    SAYS(PACE_EINVAL, pace_request_version(request, NULL));
+    SAYS(PACE_EINVAL, pace_request_header(request, NULL, &text));
+    SAYS(PACE_EINVAL, pace_request_header(request, "x", NULL));
+    SAYS(PACE_EINVAL, pace_request_params(request, fields, 3, NULL));
+    SAYS(PACE_EINVAL, pace_request_body(request, NULL));
+    SAYS(PACE_EINVAL, pace_request_conn(request, NULL));
+    SAYS(PACE_EINVAL, pace_response_status(NULL, 200));
+    SAYS(PACE_EINVAL, pace_response_header(response, NULL, "x"));
+    SAYS(PACE_EINVAL, pace_response_header(response, "x", NULL));
+    SAYS(PACE_EINVAL, pace_response_send(response, NULL, 1));
+    SAYS(PACE_EINVAL, pace_response_send(NULL, "x", 1));
+    SAYS(PACE_EINVAL, pace_response_text(response, NULL));
+    SAYS(PACE_EINVAL, pace_response_text(response, "\xff"));
+    SAYS(PACE_EINVAL, pace_response_stream(response, 0, NULL));
+    SAYS(PACE_EINVAL, pace_response_upgrade(response, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_response_upgrade(response, "x", NULL));
+    SAYS(PACE_EINVAL, pace_response_close(NULL));
+    pace_response_free(NULL);
+
+    OK(pace_response_status(response, 201));
+    OK(pace_response_header(response, "X-Seen", "yes"));
+    OK(pace_response_send(response, "seen", 4));
+    atomic_fetch_add(&calls, 1);
+}
+
+static void what_is_asked(void) {
+    prepare();
+    OK(pace_http_route(http, "POST", "/look/{how}/{what}", look, D));
+    start();
+    int client = dial(address);
+    for (int i = 0; i < 3; i++) {
+        char head[4096];
+        send_text(client, "POST /look/at/this%20?loud=1&x HTTP/1.1\r\nHost: here\r\nX-Spaced:  some value \r\n"
+                          "X-Bytes: a\xff\r\nContent-Length: 5\r\n\r\nbytes");
+        read_head(client, head, sizeof head);
+        CHECK(strncmp(head, "HTTP/1.1 201 ", 13) == 0 && strstr(head, "\r\nX-Seen: yes\r\n") != NULL);
+        expect_text(client, "seen");
+    }
+    CHECK(atomic_load(&calls) == 3);
+    close(client);
+    end();
+    UNTIL(atomic_load(&drops) == 1);
+}
+
+/* --- answers -------------------------------------------------------------------------------------- */
+
+static void hello(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_text_t name;
+    char text[256];
+    (void)data;
+    OK(pace_request_param(request, "name", &name));
+    snprintf(text, sizeof text, "Hello, %.*s!\n", (int)name.size, name.text);
+    OK(pace_response_text(response, text));
+}
+
+static void echo(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_piece_t body;
+    (void)data;
+    OK(pace_request_body(request, &body));
+    OK(pace_response_send(response, body.bytes, body.size));
+}
+
+static void forget(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    pace_response_free(response);
+}
+
+static void bad_status(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_response_status(response, 99999));
+    SAYS(PACE_EINVAL, pace_response_send(response, "x", 1));
+    TELLS("status");
+}
+
+static void bad_header(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_response_header(response, "Content-Length", "7"));
+    SAYS(PACE_EINVAL, pace_response_text(response, "x"));
+    TELLS("Content-Length");
+}
+
+static void last(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_response_close(response));
+    OK(pace_response_text(response, "bye"));
+}
+
+static void too_large(void *data, const pace_request_t *request, pace_response_t *response) {
+    static char large[17 << 20];
+    (void)data, (void)request;
+    SAYS(PACE_EFULL, pace_response_send(response, large, sizeof large));
+}
+
+static void answers(void) {
+    prepare();
+    OK(pace_http_route(http, "GET", "/hello/{name}", hello, D));
+    OK(pace_http_route(http, "POST", "/echo", echo, D));
+    OK(pace_http_route(http, "GET", "/forget", forget, NULL, NULL));
+    OK(pace_http_route(http, "GET", "/status", bad_status, NULL, NULL));
+    OK(pace_http_route(http, "GET", "/header", bad_header, NULL, NULL));
+    OK(pace_http_route(http, "GET", "/last", last, NULL, NULL));
+    OK(pace_http_route(http, "GET", "/large", too_large, NULL, NULL));
+    start();
+    int client = dial(address);
+    send_text(client, "GET /hello/you HTTP/1.1\r\nHost: a\r\n\r\n"
+                      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+                      "GET /forget HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect_answer(client, "200", "Hello, you!\n");
+    expect_answer(client, "200", "abc");
+    char head[4096];
+    static const char *const failing[] = {"status", "header", "large", "forget"};
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 500 ", 13) == 0);
+    close(client);
+    for (size_t i = 0; i < 4; i++) {
+        client = dial(address);
+        snprintf(head, sizeof head, "GET /%s HTTP/1.1\r\nHost: a\r\n\r\n", failing[i]);
+        send_text(client, head);
+        read_head(client, head, sizeof head);
+        CHECK(strncmp(head, "HTTP/1.1 500 ", 13) == 0);
+        close(client);
+    }
+    client = dial(address);
+    send_text(client, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\nGET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 404 ", 13) == 0);
+    unsigned length = (unsigned)atoi(strstr(head, "Content-Length: ") + 16);
+    while (length-- > 0) CHECK(receive(client, head, 1, 0) == 1);
+    expect_answer(client, "200", "bye");
+    expect_end(client);
+    UNTIL(stats_of(beneath).open == 0);
+    pace_http_stats_t stats = books();
+    CHECK(stats.answered_successful == 3 && stats.refused_unanswered == 5 && stats.refused_not_found == 1);
+    CHECK(stats.begun == 9 && stats.panics == 0);
+    end();
+    UNTIL(atomic_load(&drops) == 2);
+}
+
+/* --- later, from another thread ------------------------------------------------------------------- */
+
+#define KEPT 8
+static pace_response_t *_Atomic kept[KEPT];
+
+static void keep(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    CHECK(atomic_exchange(&kept[atomic_fetch_add(&calls, 1) % KEPT], response) == NULL);
+}
+
+static pace_response_t *taken(int number) {
+    pace_response_t *response;
+    UNTIL((response = atomic_exchange(&kept[number % KEPT], NULL)) != NULL);
+    return response;
+}
+
+static void answers_later(void) {
+    prepare();
+    OK(pace_http_route(http, "GET", "/", keep, D));
+    start();
+    int client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    pace_response_t *first = taken(0);
+    CHECK(atomic_load(&calls) == 1); /* the second waits */
+    OK(pace_response_header(first, "X-Late", "1"));
+    OK(pace_response_text(first, "one"));
+    expect_answer(client, "200", "one");
+    OK(pace_response_send(taken(1), "two", 3));
+    expect_answer(client, "200", "two");
+
+    /* The peer is gone meanwhile, which may show only when it is written to. */
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    first = taken(2);
+    struct linger abrupt = {1, 0};
+    CHECK(setsockopt(client, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
+    close(client);
+    pace_status_t status = pace_response_text(first, "to nobody");
+    CHECK(status == PACE_OK || status == PACE_ESTALE);
+    UNTIL(stats_of(beneath).open == 0);
+    CHECK(books().answered_successful + books().aborted_disconnected == 3);
+
+    /* A response that outlives its server and its pool. */
+    client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    first = taken(3);
+    pace_http_free(http);
+    UNTIL(receive(client, address, 1, 0) <= 0);
+    close(client);
+    finish(pool);
+    CHECK(atomic_load(&drops) == 0);
+    SAYS(PACE_ESTALE, pace_response_send(first, "late", 4));
+    CHECK(atomic_load(&drops) == 1);
+}
+
+/* --- bodies of answers ---------------------------------------------------------------------------- */
+
+static pace_body_t *_Atomic kept_body;
+static uint64_t announced;
+
+static void stream(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_body_t *body;
+    (void)data, (void)request;
+    OK(pace_response_stream(response, announced, &body));
+    atomic_store(&kept_body, body);
+}
+
+static pace_body_t *streamed(int client) {
+    pace_body_t *body;
+    send_text(client, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+    UNTIL((body = atomic_exchange(&kept_body, NULL)) != NULL);
+    return body;
+}
+
+static atomic_int writables;
+
+static void count_writable(void *data) {
+    CHECK(data == &drops);
+    atomic_fetch_add(&writables, 1);
+}
+
+static int32_t produce(void *data, pace_body_t *body) {
+    static char bytes[10000];
+    int *left = (int *)data;
+    memset(bytes, 'p', sizeof bytes);
+    OK(pace_body_write(body, bytes, sizeof bytes, NULL));
+    return --*left > 0 ? PACE_FLOW_AGAIN : *left == 0 ? PACE_FLOW_DONE : 77;
+}
+
+static void free_int(void *data) {
+    free(data);
+    atomic_fetch_add(&drops, 1);
+}
+
+static int *new_int(int value) {
+    int *made = (int *)malloc(sizeof *made);
+    CHECK(made != NULL);
+    *made = value;
+    return made;
+}
+
+static void bodies_of_answers(void) {
+    char head[4096];
+    uint32_t wrote;
+    bool is_pressed = true;
+    prepare();
+    OK(pace_http_route(http, "GET", "/stream", stream, NULL, NULL));
+    start();
+    int client = dial(address);
+
+    announced = PACE_LENGTH_UNKNOWN;
+    pace_body_t *body = streamed(client);
+    OK(pace_body_write(body, "abc", 3, &wrote));
+    OK(pace_body_write(body, NULL, 0, NULL));
+    OK(pace_body_is_pressed(body, &is_pressed));
+    CHECK(!is_pressed);
+    OK(pace_body_write(body, "defgh", 5, NULL));
+    OK(pace_body_finish(body));
+    read_head(client, head, sizeof head);
+    CHECK(strstr(head, "Transfer-Encoding: chunked\r\n") != NULL);
+    expect_text(client, "3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n");
+
+    announced = 6;
+    body = streamed(client);
+    OK(pace_body_on_writable(body, count_writable, D));
+    UNTIL(atomic_load(&writables) >= 1);
+    OK(pace_body_on_writable(body, count_writable, D));
+    UNTIL(atomic_load(&drops) == 1);
+    OK(pace_body_write(body, "abcd", 4, NULL));
+    SAYS(PACE_EINVAL, pace_body_write(body, "efg", 3, NULL));
+    OK(pace_body_write(body, "ef", 2, NULL));
+    SAYS(PACE_EINVAL, pace_body_write(NULL, "x", 1, NULL));
+    SAYS(PACE_EINVAL, pace_body_write(body, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_body_is_pressed(body, NULL));
+    SAYS(PACE_EINVAL, pace_body_on_writable(body, NULL, D));
+    SAYS(PACE_EINVAL, pace_body_pump(body, NULL, D));
+    SAYS(PACE_EINVAL, pace_body_pump(NULL, produce, D));
+    SAYS(PACE_EINVAL, pace_body_finish(NULL));
+    pace_body_free(NULL);
+    OK(pace_body_finish(body));
+    UNTIL(atomic_load(&drops) == 2);
+    expect_answer(client, "200", "abcdef");
+
+    /* A pump, much larger than any queue, with a slow reader. */
+    announced = 3000 * 10000;
+    OK(pace_body_pump(streamed(client), produce, new_int(3000), free_int));
+    read_head(client, head, sizeof head);
+    for (int i = 0; i < 3000; i++) {
+        char bytes[10000];
+        CHECK(receive(client, bytes, sizeof bytes, MSG_WAITALL) == sizeof bytes && bytes[9999] == 'p');
+        if (i % 1000 == 0) check_nap();
+    }
+    UNTIL(atomic_load(&drops) == 3);
+
+    /* Never whole: too little, freed, and a producer that fails. */
+    for (int how = 0; how < 3; how++) {
+        announced = how == 0 ? 6 : PACE_LENGTH_UNKNOWN;
+        body = streamed(client);
+        OK(pace_body_write(body, "abc", 3, NULL));
+        if (how == 0) SAYS(PACE_EINVAL, pace_body_finish(body));
+        if (how == 1) pace_body_free(body);
+        if (how == 2) OK(pace_body_pump(body, produce, new_int(-5), free_int));
+        ssize_t got;
+        while ((got = receive(client, head, sizeof head, 0)) > 0) {}
+        CHECK(got < 0 && errno == ECONNRESET);
+        close(client);
+        client = dial(address);
+    }
+    UNTIL(atomic_load(&drops) == 4);
+    close(client);
+    UNTIL(stats_of(beneath).open == 0);
+    pace_http_stats_t stats = books();
+    CHECK(stats.answered_successful == 3 && stats.aborted_unfinished + stats.aborted_closed == 3);
+    CHECK(stats.panics == 1);
+    end();
+}
+
+/* --- bodies of requests --------------------------------------------------------------------------- */
+
+typedef struct upload {
+    pace_response_t *response;
+    size_t size;
+    pace_conn_id_t conn;
+} upload_t;
+
+static atomic_int ends, stalls;
+static atomic_bool greedy;
+static _Atomic uint64_t upload_conn;
+
+static void begin_upload(void *data, const pace_request_t *request, pace_response_t *response,
+                         void **body) {
+    pace_text_t text;
+    CHECK(data == &drops && *body == NULL);
+    OK(pace_request_query(request, &text));
+    if (text.text != NULL) { /* is not wanted */
+        OK(pace_response_status(response, 403));
+        OK(pace_response_text(response, "no"));
+        return;
+    }
+    upload_t *upload = (upload_t *)calloc(1, sizeof *upload);
+    CHECK(upload != NULL);
+    upload->response = response;
+    OK(pace_request_conn(request, &upload->conn));
+    *body = upload;
+}
+
+static size_t take_upload(void *body, const void *bytes, size_t size) {
+    upload_t *upload = (upload_t *)body;
+    (void)bytes;
+    if (atomic_load(&greedy)) return size + 1;
+    if (atomic_load(&stalls) == 0 && size > 10) {
+        atomic_fetch_add(&stalls, 1);
+        atomic_store(&upload_conn, upload->conn.id);
+        upload->size += 10;
+        return 10;
+    }
+    upload->size += size;
+    return size;
+}
+
+static void end_upload(void *body, bool is_whole) {
+    upload_t *upload = (upload_t *)body;
+    char text[32];
+    snprintf(text, sizeof text, "%zu", upload->size);
+    if (is_whole) OK(pace_response_text(upload->response, text));
+    else pace_response_free(upload->response);
+    free(upload);
+    atomic_fetch_add(&ends, 1);
+}
+
+static void bodies_of_requests(void) {
+    pace_request_body_hooks_t hooks;
+    char head[4096];
+    prepare();
+    OK(pace_request_body_hooks_init(&hooks, sizeof hooks));
+    SAYS(PACE_EINVAL, pace_http_route_streaming(http, "PUT", "/up", &hooks, D));
+    TELLS("hooks.begin is NULL");
+    hooks.begin = begin_upload;
+    hooks.data = take_upload;
+    SAYS(PACE_EINVAL, pace_http_route_streaming(http, "PUT", "/up", &hooks, D));
+    hooks.end = end_upload;
+    SAYS(PACE_EINVAL, pace_http_route_streaming(http, "PUT", "/up", NULL, D));
+    hooks.struct_size = 5;
+    SAYS(PACE_EVERSION, pace_http_route_streaming(http, "PUT", "/up", &hooks, D));
+    hooks.struct_size = sizeof hooks;
+    OK(pace_http_route_streaming(http, "PUT", "/up", &hooks, D));
+    start();
+    int client = dial(address);
+    send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n01234567890123456789");
+    UNTIL(atomic_load(&stalls) == 1);
+    check_nap();
+    OK(pace_server_conn_resume(beneath, (pace_conn_id_t){atomic_load(&upload_conn)}));
+    expect_answer(client, "200", "20");
+    send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    send_text(client, "10\r\n0123456789abcdef\r\n0\r\n\r\n");
+    expect_answer(client, "200", "19");
+    send_text(client, "PUT /up?no HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    expect_answer(client, "403", "no");
+    CHECK(atomic_load(&ends) == 2);
+    send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\r\nabc");
+    close(client); /* never whole */
+    UNTIL(atomic_load(&ends) == 3);
+    client = dial(address);
+    atomic_store(&greedy, true);
+    send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    UNTIL(atomic_load(&ends) == 4);
+    while (receive(client, head, sizeof head, 0) > 0) {}
+    close(client);
+    UNTIL(stats_of(beneath).open == 0);
+    CHECK(books().panics == 1);
+    end();
+    UNTIL(atomic_load(&drops) == 1);
+}
+
+/* --- upgrades ------------------------------------------------------------------------------------- */
+
+static size_t shout(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    CHECK(data == &drops);
+    OK(pace_conn_write(conn, bytes, size, NULL));
+    OK(pace_conn_write(conn, "!", 1, NULL));
+    return size;
+}
+
+static void upgrade(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_conn_hooks_t hooks = hooks_with(shout);
+    pace_text_t protocol;
+    (void)data;
+    hooks.user_data = &drops;
+    hooks.drop = count_drops;
+    OK(pace_request_upgrade(request, &protocol));
+    if (protocol.text == NULL) {
+        SAYS(PACE_EINVAL, pace_response_upgrade(response, "shouting", &hooks));
+    } else {
+        CHECK(is(protocol, "shouting"));
+        OK(pace_response_upgrade(response, "shouting", &hooks));
+    }
+}
+
+static void upgrades(void) {
+    char head[4096];
+    prepare();
+    OK(pace_http_route(http, "GET", "/", upgrade, NULL, NULL));
+    start();
+    int client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 500 ", 13) == 0 && atomic_load(&drops) == 0);
+    close(client);
+    client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\nhey");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 101 ", 13) == 0 && strstr(head, "Upgrade: shouting\r\n") != NULL);
+    expect_text(client, "hey!");
+    send_text(client, "you");
+    expect_text(client, "you!");
+    CHECK(shutdown(client, SHUT_WR) == 0);
+    expect_end(client);
+    UNTIL(atomic_load(&drops) == 1);
+    CHECK(books().answered_upgraded == 1);
+    end();
+}
+
+/* --- settings ------------------------------------------------------------------------------------- */
+
+#define REFUSES(field, value, name)                                                                \
+    do {                                                                                           \
+        pace_http_options_t changed = options_at(&listener);                                       \
+        changed.field = (value);                                                                   \
+        SAYS(PACE_EINVAL, pace_http_start(http, &changed));                                        \
+        TELLS(name);                                                                               \
+    } while (0)
+
+static void settings(void) {
+    pace_listener_options_t listener = listener_at(TCP);
+    pace_http_options_t options = options_at(&listener);
+    pace_http_stats_t stats = {0};
+    prepare();
+    REFUSES(max_head, 63, "max_head is 63, but must be 64 to 1048576");
+    REFUSES(max_target, 0, "max_target");
+    REFUSES(max_headers, 257, "max_headers");
+    REFUSES(max_body, UINT64_MAX, "max_body");
+    REFUSES(max_requests, 0, "max_requests");
+    REFUSES(head_timeout_ns, 5, "head_timeout");
+    REFUSES(body_timeout_ns, 0, "body_timeout");
+    REFUSES(keep_alive_timeout_ns, 0, "keep_alive_timeout");
+    REFUSES(keep_alive_requests, 0, "keep_alive_requests");
+    REFUSES(reserved, 1, "reserved");
+    REFUSES(listeners, NULL, "listeners is NULL");
+    options.struct_size = 3;
+    SAYS(PACE_EVERSION, pace_http_start(http, &options));
+    options.struct_size = sizeof options;
+    SAYS(PACE_EINVAL, pace_http_start(http, NULL));
+    SAYS(PACE_EINVAL, pace_http_new(pool, NULL));
+    SAYS(PACE_EINVAL, pace_http_new(NULL, &http));
+    SAYS(PACE_EINVAL, pace_http_server(http, &beneath));
+    TELLS("has not been started");
+    stats.struct_size = sizeof stats;
+    SAYS(PACE_EINVAL, pace_http_stats(http, &stats));
+    SAYS(PACE_EVERSION, pace_http_options_init(&options, 5));
+    SAYS(PACE_EVERSION, pace_request_body_hooks_init((pace_request_body_hooks_t *)&options, 5));
+    options = options_at(&listener);
+    SAYS(PACE_EINVAL, pace_http_route(http, NULL, "/", hello, D));
+    SAYS(PACE_EINVAL, pace_http_route(http, "GET", NULL, hello, D));
+    SAYS(PACE_EINVAL, pace_http_route(http, "GET", "/", NULL, D));
+    SAYS(PACE_EINVAL, pace_http_route(NULL, "GET", "/", hello, D));
+    SAYS(PACE_EINVAL, pace_http_route(http, "GET", "/\xff", hello, D));
+    CHECK(atomic_load(&drops) == 0);
+
+    /* A start that fails can be tried again. */
+    listener.address = "unix:/nowhere/at all";
+    SAYS(PACE_EOS, pace_http_start(http, &options));
+    listener.address = TCP;
+    options.max_body = 4;
+    options.keep_alive_timeout_ns = 60 * SECOND;
+    OK(pace_http_route(http, "POST", "/echo", echo, D));
+    begin(&options);
+    SAYS(PACE_EINVAL, pace_http_start(http, &options));
+    TELLS("started already");
+    SAYS(PACE_EINVAL, pace_http_route(http, "GET", "/", hello, D));
+    SAYS(PACE_EVERSION, pace_http_stats(http, &(pace_http_stats_t){0}));
+    int client = dial(address);
+    char head[4096];
+    send_text(client, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 413 ", 13) == 0 && books().refused_body_too_large == 1);
+    close(client);
+    end();
+    UNTIL(atomic_load(&drops) == 1);
+
+    /* Routes that cannot be. */
+    static const char *const wrong[][2] = {{"GET", "no-slash"}, {"G T", "/"}, {"GET", "/{a"}};
+    for (size_t i = 0; i < 3; i++) {
+        prepare();
+        OK(pace_http_route(http, wrong[i][0], wrong[i][1], hello, D));
+        SAYS(PACE_EINVAL, pace_http_start(http, &options));
+        pace_http_free(http);
+        CHECK(atomic_load(&drops) == 1);
+        finish(pool);
+    }
+
+    /* Times of a listener of its own: idle and head. */
+    prepare();
+    listener.idle_timeout_ns = 5 * MILLI;
+    OK(pace_http_route(http, "POST", "/echo", echo, D));
+    begin(&options);
+    client = dial(address);
+    expect_end(client);
+    end();
+}
+
+/* --- a handler that frees everything -------------------------------------------------------------- */
+
+static void free_everything(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    pace_http_free(http);
+    pace_pool_free(pool);
+    pace_status_t status = pace_response_text(response, "the end");
+    CHECK(status == PACE_OK || status == PACE_ESTALE);
+}
+
+static void freed_inside(void) {
+    char bytes[512];
+    prepare();
+    OK(pace_http_route(http, "GET", "/", free_everything, D));
+    start();
+    int client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    while (receive(client, bytes, sizeof bytes, 0) > 0) {}
+    close(client);
+    UNTIL(atomic_load(&drops) == 1);
+}
+
+int main(void) {
+    check_begin();
+    what_is_asked();
+    answers();
+    answers_later();
+    bodies_of_answers();
+    bodies_of_requests();
+    upgrades();
+    settings();
+    freed_inside();
+    return 0;
+}

@@ -1,0 +1,83 @@
+//! The examples, by their command lines: what they print, what they refuse, and that the servers
+//! among them hold out.
+#![cfg(all(feature = "net", not(loom)))]
+
+mod chat;
+mod echo;
+#[cfg(feature = "http")]
+mod http;
+mod kit;
+mod proxy;
+#[cfg(feature = "http")]
+mod tls;
+
+use kit::{printed, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// Where cargo puts examples: beside the directory of the tests.
+fn example(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test has a path");
+    let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
+    let path = profile.join("examples").join(name);
+    assert!(path.exists(), "{path:?} is missing: `cargo build --examples` builds it");
+    path
+}
+
+/// An example, to be given its arguments. The tests of those that are there in several languages are
+/// in `tests/languages` once more, with other programs.
+fn program(name: &str) -> Command {
+    Command::new(example(name))
+}
+
+/// Whether what it needs is not here.
+fn is_missing() -> bool {
+    false
+}
+
+#[test]
+fn hello_says_what_its_tasks_say() {
+    let expected = "\
+        a task says 42\n\
+        ten tasks say [1, 4, 9, 16, 25, 36, 49, 64, 81, 100]\n\
+        a timer says that 20 ms have passed: true\n\
+        drained: true, the books balance: true\n";
+    assert_eq!(printed(run("hello", &[])), expected);
+}
+
+#[test]
+fn the_readme_shows_its_example_and_what_it_prints() {
+    let shown = include_str!("../../README.md");
+    let source = include_str!("../../examples/readme.rs");
+    assert!(shown.contains(&format!("```rust\n{source}```\n")), "the code differs");
+    let output = printed(run("readme", &[]));
+    assert!(shown.contains(&format!("--example readme\n{output}```\n")), "it prints\n{output}");
+}
+
+#[test]
+fn ring_loses_no_reading() {
+    let expected = "\
+        station  readings  lowest    mean highest\n\
+        harbour    100000     8.0    14.0    20.0\n\
+        airport    100000     5.0    11.0    17.0\n\
+        summit     100000    -9.0    -3.0     3.0\n";
+    assert_eq!(printed(run("ring", &[])), expected);
+}
+
+/// The lines of the README that compile are those that the tests of C and C++ build these examples by.
+#[test]
+fn the_readme_compiles_examples_by_the_lines_at_their_heads() {
+    let mut seen = 0;
+    for line in include_str!("../../README.md").lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let Some(path) = line.split(' ').find(|word| word.starts_with("examples/c")) else {
+            continue;
+        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let head = fs::read_to_string(source).expect("an example");
+        let (command, _output) = line.rsplit_once(" -o ").expect("it says where to");
+        assert!(head.contains(&format!(" {command} -o ")), "{path} is not built by {command}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}

@@ -1,0 +1,210 @@
+//! Requests come and are answered.
+
+use crate::common::{finish, hang_guard, until};
+use crate::http_kit::*;
+use crate::kit::{Client, KINDS, pattern, pool};
+use paceline::Error;
+use paceline::net::http::{Http, HttpBuilder, Request, Response};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+fn hello(builder: HttpBuilder) -> HttpBuilder {
+    builder
+        .route("GET", "/hello/{name}", |request: &Request, response: Response| {
+            response.text(format!("Hello, {}!", request.param("name").unwrap()))
+        })
+        .route("POST", "/echo", |request: &Request, response: Response| {
+            response.send(request.body())
+        })
+        .route("PUT", "/echo", |request: &Request, response: Response| {
+            response.send_owned(request.body().to_vec())
+        })
+}
+
+#[test]
+fn requests_are_routed_and_answered_over_every_kind_of_socket() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, hello);
+        let mut asker = Asker::connect(&address);
+        let answer = asker.ask("GET /hello/you HTTP/1.1\r\nHost: here\r\n\r\n");
+        assert_eq!((answer.status, answer.text()), (200, "Hello, you!"));
+        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+        let date = answer.header("date").unwrap();
+        assert_eq!((date.len(), &date[25..]), (29, " GMT"));
+        for size in [0, 1, 5000, 300_000] {
+            let body = pattern(size);
+            for method in ["POST", "PUT"] {
+                let head =
+                    format!("{method} /echo HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n");
+                asker.send(head);
+                let mut sender = Client(asker.client.0.try_clone().unwrap());
+                let sent = body.clone();
+                let sender = thread::spawn(move || sender.send(sent));
+                let answer = asker.answer();
+                sender.join().unwrap();
+                assert!(answer.status == 200 && answer.body == body);
+            }
+        }
+        drop(asker);
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.answered.successful), (9, 9));
+        drop(server);
+        finish(&pool);
+    }
+}
+
+/// Goal: an answer is whole whether its body fits beside the head or not.
+#[test]
+fn small_bodies_of_every_size_are_whole() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let (server, address) = serve(&pool, KINDS[0], hello);
+    let mut asker = Asker::connect(&address);
+    for size in 0..300 {
+        let body = pattern(size);
+        let head = format!("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n");
+        let answer = asker.ask([head.as_bytes(), &body].concat());
+        assert_eq!((answer.status, answer.body.len()), (200, size));
+        assert!(answer.body == body);
+    }
+    drop(asker);
+    end(&server);
+    drop(server);
+    finish(&pool);
+}
+
+/// Goal: all that lies ahead is answered, in order. Method: everything in one write.
+#[test]
+fn what_is_sent_ahead_is_answered_in_order() {
+    const MANY: usize = 500;
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, hello);
+        let mut asker = Asker::connect(&address);
+        let requests: String = (0..MANY)
+            .map(|number| match number % 3 {
+                0 => format!("GET /hello/{number} HTTP/1.1\r\nHost: h\r\n\r\n"),
+                1 => {
+                    let body = number.to_string();
+                    let length = body.len();
+                    format!(
+                        "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{body}"
+                    )
+                }
+                _ => format!("GET /nowhere/{number} HTTP/1.1\r\nHost: h\r\n\r\n"),
+            })
+            .collect();
+        asker.send(requests);
+        for number in 0..MANY {
+            let answer = asker.answer();
+            match number % 3 {
+                0 => assert_eq!(answer.text(), format!("Hello, {number}!")),
+                1 => assert_eq!(answer.text(), number.to_string()),
+                _ => assert_eq!(answer.status, 404),
+            }
+        }
+        drop(asker);
+        let stats = end(&server);
+        assert_eq!(stats.begun, MANY as u64);
+        assert_eq!(stats.refused.not_found, MANY as u64 / 3);
+    }
+}
+
+/// Responses that handlers have kept.
+type Kept = Arc<Mutex<Vec<Response>>>;
+
+fn take(kept: &Kept) -> Response {
+    let mut response = None;
+    until("a response is kept", || {
+        response = kept.lock().unwrap().pop();
+        response.is_some()
+    });
+    response.unwrap()
+}
+
+fn keeping(builder: HttpBuilder) -> (HttpBuilder, Kept) {
+    let kept = Kept::default();
+    let inner = Arc::clone(&kept);
+    let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+    (builder.route("GET", "/later", keep), kept)
+}
+
+#[test]
+fn an_answer_may_come_from_another_thread_and_later_requests_wait() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let mut kept = None;
+        let (server, address) = serve(&pool, kind, |builder| {
+            let (builder, responses) = keeping(hello(builder));
+            kept = Some(responses);
+            builder
+        });
+        let kept = kept.unwrap();
+        let mut asker = Asker::connect(&address);
+        for round in 0..20 {
+            asker.send(
+                "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /hello/a HTTP/1.1\r\nHost: h\r\n\r\n",
+            );
+            let response = take(&kept);
+            assert_eq!(server.stats().begun, 2 * round + 1, "the second one waits");
+            response.text("at last").unwrap();
+            assert_eq!(asker.answer().text(), "at last");
+            assert_eq!(asker.answer().text(), "Hello, a!");
+        }
+        drop(asker);
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.answered.successful), (40, 40));
+    }
+}
+
+#[test]
+fn a_response_that_is_dropped_is_a_500_and_one_whose_peer_is_gone_an_error() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let mut kept = None;
+        let (server, address) = serve(&pool, kind, |builder| {
+            let (builder, responses) = keeping(builder);
+            kept = Some(responses);
+            builder.route("GET", "/forget", |_: &Request, _: Response| ())
+        });
+        let kept = kept.unwrap();
+        let mut asker = Asker::connect(&address);
+        let answer = asker.ask("GET /forget HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!((answer.status, answer.closes()), (500, false));
+        asker.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        drop(take(&kept));
+        assert_eq!(asker.answer().status, 500);
+        asker.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        let response = take(&kept);
+        response.conn().abort().unwrap();
+        until_stats(&server, "the end", |stats| stats.server.open == 0);
+        assert!(matches!(response.send("too late"), Err(Error::Stale { .. })));
+        let stats = end(&server);
+        assert_eq!((stats.refused.unanswered, stats.aborted.closed), (2, 1));
+    }
+}
+
+#[test]
+fn routes_that_cannot_be_are_named() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let route = |builder: HttpBuilder, method: &str, pattern: &str| {
+        builder.route(method, pattern, |_: &Request, response: Response| response.send(""))
+    };
+    let error = |builder: HttpBuilder| builder.serve().unwrap_err().to_string();
+    let twice = route(route(Http::builder(&pool), "GET", "/a"), "GET", "/a");
+    assert_eq!(error(twice), "route is GET /a, but must be there once");
+    let relative = route(Http::builder(&pool), "GET", "a");
+    assert_eq!(error(relative), "route is a, but must be a path that begins with /");
+    let conflict = route(route(Http::builder(&pool), "GET", "/{a}"), "GET", "/{b}");
+    assert!(error(conflict).starts_with("route is /{b}, but must be a pattern of its own"));
+    let method = route(Http::builder(&pool), "G T", "/");
+    assert_eq!(error(method), "method is \"G T\", but must be a token, as GET");
+    let limits = Http::builder(&pool).max_headers(257);
+    assert_eq!(error(limits), "max_headers is 257, but must be 1 to 256");
+}

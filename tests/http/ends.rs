@@ -1,0 +1,547 @@
+//! Panics, maxima, other protocols, drains, and the books.
+
+use crate::common::{Gate, PATIENCE, Random, hang_guard, in_child, limit, quiet_panic, until};
+use crate::http_kit::*;
+use crate::kit::{Client, KINDS, Kind, TICK, pool};
+use paceline::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
+use paceline::net::{Conn, ConnHandler, Reason, Server, Verdict};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const HOST: &str = "HTTP/1.1\r\nHost: h\r\n";
+
+fn root(builder: HttpBuilder) -> HttpBuilder {
+    builder.route("GET", "/", |_: &Request, response: Response| response.send("root"))
+}
+
+struct Panicking(#[allow(dead_code, reason = "it is dropped in the panic")] Response, &'static str);
+
+impl RequestBody for Panicking {
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        assert!(self.1 != "data" || quiet_panic("data"));
+        bytes.len()
+    }
+
+    fn end(self: Box<Self>) {
+        quiet_panic("end")
+    }
+}
+
+#[test]
+fn a_panic_is_a_500_or_an_abort_and_is_counted() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let inner = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            root(builder)
+                .route("GET", "/at-once", |_: &Request, _: Response| quiet_panic("at once"))
+                .route("GET", "/after", |_: &Request, response: Response| {
+                    response.send("all is well").unwrap();
+                    quiet_panic("after")
+                })
+                .route("GET", "/midway", |_: &Request, response: Response| {
+                    let _body = response.stream(None).unwrap();
+                    quiet_panic("midway")
+                })
+                .route("GET", "/away", move |_: &Request, response: Response| {
+                    inner.lock().unwrap().push(response);
+                    quiet_panic("away")
+                })
+                .route("GET", "/pump", |_: &Request, response: Response| {
+                    response.stream(None).unwrap().pump(|_| quiet_panic("pump"));
+                })
+                .route_streaming("PUT", "/made", |_: &Request, _: Response| -> Option<Panicking> {
+                    quiet_panic("made")
+                })
+                .route_streaming("PUT", "/data", |_: &Request, response: Response| {
+                    Panicking(response, "data")
+                })
+                .route_streaming("PUT", "/end", |_: &Request, response: Response| {
+                    Panicking(response, "end")
+                })
+        });
+        let cases = [
+            ("GET /at-once", Some(500)),
+            ("GET /after", Some(200)),
+            ("GET /midway", None),
+            ("GET /pump", None),
+            ("PUT /made", Some(500)),
+            ("PUT /data", Some(500)),
+            ("PUT /end", Some(500)),
+        ];
+        for (request, status) in cases {
+            let mut asker = Asker::connect(&address);
+            asker.send(format!("{request} {HOST}Content-Length: 3\r\n\r\nabcGET / {HOST}\r\n"));
+            match status {
+                Some(status) => {
+                    assert_eq!(asker.answer().status, status, "{request}");
+                    asker.expect_end();
+                }
+                None => drop(asker.rest_or_reset()),
+            }
+        }
+        let mut asker = Asker::connect(&address);
+        asker.send(format!("GET /away {HOST}\r\n"));
+        until("it is kept", || !kept.lock().unwrap().is_empty());
+        kept.lock().unwrap().pop().unwrap().send("from elsewhere").unwrap();
+        assert_eq!(asker.answer().text(), "from elsewhere");
+        asker.expect_end();
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.panics), (8, 8), "{stats:#?}");
+        assert_eq!((stats.refused.panicked, stats.answered.successful), (4, 2), "{stats:#?}");
+        assert_eq!(stats.aborted.total(), 2, "{stats:#?}");
+    }
+}
+
+#[test]
+fn requests_beyond_the_maximum_are_told_that_it_is_busy() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, kept) = (pool(2), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+            root(builder).max_requests(2).route("POST", "/keep", keep)
+        });
+        let mut askers: Vec<_> = (0..3).map(|_| Asker::connect(&address)).collect();
+        for asker in &mut askers[..2] {
+            asker.send(format!("POST /keep {HOST}\r\n"));
+        }
+        until("two are kept", || kept.lock().unwrap().len() == 2);
+        for _ in 0..3 {
+            let answer = askers[2].ask(format!("POST /keep {HOST}Content-Length: 3\r\n\r\nabc"));
+            assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+        }
+        kept.lock().unwrap().pop().unwrap().send("").unwrap();
+        until_stats(&server, "one left", |stats| stats.in_work == 1);
+        assert_eq!(askers[2].ask(format!("GET / {HOST}\r\n")).text(), "root");
+        kept.lock().unwrap().pop().unwrap().send("").unwrap();
+        drop(askers);
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.refused.busy, stats.answered.successful), (6, 3, 3));
+    }
+}
+
+#[test]
+fn connections_beyond_the_maximum_are_told_too() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, address) =
+        serve(&pool, Kind::Tcp, |builder| root(builder).server(|server| server.max_connections(1)));
+    let mut first = Asker::connect(&address);
+    assert_eq!(first.ask(format!("GET / {HOST}\r\n")).status, 200);
+    let answer = Asker::connect(&address).answer();
+    assert_eq!((answer.status, answer.closes()), (503, true));
+    drop(first);
+    assert_eq!(end(&server).server.turned_away, 1);
+}
+
+#[test]
+fn connections_have_a_last_request_and_a_time() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let settings = |builder| root(builder).keep_alive_requests(3).keep_alive_timeout(TICK * 4);
+        let (server, address) = serve(&pool, kind, settings);
+        let mut asker = Asker::connect(&address);
+        let request = format!("GET / {HOST}\r\n");
+        asker.send(request.repeat(5));
+        assert!(!asker.answer().closes() && !asker.answer().closes() && asker.answer().closes());
+        asker.expect_end();
+        let mut idle = Asker::connect(&address);
+        let mut used = Asker::connect(&address);
+        assert_eq!(used.ask(&request).status, 200);
+        used.expect_end();
+        idle.expect_end();
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.server.closed.timed_out), (4, 2));
+    }
+}
+
+/// Sends back what comes, in capitals, and says hello.
+struct Shout(Arc<Mutex<Option<Reason>>>);
+
+impl ConnHandler for Shout {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        conn.write(b"hello ").unwrap();
+        Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        conn.write(&bytes.to_ascii_uppercase()).unwrap();
+        bytes.len()
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        conn.write(b"notified").unwrap();
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        *self.0.lock().unwrap() = Some(reason);
+    }
+}
+
+#[test]
+fn a_connection_may_be_given_to_another_protocol() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (reason, conn) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+        let (inner, conns) = (Arc::clone(&reason), Arc::clone(&conn));
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let upgrade = move |request: &Request, response: Response| {
+                *conns.lock().unwrap() = Some(request.conn());
+                let protocol = request.upgrade().map(String::from);
+                let shout = Shout(Arc::clone(&inner));
+                let answer = move || match protocol {
+                    Some(protocol) => response.header("X-Own", "1").upgrade(&protocol, shout),
+                    None => response.status(426).send(""),
+                };
+                if request.query().is_some() {
+                    thread::spawn(move || answer().unwrap());
+                } else {
+                    answer().unwrap();
+                }
+            };
+            root(builder).route("GET", "/shout", upgrade)
+        });
+        for query in ["", "?later"] {
+            let mut asker = Asker::connect(&address);
+            let plain = asker.ask(format!("GET /shout{query} {HOST}\r\n"));
+            assert_eq!((plain.status, plain.closes()), (426, false));
+            asker.send(format!(
+                "GET /shout{query} {HOST}Connection: Upgrade\r\nUpgrade: shout\r\n\r\nearly "
+            ));
+            let answer = asker.answer();
+            assert_eq!((answer.status, answer.header("upgrade")), (101, Some("shout")));
+            assert_eq!(answer.header("connection"), Some("upgrade"));
+            assert_eq!(answer.header("content-length"), None);
+            asker.send("GET / late ");
+            asker.client.finish();
+            assert_eq!(asker.rest(), b"hello EARLY GET / LATE ");
+            until("the end", || reason.lock().unwrap().take() == Some(Reason::Peer));
+            let _ = conn.lock().unwrap().take();
+        }
+        let mut asker = Asker::connect(&address);
+        asker.send(format!("GET /shout {HOST}Connection: Upgrade\r\nUpgrade: x\r\n\r\n"));
+        assert_eq!(asker.answer().status, 101);
+        conn.lock().unwrap().as_ref().unwrap().notify().unwrap();
+        asker.client.finish();
+        assert_eq!(asker.rest(), b"hello notified");
+        let stats = end(&server);
+        assert_eq!((stats.answered.upgraded, stats.answered.client_errors), (3, 2));
+    }
+}
+
+/// What its `open` does with a connection that it was given.
+enum Opening {
+    Takes,
+    Pauses,
+    Refuses,
+}
+
+struct Told(Opening);
+
+impl ConnHandler for Told {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        match self.0 {
+            Opening::Takes => {}
+            Opening::Pauses => conn.pause(),
+            Opening::Refuses => return Verdict::Refuse(b"no".to_vec()),
+        }
+        Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        conn.write(format!("[{}]", String::from_utf8_lossy(bytes)).as_bytes()).unwrap();
+        bytes.len()
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        conn.write(b"resumed ").unwrap();
+        conn.resume();
+    }
+}
+
+/// Goal: the new handler is shown bytes if there are some and it wants them. Method: with and without
+/// bytes behind the request, and handlers that take, pause and refuse in their `open`.
+#[test]
+fn another_protocol_is_shown_what_it_wants() {
+    let _guard = hang_guard();
+    for (query, early, rest) in [
+        ("takes", "", "[late]"),
+        ("takes", "early", "[early][late]"),
+        ("pauses", "early", "resumed [early][late]"),
+        ("refuses", "early", "no"),
+    ] {
+        let pool = pool(2);
+        let (sender, conns) = std::sync::mpsc::channel();
+        let (server, address) = serve(&pool, KINDS[0], move |builder| {
+            let sender = Mutex::new(sender.clone());
+            builder.route("GET", "/", move |request: &Request, response: Response| {
+                sender.lock().unwrap().send(request.conn()).unwrap();
+                let opening = match request.query() {
+                    Some("pauses") => Opening::Pauses,
+                    Some("refuses") => Opening::Refuses,
+                    _ => Opening::Takes,
+                };
+                response.upgrade("told", Told(opening))
+            })
+        });
+        let mut asker = Asker::connect(&address);
+        asker.send(format!(
+            "GET /?{query} {HOST}Connection: upgrade\r\nUpgrade: told\r\n\r\n{early}"
+        ));
+        assert_eq!(asker.answer().status, 101);
+        if query == "pauses" {
+            conns.recv().unwrap().notify().unwrap();
+        }
+        let first = rest.strip_suffix("[late]").unwrap_or(rest).len();
+        assert_eq!(asker.take(first), rest.as_bytes()[..first]);
+        asker.try_send("late");
+        asker.client.finish();
+        assert_eq!(asker.rest(), rest.as_bytes()[first..], "{query} {early}");
+        end(&server);
+    }
+}
+
+/// Goal: no body is taken for another protocol. Method: a streamed request with a body asks to upgrade.
+#[test]
+fn a_streamed_body_comes_before_another_protocol() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let (server, address) = serve(&pool, KINDS[0], |builder| {
+        builder.route_streaming("PUT", "/", |request: &Request, response: Response| {
+            let protocol = request.upgrade().unwrap().to_owned();
+            let upgraded = response.upgrade(&protocol, Told(Opening::Takes));
+            assert_eq!(
+                upgraded.unwrap_err().to_string(),
+                "upgrade is told, but must be what the request asks for"
+            );
+            None::<Box<dyn paceline::net::http::RequestBody>>
+        })
+    });
+    let mut asker = Asker::connect(&address);
+    let head = format!("PUT / {HOST}Connection: upgrade\r\nUpgrade: told\r\n");
+    let answer = asker.ask(format!("{head}Content-Length: 4\r\n\r\nbody"));
+    assert_eq!(answer.status, 500);
+    end(&server);
+}
+
+/// Goal: what is in work when a drain begins is answered, with `Connection: close`; who idles is closed.
+#[test]
+fn a_drain_finishes_what_is_in_work() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (gate, kept) = (Gate::new(), Arc::new(Mutex::new(Vec::new())));
+        let (inner, stuck) = (Arc::clone(&kept), gate.clone());
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+            let wait = move |_: &Request, response: Response| {
+                stuck.wait();
+                response.send("waited")
+            };
+            root(builder).route("GET", "/keep", keep).route("GET", "/wait", wait).route(
+                "POST",
+                "/",
+                |request: &Request, response: Response| response.send(request.body()),
+            )
+        });
+        let mut idle = Asker::connect(&address);
+        assert_eq!(idle.ask(format!("GET / {HOST}\r\n")).status, 200);
+        let [mut keeping, mut waiting, mut sending] = [(); 3].map(|()| Asker::connect(&address));
+        keeping.send(format!("GET /keep {HOST}\r\nGET / {HOST}\r\n"));
+        waiting.send(format!("GET /wait {HOST}\r\nGET / {HOST}\r\n"));
+        sending.send(format!("POST / {HOST}Content-Length: 4\r\n\r\nbo"));
+        gate.until_entered(1);
+        until_stats(&server, "all are in work", |stats| stats.in_work == 2);
+        let drain = {
+            let server = server.clone();
+            thread::spawn(move || server.drain(PATIENCE / 4))
+        };
+        idle.expect_end();
+        gate.open();
+        kept.lock().unwrap().pop().unwrap().send("kept").unwrap();
+        sending.send("dy");
+        for (mut asker, text) in [(keeping, "kept"), (waiting, "waited"), (sending, "body")] {
+            let answer = asker.answer();
+            assert_eq!((answer.text(), answer.closes()), (text, true));
+            asker.rest_or_reset();
+        }
+        assert!(drain.join().unwrap());
+        let stats = balanced(&server);
+        assert_eq!((stats.begun, stats.answered.successful), (4, 4));
+    }
+}
+
+/// Goal: whatever ends requests, the books balance. Method: clients that go away, send too little, send
+/// nonsense or wait for answers that nobody gives, and then a pool that ends under all of them.
+#[test]
+fn the_books_balance_whatever_happens() {
+    let _guard = hang_guard();
+    for (round, kind) in KINDS.into_iter().enumerate() {
+        let (pool, kept) = (pool(2), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+            root(builder)
+                .body_timeout(TICK)
+                .head_timeout(TICK)
+                .route("GET", "/keep", keep)
+                .route("GET", "/forget", |_: &Request, _: Response| ())
+                .route("GET", "/panic", |_: &Request, _: Response| quiet_panic("once more"))
+                .route("POST", "/", |request: &Request, response: Response| {
+                    response.send(request.body())
+                })
+        });
+        let pieces = [
+            format!("GET / {HOST}\r\n"),
+            format!("GET /keep {HOST}\r\n"),
+            format!("GET /forget {HOST}\r\n"),
+            format!("GET /nowhere {HOST}\r\n"),
+            format!("POST / {HOST}Content-Length: 3\r\n\r\nabc"),
+            format!("POST / {HOST}Content-Length: 3\r\n\r\na"),
+            format!("GET /panic {HOST}\r\n"),
+            String::from("GET / HTTP/1.1\r\nHo"),
+            String::from("nonsense\r\n\r\n"),
+        ];
+        let mut random = Random::new(round as u64);
+        let mut clients = Vec::new();
+        for _ in 0..200 {
+            let mut asker = Asker::connect(&address);
+            for _ in 0..=random.below(3) {
+                asker.try_send(&pieces[random.below(pieces.len() as u64) as usize]);
+            }
+            match random.below(4) {
+                0 => asker.client.reset(),
+                1 => {
+                    // The server may be through with it already.
+                    let _ = asker.client.0.shutdown(std::net::Shutdown::Write);
+                    clients.push(asker);
+                }
+                _ => clients.push(asker),
+            }
+            if random.below(3) == 0 {
+                let response = kept.lock().unwrap().pop();
+                // Its client may be gone.
+                let _ = response.map(|response: Response| response.send("late"));
+            }
+        }
+        until_stats(&server, "something of everything", |stats| {
+            let HttpStats { answered, refused, .. } = stats;
+            answered.successful > 10 && refused.total() > 10 && refused.panicked > 0
+        });
+        drop(clients.split_off(clients.len() / 2));
+        assert!(pool.shutdown(PATIENCE / 4).drained);
+        let stats = balanced(&server);
+        assert!(stats.aborted.total() > 0, "{stats:#?}");
+        // Too late, and counted already.
+        kept.lock().unwrap().drain(..).for_each(|response| drop(response.send("")));
+        assert_eq!(balanced(&server), stats);
+    }
+}
+
+/// Goal: answers reach their requests, in whatever order they are completed, by whichever thread.
+#[test]
+fn answers_in_any_order_reach_their_requests() {
+    const CLIENTS: usize = 60;
+    const ROUNDS: usize = 20;
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let (sender, receiver) = std::sync::mpsc::channel::<(String, Response)>();
+        let sender = Mutex::new(sender);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |request: &Request, response: Response| {
+                let name = request.param("name").unwrap().to_owned();
+                sender.lock().unwrap().send((name, response)).unwrap();
+            };
+            builder.route("GET", "/{name}", keep)
+        });
+        let answering = thread::spawn(move || {
+            let (mut random, mut kept) = (Random::new(7), Vec::new());
+            for _ in 0..2 * CLIENTS * ROUNDS {
+                if kept.is_empty() {
+                    kept.push(receiver.recv().unwrap());
+                }
+                kept.extend(receiver.try_iter());
+                let (name, response) = kept.swap_remove(random.below(kept.len() as u64) as usize);
+                response.text(name).unwrap();
+            }
+        });
+        thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let address = &address;
+                scope.spawn(move || {
+                    let mut asker = Asker::connect(address);
+                    for round in 0..ROUNDS {
+                        let request = |which| format!("GET /{client}-{round}-{which} {HOST}\r\n");
+                        asker.send(request("a") + &request("b"));
+                        for which in ["a", "b"] {
+                            assert_eq!(asker.answer().text(), format!("{client}-{round}-{which}"));
+                        }
+                    }
+                });
+            }
+        });
+        answering.join().unwrap();
+        let stats = end(&server);
+        assert_eq!(stats.answered.successful, (2 * CLIENTS * ROUNDS) as u64);
+    }
+}
+
+/// Goal: an idle connection that has been used takes up to 1 KiB. Method: what the process's resident set
+/// grows by, with the clients in it.
+#[test]
+fn idle_connections_are_small() {
+    const MANY: usize = 4000;
+    in_child(|| {
+        limit(libc::RLIMIT_NOFILE, 2 * MANY as u64 + 200);
+        let pool = pool(2);
+        let (server, address) = serve(&pool, Kind::Abstract, root);
+        let used = |count: usize| -> Vec<Client> {
+            (0..count)
+                .map(|_| {
+                    let mut asker = Asker::connect(&address);
+                    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
+                    asker.client
+                })
+                .collect()
+        };
+        let mut clients = used(500);
+        let before = resident();
+        clients.extend(used(MANY - 500));
+        let each = resident().saturating_sub(before) / (MANY - 500);
+        assert!(each <= 1024, "{each} bytes for each connection");
+        drop(clients);
+        end(&server);
+    });
+}
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn a_server_that_is_dropped_lets_go() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, address) = serve(&pool, Kind::Tcp, root);
+    let mut asker = Asker::connect(&address);
+    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
+    let again: Http = server.clone();
+    drop(server);
+    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
+    drop(again);
+    asker.rest_or_reset();
+    let _: fn(&Http) -> &Server = Http::server;
+    let refused = || Client::try_connect(&address).is_err();
+    until("nobody listens", refused);
+    assert!(pool.shutdown(Duration::from_secs(10)).drained);
+}

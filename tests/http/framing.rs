@@ -1,0 +1,212 @@
+//! What is refused, and what becomes of the connection.
+
+use crate::common::hang_guard;
+use crate::http_kit::*;
+use crate::kit::{KINDS, Kind, TICK, pool};
+use paceline::net::http::{HttpBuilder, Request, Response};
+use std::thread;
+
+fn routes(builder: HttpBuilder) -> HttpBuilder {
+    builder
+        .route("GET", "/", |_: &Request, response: Response| response.send("root"))
+        .route("POST", "/", |request: &Request, response: Response| response.send(request.body()))
+        .route("PUT", "/put", |_: &Request, response: Response| response.status(204).send(""))
+}
+
+/// What smells of smuggling: 400, and nothing that follows is looked at.
+const SMELLS: [&str; 40] = [
+    "GET / HTTP/1.1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+    "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a,b\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+    "GET / HTTP/1.1\r\n Host: a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n\tc\r\n\r\n",
+    "GET / HTTP/1.1\nHost: a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX: b\rc\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX: b\0c\r\n\r\n",
+    "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "\rGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1 1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551616\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\nx\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\n",
+    "GET /#part HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET nowhere HTTP/1.1\r\nHost: a\r\n\r\n",
+];
+
+#[test]
+fn what_smells_of_smuggling_is_refused_and_closes() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, routes);
+        for smell in SMELLS {
+            let mut asker = Asker::connect(&address);
+            // A good one before, and what must not be taken for one behind.
+            let request = format!(
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\n{smell}GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+            );
+            asker.send(request);
+            assert_eq!(asker.answer().text(), "root");
+            let answer = asker.answer();
+            assert_eq!((answer.status, answer.closes()), (400, true), "{smell:?}");
+            asker.expect_end();
+        }
+        let stats = end(&server);
+        let many = SMELLS.len() as u64;
+        assert_eq!((stats.begun, stats.refused.bad_request), (2 * many, many));
+    }
+}
+
+/// The request, the status, and whether the connection goes on.
+const REFUSED: [(&str, u16, bool); 16] = [
+    ("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 404, true),
+    ("POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 404, true),
+    (
+        "POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        404,
+        true,
+    ),
+    ("POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 404, false),
+    (
+        "POST /nowhere HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+        404,
+        false,
+    ),
+    ("GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404, false),
+    ("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 405, true),
+    ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501, true),
+    ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501, true),
+    ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413, false),
+    ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3E8\r\n", 200, true),
+    ("POST / HTTP/1.1\r\nHost: a\r\nExpect: a miracle\r\nContent-Length: 3\r\n\r\n", 417, false),
+    ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, false),
+    ("GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505, false),
+    ("GET / HTTQ/1.1\r\nHost: a\r\n\r\n", 400, false),
+    ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 404, true),
+];
+
+#[test]
+fn what_cannot_be_served_is_told_why() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| routes(builder).max_body(1000));
+        for (request, status, goes_on) in REFUSED {
+            let mut asker = Asker::connect(&address);
+            asker.send(request);
+            if status == 200 {
+                asker.send([b'x'; 1000]);
+                asker.send("\r\n0\r\n\r\n");
+            }
+            let answer = asker.answer();
+            assert_eq!((answer.status, answer.closes()), (status, !goes_on), "{request:?}");
+            if status == 405 {
+                assert_eq!(answer.header("allow"), Some("GET, POST, HEAD"));
+            }
+            if goes_on {
+                let next = asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                assert_eq!(next.text(), "root", "{request:?}");
+            } else {
+                asker.expect_end();
+            }
+        }
+        end(&server);
+    }
+}
+
+#[test]
+fn heads_are_bounded() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let settings =
+            |builder| routes(builder).max_head(1000).max_target(100).max_headers(5).max_body(10);
+        let (server, address) = serve(&pool, kind, settings);
+        let host = "HTTP/1.1\r\nHost: a\r\n";
+        let many = "X: y\r\n".repeat(4);
+        let requests = [
+            (format!("GET /?{} {host}\r\n", "x".repeat(98)), 200),
+            (format!("GET /?{} {host}\r\n", "x".repeat(99)), 414),
+            (format!("GET /?{} {host}\r\n", "x".repeat(2000)), 414),
+            (format!("GET / {host}X: {}\r\n\r\n", "x".repeat(1000 - 33)), 200),
+            (format!("GET / {host}X: {}\r\n\r\n", "x".repeat(1000 - 32)), 200),
+            (format!("GET / {host}X: {}\r\n\r\n", "x".repeat(1000 - 31)), 431),
+            (format!("GET / {host}{many}\r\n"), 200),
+            (format!("GET / {host}X: y\r\n{many}\r\n"), 431),
+            // A limit, and what lies behind it has no say.
+            (format!("GET / {host}X: {}\r\nContent-Length: x\r\n\r\n", "x".repeat(1000)), 431),
+        ];
+        for (request, status) in requests {
+            let mut asker = Asker::connect(&address);
+            let answer = asker.ask(&request);
+            assert_eq!((answer.status, answer.closes()), (status, status != 200), "{request}");
+            if status != 200 {
+                asker.expect_end();
+            }
+        }
+        end(&server);
+    }
+}
+
+/// Goal: a head, or a body, that does not come in time is given up, however it drips; those that come
+/// in time are served.
+#[test]
+fn what_comes_too_slowly_is_given_up() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let settings = |builder| {
+            routes(builder)
+                .head_timeout(TICK * 4)
+                .body_timeout(TICK * 4)
+                .body_rate(100)
+                .keep_alive_timeout(TICK * 100)
+        };
+        let (server, address) = serve(&pool, kind, settings);
+        let mut slow_head = Asker::connect(&address);
+        let mut slow_body = Asker::connect(&address);
+        let mut steady = Asker::connect(&address);
+        slow_head.send("GET / HTTP/1.1\r\n");
+        slow_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+        steady.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+        for _ in 0..10 {
+            slow_head.try_send("X");
+            slow_body.try_send("x");
+            steady.send([b'x'; 100]);
+            thread::sleep(TICK);
+        }
+        assert_eq!(steady.answer().status, 200);
+        for mut slow in [slow_head, slow_body] {
+            let answer = slow.answer();
+            assert_eq!((answer.status, answer.closes()), (408, true));
+            slow.rest_or_reset();
+        }
+        drop(steady);
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.refused.timed_out), (3, 2));
+    }
+}

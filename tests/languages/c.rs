@@ -1,0 +1,21 @@
+//! In C.
+
+#[path = "../examples/chat.rs"]
+mod chat;
+#[path = "../examples/http.rs"]
+mod http;
+#[path = "../examples/kit.rs"]
+#[allow(dead_code, reason = "some of it is for examples that are not here")]
+mod kit;
+#[path = "../examples/proxy.rs"]
+mod proxy;
+
+use std::process::Command;
+
+fn is_missing() -> bool {
+    super::has_no("cc", "C")
+}
+
+fn program(name: &str) -> Command {
+    super::compiled(&format!("examples/c/{name}.c"), "-O1 -g -Wall -Wextra -Werror")
+}

@@ -1,0 +1,66 @@
+//! The servers among the examples that are there in every language: they behave as those in Rust do, so
+//! their tests are the same.
+#![cfg(all(not(loom), feature = "capi", feature = "http"))]
+#![allow(clippy::duplicate_mod, reason = "the suites take their programs from who includes them")]
+
+mod c;
+mod cpp;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::{env, fs};
+
+/// A file of the repository.
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// An example, compiled by whoever comes first, by the line that its head shows, and linked with the
+/// shared library that was built with this test.
+fn compiled(path: &str, flags: &str) -> Command {
+    static PROGRAMS: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
+    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let programs = programs.get_or_insert_default();
+    Command::new(programs.entry(path.to_owned()).or_insert_with(|| compile(path, flags)))
+}
+
+fn compile(path: &str, flags: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test has a path");
+    let libraries = test.parent().expect("a test is in a directory").display().to_string();
+    let head = fs::read_to_string(source(path)).expect("an example");
+    let line = head.lines().map(|line| line.trim_start_matches([' ', '*', '/']));
+    let line = line.clone().find(|line| line.starts_with("cc ") || line.starts_with("c++ "));
+    let (line, _output) = line.and_then(|line| line.rsplit_once(" -o ")).expect("its line");
+    // Before the path that cargo sets, where an older build may lie.
+    let line = line.replace("-rpath,", "--disable-new-dtags,-rpath,");
+    let line = line.replace("target/release", &libraries);
+    let mut words = line.split(' ');
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(path.replace(['/', '.'], "-"));
+    let mut command = Command::new(words.next().expect("a compiler"));
+    command.current_dir(source(".")).args(words).args(flags.split(' ')).arg("-o").arg(&program);
+    let output = command.output().expect("the compiler starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{command:?}\n{errors}");
+    program
+}
+
+/// Whether a program is not here; says so.
+fn has_no(program: &str, needed_by: &str) -> bool {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("skipped: there is no {program}, which the examples in {needed_by} need");
+    }
+    !found
+}
+
+#[test]
+fn every_example_that_serves_is_there_in_every_language() {
+    for name in ["chat", "http", "proxy"] {
+        for path in [format!("{name}/main.rs"), format!("c/{name}.c"), format!("cpp/{name}.cpp")] {
+            let is_there = fs::exists(source("examples").join(&path));
+            assert!(is_there.expect("it can be looked for"), "{path} is missing");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Options of sockets, looked at where the kernel keeps them.
+
+use crate::common::{hang_guard, in_child, until};
+use crate::kit::*;
+use paceline::net::{Listen, Server, ServerBuilder};
+use socket2::SockRef;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+/// What the kernel has at the server's end of a connection: its delay, its keep-alive, and its buffers
+/// for sending and receiving.
+#[derive(Debug, PartialEq)]
+struct Options(bool, Option<Duration>, usize, usize);
+
+/// Looks for it among all descriptors of this process, which should be alone here.
+#[allow(unsafe_code, reason = "looks at descriptors by number")]
+fn options_of(client: SocketAddr) -> Options {
+    let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
+    let numbers = numbers.map(|fd| fd.unwrap().file_name().to_str().unwrap().parse().unwrap());
+    let numbers: Vec<RawFd> = numbers.collect();
+    for number in numbers {
+        // SAFETY: only asked about; a number that is not open any more is an error.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let socket = SockRef::from(&fd);
+        let Some(peer) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) else {
+            continue;
+        };
+        if peer == client {
+            let alive = socket.keepalive().unwrap();
+            return Options(
+                socket.tcp_nodelay().unwrap(),
+                alive.then(|| socket.tcp_keepalive_time().unwrap()),
+                socket.send_buffer_size().unwrap(),
+                socket.recv_buffer_size().unwrap(),
+            );
+        }
+    }
+    panic!("no descriptor has {client} at its other end");
+}
+
+#[test]
+fn options_are_set_at_accepted_and_at_outgoing_connections() {
+    in_child(|| {
+        let _guard = hang_guard();
+        for kind in [Kind::Tcp, Kind::Tcp6] {
+            let (pool, log) = (pool(1), Log::new());
+            let inner = log.clone();
+            let time = Duration::from_secs(600);
+            let all = |listen: Listen| listen.no_delay(false).keep_alive(time);
+            let server = Server::builder(&pool)
+                .send_buffer(20_000)
+                .receive_buffer(30_000)
+                .listen(kind.address())
+                .listen(all(Listen::on(kind.address())).send_buffer(40_000))
+                .serve(move |_| Echo(inner.clone()))
+                .unwrap();
+            let [plain, all] = server.addresses() else { panic!() };
+            // Linux doubles what it is told.
+            let expected = [
+                (plain, Options(true, None, 40_000, 60_000)),
+                (all, Options(false, Some(time), 80_000, 60_000)),
+            ];
+            for (index, (address, options)) in expected.into_iter().enumerate() {
+                let client = Client::connect(address);
+                log.opened.until(index as u64 + 1);
+                let own = client.0.local_addr().unwrap().as_socket().unwrap();
+                assert_eq!(options_of(own), options);
+            }
+            log.closed.until(2);
+            // An outgoing one has the server's.
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let conn = server.connect(address, Echo(log.clone())).unwrap();
+            log.opened.until(3);
+            assert_eq!(options_of(address), Options(true, None, 40_000, 60_000));
+            conn.close().unwrap();
+            drop(listener.accept().unwrap());
+            end(&server);
+        }
+    });
+}
+
+#[test]
+fn several_servers_may_share_a_port_if_all_say_so() {
+    in_child(|| {
+        for kind in [Kind::Tcp, Kind::Tcp6] {
+            let pool = pool(2);
+            let sharing = |builder: ServerBuilder| builder.reuse_port(true);
+            let (first, one) = echo(&pool, kind, sharing);
+            let address = first.addresses()[0].clone();
+            let alone = Server::builder(&pool).listen(&address).serve(|_| Echo(Log::new()));
+            let message = alone.unwrap_err().to_string();
+            assert!(message.starts_with(&format!("cannot listen on {address}: ")), "{message}");
+            let other = Log::new();
+            let inner = other.clone();
+            let second = Server::builder(&pool).listen(Listen::on(&address).reuse_port(true));
+            let second = second.serve(move |_| Echo(inner.clone())).unwrap();
+            // The kernel deals by the client's port: enough of them, and both get some.
+            until("both have some", || {
+                let mut client = Client::connect(&address);
+                client.send("x");
+                client.expect("x");
+                one.opened.get() > 0 && other.opened.get() > 0
+            });
+            // When one has ended, the other gets all.
+            end(&first);
+            for _ in 0..20 {
+                let mut client = Client::connect(&address);
+                client.send("x");
+                client.expect("x");
+            }
+            end(&second);
+        }
+    });
+}
+
+/// Goal: the backlog is the listener's. Method: without anybody who accepts, a connection beyond it is
+/// not made.
+#[test]
+fn a_backlog_holds_as_many_as_it_was_told() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let gate = crate::common::Gate::new();
+    let stuck = gate.clone();
+    let listen = Listen::on(Kind::Abstract.address()).backlog(3);
+    let server = Server::builder(&pool).listen(listen).serve(|_| Echo(Log::new())).unwrap();
+    pool.post(move || stuck.wait()).unwrap();
+    gate.until_entered(1);
+    let address = &server.addresses()[0];
+    let connect = |_| {
+        let client =
+            socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM.nonblocking(), None)
+                .unwrap();
+        client.connect(&kernels(address).1).map(|()| client)
+    };
+    let waiting: Vec<_> = (0..8).map(connect).collect();
+    // Linux lets one more wait than it was told.
+    let made = waiting.iter().filter(|client| client.is_ok()).count();
+    gate.open();
+    assert_eq!(made, 4);
+    until("those that waited", || server.stats().accepted == 4);
+    drop(waiting);
+    end(&server);
+}
