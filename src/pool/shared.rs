@@ -84,11 +84,13 @@ pub(crate) struct Shared {
     pub(crate) hosted: AtomicBool,
     /// Events for hosts that pull.
     pub(crate) outbox: Outbox,
-    /// Rings that the pool serves.
-    rings: Mutex<Vec<Weak<dyn Served>>>,
+    /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
+    /// without the lock.
+    rings: Mutex<Arc<[Weak<dyn Served>]>>,
 }
 
-/// A ring, as far as the end of a pool is concerned.
+/// A ring, as far as the end of a pool is concerned. It is called without a lock, so it may call the
+/// pool.
 pub(crate) trait Served: Send + Sync {
     /// Whether everything that was published has been handled.
     fn is_handled(&self) -> bool;
@@ -166,7 +168,7 @@ impl Shared {
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
-            rings: Mutex::default(),
+            rings: Mutex::new(Arc::new([])),
         })
     }
 
@@ -854,12 +856,15 @@ impl Shared {
     /// From now on the end of the pool takes this ring into account.
     pub(crate) fn serve(&self, ring: Weak<dyn Served>) {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        rings.retain(|ring| ring.strong_count() > 0);
-        rings.push(ring);
+        let alive = rings.iter().filter(|ring| ring.strong_count() > 0).cloned();
+        let after = alive.chain([ring]).collect();
+        *rings = after;
     }
 
+    /// Whether all rings pass the test, which may call the pool: what a ring does when it is asked,
+    /// closed, or dropped as the last of its clones here, is its own affair.
     fn all_rings(&self, test: impl Fn(&dyn Served) -> bool) -> bool {
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let rings = Arc::clone(&*self.rings.lock().unwrap_or_else(PoisonError::into_inner));
         rings.iter().filter_map(Weak::upgrade).all(|ring| test(&*ring))
     }
 

@@ -1,11 +1,13 @@
-//! What only an injected failure shows. Everything else that a pool promises is tested from outside.
+//! What only an injected failure shows, or a neighbour inside the crate. Everything else that a pool
+//! promises is tested from outside.
 
-use super::Pool;
+use super::shared::Served;
+use super::{Pool, Shared};
 use crate::error::Error;
 use crate::sys::thread::injected;
 use core::time::Duration;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Weak, mpsc};
 
 /// Goal: when a thread cannot be started, those before it end, and nothing of the pool is left.
 /// Method: the creation of each thread in turn fails, as it does at the process's limit. The hooks
@@ -36,4 +38,52 @@ fn a_pool_that_cannot_start_all_its_threads_stops_those_that_run() {
     }
     let pool = Pool::builder().threads(THREADS).build().expect("the injected failures are used up");
     assert_eq!(pool.submit(|| 7).unwrap().wait().unwrap(), 7);
+}
+
+/// Goal: what a pool asks and closes at its end may call the pool. Method: it opens another one of
+/// its kind whenever it is asked or closed.
+#[test]
+fn what_is_served_may_call_the_pool() {
+    struct Neighbour {
+        shared: Arc<Shared>,
+        asked: AtomicUsize,
+        closed: AtomicBool,
+    }
+    impl Neighbour {
+        fn call_the_pool(&self) {
+            let another: Weak<Ended> = Weak::new();
+            self.shared.serve(another);
+        }
+    }
+    impl Served for Neighbour {
+        fn is_handled(&self) -> bool {
+            self.asked.fetch_add(1, SeqCst);
+            self.call_the_pool();
+            true
+        }
+
+        fn close(&self) {
+            self.call_the_pool();
+            self.closed.store(true, SeqCst);
+        }
+    }
+    struct Ended;
+    impl Served for Ended {
+        fn is_handled(&self) -> bool {
+            unreachable!("it is gone")
+        }
+
+        fn close(&self) {}
+    }
+
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let (asked, closed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let neighbour = Arc::new(Neighbour { shared: Arc::clone(pool.shared()), asked, closed });
+    let served: Weak<Neighbour> = Arc::downgrade(&neighbour);
+    pool.shared().serve(served);
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || ended.send(pool.shutdown(Duration::from_secs(600))));
+    let report = end.recv_timeout(Duration::from_secs(60)).expect("the pool ends");
+    assert!(report.drained && report.stuck.is_empty(), "{report:?}");
+    assert!(neighbour.asked.load(SeqCst) > 0 && neighbour.closed.load(SeqCst));
 }
