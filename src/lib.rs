@@ -22,6 +22,7 @@ pub use pool::{
 };
 pub use queue::{Full, Lane, Queue};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
+pub use time::{Backoff, GiveUp, Jitter, Retry};
 
 /// The README's code runs as a test.
 #[cfg(all(doctest, feature = "http"))]

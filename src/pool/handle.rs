@@ -6,6 +6,7 @@ use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use crate::time::MAX_DELAY;
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
@@ -396,8 +397,6 @@ impl Pool {
 }
 
 const MIN_PERIOD: Duration = Duration::from_micros(1);
-/// The longest delay of any timer.
-pub(crate) const MAX_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Shared {
     /// A slot for a payload, or an error that says that there is none.

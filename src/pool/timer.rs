@@ -1,11 +1,11 @@
 //! One-shot timers.
 
-use super::handle::MAX_DELAY;
 use super::slots::{Close, Key, Payload, Traits};
 use super::{Pool, Shared};
 use crate::error::{Error, Result};
 use crate::queue::Erased;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::time::MAX_DELAY;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
