@@ -55,6 +55,12 @@ pub enum Error {
         /// How many there are.
         capacity: usize,
     },
+    /// Settings from files, the environment or code are wrong; all that is wrong with them.
+    #[cfg(feature = "config")]
+    Settings {
+        /// In the order of the layers' calls.
+        problems: Vec<Problem>,
+    },
 }
 
 /// The crate's result.
@@ -92,6 +98,14 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
+            #[cfg(feature = "config")]
+            Self::Settings { problems } => {
+                for (index, problem) in problems.iter().enumerate() {
+                    let line = if index == 0 { "" } else { "\n" };
+                    write!(f, "{line}{problem}")?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -154,3 +168,72 @@ impl<F> fmt::Debug for Rejected<F> {
 }
 
 impl<F> std::error::Error for Rejected<F> {}
+
+/// One thing that is wrong with settings. Its text names where it stands, its key, its value and what
+/// would be right.
+#[cfg(feature = "config")]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A file cannot be read, or is not what its name says.
+    Unreadable {
+        /// The file.
+        origin: String,
+        /// Why.
+        reason: String,
+    },
+    /// There is no such setting.
+    Unknown {
+        /// The file, "the environment", or "set".
+        origin: String,
+        /// The key or variable.
+        key: String,
+        /// A known one that is like it.
+        nearest: Option<String>,
+    },
+    /// A file gives the same key more than once.
+    Repeated {
+        /// The file.
+        origin: String,
+        /// The key.
+        key: String,
+    },
+    /// The value is of the wrong type, or out of its range.
+    Wrong {
+        /// The file, the variable, or "set".
+        origin: String,
+        /// The key.
+        key: String,
+        /// The value as it was written.
+        value: String,
+        /// What would be right.
+        allowed: String,
+    },
+}
+
+#[cfg(feature = "config")]
+impl Problem {
+    pub(crate) fn unreadable(origin: &str, reason: impl Into<String>) -> Self {
+        Self::Unreadable { origin: origin.into(), reason: reason.into() }
+    }
+}
+
+#[cfg(feature = "config")]
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { origin, reason } => write!(f, "{origin}: {reason}"),
+            Self::Unknown { origin, key, nearest } => {
+                write!(f, "{origin}: {key} is not a setting")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean {nearest}?"),
+                    None => Ok(()),
+                }
+            }
+            Self::Repeated { origin, key } => write!(f, "{origin}: {key} is given more than once"),
+            Self::Wrong { origin, key, value, allowed } => {
+                write!(f, "{origin}: {key} is {value}, but must be {allowed}")
+            }
+        }
+    }
+}

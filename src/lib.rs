@@ -2,6 +2,8 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "config")]
+pub mod admin;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
@@ -14,6 +16,8 @@ mod sync;
 mod sys;
 mod time;
 
+#[cfg(feature = "config")]
+pub use error::Problem;
 pub use error::{Error, Rejected, Result};
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,

@@ -95,6 +95,8 @@ impl From<Error> for Failure {
             Error::Cancelled => PACE_ECANCELLED,
             Error::Stale { .. } => PACE_ESTALE,
             Error::Full { .. } => PACE_EFULL,
+            #[cfg(feature = "config")]
+            Error::Settings { .. } => PACE_EINVAL,
         };
         let os_error = match &error {
             Error::Os { source, .. } => source.raw_os_error().unwrap_or(0),

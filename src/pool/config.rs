@@ -263,6 +263,13 @@ impl Builder {
         Ok(())
     }
 
+    /// [`validate`](Self::validate), and the leaders if the number of threads is given.
+    #[cfg(feature = "config")]
+    pub(crate) fn validate_settings(&self) -> Result<()> {
+        self.validate()?;
+        self.threads.map_or(Ok(()), |threads| self.resolve_leaders(threads).map(drop))
+    }
+
     /// The number of handle sets for `threads` threads.
     pub(crate) fn resolve_leaders(&self, threads: usize) -> Result<usize> {
         let most = threads.saturating_sub(1).max(1);

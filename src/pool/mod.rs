@@ -87,6 +87,8 @@ mod wake;
 mod worker;
 
 pub use config::{Builder, Promotion, SourceKind};
+#[cfg(feature = "config")]
+pub(crate) use config::{MAX_JOINED, MAX_THREADS};
 pub use crew::Role;
 pub use handle::{Handle, HandleOptions};
 pub use placement::Pin;

@@ -1,0 +1,286 @@
+//! Settings in layers: what the code says wins over the environment, that over files, and those over the
+//! defaults.
+//!
+//! Every layer is checked against one [table](Settings::fields) of fields. Whatever is wrong in any of
+//! them is told at once, each with its file or variable, its key, its value and what is allowed.
+
+mod node;
+mod table;
+
+pub use table::{Field, Kind, PoolSettings};
+
+use crate::error::{Error, Problem, Result};
+use crate::pool::{Builder, Pool};
+use core::fmt;
+use node::Node;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use table::{POOL, Value};
+
+/// A file of settings may have up to so many bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// What a variable that sets something begins with.
+const PREFIX: &str = "PACELINE_";
+
+/// Settings that are in their ranges, merged from all layers. The fields may be changed: what the code
+/// says comes last, and is checked when something is built.
+///
+/// ```
+/// # fn main() -> Result<(), paceline::Error> {
+/// # let path = std::env::temp_dir().join(format!("paceline-settings-{}.yaml", std::process::id()));
+/// std::fs::write(&path, "pool:\n  threads: 2\n  watch_period: 500us\n").unwrap();
+/// let settings = paceline::admin::Settings::layers().file(&path).environment().build()?;
+/// let pool = settings.pool_builder().name("worker").build()?;
+/// # std::fs::remove_file(&path).unwrap();
+/// assert_eq!(pool.stats().threads.len(), 2 + 4);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// What a [`Pool`] is built with.
+    pub pool: PoolSettings,
+}
+
+impl Settings {
+    /// Begins with the defaults only.
+    pub fn layers() -> Layers {
+        Layers::default()
+    }
+
+    /// The table of all settings.
+    pub fn fields() -> impl Iterator<Item = &'static Field> {
+        POOL.iter()
+    }
+
+    /// A builder with the settings of the section `pool`.
+    pub fn pool_builder(&self) -> Builder {
+        self.pool.apply(Pool::builder())
+    }
+}
+
+/// Collects layers of settings; see [`Settings::layers`]. Which layer wins does not depend on the order
+/// of the calls: [`set`](Self::set), then the environment, then files, of which the later wins.
+#[derive(Clone, Debug, Default)]
+#[must_use = "layers do nothing until `build`"]
+pub struct Layers {
+    given: Vec<Given>,
+    problems: Vec<Problem>,
+}
+
+/// A value that is in its range.
+#[derive(Clone, Debug)]
+struct Given {
+    layer: Layer,
+    origin: String,
+    field: &'static Field,
+    value: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Layer {
+    File,
+    Environment,
+    Code,
+}
+
+impl Layers {
+    /// Adds a file of up to 1 MiB: JSON if its name ends in `.json`, YAML if in `.yaml` or `.yml`. Its
+    /// first level are sections, the second their settings.
+    pub fn file(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let origin = path.display().to_string();
+        match read(path) {
+            Ok(Node::Null) => {}
+            Ok(Node::Section(sections)) => self.sections(&origin, &sections),
+            Ok(node) => self.problem(Problem::unreadable(&origin, not_sections(&node))),
+            Err(reason) => self.problem(Problem::unreadable(&origin, reason)),
+        }
+        self
+    }
+
+    /// Adds the variables of this process that begin with `PACELINE_` and the name of a section, as
+    /// `PACELINE_POOL_THREADS`.
+    pub fn environment(self) -> Self {
+        let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        self.variables(std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))))
+    }
+
+    /// As [`environment`](Self::environment), of these pairs of a name and a value.
+    pub fn variables(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (name, text) in pairs {
+            match Settings::fields().find(|field| field.variable() == name) {
+                Some(field) => {
+                    self.give(Layer::Environment, &name, field, &field.kind.lift(&text));
+                }
+                None if is_of_a_section(&name) => self.problem(Problem::Unknown {
+                    nearest: nearest(&name, Settings::fields().map(Field::variable)),
+                    origin: "the environment".into(),
+                    key: name,
+                }),
+                None => {}
+            }
+        }
+        self
+    }
+
+    /// Sets one field by its key, as a command line would: `set("pool.threads", 4)`. Of two calls with
+    /// the same key the later wins.
+    pub fn set(mut self, key: &str, value: impl fmt::Display) -> Self {
+        let origin = "set";
+        match Settings::fields().find(|field| field.key() == key) {
+            Some(field) => {
+                self.give(Layer::Code, origin, field, &field.kind.lift(&value.to_string()))
+            }
+            None => self.unknown(origin, key.into()),
+        }
+        self
+    }
+
+    /// Merges the layers.
+    ///
+    /// # Errors
+    /// [`Error::Settings`] with everything that is wrong, also in what another layer overrides.
+    pub fn build(mut self) -> Result<Settings> {
+        self.given.sort_by_key(|given| given.layer);
+        let mut settings = Settings::default();
+        let mut origins = BTreeMap::new();
+        for Given { origin, field, value, .. } in self.given {
+            (field.store)(&mut settings, value);
+            origins.insert(field.key(), origin);
+        }
+        if self.problems.is_empty() {
+            self.problems.extend(contradiction(&settings, &origins));
+        }
+        match self.problems.is_empty() {
+            true => Ok(settings),
+            false => Err(Error::Settings { problems: self.problems }),
+        }
+    }
+
+    fn sections(&mut self, origin: &str, sections: &[(String, Node)]) {
+        self.repetitions(origin, "", sections);
+        for (section, node) in sections {
+            match node {
+                _ if !Settings::fields().any(|field| field.section == section) => {
+                    self.unknown(origin, section.clone());
+                }
+                Node::Section(entries) => self.entries(origin, section, entries),
+                _ => self.problem(Problem::Wrong {
+                    origin: origin.into(),
+                    key: section.clone(),
+                    value: node.to_string(),
+                    allowed: "a section of settings".into(),
+                }),
+            }
+        }
+    }
+
+    fn entries(&mut self, origin: &str, section: &str, entries: &[(String, Node)]) {
+        self.repetitions(origin, &format!("{section}."), entries);
+        for (name, node) in entries {
+            let is_it = |field: &&Field| field.section == section && field.name == name;
+            match Settings::fields().find(is_it) {
+                Some(field) => self.give(Layer::File, origin, field, node),
+                None => self.unknown(origin, format!("{section}.{name}")),
+            }
+        }
+    }
+
+    fn repetitions(&mut self, origin: &str, prefix: &str, entries: &[(String, Node)]) {
+        for (index, (name, _)) in entries.iter().enumerate() {
+            if entries[..index].iter().any(|(earlier, _)| earlier == name) {
+                let (origin, key) = (origin.into(), format!("{prefix}{name}"));
+                self.problem(Problem::Repeated { origin, key });
+            }
+        }
+    }
+
+    fn give(&mut self, layer: Layer, origin: &str, field: &'static Field, node: &Node) {
+        let origin = origin.to_owned();
+        match field.kind.read(node) {
+            Some(value) => self.given.push(Given { layer, origin, field, value }),
+            None => self.problem(Problem::Wrong {
+                origin,
+                key: field.key(),
+                value: node.to_string(),
+                allowed: field.kind.to_string(),
+            }),
+        }
+    }
+
+    fn unknown(&mut self, origin: &str, key: String) {
+        let sections = Settings::fields().map(|field| field.section.to_owned());
+        let nearest = nearest(&key, sections.chain(Settings::fields().map(Field::key)));
+        self.problem(Problem::Unknown { origin: origin.into(), key, nearest });
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+}
+
+fn read(path: &Path) -> Result<Node, String> {
+    let is = |ending: &str| path.extension().is_some_and(|it| it.eq_ignore_ascii_case(ending));
+    let text = || -> Result<String, String> {
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let size = file.take(MAX_FILE + 1).read_to_string(&mut text);
+        match size.map_err(|error| error.to_string())? as u64 > MAX_FILE {
+            true => Err("it is larger than 1 MiB".into()),
+            false => Ok(text),
+        }
+    };
+    if is("json") {
+        serde_json::from_str(&text()?).map_err(|error| error.to_string())
+    } else if is("yaml") || is("yml") {
+        yaml(&text()?)
+    } else {
+        Err("its name must end in .json, .yaml or .yml".into())
+    }
+}
+
+/// A document of nothing but comments is an empty one. Repeated keys are told later, as for JSON.
+fn yaml(text: &str) -> Result<Node, String> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        strict_booleans: true,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| error.without_snippet().to_string())
+}
+
+fn not_sections(node: &Node) -> String {
+    format!("it is {node}, but must be sections of settings")
+}
+
+fn is_of_a_section(variable: &str) -> bool {
+    variable.strip_prefix(PREFIX).is_some_and(|rest| {
+        let of = |field: &Field| {
+            rest.strip_prefix(&field.section.to_uppercase()).is_some_and(|it| it.starts_with('_'))
+        };
+        Settings::fields().any(of)
+    })
+}
+
+/// The known key that was probably meant: one slip away, or one in four letters.
+fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let distance = |known: String| (strsim::damerau_levenshtein(key, &known), known);
+    let best = known.map(distance).min_by_key(|(distance, _)| *distance);
+    best.filter(|(distance, _)| *distance <= (key.len() / 4).max(1)).map(|(_, known)| known)
+}
+
+/// What is wrong with settings that are each in their ranges.
+fn contradiction(settings: &Settings, origins: &BTreeMap<String, String>) -> Option<Problem> {
+    match settings.pool_builder().validate_settings() {
+        Err(Error::Invalid { name, value, allowed }) => {
+            let key = format!("pool.{name}");
+            let origin = origins.get(&key).map_or("the defaults", String::as_str).into();
+            Some(Problem::Wrong { origin, key, value, allowed })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,304 @@
+//! The table: every setting with its type, range, default and meaning. What reads, checks, applies and
+//! documents settings goes by it.
+
+use super::node::Node;
+use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
+use bytesize::ByteSize;
+use core::fmt;
+use core::time::Duration;
+
+/// One setting, as the table knows it; see [`Settings::fields`](super::Settings::fields).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Field {
+    /// The section that it belongs to: `pool`.
+    pub section: &'static str,
+    /// Its name there, which is the name of the builder's method: `threads`.
+    pub name: &'static str,
+    /// Its type and range.
+    pub kind: Kind,
+    /// What holds without it, in words.
+    pub default: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    pub(super) store: fn(&mut super::Settings, Value),
+}
+
+impl Field {
+    /// Where it stands in a file: `pool.threads`.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// The environment variable that sets it: `PACELINE_POOL_THREADS`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("PACELINE_{}_{}", self.section, self.name).to_uppercase()
+    }
+}
+
+/// The type and range of a setting. Its text says what is allowed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A whole number.
+    Count {
+        /// The least.
+        low: u64,
+        /// The most.
+        high: u64,
+    },
+    /// An amount of memory: a whole number of bytes, or a text with a unit, as `"64 KiB"`.
+    Bytes {
+        /// The least.
+        low: u64,
+        /// The most.
+        high: u64,
+    },
+    /// A text of numbers with their units, as `"200us"` or `"1s 500ms"`.
+    Time {
+        /// The shortest.
+        low: Duration,
+        /// The longest.
+        high: Duration,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// A text that is not empty and has no NUL.
+    Text,
+    /// What [`Pin`] reads from a text, or a list of CPUs.
+    Pin,
+}
+
+/// A value that its [`Kind`] has accepted.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Count(u64),
+    Time(Duration),
+    Flag(bool),
+    Text(String),
+    Pin(Pin),
+}
+
+impl Kind {
+    /// The node's value, if it is one of this kind.
+    pub(super) fn read(&self, node: &Node) -> Option<Value> {
+        match (self, node) {
+            (Self::Count { low, high } | Self::Bytes { low, high }, Node::Int(number)) => {
+                within(u64::try_from(*number).ok()?, *low, *high).map(Value::Count)
+            }
+            (Self::Bytes { low, high }, Node::Text(text)) => {
+                within(text.parse::<ByteSize>().ok()?.as_u64(), *low, *high).map(Value::Count)
+            }
+            (Self::Time { low, high }, Node::Text(text)) => {
+                within(humantime::parse_duration(text).ok()?, *low, *high).map(Value::Time)
+            }
+            (Self::Flag, Node::Flag(flag)) => Some(Value::Flag(*flag)),
+            (Self::Choice(choices), Node::Text(text)) => {
+                choices.contains(&text.as_str()).then(|| Value::Text(text.clone()))
+            }
+            (Self::Text, Node::Text(text)) => {
+                (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.clone()))
+            }
+            (Self::Pin, Node::Text(text)) => text.parse().ok().map(Value::Pin),
+            (Self::Pin, Node::List(nodes)) => cpus(nodes).map(|cpus| Value::Pin(Pin::List(cpus))),
+            _ => None,
+        }
+    }
+
+    /// What a text stands for where everything is a text: in a variable, or on a command line.
+    pub(super) fn lift(&self, text: &str) -> Node {
+        let node = match self {
+            Self::Count { .. } | Self::Bytes { .. } => text.parse().ok().map(Node::Int),
+            Self::Flag => text.parse().ok().map(Node::Flag),
+            _ => None,
+        };
+        node.unwrap_or_else(|| Node::Text(text.into()))
+    }
+}
+
+fn within<T: PartialOrd>(value: T, low: T, high: T) -> Option<T> {
+    (low <= value && value <= high).then_some(value)
+}
+
+fn cpus(nodes: &[Node]) -> Option<Vec<usize>> {
+    let cpu = |node: &Node| match node {
+        Node::Int(number) => usize::try_from(*number).ok(),
+        _ => None,
+    };
+    nodes.iter().map(cpu).collect::<Option<Vec<_>>>().filter(|cpus| !cpus.is_empty())
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { low, high } => write!(f, "{low} to {high}"),
+            Self::Bytes { low, high } => {
+                let (low, high) = (ByteSize(*low), ByteSize(*high));
+                write!(f, "{low:.0} to {high:.0}, in bytes or with a unit")
+            }
+            Self::Time { low, high } => {
+                let text = humantime::format_duration;
+                write!(f, "{} to {}, with a unit", text(*low), text(*high))
+            }
+            Self::Flag => f.write_str("true or false"),
+            Self::Choice(choices) => f.write_str(&choices.join(" or ")),
+            Self::Text => f.write_str("a text without NUL of at least one byte"),
+            Self::Pin => f.write_str("none, compact, spread or a list of CPUs like 0,2,4-7"),
+        }
+    }
+}
+
+/// A type that a setting is kept as. The table names a kind that yields what the type is made of.
+trait Stored: Sized {
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+impl Stored for usize {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Count(count) => usize::try_from(count).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Duration {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Time(time) => Some(time),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for bool {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for String {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Pin {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Pin(pin) => Some(pin),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Promotion {
+    fn from_value(value: Value) -> Option<Self> {
+        match String::from_value(value)?.as_str() {
+            "deferred" => Some(Self::Deferred),
+            "eager" => Some(Self::Eager),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for SourceKind {
+    fn from_value(value: Value) -> Option<Self> {
+        match String::from_value(value)?.as_str() {
+            "epoll" => Some(Self::Epoll),
+            "ring" => Some(Self::Ring),
+            _ => None,
+        }
+    }
+}
+
+/// Makes of one list of settings: the typed section, its rows of the table, and what applies it to the
+/// builder, whose methods have the names of the settings.
+macro_rules! section {
+    (
+        $(#[$attribute:meta])*
+        $Section:ident in $section:ident, for $Builder:ty, rows $ROWS:ident:
+        $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, Default)]
+        #[non_exhaustive]
+        pub struct $Section {
+            $(
+                #[doc = $about]
+                #[doc = concat!("Default: ", $default, ".")]
+                pub $name: Option<$type>,
+            )+
+        }
+
+        impl $Section {
+            /// The builder with what is set here.
+            pub(super) fn apply(&self, mut builder: $Builder) -> $Builder {
+                $(
+                    if let Some(value) = self.$name.clone() {
+                        builder = builder.$name(value);
+                    }
+                )+
+                builder
+            }
+        }
+
+        pub(super) const $ROWS: &[Field] = &[
+            $(Field {
+                section: stringify!($section),
+                name: stringify!($name),
+                kind: $kind,
+                default: $default,
+                about: $about,
+                store: |settings, value| settings.$section.$name = <$type>::from_value(value),
+            },)+
+        ];
+    };
+}
+
+const fn micros(count: u64) -> Duration {
+    Duration::from_micros(count)
+}
+
+section! {
+    /// Settings of a [`Pool`](crate::Pool); what is `None` is left to its [`Builder`].
+    PoolSettings in pool, for Builder, rows POOL:
+    threads: usize, Kind::Count { low: 0, high: MAX_THREADS as u64 }, "the usable CPUs",
+        "Number of pool threads; 0 for a pool that only host threads drive.";
+    max_joined: usize, Kind::Count { low: 0, high: MAX_JOINED as u64 }, "4",
+        "Host threads that may take part at once.";
+    leaders: usize, Kind::Count { low: 1, high: MAX_THREADS as u64 - 1 }, "one per 8 threads",
+        "Number of handle sets, below the number of threads (1 for 1).";
+    source: SourceKind, Kind::Choice(&["epoll", "ring"]), "epoll",
+        "What the pool waits at.";
+    promotion: Promotion, Kind::Choice(&["deferred", "eager"]), "deferred",
+        "When a leader hands leadership on.";
+    watch_period: Duration, Kind::Time { low: micros(10), high: micros(1_000_000) }, "200us",
+        "How often the watch looks for stuck work while handlers are slow.";
+    pin: Pin, Kind::Pin, "compact if a CPU is left, else none",
+        "Where threads are pinned.";
+    pin_strict: bool, Kind::Flag, "false",
+        "Whether a failure to pin is an error.";
+    spin: Duration, Kind::Time { low: micros(0), high: micros(100_000) }, "0s",
+        "How long a leader polls before it sleeps.";
+    lane_capacity: usize, Kind::Count { low: 2, high: 1 << 24 }, "8192",
+        "Tasks that each lane has room for.";
+    strand_capacity: usize, Kind::Count { low: 2, high: 1 << 24 }, "1024",
+        "Tasks that each strand has room for.";
+    max_handles: usize, Kind::Count { low: 1, high: 1 << 24 }, "4194304",
+        "Handles, strands, timers and rings that may exist at once.";
+    name: String, Kind::Text, "paceline",
+        "Threads are called by it, with their number.";
+    stack_size: usize, Kind::Bytes { low: 64 << 10, high: 4 << 30 }, "2 MiB",
+        "Stack of each thread.";
+}

@@ -1,0 +1,432 @@
+//! Settings: layers, the one table, and every message word for word.
+#![cfg(feature = "config")]
+
+mod common;
+
+use common::until;
+use paceline::admin::{Kind, Layers, Settings};
+use paceline::{Error, Pin, Pool, Promotion, SourceKind};
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, process};
+
+/// A folder of its own, gone when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("paceline-{name}-{}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The messages for a file of this name and text, without the folder.
+    fn complaints(&self, name: &str, text: impl AsRef<[u8]>) -> Vec<String> {
+        complaints(Settings::layers().file(self.write(name, text)), &self.0)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn complaints(layers: Layers, folder: &std::path::Path) -> Vec<String> {
+    match layers.build() {
+        Ok(_) => vec![],
+        Err(error) => {
+            let Error::Settings { problems } = &error else { panic!("{error:?}") };
+            let folder = format!("{}/", folder.display());
+            let lines: Vec<_> =
+                problems.iter().map(|problem| problem.to_string().replace(&folder, "")).collect();
+            assert_eq!(error.to_string().replace(&folder, ""), lines.join("\n"));
+            lines
+        }
+    }
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.into(), value.into())
+}
+
+/// Name, text, and all messages.
+const BAD: &[(&str, &str, &[&str])] = &[
+    ("a.yaml", "pool: {threads: 2000}", &["a.yaml: pool.threads is 2000, but must be 0 to 1024"]),
+    (
+        "a.json",
+        r#"{"pool": {"threads": -1}}"#,
+        &["a.json: pool.threads is -1, but must be 0 to 1024"],
+    ),
+    (
+        "a.yaml",
+        "pool: {threads: four}",
+        &["a.yaml: pool.threads is \"four\", but must be 0 to 1024"],
+    ),
+    ("a.yaml", "pool: {threads: '4'}", &["a.yaml: pool.threads is \"4\", but must be 0 to 1024"]),
+    ("a.yaml", "pool: {threads: 2.5}", &["a.yaml: pool.threads is 2.5, but must be 0 to 1024"]),
+    ("a.yaml", "pool:\n  threads:\n", &["a.yaml: pool.threads is null, but must be 0 to 1024"]),
+    (
+        "a.yaml",
+        "pool: {threads: 99999999999999999999999}",
+        &["a.yaml: pool.threads is 1e23, but must be 0 to 1024"],
+    ),
+    (
+        "a.yaml",
+        "pool: {stack_size: 1 kB, name: ''}",
+        &[
+            "a.yaml: pool.stack_size is \"1 kB\", but must be 64 KiB to 4 GiB, in bytes or with a unit",
+            "a.yaml: pool.name is \"\", but must be a text without NUL of at least one byte",
+        ],
+    ),
+    (
+        "a.yaml",
+        "pool: {watch_period: 200, spin: 1h}",
+        &[
+            "a.yaml: pool.watch_period is 200, but must be 10us to 1s, with a unit",
+            "a.yaml: pool.spin is \"1h\", but must be 0s to 100ms, with a unit",
+        ],
+    ),
+    (
+        "a.yaml",
+        "pool: {promotion: lazy, source: [], pin_strict: yes}",
+        &[
+            "a.yaml: pool.promotion is \"lazy\", but must be deferred or eager",
+            "a.yaml: pool.source is [], but must be epoll or ring",
+            "a.yaml: pool.pin_strict is \"yes\", but must be true or false",
+        ],
+    ),
+    (
+        "a.yaml",
+        "pool: {pin: [0, -2]}",
+        &["a.yaml: pool.pin is [0, -2], but must be none, compact, spread or a list of CPUs like \
+           0,2,4-7"],
+    ),
+    (
+        "a.yaml",
+        "pool: {pin: far}",
+        &["a.yaml: pool.pin is \"far\", but must be none, compact, spread or a list of CPUs like \
+           0,2,4-7"],
+    ),
+    (
+        "a.yaml",
+        "pool: {thread: 2, colour: red}\npol: {}\nserver: {}",
+        &[
+            "a.yaml: pool.thread is not a setting; did you mean pool.threads?",
+            "a.yaml: pool.colour is not a setting",
+            "a.yaml: pol is not a setting; did you mean pool?",
+            "a.yaml: server is not a setting",
+        ],
+    ),
+    ("a.yaml", "pool: 4", &["a.yaml: pool is 4, but must be a section of settings"]),
+    (
+        "a.yaml",
+        "pool: {name: {}}",
+        &["a.yaml: pool.name is a section, but must be a text without NUL \
+       of at least one byte"],
+    ),
+    (
+        "a.yaml",
+        "pool:\n  threads: 2\n  threads: 3\npool:\n  spin: 1us\n",
+        &["a.yaml: pool is given more than once", "a.yaml: pool.threads is given more than once"],
+    ),
+    (
+        "a.json",
+        r#"{"pool": {"threads": 2, "threads": 2}}"#,
+        &["a.json: pool.threads is given more than once"],
+    ),
+    (
+        "a.yaml",
+        "pool: {threads: 0, max_joined: 0}",
+        &["a.yaml: pool.threads is 0, but must be 1 to 1024, or 0 with max_joined of at least 1"],
+    ),
+    (
+        "a.yaml",
+        "pool: {threads: 4, leaders: 4}",
+        &["a.yaml: pool.leaders is 4, but must be 1 to 3, which is below the 4 threads"],
+    ),
+    ("a.toml", "threads = 4", &["a.toml: its name must end in .json, .yaml or .yml"]),
+    ("a.yaml", "- pool", &["a.yaml: it is [\"pool\"], but must be sections of settings"]),
+    ("a.json", "{\"pool\": ", &["a.json: EOF while parsing a value at line 1 column 9"]),
+    ("a.yaml", "pool: {threads", &["a.yaml: unclosed bracket '{' at line 1, column 7"]),
+];
+
+#[test]
+fn every_bad_file_is_told_word_for_word() {
+    let folder = Folder::new("bad");
+    let mut wrong = vec![];
+    for (name, text, expected) in BAD {
+        let complaints = folder.complaints(name, text);
+        if complaints != *expected {
+            wrong.push(format!("{text}\n   {complaints:#?}\n   {expected:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let folder = Folder::new("unreadable");
+    let missing = Settings::layers().file(folder.0.join("none.yaml"));
+    assert_eq!(
+        complaints(missing, &folder.0),
+        ["none.yaml: No such file or directory (os error 2)"]
+    );
+    assert_eq!(
+        folder.complaints("bytes.yaml", [0xff, 0xfe, 0xfd]),
+        ["bytes.yaml: stream did not contain valid UTF-8"]
+    );
+    let large = format!("# {}\n", "x".repeat(1 << 20));
+    assert_eq!(folder.complaints("large.yaml", large), ["large.yaml: it is larger than 1 MiB"]);
+    fs::create_dir(folder.0.join("d.json")).unwrap();
+    let directory = Settings::layers().file(folder.0.join("d.json"));
+    assert_eq!(complaints(directory, &folder.0), ["d.json: Is a directory (os error 21)"]);
+}
+
+/// An alias that stands for much is refused before it is written out.
+#[test]
+fn a_bomb_of_aliases_is_refused() {
+    let folder = Folder::new("bomb");
+    let mut text = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
+    for (name, before) in ('b'..='z').zip('a'..) {
+        let of = format!("*{before}");
+        text += &format!("{name}: &{name} [{}]\n", vec![of; 9].join(","));
+    }
+    let complaints = folder.complaints("bomb.yaml", text);
+    assert!(complaints[0].starts_with("bomb.yaml: "), "{complaints:?}");
+    assert!(complaints[0].contains("budget"), "{complaints:?}");
+}
+
+#[test]
+fn all_problems_of_all_layers_are_told_at_once() {
+    let folder = Folder::new("layers");
+    let (first, second) = (
+        folder.write("one.yaml", "pool: {threads: -1, thread: 4}"),
+        folder.write("two.json", r#"{"pool": {"spin": 4}}"#),
+    );
+    let layers = Settings::layers()
+        .file(first)
+        .file(second)
+        .variables([
+            pair("PACELINE_POOL_SPIN", "1h"),
+            pair("PACELINE_POOL_THREADS", "four"),
+            pair("PACELINE_POOL_THREAD", "4"),
+            pair("PACELINE_BLESS", "1"),
+            pair("PACELINE_POOLS", "1"),
+            pair("HOME", "/"),
+        ])
+        .set("pool.threads", 5000)
+        .set("pool.treads", 4);
+    assert_eq!(
+        complaints(layers, &folder.0),
+        [
+            "one.yaml: pool.threads is -1, but must be 0 to 1024",
+            "one.yaml: pool.thread is not a setting; did you mean pool.threads?",
+            "two.json: pool.spin is 4, but must be 0s to 100ms, with a unit",
+            "PACELINE_POOL_SPIN: pool.spin is \"1h\", but must be 0s to 100ms, with a unit",
+            "PACELINE_POOL_THREADS: pool.threads is \"four\", but must be 0 to 1024",
+            "the environment: PACELINE_POOL_THREAD is not a setting; did you mean \
+             PACELINE_POOL_THREADS?",
+            "set: pool.threads is 5000, but must be 0 to 1024",
+            "set: pool.treads is not a setting; did you mean pool.threads?",
+        ]
+    );
+}
+
+/// In whatever order they are added.
+#[test]
+fn code_wins_over_the_environment_over_later_files_over_earlier_ones() {
+    let folder = Folder::new("order");
+    let one = folder.write("one.yaml", "pool: {threads: 1, max_joined: 1, spin: 1us, name: one}");
+    let two = folder.write("two.yml", "pool: {threads: 2, max_joined: 2, spin: 2us}");
+    let settings = Settings::layers()
+        .set("pool.threads", 4)
+        .variables([pair("PACELINE_POOL_THREADS", "3"), pair("PACELINE_POOL_MAX_JOINED", "3")])
+        .file(one)
+        .file(two)
+        .build()
+        .unwrap();
+    let pool = &settings.pool;
+    assert_eq!((pool.threads, pool.max_joined), (Some(4), Some(3)));
+    assert_eq!((pool.spin, pool.name.as_deref()), (Some(Duration::from_micros(2)), Some("one")));
+    assert_eq!(pool.leaders, None);
+}
+
+const EVERYTHING: &str = r#"
+pool:
+  threads: 2
+  max_joined: 3
+  leaders: 1
+  source: ring
+  promotion: eager
+  watch_period: 1ms 500us
+  pin: [0]
+  pin_strict: false
+  spin: 10us
+  lane_capacity: 64
+  strand_capacity: 32
+  max_handles: 512
+  name: rider
+  stack_size: 256 KiB
+"#;
+
+#[test]
+fn everything_that_can_be_set_arrives_in_the_pool() {
+    let folder = Folder::new("everything");
+    let settings = Settings::layers().file(folder.write("all.yaml", EVERYTHING)).build().unwrap();
+    let pool = &settings.pool;
+    assert!(matches!(pool.source, Some(SourceKind::Ring)));
+    assert_eq!(pool.promotion, Some(Promotion::Eager));
+    assert_eq!(pool.watch_period, Some(Duration::from_micros(1500)));
+    assert_eq!(pool.pin, Some(Pin::List(vec![0])));
+    let shown = format!("{:?}", settings.pool_builder());
+    for part in [
+        "threads: Some(2)",
+        "max_joined: 3",
+        "leaders: Some(1)",
+        "source: Ring",
+        "promotion: Eager",
+        "watch_period: 1.5ms",
+        "pin: Some(List([0]))",
+        "spin: 10µs",
+        "lane_capacity: 64",
+        "strand_capacity: 32",
+        "max_handles: 512",
+        "name: \"rider\"",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let pool = settings.pool_builder().pin(Pin::None).build().unwrap();
+    assert_eq!(pool.stats().threads.len(), 2 + 3);
+    let name = pool.submit(|| fs::read_to_string("/proc/thread-self/comm").unwrap()).unwrap();
+    let name = name.wait().unwrap();
+    assert!(name.starts_with("rider-"), "{name}");
+    until("rest", || pool.audit().in_flight == 0 && pool.audit().balances());
+}
+
+#[test]
+fn json_says_the_same_as_yaml() {
+    let folder = Folder::new("json");
+    let json =
+        r#"{"pool": {"threads": 2, "pin": "0,2-3", "stack_size": 262144, "pin_strict": true}}"#;
+    let settings = Settings::layers().file(folder.write("a.json", json)).build().unwrap();
+    let pool = settings.pool;
+    assert_eq!((pool.threads, pool.pin), (Some(2), Some(Pin::List(vec![0, 2, 3]))));
+    assert_eq!((pool.stack_size, pool.pin_strict), (Some(262_144), Some(true)));
+}
+
+#[test]
+fn empty_files_and_no_layers_set_nothing() {
+    let folder = Folder::new("empty");
+    for text in ["", "# nothing\n", "{}", "pool: {}"] {
+        let settings = Settings::layers().file(folder.write("a.yaml", text)).build().unwrap();
+        assert_eq!(
+            format!("{:?}", settings.pool_builder()),
+            format!("{:?}", Pool::builder()),
+            "{text}"
+        );
+    }
+}
+
+/// In a child of this process that has them.
+#[test]
+fn variables_are_read_from_the_environment() {
+    const SET: [(&str, &str); 5] = [
+        ("PACELINE_POOL_THREADS", "3"),
+        ("PACELINE_POOL_PIN", "spread"),
+        ("PACELINE_POOL_PIN_STRICT", "false"),
+        ("PACELINE_POOL_STACK_SIZE", "1MiB"),
+        ("PACELINE_POOL_WATCH_PERIOD", "2ms"),
+    ];
+    if std::env::var_os(SET[0].0).is_none() {
+        let child = process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "variables_are_read_from_the_environment", "--nocapture"])
+            .envs(SET)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let pool = Settings::layers().environment().build().unwrap().pool;
+    assert_eq!((pool.threads, pool.pin), (Some(3), Some(Pin::Spread)));
+    assert_eq!((pool.pin_strict, pool.stack_size), (Some(false), Some(1 << 20)));
+    assert_eq!(pool.watch_period, Some(Duration::from_millis(2)));
+}
+
+/// The ends of each range are what a pool takes, and what lies beyond is what it refuses: the table and
+/// the builder cannot drift apart.
+#[test]
+fn the_table_and_the_builder_agree_on_every_range() {
+    let accepts = |key: &str, value: String| {
+        let roomy = Settings::layers().set("pool.threads", 1024).set("pool.max_joined", 1);
+        roomy.set(key, value).build()
+    };
+    let builder = |name: &str, value: u64| {
+        let (builder, count) = (Pool::builder().threads(0).max_joined(1), value as usize);
+        let nanos = Duration::from_nanos(value);
+        match name {
+            "max_joined" => builder.threads(1).max_joined(count),
+            "threads" => builder.threads(count),
+            "lane_capacity" => builder.lane_capacity(count),
+            "strand_capacity" => builder.strand_capacity(count),
+            "max_handles" => builder.max_handles(count),
+            "stack_size" => builder.stack_size(count),
+            "watch_period" => builder.watch_period(nanos),
+            "spin" => builder.spin(nanos),
+            other => panic!("{other} is not looked at"),
+        }
+    };
+    for field in Settings::fields().filter(|field| field.section == "pool") {
+        let (low, high, text): (_, _, fn(u64) -> String) = match field.kind {
+            Kind::Count { low, high } | Kind::Bytes { low, high } => (low, high, |n| n.to_string()),
+            Kind::Time { low, high } => {
+                (low.as_nanos() as u64, high.as_nanos() as u64, |n| format!("{n}ns"))
+            }
+            _ => continue,
+        };
+        let key = field.key();
+        for value in [low, high] {
+            assert!(accepts(&key, text(value)).is_ok(), "{key} {value}");
+        }
+        for value in low.checked_sub(1).into_iter().chain([high + 1]) {
+            assert!(accepts(&key, text(value)).is_err(), "{key} {value}");
+            // How many leaders there may be depends on the threads.
+            if field.name != "leaders" {
+                let refused = builder(field.name, value).build();
+                assert!(
+                    matches!(&refused, Err(Error::Invalid { name, .. }) if *name == field.name),
+                    "{key} {value}: {refused:?}"
+                );
+            }
+        }
+    }
+}
+
+/// docs/SETTINGS.md is made from the table.
+#[test]
+fn the_documented_table_is_the_table() {
+    let mut text = String::from(
+        "# Settings\n\nMade from the table in [table.rs](../src/admin/settings/table.rs) by \
+         `PACELINE_BLESS=1 cargo test --test settings`.\n\nFiles are JSON or YAML: sections, and in them \
+         settings. What code sets wins over the\nenvironment, that over files, later files over earlier \
+         ones, and those over the defaults.\n\n| key | variable | allowed | default | |\n\
+         |---|---|---|---|---|\n",
+    );
+    for field in Settings::fields() {
+        let (key, variable) = (field.key(), field.variable());
+        let (allowed, default, about) = (field.kind, field.default, field.about);
+        text += &format!("| `{key}` | `{variable}` | {allowed} | {default} | {about} |\n");
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SETTINGS.md");
+    if std::env::var_os("PACELINE_BLESS").is_some() {
+        fs::write(path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap_or_default(), text, "PACELINE_BLESS=1 renews it");
+}
