@@ -215,6 +215,28 @@ impl<W: Wire> Output<W> {
         Ok(())
     }
 
+    /// The same of two pieces, not both empty: of most answers the head and the body.
+    #[cfg(feature = "http")]
+    #[inline]
+    pub(super) fn gather_pair(&mut self, first: &[u8], second: &[u8]) -> Result<(), Unwritten> {
+        let total = first.len() + second.len();
+        if self.filter.is_some() || self.queued + total >= GATHER {
+            return self.gather_vectored(&[IoSlice::new(first), IoSlice::new(second)]);
+        }
+        self.admit(total)?;
+        let buffer = self.buffer();
+        if buffer.len() + total <= GATHER {
+            buffer.extend_from_slice(first);
+            buffer.extend_from_slice(second);
+            self.count(total);
+        } else {
+            self.append(first);
+            self.append(second);
+        }
+        self.note_pressure();
+        Ok(())
+    }
+
     /// The same with a last piece that need not be copied.
     #[cfg(feature = "http")]
     pub(super) fn gather_owned(
@@ -394,6 +416,7 @@ impl<W: Wire> Output<W> {
         self.wire.take()
     }
 
+    #[inline]
     fn admit(&self, len: usize) -> Result<(), Unwritten> {
         if self.wire.is_none() || self.end != End::Open || self.broken.is_some() {
             Err(Unwritten::Closed)
@@ -559,6 +582,7 @@ impl<W: Wire> Output<W> {
         }
     }
 
+    #[inline]
     fn note_pressure(&mut self) {
         if self.queued > self.marks.high {
             self.pressed = true;

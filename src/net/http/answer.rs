@@ -1,47 +1,20 @@
-//! The head of an answer: put together on the stack, without formatting machinery.
+//! The head of an answer: put together without formatting machinery.
+//!
+//! Most answers of a server begin alike: the same status, the same framing, the same second. So each
+//! thread keeps the last head that it has made, and writes anew only what differs.
 
 use super::head::Refusal;
 use crate::sys::clock;
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::time::Duration;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
 
-/// Room for the longest head that [`AnswerHead::new`] and a content type make.
+/// Room for the longest head that [`Lines`] ask for.
 const ROOM: usize = 192;
 
-/// How most answers begin, with this second's date in place of this one.
-const BEGIN: &[u8; 70] =
-    b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: ";
-
-/// Where the parts of it end: the status line, and the date's.
-const STATUS_END: usize = 17;
-const DATE_END: usize = 54;
-
-thread_local! {
-    static SECOND: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// The beginning as of that second.
-    static TEMPLATE: Cell<[u8; ROOM]> = const { Cell::new([0; ROOM]) };
-}
-
-/// How an answer begins in this second, in a buffer of its own.
-#[inline]
-fn template() -> [u8; ROOM] {
-    let second = clock::unix_seconds();
-    if SECOND.get() == second { TEMPLATE.get() } else { new_template(second) }
-}
-
-#[cold]
-fn new_template(second: u64) -> [u8; ROOM] {
-    let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
-    let mut template = [0; ROOM];
-    template[..BEGIN.len()].copy_from_slice(BEGIN);
-    // A date has one length, until the year 9999.
-    let _ = write!(&mut template[STATUS_END..DATE_END], "Date: {date}\r\n");
-    TEMPLATE.set(template);
-    SECOND.set(second);
-    template
-}
+/// A line of a date. It has one length, until the year 9999.
+const DATE: &[u8; 37] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
 /// How the body's end is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,61 +38,144 @@ pub(super) enum Persistence {
     Upgrade,
 }
 
-/// The lines of a head that the library writes; those of the handler and the empty line follow.
-pub(super) struct AnswerHead {
+/// The lines of a head that the library writes, besides the date.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lines {
+    pub(super) status: u16,
+    pub(super) framing: Framing,
+    pub(super) persistence: Persistence,
+    /// `Content-Type: text/plain; charset=utf-8`
+    pub(super) is_text: bool,
+}
+
+/// A head of these lines, for those of the handler to follow.
+pub(super) struct AnswerHead<'a>(&'a [u8]);
+
+impl<'a> AnswerHead<'a> {
+    /// With the empty line: nothing follows.
+    #[inline]
+    pub(super) fn whole(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Without the empty line.
+    #[inline]
+    pub(super) fn open(&self) -> &'a [u8] {
+        &self.0[..self.0.len() - END.len()]
+    }
+}
+
+/// What ends a line, and, as a line of its own, a head.
+const END: &[u8] = b"\r\n";
+
+thread_local! {
+    static LAST: RefCell<Kept> = const { RefCell::new(Kept::nothing()) };
+}
+
+/// Calls `then` with the head of these lines, as of now.
+#[inline]
+pub(super) fn with_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
+    LAST.with(|last| {
+        let (mut kept, mut own);
+        let head = match last.try_borrow_mut() {
+            Ok(last) => {
+                kept = last;
+                kept.head(lines)
+            }
+            // A filter of the connection below answers on another one.
+            Err(_) => {
+                own = Kept::nothing();
+                own.head(lines)
+            }
+        };
+        then(head)
+    })
+}
+
+/// A head, and what it was made of.
+struct Kept {
+    /// Since 1970; never: nothing was made.
+    second: u64,
+    lines: Lines,
+    date: [u8; DATE.len()],
     bytes: [u8; ROOM],
     len: usize,
 }
 
-impl AnswerHead {
+impl Kept {
+    const fn nothing() -> Self {
+        let lines = Lines {
+            status: 0,
+            framing: Framing::None,
+            persistence: Persistence::Implied,
+            is_text: false,
+        };
+        Self { second: u64::MAX, lines, date: *DATE, bytes: [0; ROOM], len: 0 }
+    }
+
     #[inline]
-    pub(super) fn new(status: u16, framing: Framing, persistence: Persistence) -> Self {
-        let mut head = Self { bytes: template(), len: DATE_END };
-        if status != 200 {
-            head.change_status(status);
+    fn head(&mut self, lines: Lines) -> AnswerHead<'_> {
+        let second = clock::unix_seconds();
+        if self.second != second {
+            self.begin_second(second);
         }
+        if self.lines != lines {
+            self.make(lines);
+        }
+        AnswerHead(&self.bytes[..self.len])
+    }
+
+    #[cold]
+    fn begin_second(&mut self, second: u64) {
+        let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
+        let _ = write!(&mut self.date[..], "Date: {date}\r\n");
+        self.second = second;
+        // No head has this status: whatever is asked for is made anew.
+        self.lines.status = 0;
+    }
+
+    fn make(&mut self, lines: Lines) {
+        let Lines { status, framing, persistence, is_text } = lines;
+        self.len = 0;
+        self.push_status(status);
+        let date = self.date;
+        self.push(&date);
         match framing {
             Framing::Length(length) => {
-                head.push(&BEGIN[DATE_END..]);
-                head.push(decimal_line(length, &mut [0; 22]));
+                self.push(b"Content-Length: ");
+                self.push(decimal_line(length, &mut [0; 22]));
             }
-            Framing::Chunked => head.push(b"Transfer-Encoding: chunked\r\n"),
+            Framing::Chunked => self.push(b"Transfer-Encoding: chunked\r\n"),
             Framing::None | Framing::Close => {}
         }
         match persistence {
             Persistence::Implied => {}
-            Persistence::Told => head.push(b"Connection: keep-alive\r\n"),
-            Persistence::Close => head.push(b"Connection: close\r\n"),
-            Persistence::Upgrade => head.push(b"Connection: upgrade\r\n"),
+            Persistence::Told => self.push(b"Connection: keep-alive\r\n"),
+            Persistence::Close => self.push(b"Connection: close\r\n"),
+            Persistence::Upgrade => self.push(b"Connection: upgrade\r\n"),
         }
-        head
+        if is_text {
+            self.push(b"Content-Type: text/plain; charset=utf-8\r\n");
+        }
+        self.push(END);
+        self.lines = lines;
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    /// How many bytes more fit: often a small body does.
-    #[inline]
-    pub(super) fn room(&self) -> usize {
-        ROOM - self.len
-    }
-
-    #[inline]
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
-
-    fn change_status(&mut self, status: u16) {
-        let date: [u8; DATE_END - STATUS_END] =
-            core::array::from_fn(|at| self.bytes[STATUS_END + at]);
-        self.len = b"HTTP/1.1 ".len();
+    fn push_status(&mut self, status: u16) {
+        if status == 200 {
+            return self.push(b"HTTP/1.1 200 OK\r\n");
+        }
+        self.push(b"HTTP/1.1 ");
         self.push(&decimal_line(status.into(), &mut [0; 22])[..3]);
         self.push(b" ");
         self.push(reason(status).as_bytes());
-        self.push(b"\r\n");
-        self.push(&date);
+        self.push(END);
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
     }
 }
 
@@ -218,35 +274,99 @@ pub(super) fn refusal_text(refusal: Refusal) -> String {
 mod tests {
     use super::*;
 
-    fn head(status: u16, framing: Framing, persistence: Persistence) -> String {
-        let head = AnswerHead::new(status, framing, persistence);
-        let text = std::str::from_utf8(head.bytes()).unwrap();
-        let (before, behind) = text.split_once("Date: ").unwrap();
-        assert!(httpdate::parse_http_date(&behind[..29]).is_ok(), "{text}");
-        format!("{before}{}", behind[29..].strip_prefix("\r\n").unwrap())
+    /// A head without its date.
+    fn head(status: u16, framing: Framing, persistence: Persistence, is_text: bool) -> String {
+        with_head(Lines { status, framing, persistence, is_text }, |head| {
+            assert_eq!([head.open(), b"\r\n"].concat(), head.whole());
+            let text = std::str::from_utf8(head.whole()).unwrap();
+            let (before, behind) = text.split_once("Date: ").unwrap();
+            assert!(httpdate::parse_http_date(&behind[..29]).is_ok(), "{text}");
+            format!("{before}{}", behind[29..].strip_prefix("\r\n").unwrap())
+        })
     }
 
     #[test]
     fn heads_are_put_together() {
-        let plain = head(200, Framing::Length(64), Persistence::Implied);
-        assert_eq!(plain, "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n");
-        let none = head(204, Framing::None, Persistence::Close);
-        assert_eq!(none, "HTTP/1.1 204 No Content\r\nConnection: close\r\n");
-        let odd = head(299, Framing::Chunked, Persistence::Told);
+        let plain = head(200, Framing::Length(64), Persistence::Implied, false);
+        assert_eq!(plain, "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n");
+        let none = head(204, Framing::None, Persistence::Close, false);
+        assert_eq!(none, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+        let odd = head(299, Framing::Chunked, Persistence::Told, false);
         assert_eq!(
             odd,
-            "HTTP/1.1 299 \r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n"
+            "HTTP/1.1 299 \r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
         );
-        let empty = head(200, Framing::Length(0), Persistence::Implied);
-        assert!(empty.ends_with("Content-Length: 0\r\n"));
+        let empty = head(200, Framing::Length(0), Persistence::Implied, true);
+        assert!(
+            empty.ends_with("Content-Length: 0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n")
+        );
+    }
+
+    /// Goal: a head does not depend on the one before it. Method: every pair of a few that differ in
+    /// one thing or in many.
+    #[test]
+    fn a_head_that_was_kept_serves_only_its_like() {
+        let like = (200, Framing::Length(64), Persistence::Implied, false);
+        let all = [
+            like,
+            (404, like.1, like.2, like.3),
+            (like.0, Framing::Length(65), like.2, like.3),
+            (like.0, Framing::Chunked, like.2, like.3),
+            (like.0, like.1, Persistence::Close, like.3),
+            (like.0, like.1, like.2, true),
+            (304, Framing::None, Persistence::Told, false),
+        ];
+        let of =
+            |(status, framing, persistence, is_text)| head(status, framing, persistence, is_text);
+        // Each made with nothing kept.
+        let fresh = all.map(|lines| std::thread::scope(|s| s.spawn(|| of(lines)).join().unwrap()));
+        for (first, second) in (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| (a, b))) {
+            assert_eq!(of(all[first]), fresh[first]);
+            assert_eq!(of(all[second]), fresh[second], "after {:?}", all[first]);
+        }
+    }
+
+    /// Goal: the date is of the second in which the head is asked for. Method: a kept head that was
+    /// made long ago.
+    #[test]
+    fn a_head_that_was_kept_gets_a_new_date() {
+        let lines = Lines {
+            status: 200,
+            framing: Framing::Length(1),
+            persistence: Persistence::Implied,
+            is_text: false,
+        };
+        let mut kept = Kept::nothing();
+        let now = kept.head(lines).whole().to_vec();
+        kept.begin_second(784_111_777);
+        kept.make(lines);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(text(&kept.bytes).contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
+        let year = |head: &[u8]| text(head).split("Date: ").nth(1).unwrap()[12..16].to_owned();
+        assert_eq!(year(kept.head(lines).whole()), year(&now));
     }
 
     #[test]
     fn the_longest_head_has_room() {
         for status in 200..=599 {
-            let mut head = AnswerHead::new(status, Framing::Length(u64::MAX), Persistence::Told);
-            head.push(b"Content-Type: text/plain; charset=utf-8\r\n\r\n");
+            head(status, Framing::Length(u64::MAX), Persistence::Told, true);
         }
+    }
+
+    /// Goal: heads may be asked for while one is in use.
+    #[test]
+    fn one_head_may_be_made_beside_another() {
+        let lines = |status| Lines {
+            status,
+            framing: Framing::None,
+            persistence: Persistence::Implied,
+            is_text: false,
+        };
+        with_head(lines(204), |outer| {
+            let inner = with_head(lines(304), |inner| inner.whole().to_vec());
+            assert!(inner.starts_with(b"HTTP/1.1 304 Not Modified\r\n"));
+            assert!(outer.whole().starts_with(b"HTTP/1.1 204 No Content\r\n"));
+        });
     }
 
     #[test]

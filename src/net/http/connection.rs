@@ -22,7 +22,7 @@ use super::request::{Request, RequestBody};
 use super::response::{Asked, Response, refuse};
 use super::routes::{Found, Route, WholeHandler};
 use super::server::HttpService;
-use super::stats::Abort;
+use super::stats::{Abort, Tally};
 use crate::net::output::End;
 use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
 use std::io::ErrorKind;
@@ -101,8 +101,11 @@ impl HttpConn {
     pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
         let talk = Talk {
             exchange: Arc::new(Exchange::new(Arc::clone(&conn.link))),
+            spare: None,
             stage: Stage::Head,
             asked: Asked::nothing(),
+            endpoint: 0,
+            tally: Tally::default(),
             served: 0,
             counted: false,
             working: false,
@@ -121,6 +124,7 @@ impl ConnHandler for HttpConn {
             let step = talk.step(service, conn, &bytes[taken..]);
             taken += step.taken;
             if !step.goes_on {
+                talk.settle(service);
                 return taken;
             }
         }
@@ -131,6 +135,7 @@ impl ConnHandler for HttpConn {
             return handler.finished(conn);
         }
         self.talk.peer_finished(&self.service, conn);
+        self.talk.settle(&self.service);
     }
 
     fn writable(&mut self, conn: &Conn) {
@@ -139,6 +144,7 @@ impl ConnHandler for HttpConn {
         }
         self.talk.call_writable(&self.service, conn);
         self.talk.look(&self.service, conn);
+        self.talk.settle(&self.service);
     }
 
     fn written(&mut self, conn: &Conn, token: u64) {
@@ -151,7 +157,9 @@ impl ConnHandler for HttpConn {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.timeout(conn, kind);
         }
-        self.talk.timeout(&self.service, conn, kind)
+        let patience = self.talk.timeout(&self.service, conn, kind);
+        self.talk.settle(&self.service);
+        patience
     }
 
     fn notified(&mut self, conn: &Conn) {
@@ -162,6 +170,7 @@ impl ConnHandler for HttpConn {
             self.talk.call_writable(&self.service, conn);
         }
         self.talk.look(&self.service, conn);
+        self.talk.settle(&self.service);
     }
 
     fn draining(&mut self, conn: &Conn) {
@@ -178,6 +187,7 @@ impl ConnHandler for HttpConn {
 
     fn close(&mut self, conn: &Conn, reason: Reason) {
         self.talk.end(&self.service, conn, reason);
+        self.talk.settle(&self.service);
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             handler.close(conn, reason);
         }
@@ -200,9 +210,15 @@ fn pass_on(handler: &mut dyn ConnHandler, conn: &Conn, bytes: &[u8]) -> usize {
 /// What one connection is about.
 struct Talk {
     exchange: Arc<Exchange>,
+    /// The same, for the next response to hold.
+    spare: Option<Arc<Exchange>>,
     stage: Stage,
     /// By the request that is looked at.
     asked: Asked,
+    /// Where its handler was found; see [`Routes::find`](super::routes::Routes::find).
+    endpoint: u32,
+    /// What is not in the books yet, though only inside a hook.
+    tally: Tally,
     /// Requests so far.
     served: u32,
     /// Counted as in work by the server.
@@ -273,13 +289,15 @@ impl Talk {
         own: &[u8],
         rest: &[u8],
     ) -> usize {
-        service.books.begun();
+        self.tally.begun += 1;
         self.served = self.served.saturating_add(1);
         let persists = head.persists && self.served < service.limits.keep_alive_requests;
         self.asked = Asked::by(head, persists);
         self.exchange.begin();
-        let (route, params) = match service.routes.find(head.method, head.path) {
-            Found::Route(route, params) => (route, params),
+        let mut params = None;
+        let found = service.routes.find(head.method, head.path, &mut self.endpoint, &mut params);
+        let route = match found {
+            Found::Route(route) => route,
             missing => return self.refuse_missing(service, conn, head, &missing),
         };
         if service.counts_all() {
@@ -288,7 +306,7 @@ impl Talk {
             }
             self.counted = true;
         }
-        let mut request = Request { head, params, body: &[], conn };
+        let mut request = Request { head, params: params.as_ref(), body: &[], conn };
         match (route, head.body) {
             (Route::Whole(_), Length::Known(length)) if length > service.limits.max_body as u64 => {
                 self.refuse_for_good(service, conn, Refusal::BodyTooLarge);
@@ -296,7 +314,7 @@ impl Talk {
             }
             (Route::Whole(handler), Length::Known(length)) if length <= rest.len() as u64 => {
                 request.body = &rest[..length as usize];
-                self.handle(service, handler, &request);
+                self.handle(service, &**handler, &request);
                 request.body.len()
             }
             (Route::Whole(_), _) => {
@@ -315,13 +333,25 @@ impl Talk {
 
     #[inline]
     fn handle(&mut self, service: &HttpService, handler: &WholeHandler, request: &Request<'_>) {
-        let response = Response::new(&self.exchange, self.asked);
+        let response = Response::new(self.lend(), self.asked);
         // One that panics after it has sent its response away leaves nothing undone.
         self.run_first(service, request.conn, || handler(request, response));
         match self.exchange.leave() {
             Some(outcome) => self.conclude(service, request.conn, outcome),
             None => self.wait_for_answer(service, request.conn),
         }
+    }
+
+    /// What a response holds.
+    #[inline]
+    fn lend(&mut self) -> Arc<Exchange> {
+        self.spare.take().unwrap_or_else(|| Arc::clone(&self.exchange))
+    }
+
+    /// Enters in the books what the hook that ends has counted.
+    #[inline]
+    fn settle(&mut self, service: &HttpService) {
+        service.books.add(core::mem::take(&mut self.tally));
     }
 
     /// Runs the code of the user that is given the response. None: it panicked.
@@ -347,7 +377,7 @@ impl Talk {
         self.ran(service, conn, ran)
     }
 
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     fn ran<R>(
         &mut self,
         service: &HttpService,
@@ -355,6 +385,9 @@ impl Talk {
         ran: std::thread::Result<R>,
     ) -> Option<R> {
         conn.touched.set(true);
+        if let Some(handed_back) = self.exchange.take_back() {
+            self.spare = Some(handed_back);
+        }
         if ran.is_err() {
             service.books.panicked();
             self.last = true;
@@ -380,7 +413,7 @@ impl Talk {
         let Request { head, conn, .. } = *request;
         // The body comes before another protocol may begin (RFC 9110, 7.8).
         self.asked.upgrades &= !head.has_body();
-        let response = Response::new(&self.exchange, self.asked);
+        let response = Response::new(self.lend(), self.asked);
         let made = self.run_first(service, conn, || factory(request, response));
         let answered = self.exchange.leave();
         let Some(to) = made else {
@@ -433,13 +466,15 @@ impl Talk {
     /// Looks at a head again that was found good.
     fn handle_collected(&mut self, service: &HttpService, conn: &Conn, collect: &Collect) {
         let mut scratch = head::scratch();
+        let mut params = None;
         if let Parsed::Complete(head) =
             head::parse(&collect.head, &service.limits.head, &mut scratch)
-            && let Found::Route(Route::Whole(handler), params) =
-                service.routes.find(head.method, head.path)
+            && let Found::Route(Route::Whole(handler)) =
+                service.routes.find(head.method, head.path, &mut self.endpoint, &mut params)
         {
+            let params = params.as_ref();
             let request = Request { head: &head, params, body: &collect.body, conn };
-            self.handle(service, handler, &request);
+            self.handle(service, &**handler, &request);
         }
     }
 
@@ -535,10 +570,21 @@ impl Talk {
     }
 
     /// The request is answered, or never will be.
-    #[inline]
+    #[inline(always)] // As `ran`.
     fn conclude(&mut self, service: &HttpService, conn: &Conn, outcome: Outcome) {
+        if let Outcome::Answered { status: 200..=299, closes: false } = outcome
+            && let (Stage::Head, false, false) = (&self.stage, self.last, self.works())
+        {
+            self.tally.successful += 1;
+            return self.exchange.clear();
+        }
+        self.conclude_fully(service, conn, outcome);
+    }
+
+    /// All that a request can have left.
+    fn conclude_fully(&mut self, service: &HttpService, conn: &Conn, outcome: Outcome) {
         self.end_work(service);
-        count(service, outcome, Abort::Closed);
+        count(&mut self.tally, service, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
             Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
@@ -600,7 +646,12 @@ impl Talk {
         }
     }
 
+    /// Whether the request is counted anywhere as in work.
     #[inline]
+    fn works(&self) -> bool {
+        self.working || self.counted
+    }
+
     fn end_work(&mut self, service: &HttpService) {
         if core::mem::take(&mut self.working) {
             self.exchange.link.end_work();
@@ -618,7 +669,7 @@ impl Talk {
         service: &HttpService,
         conn: &Conn,
         head: &Head<'_, '_>,
-        missing: &Found<'_, '_>,
+        missing: &Found<'_>,
     ) -> usize {
         let (refusal, fields) = match missing {
             Found::NotAllowed(allow) => (Refusal::MethodNotAllowed, *allow),
@@ -681,7 +732,7 @@ impl Talk {
                 return Some(!closes);
             }
             (Err(_), Some(outcome)) => {
-                count(service, outcome, Abort::Closed);
+                count(&mut self.tally, service, outcome, Abort::Closed);
                 self.close(conn);
             }
             // Somebody is in the middle of an answer that is worth nothing now.
@@ -748,7 +799,7 @@ impl Talk {
             Stage::Collect(_) | Stage::Feed(_) => {
                 self.end_work(service);
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-                count(service, outcome, Abort::Disconnected);
+                count(&mut self.tally, service, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
             }
@@ -760,7 +811,7 @@ impl Talk {
         if self.working {
             self.end_work(service);
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-            count(service, outcome, Abort::by(reason));
+            count(&mut self.tally, service, outcome, Abort::by(reason));
         }
         self.exchange.end();
     }
@@ -768,8 +819,9 @@ impl Talk {
 
 /// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
 #[inline]
-fn count(service: &HttpService, outcome: Outcome, lost: Abort) {
+fn count(tally: &mut Tally, service: &HttpService, outcome: Outcome, lost: Abort) {
     match outcome {
+        Outcome::Answered { status: 200..=299, .. } => tally.successful += 1,
         Outcome::Answered { status, .. } => service.books.answered(status),
         Outcome::Upgraded => service.books.answered(101),
         Outcome::Refused { refusal, .. } => service.books.refused(refusal),

@@ -71,6 +71,7 @@ const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 
 impl Outcome {
+    #[inline]
     fn to_word(self) -> u32 {
         let (status, outcome) = match self {
             Self::Answered { status, closes } => (status, u32::from(closes)),
@@ -83,6 +84,7 @@ impl Outcome {
         u32::from(status) << 16 | outcome << 8 | DONE
     }
 
+    #[inline]
     fn from_word(word: u32) -> Option<Self> {
         let status = (word >> 16) as u16;
         if word & PHASE != DONE {
@@ -122,6 +124,7 @@ impl Word {
     }
 
     /// By the connection, behind it. None: whoever finishes it will notify.
+    #[inline]
     fn leave(&self) -> Option<Outcome> {
         let word = self.0.load(Acquire);
         if word != RUNNING {
@@ -144,6 +147,7 @@ impl Word {
     }
 
     /// The same on the thread of the run that is on.
+    #[inline]
     fn finish_inside(&self, outcome: Outcome) {
         self.0.store(outcome.to_word(), Release);
     }
@@ -163,6 +167,8 @@ enum Late {
 thread_local! {
     /// Which exchange's code runs on this thread: its address.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
+    /// What a response that was completed there has held, for the next one.
+    static HANDED_BACK: Cell<Option<Arc<Exchange>>> = const { Cell::new(None) };
 }
 
 /// Restores what ran outside.
@@ -223,6 +229,14 @@ impl Exchange {
     pub(super) fn run_first<R>(&self, code: impl FnOnce() -> R) -> R {
         self.word.enter_first();
         self.inside(code)
+    }
+
+    /// After code that may have completed a response: what that has held. To count a reference up and
+    /// down for each request takes longer than to hand it to and fro.
+    #[inline]
+    pub(super) fn take_back(&self) -> Option<Arc<Self>> {
+        let handed_back = HANDED_BACK.try_with(Cell::take).ok()??;
+        (handed_back.address() == self.address()).then_some(handed_back)
     }
 
     /// Runs code whose writes are gathered.
@@ -354,20 +368,30 @@ impl Exchange {
             written.map_err(|unwritten| refused(link, unwritten))?;
             return Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued });
         }
-        if link.place.is_forked() {
+        self.write_from_elsewhere(write)
+    }
+
+    #[inline(never)]
+    fn write_from_elsewhere<W>(&self, write: W) -> Result<Wrote>
+    where
+        W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
+    {
+        if self.link.place.is_forked() {
             return Err(Error::Forked);
         }
-        crate::net::conn::write(link, None, |output| {
+        crate::net::conn::write(&self.link, None, |output| {
             write(output)?;
             output.flush();
             Ok(())
         })
     }
 
+    /// By what has held it, and holds it no more.
     #[inline]
-    pub(super) fn finish(&self, outcome: Outcome) {
+    pub(super) fn finish(self: Arc<Self>, outcome: Outcome) {
         if self.is_inside() {
             self.word.finish_inside(outcome);
+            let _ = HANDED_BACK.try_with(|handed_back| handed_back.set(Some(self)));
         } else if self.word.finish(outcome) {
             self.link.call(Calls::NOTIFY);
         }
@@ -409,6 +433,7 @@ impl Exchange {
 
 /// What is written as one.
 pub(super) enum Pieces<'a> {
+    Pair(&'a [u8], &'a [u8]),
     Borrowed(&'a [IoSlice<'a>]),
     /// With a last piece that need not be copied.
     Owned(&'a [IoSlice<'a>], Vec<u8>),
@@ -418,6 +443,7 @@ impl Pieces<'_> {
     #[inline]
     fn write<W: Wire>(self, output: &mut Output<W>) -> Result<(), Unwritten> {
         match self {
+            Self::Pair(first, second) => output.gather_pair(first, second),
             Self::Borrowed(pieces) => output.gather_vectored(pieces),
             Self::Owned(pieces, last) => output.gather_owned(pieces, last),
         }

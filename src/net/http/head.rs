@@ -124,7 +124,7 @@ pub(super) enum Parsed<'h, 'b> {
 }
 
 /// Looks at the bytes of which the first is a request's.
-#[inline]
+#[inline(always)] // What it finds is long, and would be moved several times.
 pub(super) fn parse<'h, 'b>(
     bytes: &'b [u8],
     limits: &HeadLimits,
@@ -140,12 +140,8 @@ pub(super) fn parse<'h, 'b>(
     let mut request = httparse::Request::new(&mut []);
     let fields = &mut scratch[..limits.fields.min(MAX_FIELDS)];
     match request.parse_with_uninit_headers(bytes_of_head, fields) {
-        Ok(Status::Complete(size)) => match judge(&request, &bytes_of_head[..size], limits) {
-            Ok(mut head) => {
-                head.fields = request.headers;
-                head.size = skipped + size;
-                Parsed::Complete(head)
-            }
+        Ok(Status::Complete(size)) => match judge(request, bytes, skipped, size, limits) {
+            Ok(head) => Parsed::Complete(head),
             Err(refusal) => Parsed::Refused(refusal),
         },
         Ok(Status::Partial) if bytes.len() < limits.bytes => Parsed::Partial,
@@ -200,19 +196,23 @@ struct Said<'b> {
     protocol: Option<&'b str>,
 }
 
-#[inline]
+/// A request of `size` bytes behind those that were skipped.
+#[inline(always)]
 fn judge<'h, 'b>(
-    request: &httparse::Request<'_, 'b>,
+    request: httparse::Request<'h, 'b>,
     bytes: &'b [u8],
+    skipped: usize,
+    size: usize,
     limits: &HeadLimits,
 ) -> Result<Head<'h, 'b>, Refusal> {
     let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version)
     else {
         return Err(Refusal::BadRequest);
     };
-    let is_1_1 = minor == 1;
+    let (is_1_1, size) = (minor == 1, skipped + size);
+    let (bytes, fields) = (&bytes[..size], &*request.headers);
     let mut said = Said::default();
-    for field in request.headers.iter() {
+    for field in fields {
         begins_a_line(bytes, field.name)?;
         said.note(field)?;
     }
@@ -235,8 +235,8 @@ fn judge<'h, 'b>(
         path,
         query,
         is_1_1,
-        fields: &[],
-        size: 0,
+        fields,
+        size,
         body: if said.chunked { Length::Chunked } else { Length::Known(said.length.unwrap_or(0)) },
         persists: !said.close && (is_1_1 || said.keep_alive),
         expects_continue: said.expects && is_1_1,
@@ -278,7 +278,7 @@ impl<'b> Said<'b> {
 
     #[inline]
     fn note_host(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        let names_one = value.iter().all(|byte| HOST_BYTES[usize::from(*byte)]);
+        let names_one = value.iter().fold(true, |fits, byte| fits & HOST_BYTES[usize::from(*byte)]);
         if core::mem::replace(&mut self.host, true) || !names_one {
             return Err(Refusal::BadRequest);
         }
@@ -349,19 +349,19 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 /// The path and the query of a request-target in any of its four forms (RFC 9112, 3.2).
 #[inline]
 fn split_target<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b str>), Refusal> {
-    // One past the end: there is no query.
-    let mut path = target.len() + 1;
-    for (at, byte) in target.bytes().enumerate() {
-        match byte {
-            b'?' => path = path.min(at),
-            b'#' | 0x80.. => return Err(Refusal::BadRequest),
-            _ => {}
-        }
+    let end = target.bytes().position(|byte| matches!(byte, b'?' | b'#' | 0x80..));
+    if let Some(end) = end
+        && target.as_bytes()[end..].iter().any(|byte| matches!(byte, b'#' | 0x80..))
+    {
+        return Err(Refusal::BadRequest);
     }
     if !target.starts_with('/') {
         return other_form(method, target);
     }
-    Ok((&target[..path.min(target.len())], target.get(path + 1..)))
+    match end {
+        None => Ok((target, None)),
+        Some(end) => Ok((&target[..end], Some(&target[end + 1..]))),
+    }
 }
 
 #[cold]

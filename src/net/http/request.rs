@@ -8,7 +8,8 @@ use matchit::Params;
 /// A request, for as long as its handler runs.
 pub struct Request<'a> {
     pub(super) head: &'a Head<'a, 'a>,
-    pub(super) params: Params<'a, 'a>,
+    /// None: the route's pattern has none.
+    pub(super) params: Option<&'a Params<'a, 'a>>,
     pub(super) body: &'a [u8],
     pub(super) conn: &'a Conn,
 }
@@ -54,12 +55,12 @@ impl<'a> Request<'a> {
 
     /// The part of the path that stands for this name in the route's pattern, as it was sent.
     pub fn param(&self, name: &str) -> Option<&'a str> {
-        self.params.get(name)
+        self.params?.get(name)
     }
 
     /// All such parts, in order.
     pub fn params(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.params.iter()
+        self.params.into_iter().flat_map(Params::iter)
     }
 
     /// The whole body. Empty where it is streamed.

@@ -1,6 +1,6 @@
 //! What a handler answers with: at once, later, or piece by piece.
 
-use super::answer::{AnswerHead, Framing, Persistence, chunk_line, refusal_text};
+use super::answer::{Framing, Lines, Persistence, chunk_line, refusal_text, with_head};
 use super::chunks::{is_text, is_token};
 use super::exchange::{Exchange, Outcome, Pieces};
 use super::head::{Head, Refusal};
@@ -75,8 +75,8 @@ pub struct Response {
 
 impl Response {
     #[inline]
-    pub(super) fn new(exchange: &Arc<Exchange>, asked: Asked) -> Self {
-        let exchange = Some(Arc::clone(exchange));
+    pub(super) fn new(exchange: Arc<Exchange>, asked: Asked) -> Self {
+        let exchange = Some(exchange);
         Self { exchange, asked, status: 200, fields: Vec::new(), typed: false, spoiled: None }
     }
 
@@ -119,7 +119,7 @@ impl Response {
     /// already, as it does when a body does not come. [`Error::Forked`] in a forked child.
     #[inline]
     pub fn send(self, body: impl AsRef<[u8]>) -> Result<()> {
-        self.complete(b"", Payload::Borrowed(body.as_ref()))
+        self.complete(false, Payload::Borrowed(body.as_ref()))
     }
 
     /// As [`send`](Self::send), without copying a large body.
@@ -127,7 +127,7 @@ impl Response {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_owned(self, body: Vec<u8>) -> Result<()> {
-        self.complete(b"", Payload::Owned(body))
+        self.complete(false, Payload::Owned(body))
     }
 
     /// As [`send`](Self::send), with `Content-Type: text/plain; charset=utf-8` unless it has another.
@@ -136,8 +136,8 @@ impl Response {
     /// As [`send`](Self::send).
     #[inline]
     pub fn text(self, text: impl AsRef<str>) -> Result<()> {
-        let content_type = if self.typed { b"" } else { TEXT };
-        self.complete(content_type, Payload::Borrowed(text.as_ref().as_bytes()))
+        let is_text = !self.typed;
+        self.complete(is_text, Payload::Borrowed(text.as_ref().as_bytes()))
     }
 
     /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
@@ -154,7 +154,7 @@ impl Response {
             None => Framing::Close,
         };
         self.asked.persists &= framing != Framing::Close;
-        let closes = self.start(b"", framing, Payload::Borrowed(&[]))?;
+        let closes = self.start(false, framing, Payload::Borrowed(&[]))?;
         let rest = if self.asked.head_only { Framing::None } else { framing };
         let answered = Outcome::Answered { status: self.status, closes };
         Ok(Body { exchange: self.exchange.take(), rest, answered })
@@ -175,7 +175,7 @@ impl Response {
         }
         self.status = 101;
         self.add("Upgrade", protocol.as_bytes());
-        self.start(b"", Framing::None, Payload::Borrowed(&[]))?;
+        self.start(false, Framing::None, Payload::Borrowed(&[]))?;
         if let Some(exchange) = self.exchange.take() {
             exchange.leave_upgrade(Box::new(handler));
             exchange.finish(Outcome::Upgraded);
@@ -194,14 +194,14 @@ impl Response {
     }
 
     #[inline]
-    fn complete(mut self, content_type: &[u8], body: Payload<'_>) -> Result<()> {
+    fn complete(mut self, is_text: bool, body: Payload<'_>) -> Result<()> {
         let framing = match is_bodyless(self.status) {
             true => Framing::None,
             false => Framing::Length(body.len() as u64),
         };
         let has_body = framing != Framing::None && !self.asked.head_only;
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
-        let closes = self.start(content_type, framing, body)?;
+        let closes = self.start(is_text, framing, body)?;
         if let Some(exchange) = self.exchange.take() {
             exchange.finish(Outcome::Answered { status: self.status, closes });
         }
@@ -210,7 +210,7 @@ impl Response {
 
     /// Writes the head, and says whether it has told that the connection closes.
     #[inline]
-    fn start(&mut self, content_type: &[u8], framing: Framing, body: Payload<'_>) -> Result<bool> {
+    fn start(&mut self, is_text: bool, framing: Framing, body: Payload<'_>) -> Result<bool> {
         if let Some(error) = self.spoiled.take() {
             return Err(*error);
         }
@@ -220,32 +220,13 @@ impl Response {
             101 => Persistence::Upgrade,
             _ => self.asked.persistence(closes),
         };
-        let mut head = AnswerHead::new(self.status, framing, persistence);
-        head.push(content_type);
-        match self.fields.is_empty() {
-            true => head.push(b"\r\n"),
-            false => self.fields.extend_from_slice(b"\r\n"),
-        }
-        let mut body = body;
-        if let Payload::Borrowed(bytes) = body
-            && self.fields.is_empty()
-            && bytes.len() <= head.room()
-        {
-            // A small answer is one piece.
-            head.push(bytes);
-            body = Payload::Borrowed(&[]);
-        }
-        let [head, fields] = [head.bytes(), &self.fields].map(IoSlice::new);
+        let lines = Lines { status: self.status, framing, persistence, is_text };
         let wrote = match body {
-            Payload::Borrowed([]) if self.fields.is_empty() => {
-                exchange.start(Pieces::Borrowed(&[head]))
+            Payload::Borrowed(body) if self.fields.is_empty() => {
+                with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)))
             }
-            Payload::Borrowed(body) => {
-                exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
-            }
-            Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
+            body => start_with_fields(exchange, lines, core::mem::take(&mut self.fields), body),
         };
-        give_back(core::mem::take(&mut self.fields));
         match wrote {
             Ok(_) => Ok(closes),
             // The 500 has room.
@@ -281,8 +262,17 @@ impl Response {
 }
 
 impl Drop for Response {
+    #[inline]
     fn drop(&mut self) {
-        let Some(exchange) = self.exchange.take() else { return };
+        if let Some(exchange) = self.exchange.take() {
+            self.was_dropped(exchange);
+        }
+    }
+}
+
+impl Response {
+    #[cold]
+    fn was_dropped(&mut self, exchange: Arc<Exchange>) {
         let refusal = match std::thread::panicking() {
             true => Refusal::Panicked,
             false => Refusal::Unanswered,
@@ -302,7 +292,26 @@ impl fmt::Debug for Response {
     }
 }
 
-const TEXT: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
+/// Writes a head with lines of the handler, and what follows it.
+fn start_with_fields(
+    exchange: &Exchange,
+    lines: Lines,
+    mut fields: Vec<u8>,
+    body: Payload<'_>,
+) -> Result<Wrote> {
+    fields.extend_from_slice(b"\r\n");
+    let wrote = with_head(lines, |head| {
+        let [head, fields] = [head.open(), &fields].map(IoSlice::new);
+        match body {
+            Payload::Borrowed(body) => {
+                exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
+            }
+            Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
+        }
+    });
+    give_back(fields);
+    wrote
+}
 
 enum Payload<'a> {
     Borrowed(&'a [u8]),
@@ -357,11 +366,19 @@ pub(super) fn refuse(
     let closes = !asked.persists || exchange.link.service.is_draining();
     let text = refusal_text(refusal);
     let framing = Framing::Length(text.len() as u64);
-    let mut head = AnswerHead::new(refusal.status(), framing, asked.persistence(closes));
-    head.push(TEXT);
+    let lines = Lines {
+        status: refusal.status(),
+        framing,
+        persistence: asked.persistence(closes),
+        is_text: true,
+    };
     let body = if asked.head_only { "" } else { &text };
-    let pieces = [head.bytes(), fields.as_bytes(), b"\r\n", body.as_bytes()].map(IoSlice::new);
-    exchange.start(Pieces::Borrowed(&pieces)).map(|_| closes)
+    let rest = [fields.as_bytes(), b"\r\n", body.as_bytes()].map(IoSlice::new);
+    let wrote = with_head(lines, |head| {
+        let [fields, end, body] = rest;
+        exchange.start(Pieces::Borrowed(&[IoSlice::new(head.open()), fields, end, body]))
+    });
+    wrote.map(|_| closes)
 }
 
 /// The body of an answer, written piece by piece by whoever holds it.

@@ -21,7 +21,11 @@ pub(super) enum Route {
 /// What one pattern has for each method.
 #[derive(Default)]
 struct Endpoint {
+    /// The only path that it matches. None: its pattern has parameters.
+    path: Option<String>,
     methods: Vec<(String, Route)>,
+    /// Where GET is among them, which is asked for most.
+    get: Option<usize>,
     /// `Allow: GET, HEAD`, with the end of the line.
     allow: String,
 }
@@ -29,6 +33,13 @@ struct Endpoint {
 impl Endpoint {
     #[inline]
     fn find(&self, method: &str) -> Option<&Route> {
+        match (method, self.get) {
+            ("GET", Some(at)) => Some(&self.methods[at].1),
+            _ => self.find_other(method),
+        }
+    }
+
+    fn find_other(&self, method: &str) -> Option<&Route> {
         let named = |name: &str| Some(&self.methods.iter().find(|(of, _)| of == name)?.1);
         match named(method) {
             None if method == "HEAD" => named("GET"),
@@ -46,8 +57,8 @@ impl Endpoint {
 }
 
 /// What was found.
-pub(super) enum Found<'r, 'p> {
-    Route(&'r Route, Params<'r, 'p>),
+pub(super) enum Found<'r> {
+    Route(&'r Route),
     /// With the Allow line.
     NotAllowed(&'r str),
     /// No route of the server has this method, and it is none of HTTP's own.
@@ -60,7 +71,9 @@ const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "
 
 /// All routes of a server.
 pub(super) struct Routes {
-    router: Router<Endpoint>,
+    endpoints: Vec<Endpoint>,
+    /// Which of them each pattern is for.
+    router: Router<usize>,
     methods: Vec<String>,
 }
 
@@ -81,26 +94,58 @@ impl Routes {
             endpoint.methods.push((method, route));
         }
         let mut router = Router::new();
-        for (pattern, mut endpoint) in endpoints {
-            endpoint.tell_allowed();
-            router.insert(&pattern, endpoint).map_err(|error| {
-                Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
+        for (number, pattern) in endpoints.keys().enumerate() {
+            router.insert(pattern, number).map_err(|error| {
+                Error::invalid("route", pattern, format!("a pattern of its own ({error})"))
             })?;
         }
-        Ok(Self { router, methods })
+        let endpoints = endpoints.into_iter().map(|(pattern, mut endpoint)| {
+            endpoint.tell_allowed();
+            endpoint.get = endpoint.methods.iter().position(|(name, _)| name == "GET");
+            endpoint.path = (!pattern.contains(['{', '}'])).then_some(pattern);
+            endpoint
+        });
+        Ok(Self { endpoints: endpoints.collect(), router, methods })
     }
 
+    /// Looks first at the endpoint that `last` says, and leaves there which one it was: requests of a
+    /// connection are often for the same. A path that is a pattern without parameters belongs to that
+    /// one before all others. What stands for parameters is left in `params`.
     #[inline]
-    pub(super) fn find<'r, 'p>(&'r self, method: &str, path: &'p str) -> Found<'r, 'p> {
+    pub(super) fn find<'r, 'p>(
+        &'r self,
+        method: &str,
+        path: &'p str,
+        last: &mut u32,
+        params: &mut Option<Params<'r, 'p>>,
+    ) -> Found<'r> {
+        if let Some(endpoint) = self.endpoints.get(*last as usize)
+            && endpoint.path.as_deref() == Some(path)
+            && let Some(route) = endpoint.find(method)
+        {
+            return Found::Route(route);
+        }
+        self.search(method, path, last, params)
+    }
+
+    fn search<'r, 'p>(
+        &'r self,
+        method: &str,
+        path: &'p str,
+        last: &mut u32,
+        params: &mut Option<Params<'r, 'p>>,
+    ) -> Found<'r> {
         let Ok(found) = self.router.at(path) else { return self.missing(method, Found::Nothing) };
-        match found.value.find(method) {
-            Some(route) => Found::Route(route, found.params),
-            None => self.missing(method, Found::NotAllowed(&found.value.allow)),
+        let endpoint = &self.endpoints[*found.value];
+        (*last, *params) = (*found.value as u32, Some(found.params));
+        match endpoint.find(method) {
+            Some(route) => Found::Route(route),
+            None => self.missing(method, Found::NotAllowed(&endpoint.allow)),
         }
     }
 
     #[cold]
-    fn missing<'r, 'p>(&self, method: &str, otherwise: Found<'r, 'p>) -> Found<'r, 'p> {
+    fn missing<'r>(&self, method: &str, otherwise: Found<'r>) -> Found<'r> {
         match self.methods.iter().any(|name| name == method) {
             true => otherwise,
             false => Found::NotImplemented,
@@ -116,4 +161,65 @@ fn check(method: &str, pattern: &str) -> Result<()> {
         return Err(Error::invalid("route", pattern, "a path that begins with /"));
     }
     Ok(())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn routes(patterns: &[(&str, &str)]) -> Routes {
+        let route = |(method, pattern): &(&str, &str)| {
+            let handler = Box::new(|_: &Request<'_>, response| drop::<Response>(response));
+            (method.to_string(), pattern.to_string(), Route::Whole(handler))
+        };
+        Routes::new(patterns.iter().map(route).collect()).unwrap()
+    }
+
+    /// What is found: the route's address, or why there is none, and the parameters.
+    fn found(routes: &Routes, method: &str, path: &str, last: &mut u32) -> String {
+        let mut params = None;
+        let found = match routes.find(method, path, last, &mut params) {
+            Found::Route(route) => format!("{:p}", core::ptr::from_ref(route)),
+            Found::NotAllowed(allow) => allow.to_owned(),
+            Found::NotImplemented => "not implemented".to_owned(),
+            Found::Nothing => "nothing".to_owned(),
+        };
+        let params: Vec<_> = params.iter().flat_map(Params::iter).collect();
+        format!("{found} {params:?}")
+    }
+
+    /// Goal: what is found does not depend on what was found before. Method: every request after every
+    /// endpoint, and after none.
+    #[test]
+    fn what_was_found_last_changes_nothing() {
+        let routes = routes(&[
+            ("GET", "/"),
+            ("GET", "/a"),
+            ("POST", "/a"),
+            ("GET", "/{name}"),
+            ("PUT", "/a/{name}"),
+            ("GET", "/a/b"),
+            ("GET", "/{{c}}"),
+            ("GET", "/d/{*rest}"),
+        ]);
+        let mut seen = Vec::new();
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "BREW"] {
+            for path in
+                ["/", "/a", "/b", "/a/b", "/a/c", "/{c}", "/{{c}}", "/d/e/f", "/{name}", "/x/y"]
+            {
+                let expected = found(&routes, method, path, &mut { u32::MAX });
+                for last in 0..routes.endpoints.len() as u32 {
+                    assert_eq!(
+                        found(&routes, method, path, &mut { last }),
+                        expected,
+                        "{method} {path}"
+                    );
+                }
+                seen.push(expected);
+            }
+        }
+        seen.sort();
+        seen.dedup();
+        assert!(seen.len() > 15, "{seen:?}");
+    }
 }

@@ -186,6 +186,16 @@ struct Shard {
     panics: AtomicU64,
 }
 
+/// Where [`Answered::successful`] is counted.
+const SUCCESSFUL: usize = 1;
+
+/// What happens to most requests, of one run of a connection: many may come with one read.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    pub(super) begun: u32,
+    pub(super) successful: u32,
+}
+
 #[derive(Default)]
 pub(super) struct Books {
     shards: [CachePadded<Shard>; SHARDS],
@@ -197,12 +207,20 @@ impl Books {
         &self.shards[shard()]
     }
 
-    #[inline]
     pub(super) fn begun(&self) {
         self.here().begun.fetch_add(1, Relaxed);
     }
 
+    /// What a run of a connection has counted for itself.
     #[inline]
+    pub(super) fn add(&self, tally: Tally) {
+        if tally != Tally::default() {
+            let here = self.here();
+            here.begun.fetch_add(tally.begun.into(), Relaxed);
+            here.answered[SUCCESSFUL].fetch_add(tally.successful.into(), Relaxed);
+        }
+    }
+
     pub(super) fn answered(&self, status: u16) {
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         self.here().answered[class].fetch_add(1, Relaxed);
@@ -231,7 +249,7 @@ impl Books {
             begun: sum(&|shard| &shard.begun),
             answered: Answered {
                 upgraded: answered(0),
-                successful: answered(1),
+                successful: answered(SUCCESSFUL),
                 redirected: answered(2),
                 client_errors: answered(3),
                 server_errors: answered(4),
