@@ -14,6 +14,8 @@ mod queue;
 mod source;
 mod sync;
 mod sys;
+#[cfg(feature = "tasks")]
+pub mod task;
 mod time;
 
 #[cfg(feature = "config")]

@@ -101,8 +101,10 @@ pub use submit::{LaneRef, Unposted};
 pub use task::Task;
 pub use timer::Timer;
 
-#[cfg(feature = "capi")]
+#[cfg(any(feature = "capi", feature = "tasks"))]
 pub(crate) use context::{Outcome, report};
+#[cfg(feature = "tasks")]
+pub(crate) use context::{blocking, contain, discard, seat_in, stops_around_us};
 #[cfg(feature = "capi")]
 pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
@@ -112,6 +114,8 @@ pub(crate) use slab::{Entry, Slab};
 pub(crate) use slots::Slot;
 #[cfg(any(feature = "capi", feature = "net"))]
 pub(crate) use slots::{Activity, Key};
+#[cfg(feature = "tasks")]
+pub(crate) use submit::message_of;
 
 use crate::error::Result;
 use core::fmt;
@@ -181,7 +185,7 @@ impl Pool {
     }
 
     /// Whether the calling thread is a member now.
-    #[cfg(feature = "net")]
+    #[cfg(any(feature = "net", feature = "tasks"))]
     pub(crate) fn is_inside(&self) -> bool {
         context::is_inside(self.shared())
     }

@@ -40,7 +40,7 @@ where
     }
 }
 
-fn message_of(panic: &(dyn core::any::Any + Send)) -> Box<str> {
+pub(crate) fn message_of(panic: &(dyn core::any::Any + Send)) -> Box<str> {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").into()

@@ -77,15 +77,29 @@ impl Pool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.after_or_back(delay, work).map_err(|(error, _)| error)
+        self.shared().after_or_back(delay, work).map_err(|(error, _)| error)
     }
 
-    /// As [`after`](Self::after); if that fails the closure comes back.
-    pub(crate) fn after_or_back<F>(&self, delay: Duration, work: F) -> Result<Timer, (Error, F)>
+    /// The timer that a number from outside names. None: no timer lives in that slot.
+    #[cfg(feature = "capi")]
+    pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
+        let shared = self.shared();
+        let is_timer = shared.slots.get(key.index)?.traits().once;
+        is_timer.then(|| Timer { shared: Arc::clone(shared), key })
+    }
+}
+
+impl Shared {
+    /// As [`Pool::after`]; if that fails the closure comes back.
+    pub(crate) fn after_or_back<F>(
+        self: &Arc<Self>,
+        delay: Duration,
+        work: F,
+    ) -> Result<Timer, (Error, F)>
     where
         F: FnOnce() + Send + 'static,
     {
-        let shared = self.shared();
+        let shared = self;
         if let Err(error) = shared.check_open() {
             return Err((error, work));
         }
@@ -112,13 +126,5 @@ impl Pool {
             timer.cancel();
         }
         Ok(timer)
-    }
-
-    /// The timer that a number from outside names. None: no timer lives in that slot.
-    #[cfg(feature = "capi")]
-    pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
-        let shared = self.shared();
-        let is_timer = shared.slots.get(key.index)?.traits().once;
-        is_timer.then(|| Timer { shared: Arc::clone(shared), key })
     }
 }

@@ -1,0 +1,194 @@
+//! What a task's function is given, and what it may answer.
+
+use super::record::Head;
+use core::fmt;
+use core::time::Duration;
+
+/// One run of a task's function, which gets it as its argument.
+pub struct Attempt<'a> {
+    head: &'a Head,
+    number: u32,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(head: &'a Head, number: u32) -> Self {
+        Self { head, number }
+    }
+
+    /// 1 for the first run, 2 for the first retry.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The task's name.
+    pub fn name(&self) -> &str {
+        self.head.kind.name()
+    }
+
+    /// The task's number, which no other task of this process has.
+    pub fn id(&self) -> u64 {
+        self.head.id
+    }
+
+    /// Whether the function should give up: the task was cancelled, its time is over, or the worker
+    /// pool stops. What it returns after that is not waited for by anybody.
+    pub fn is_cancelled(&self) -> bool {
+        self.head.should_stop()
+    }
+
+    /// How long until this attempt's time is over: zero if it is. None: there is no limit.
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.head.attempt_deadline()?;
+        Some(Duration::from_nanos(deadline.saturating_sub(self.head.kind.common().now())))
+    }
+}
+
+impl fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("name", &self.name())
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an attempt failed, and what that means for the next one.
+pub struct Fault(Box<Inner>);
+
+struct Inner {
+    message: Box<str>,
+    advice: Advice,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Advice {
+    /// Another attempt may succeed.
+    Transient,
+    /// None will.
+    Permanent,
+    /// One may, after this time.
+    After(Duration),
+    /// The function panicked.
+    Panicked,
+}
+
+impl Fault {
+    fn with(message: impl Into<String>, advice: Advice) -> Self {
+        Self(Box::new(Inner { message: message.into().into(), advice }))
+    }
+
+    /// A failure that another attempt may mend.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::with(message, Advice::Transient)
+    }
+
+    /// A failure that no other attempt will mend: there is none.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::with(message, Advice::Permanent)
+    }
+
+    /// A failure that another attempt may mend, not earlier than `delay` from now. It takes the place of
+    /// the delay that the retry policy would choose.
+    pub fn retry_after(message: impl Into<String>, delay: Duration) -> Self {
+        Self::with(message, Advice::After(delay))
+    }
+
+    pub(super) fn panicked(message: impl Into<String>) -> Self {
+        Self::with(message, Advice::Panicked)
+    }
+
+    /// What went wrong, in words.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Whether the function said that no other attempt will help.
+    pub fn is_permanent(&self) -> bool {
+        self.0.advice == Advice::Permanent
+    }
+
+    /// Whether the function panicked.
+    pub fn is_panic(&self) -> bool {
+        self.0.advice == Advice::Panicked
+    }
+
+    pub(super) fn advice(&self) -> Advice {
+        self.0.advice
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fault({:?}, {:?})", self.message(), self.0.advice)
+    }
+}
+
+impl PartialEq for Fault {
+    fn eq(&self, other: &Self) -> bool {
+        self.message() == other.message() && self.0.advice == other.0.advice
+    }
+}
+
+impl<E: std::error::Error> From<E> for Fault {
+    /// The error's message, with those of its causes.
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        Self::new(message)
+    }
+}
+
+/// What a task's function may return: a `Result` whose error makes a [`Fault`], or a plain value.
+///
+/// For a type of your own, return `Ok::<_, Fault>(value)`, or implement this.
+pub trait Outcome {
+    /// What a completed task yields.
+    type Value: Send + 'static;
+
+    /// The value, or why there is none.
+    ///
+    /// # Errors
+    /// The failure that the function reported.
+    fn into_result(self) -> Result<Self::Value, Fault>;
+}
+
+impl<T: Send + 'static, E: Into<Fault>> Outcome for Result<T, E> {
+    type Value = T;
+
+    #[inline]
+    fn into_result(self) -> Result<T, Fault> {
+        self.map_err(Into::into)
+    }
+}
+
+macro_rules! plain_values {
+    ($({$($generics:tt)*} $type:ty),* $(,)?) => {$(
+        impl<$($generics)*> Outcome for $type {
+            type Value = Self;
+
+            #[inline]
+            fn into_result(self) -> Result<Self, Fault> {
+                Ok(self)
+            }
+        }
+    )*};
+}
+
+plain_values!(
+    {} (), {} bool, {} char, {} u8, {} u16, {} u32, {} u64, {} u128, {} usize,
+    {} i8, {} i16, {} i32, {} i64, {} i128, {} isize, {} f32, {} f64,
+    {} String, {} &'static str, {} Duration,
+    {T: Send + 'static} Vec<T>, {T: Send + 'static} Option<T>, {T: Send + 'static + ?Sized} Box<T>,
+    {A: Send + 'static, B: Send + 'static} (A, B),
+    {A: Send + 'static, B: Send + 'static, C: Send + 'static} (A, B, C),
+);

@@ -1,0 +1,204 @@
+//! The worker pool: tasks with names, priorities, limits in time, retries, and a report of each.
+//!
+//! ```text
+//!   submit ─► intake ─► lane ─► attempt ──returned──► end ─► report, callback, counters
+//!               │                 ▲  │
+//!            refused              │  └─ failed, another try is left ─► timer ─┐
+//!                                 └───────────────────────────────────────────┘
+//! ```
+//!
+//! It stands on what users of a [`Pool`] have: lanes for what is ready, timers for what waits. It
+//! creates no thread, and no thread waits for a retry or a time-out.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `kind.rs` | a name with its settings and its counters |
+//! | `submit.rs` | ways in |
+//! | `record.rs` | the word of a task: every race for its end is settled there |
+//! | `execute.rs` | one attempt, and what follows from how it went |
+//! | `limits.rs` | what is done when a time is over |
+//! | `attempt.rs` | what a task's function is given, and what it may answer |
+//! | `handle.rs`, `report.rs` | what the submitter holds, and gets |
+//! | `retry.rs` | how often, and after which delay |
+//! | `observe.rs` | what is told to those who count and log |
+//! | `shutdown.rs` | refuse, drain, stop, clean up |
+//!
+//! # Promises
+//!
+//! 1. A task ends once: with one status, told once to each who asked.
+//! 2. A task that was cancelled before it began never begins.
+//! 3. Two attempts of one task never overlap.
+//! 4. Whoever waits for a task with a deadline hears of its end at the deadline, whatever its function
+//!    does. A function that does not look at its token cannot be ended: it keeps its thread, which is
+//!    reported as stuck until it returns.
+//! 5. Conservation: submitted = accepted + rejected; accepted = completed + failed + cancelled + timed
+//!    out + dropped + in flight, and in flight is counted.
+
+mod attempt;
+mod execute;
+mod handle;
+mod kind;
+mod limits;
+mod observe;
+mod record;
+mod report;
+mod retry;
+mod shutdown;
+mod stats;
+mod submit;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use attempt::{Attempt, Fault, Outcome};
+pub use handle::Task;
+pub use kind::{Kind, KindBuilder};
+pub use observe::{EndRecord, Observer, StuckRecord};
+pub use report::{Status, TaskReport};
+pub use retry::Retry;
+pub use shutdown::{Phases, ShutdownReport};
+pub use stats::{KindSnapshot, TaskAudit, WorkerStats};
+pub use submit::TaskBuilder;
+
+use crate::error::Result;
+use crate::pool::{Pool, Shared};
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Acquire;
+use crate::sys::futex::Futex;
+use core::fmt;
+use kind::Kinds;
+use std::sync::Arc;
+
+/// A worker pool over a [`Pool`], whose threads run its tasks beside everything else. Clones are the
+/// same worker pool.
+///
+/// ```
+/// use paceline::{Lane, Pool};
+/// use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
+/// use std::time::Duration;
+///
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let workers = WorkerPool::new(&pool);
+/// let task = workers
+///     .task("resize", |attempt: &Attempt| match attempt.number() {
+///         1 => Err(Fault::new("the disk was busy")),
+///         _ => Ok(640 * 480),
+///     })
+///     .lane(Lane::High)
+///     .retry(Retry::fixed(3, Duration::from_millis(1)))
+///     .timeout(Duration::from_secs(2))
+///     .submit()
+///     .expect("an open pool");
+/// let report = task.wait()?;
+/// assert_eq!((report.status, report.attempts), (Status::Completed, 2));
+/// assert_eq!(report.result.unwrap(), 307_200);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct WorkerPool {
+    pool: Pool,
+    common: Arc<Common>,
+    kinds: Arc<Kinds>,
+}
+
+/// The life of a worker pool, in order.
+pub(crate) const OPEN: u32 = 0;
+pub(crate) const DRAINING: u32 = 1;
+pub(crate) const STOPPING: u32 = 2;
+
+/// What all tasks of one worker pool share.
+pub(crate) struct Common {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) observers: Box<[Arc<dyn Observer>]>,
+    pub(crate) live: record::Live,
+    hooks: shutdown::Hooks,
+    phase: AtomicU32,
+    /// Changes when something has ended that a shutdown may wait for.
+    changed: Futex,
+}
+
+impl Common {
+    pub(crate) fn phase(&self) -> u32 {
+        self.phase.load(Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.now()
+    }
+}
+
+/// Settings of a [`WorkerPool`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct WorkerPoolBuilder<'a> {
+    pool: &'a Pool,
+    observers: Vec<Arc<dyn Observer>>,
+}
+
+impl WorkerPoolBuilder<'_> {
+    /// Tells `observer` what happens. May be called several times.
+    pub fn observe(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// A worker pool with these settings.
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`](crate::Error::ShutDown) and [`Error::Forked`](crate::Error::Forked).
+    pub fn build(self) -> Result<WorkerPool> {
+        let shared = Arc::clone(self.pool.shared());
+        shared.check_open()?;
+        Ok(self.make(shared))
+    }
+
+    fn make(self, shared: Arc<Shared>) -> WorkerPool {
+        let common = Common {
+            shared,
+            observers: self.observers.into(),
+            live: record::Live::default(),
+            hooks: shutdown::Hooks::default(),
+            phase: AtomicU32::new(OPEN),
+            changed: Futex::new(0),
+        };
+        WorkerPool { pool: self.pool.clone(), common: Arc::new(common), kinds: Arc::default() }
+    }
+}
+
+impl WorkerPool {
+    /// A worker pool with default settings.
+    pub fn new(pool: &Pool) -> WorkerPool {
+        Self::builder(pool).make(Arc::clone(pool.shared()))
+    }
+
+    /// Settings to build a worker pool from.
+    pub fn builder(pool: &Pool) -> WorkerPoolBuilder<'_> {
+        WorkerPoolBuilder { pool, observers: Vec::new() }
+    }
+
+    /// The pool whose threads run the tasks.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Settings for the tasks of one name. Give each name its settings before its first task.
+    pub fn kind<'a>(&'a self, name: &'a str) -> KindBuilder<'a> {
+        KindBuilder::new(self, name)
+    }
+
+    /// A task, to be submitted. If no kind has this name one with default settings is made. Looking the
+    /// name up takes a lock: a [`Kind`] that is kept does not.
+    pub fn task<F, R>(&self, name: &str, work: F) -> TaskBuilder<F>
+    where
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        TaskBuilder::new(self.kinds.find_or_make(name, &self.common), work)
+    }
+}
+
+impl fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPool").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}

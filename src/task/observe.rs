@@ -1,0 +1,97 @@
+//! What is told to those who count and log.
+
+use super::record::Head;
+use super::report::Status;
+use crate::pool::contain;
+use core::time::Duration;
+use std::sync::Arc;
+
+/// How a task ended, for observers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EndRecord<'a> {
+    /// The task's number.
+    pub id: u64,
+    /// Its name.
+    pub name: &'a str,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong last, unless it has completed.
+    pub message: Option<&'a str>,
+    /// As in [`TaskReport`](super::TaskReport).
+    pub queue_time: Duration,
+    /// As in [`TaskReport`](super::TaskReport).
+    pub run_time: Duration,
+    /// How many attempts were begun.
+    pub attempts: u32,
+    /// The thread of the last one.
+    pub worker: Option<usize>,
+}
+
+/// An attempt that has not returned though its time is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckRecord<'a> {
+    /// The task's number.
+    pub id: u64,
+    /// Its name.
+    pub name: &'a str,
+    /// The thread that it holds.
+    pub worker: Option<usize>,
+    /// How long the attempt has run.
+    pub elapsed: Duration,
+}
+
+/// Somebody who is told what happens to tasks. The calls come from pool threads, or from the thread
+/// that cancels or submits; they hold up whoever waits for the task, so they should be short. A panic
+/// in one is dropped.
+pub trait Observer: Send + Sync {
+    /// A task has ended. Called once for each that was accepted.
+    fn on_end(&self, _end: &EndRecord<'_>) {}
+
+    /// An attempt has failed, and another one will come after `delay`.
+    fn on_retry(&self, _name: &str, _id: u64, _attempt: u32, _message: &str, _delay: Duration) {}
+
+    /// An attempt has outlived its time.
+    fn on_stuck(&self, _stuck: &StuckRecord<'_>) {}
+}
+
+fn each(head: &Head, tell: impl Fn(&Arc<dyn Observer>)) {
+    for observer in &head.kind.common().observers {
+        let _panicked = contain(|| tell(observer));
+    }
+}
+
+pub(super) fn tell_end(head: &Head, status: Status, message: Option<&str>) {
+    if head.kind.common().observers.is_empty() {
+        return;
+    }
+    let end = EndRecord {
+        id: head.id,
+        name: head.kind.name(),
+        status,
+        message,
+        queue_time: head.queue_time(),
+        run_time: head.run_time(),
+        attempts: head.attempts(),
+        worker: head.worker(),
+    };
+    each(head, |observer| observer.on_end(&end));
+}
+
+pub(super) fn tell_retry(head: &Head, attempt: u32, message: &str, delay: Duration) {
+    each(head, |observer| {
+        observer.on_retry(head.kind.name(), head.id, attempt, message, delay);
+    });
+}
+
+pub(super) fn tell_stuck(head: &Head) {
+    let elapsed = head.kind.common().now().saturating_sub(head.began());
+    let stuck = StuckRecord {
+        id: head.id,
+        name: head.kind.name(),
+        worker: head.worker(),
+        elapsed: Duration::from_nanos(elapsed),
+    };
+    each(head, |observer| observer.on_stuck(&stuck));
+}

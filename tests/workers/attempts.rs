@@ -1,0 +1,165 @@
+//! Attempts: what they are told, what they answer, and what follows.
+
+use super::common::{Count, Gate, hang_guard};
+use super::kit::{pool, settled};
+use paceline::Lane;
+use paceline::task::{Attempt, EndRecord, Fault, Observer, Retry, Status, WorkerPool};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_value_comes_back_with_its_report() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let task = workers.task("add", |_: &Attempt<'_>| 20 + 22).lane(Lane::High).submit().unwrap();
+    assert_eq!(task.name(), "add");
+    let id = task.id();
+    let report = task.wait().unwrap();
+    assert_eq!((report.id, &*report.name, report.status), (id, "add", Status::Completed));
+    assert_eq!((report.result.unwrap(), report.attempts), (42, 1));
+    assert!(report.worker.is_some_and(|worker| worker < 2));
+    settled(&workers);
+}
+
+#[test]
+fn a_failure_is_tried_again_as_often_as_was_said() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let numbers = Arc::clone(&seen);
+    let work = move |attempt: &Attempt<'_>| -> Result<(), Fault> {
+        numbers.lock().unwrap().push(attempt.number());
+        Err(Fault::new(format!("no {}", attempt.number())))
+    };
+    let task = workers.task("flaky", work).retry(Retry::fixed(3, MS)).submit().unwrap();
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Failed, 3));
+    assert_eq!(report.result.unwrap_err().message(), "no 3");
+    assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
+    let kinds = workers.stats().kinds;
+    assert_eq!((kinds[0].failed, kinds[0].retried), (1, 2));
+    settled(&workers);
+}
+
+#[test]
+fn an_attempt_that_succeeds_is_the_last() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let work = |attempt: &Attempt<'_>| match attempt.number() {
+        1 => Err(Fault::retry_after("busy", MS)),
+        2 => panic!("not yet"),
+        number => Ok(number),
+    };
+    let retry = Retry::fixed(9, Duration::ZERO);
+    let report = workers.task("third", work).retry(retry).submit().unwrap().wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Completed, 3));
+    assert_eq!(report.result.unwrap(), 3);
+    settled(&workers);
+}
+
+#[test]
+fn permanent_means_no_other_attempt() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let work = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::permanent("no such file")) };
+    let report = workers.task("p", work).retry(Retry::fixed(9, MS)).submit().unwrap().wait();
+    let report = report.unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Failed, 1));
+    assert!(report.result.unwrap_err().is_permanent());
+    settled(&workers);
+}
+
+#[test]
+fn panics_and_errors_become_failures_with_their_message() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let panics = |_: &Attempt<'_>| -> u8 { panic!("out of {}", "ink") };
+    let report = workers.task("panics", panics).submit().unwrap().wait().unwrap();
+    let fault = report.result.unwrap_err();
+    assert_eq!((report.status, fault.message()), (Status::Failed, "out of ink"));
+    assert!(fault.is_panic());
+    let errs = |_: &Attempt<'_>| "seven".parse::<u32>();
+    let report = workers.task("errs", errs).submit().unwrap().wait().unwrap();
+    let message = report.result.unwrap_err().message().to_owned();
+    assert_eq!(message, "invalid digit found in string");
+    super::common::until("the pool's books", || pool.audit().failed == 2);
+    settled(&workers);
+}
+
+#[test]
+fn a_kind_lends_its_settings_to_its_tasks() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let build = |attempts| workers.kind("k").retry(Retry::fixed(attempts, MS)).build();
+    let kind = build(2).unwrap();
+    let fails = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::new("no")) };
+    assert_eq!(kind.submit(fails).unwrap().wait().unwrap().attempts, 2);
+    let own = kind.task(fails).retry(Retry::none()).submit().unwrap();
+    assert_eq!(own.wait().unwrap().attempts, 1);
+    assert_eq!(build(2).unwrap().name(), "k");
+    assert_eq!(
+        build(3).unwrap_err().to_string(),
+        "kind is k, but must be a name without a kind, or the settings that its kind has"
+    );
+    let wrong = workers.kind("z").timeout(Duration::ZERO).build().unwrap_err();
+    assert_eq!(wrong.to_string(), "timeout is 0ns, but must be more than 0, up to 100 years");
+    settled(&workers);
+}
+
+#[test]
+fn what_is_posted_runs_and_is_in_the_pools_books() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("post").lane(Lane::Low).build().unwrap();
+    let (ran, gate) = (Count::new(), Gate::new());
+    for _ in 0..100 {
+        let ran = ran.clone();
+        kind.post(move || ran.up()).unwrap();
+    }
+    ran.until(100);
+    assert_eq!(workers.audit().submitted, 0);
+    drop(gate);
+    super::common::until("the pool's books", || pool.audit().completed == 100);
+}
+
+/// What an observer has heard.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Observer for Heard {
+    fn on_end(&self, end: &EndRecord<'_>) {
+        let message = end.message.unwrap_or("-");
+        let line = format!("{} {} {} {message}", end.name, end.status, end.attempts);
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn on_retry(&self, name: &str, _: u64, attempt: u32, message: &str, delay: Duration) {
+        self.0.lock().unwrap().push(format!("{name} retry {attempt} {message} {delay:?}"));
+        panic!("observers may not hurt");
+    }
+}
+
+#[test]
+fn observers_hear_of_each_retry_and_each_end() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let heard = Arc::new(Heard::default());
+    let workers = WorkerPool::builder(&pool).observe(heard.clone()).build().unwrap();
+    let work = |attempt: &Attempt<'_>| match attempt.number() {
+        1 => Err(Fault::new("once")),
+        _ => Ok(()),
+    };
+    let task = workers.task("o", work).retry(Retry::fixed(2, MS)).submit().unwrap();
+    assert_eq!(task.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+    assert_eq!(*heard.0.lock().unwrap(), ["o retry 1 once 1ms", "o COMPLETED 2 -"]);
+}

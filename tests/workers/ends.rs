@@ -1,0 +1,141 @@
+//! The end of a task: once, whoever brings it.
+
+use super::common::{Count, Gate, hang_guard, until};
+use super::kit::{pool, settled};
+use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
+use paceline::{Error, Rejected};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn a_queued_task_that_is_cancelled_never_begins() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let (gate, ran) = (Gate::new(), Count::new());
+    let inner = gate.clone();
+    let first = workers.task("first", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    gate.until_entered(1);
+    let counted = ran.clone();
+    let second = workers.task("second", move |_: &Attempt<'_>| counted.up()).submit().unwrap();
+    assert_eq!(second.status(), Status::Pending);
+    assert!(second.cancel());
+    assert!(!second.cancel());
+    // The only thread is still in the first.
+    let report = second.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Cancelled, 0));
+    assert_eq!(report.result.unwrap_err().message(), "it was cancelled");
+    gate.open();
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+    until("the queue's end", || pool.audit().in_flight == 0);
+    assert_eq!(ran.get(), 0);
+}
+
+#[test]
+fn a_running_task_is_asked() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let work = move |attempt: &Attempt<'_>| {
+        assert!(!attempt.is_cancelled());
+        inner.wait();
+        if attempt.is_cancelled() { Err(Fault::new("gave up")) } else { Ok(()) }
+    };
+    let task = workers.task("asked", work).retry(Retry::fixed(9, HOUR)).submit().unwrap();
+    gate.until_entered(1);
+    assert_eq!(task.status(), Status::Running);
+    assert!(!task.cancel());
+    gate.open();
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Cancelled, 1));
+    assert_eq!(report.result.unwrap_err().message(), "gave up");
+    settled(&workers);
+}
+
+#[test]
+fn a_retry_that_waits_can_be_cancelled() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let fails = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::new("no")) };
+    let task = workers.task("waits", fails).retry(Retry::fixed(2, HOUR)).submit().unwrap();
+    until("the first failure", || task.status() == Status::Retrying);
+    assert!(task.cancel());
+    assert_eq!(task.wait().unwrap().status, Status::Cancelled);
+    settled(&workers);
+}
+
+#[test]
+fn waits_time_out_and_can_be_repeated_and_the_report_comes_once() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let mut task = workers.task("w", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    assert!(matches!(task.wait_timeout(Duration::from_millis(1)), Err(Error::TimedOut)));
+    assert!(task.poll_report().is_none());
+    gate.open();
+    assert_eq!(task.wait_timeout(HOUR).unwrap().status, Status::Completed);
+    assert!(matches!(task.wait_timeout(HOUR), Err(Error::Stale { what: "task report" })));
+    assert!(task.poll_report().is_none());
+    settled(&workers);
+}
+
+#[test]
+fn callbacks_are_called_once_before_and_after_the_end() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let (gate, told) = (Gate::new(), Count::new());
+    let inner = gate.clone();
+    let task = workers.task("c", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    let tell = |told: Count| {
+        move |status| {
+            assert_eq!(status, Status::Completed);
+            told.up();
+        }
+    };
+    task.on_end(tell(told.clone()));
+    assert_eq!(told.get(), 0);
+    gate.open();
+    told.until(1);
+    task.on_end(tell(told.clone()));
+    assert_eq!(told.get(), 2);
+    settled(&workers);
+}
+
+#[test]
+fn a_task_can_be_awaited() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let task = workers.task("future", |_: &Attempt<'_>| String::from("done")).submit().unwrap();
+    let report = super::kit::block_on(task).unwrap();
+    assert_eq!(report.result.unwrap(), "done");
+    settled(&workers);
+}
+
+#[test]
+fn what_is_dropped_unrun_ends_as_cancelled() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let first = workers.task("first", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    gate.until_entered(1);
+    let second = workers.task("second", |_: &Attempt<'_>| ()).submit().unwrap();
+    let report = pool.shutdown(Duration::ZERO);
+    assert_eq!(report.cancelled, 1);
+    assert_eq!(second.wait().unwrap().status, Status::Cancelled);
+    gate.open();
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    let refused = workers.task("third", |_: &Attempt<'_>| ()).submit();
+    assert!(matches!(refused, Err(Rejected::ShutDown(_))));
+    settled(&workers);
+}

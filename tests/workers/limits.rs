@@ -1,0 +1,95 @@
+//! Limits in time: whoever waits hears of the end at the deadline, whatever the function does.
+
+use super::common::{Gate, hang_guard, until};
+use super::kit::{pool, settled};
+use paceline::task::{Attempt, Fault, Observer, Retry, Status, StuckRecord, WorkerPool};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[derive(Default)]
+struct Stuck(Mutex<Vec<(String, Option<usize>)>>);
+
+impl Observer for Stuck {
+    fn on_stuck(&self, stuck: &StuckRecord<'_>) {
+        self.0.lock().unwrap().push((stuck.name.to_owned(), stuck.worker));
+    }
+}
+
+#[test]
+fn a_function_that_does_not_listen_keeps_its_thread_but_not_its_waiter() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let stuck = Arc::new(Stuck::default());
+    let workers = WorkerPool::builder(&pool).observe(stuck.clone()).build().unwrap();
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let task = workers.task("deaf", move |_: &Attempt<'_>| inner.wait()).timeout(MS);
+    let report = task.submit().unwrap().wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::TimedOut, 1));
+    assert_eq!(report.result.unwrap_err().message(), "its time was over");
+    // The waiter may be the faster one.
+    let expected = [("deaf".to_owned(), report.worker)];
+    until("the observer", || *stuck.0.lock().unwrap() == expected);
+    assert_eq!(workers.stats().kinds[0].running, 1);
+    gate.open();
+    until("its return", || workers.stats().kinds[0].running == 0);
+    settled(&workers);
+}
+
+#[test]
+fn an_attempt_that_listens_is_followed_by_another() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let work = |attempt: &Attempt<'_>| {
+        if attempt.number() == 1 {
+            assert!(attempt.time_left().is_some());
+            until("the end of its time", || attempt.is_cancelled());
+            return Err(Fault::new("too slow"));
+        }
+        Ok(attempt.number())
+    };
+    // With attempts to spare a later one may take as long as a busy machine needs.
+    let task = workers.task("listens", work).timeout(5 * MS).retry(Retry::fixed(99, MS));
+    let report = task.submit().unwrap().wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Completed, 2));
+    settled(&workers);
+}
+
+#[test]
+fn time_in_the_queue_and_in_all_are_limited() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let first = workers.task("first", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    gate.until_entered(1);
+    // The only thread is taken, and so are all that could run a timer.
+    let queued = workers.task("queued", |_: &Attempt<'_>| ()).queue_timeout(MS).submit().unwrap();
+    let overall = workers.task("overall", |_: &Attempt<'_>| ()).deadline(MS).submit().unwrap();
+    for task in [queued, overall] {
+        let report = task.wait().unwrap();
+        assert_eq!((report.status, report.attempts), (Status::TimedOut, 0));
+        let message = report.result.unwrap_err().message().to_owned();
+        assert_eq!(message, "its time was over before it could begin");
+    }
+    gate.open();
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+#[test]
+fn retries_end_with_the_time_in_all() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let fails = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::new("no")) };
+    let task = workers.task("d", fails).retry(Retry::fixed(u32::MAX, HOUR)).deadline(20 * MS);
+    let report = task.submit().unwrap().wait().unwrap();
+    assert_eq!(report.status, Status::TimedOut);
+    settled(&workers);
+}
