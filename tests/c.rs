@@ -14,7 +14,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 use std::{env, fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -153,7 +152,7 @@ fn the_echo_server_in_c_echoes() {
         let address = address.clone();
         thread::spawn(move || {
             let mut client = TcpStream::connect(address).expect("it accepts");
-            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            client.set_read_timeout(Some(common::PATIENCE)).unwrap();
             for size in [1, 100, 70_000] {
                 let (sent, mut back) = (vec![number; size], vec![0; size]);
                 client.write_all(&sent).expect("it reads");

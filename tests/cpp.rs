@@ -14,7 +14,7 @@ use std::{env, fs, thread};
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// After this a test gives up, and fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What must not warn.
 const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Wsign-conversion \

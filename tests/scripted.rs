@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A pool of one thread under a script, and what its handlers note down.
 struct Stage {

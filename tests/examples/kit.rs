@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 /// After this a test gives up, and fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn run(name: &str, arguments: &[&str]) -> Output {
     super::program(name).args(arguments).output().expect("the example starts")

@@ -1,8 +1,8 @@
 //! What is refused, and what becomes of the connection.
 
-use crate::common::hang_guard;
+use crate::common::{hang_guard, with_longer_ticks};
 use crate::http_kit::*;
-use crate::kit::{KINDS, Kind, TICK, pool};
+use crate::kit::{KINDS, Kind, pool};
 use paceline::net::http::{HttpBuilder, Request, Response};
 use std::thread;
 
@@ -178,35 +178,38 @@ fn heads_are_bounded() {
 fn what_comes_too_slowly_is_given_up() {
     let _guard = hang_guard();
     for kind in KINDS {
-        let pool = pool(2);
-        let settings = |builder| {
-            routes(builder)
-                .head_timeout(TICK * 4)
-                .body_timeout(TICK * 4)
-                .body_rate(100)
-                .keep_alive_timeout(TICK * 100)
-        };
-        let (server, address) = serve(&pool, kind, settings);
-        let mut slow_head = Asker::connect(&address);
-        let mut slow_body = Asker::connect(&address);
-        let mut steady = Asker::connect(&address);
-        slow_head.send("GET / HTTP/1.1\r\n");
-        slow_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
-        steady.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
-        for _ in 0..10 {
-            slow_head.try_send("X");
-            slow_body.try_send("x");
-            steady.send([b'x'; 100]);
-            thread::sleep(TICK);
-        }
-        assert_eq!(steady.answer().status, 200);
-        for mut slow in [slow_head, slow_body] {
-            let answer = slow.answer();
-            assert_eq!((answer.status, answer.closes()), (408, true));
-            slow.rest_or_reset();
-        }
-        drop(steady);
-        let stats = end(&server);
-        assert_eq!((stats.begun, stats.refused.timed_out), (3, 2));
+        with_longer_ticks("a steady body is served", |tick| {
+            let pool = pool(2);
+            let settings = |builder| {
+                routes(builder).head_timeout(tick * 4).body_timeout(tick * 4).body_rate(2000)
+            };
+            let (server, address) = serve(&pool, kind, settings);
+            let mut slow_head = Asker::connect(&address);
+            let mut slow_body = Asker::connect(&address);
+            let mut steady = Asker::connect(&address);
+            // Twice what is asked for, and next to nothing.
+            let enough = vec![b'x'; 4 * tick.as_millis() as usize];
+            let length = 10 * enough.len();
+            let post = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            slow_head.send("GET / HTTP/1.1\r\n");
+            slow_body.send(&post);
+            steady.try_send(&post);
+            for _ in 0..10 {
+                slow_head.try_send("X");
+                slow_body.try_send("x");
+                steady.try_send(&enough);
+                thread::sleep(tick);
+            }
+            let served = steady.answer().status == 200;
+            for mut slow in [slow_head, slow_body] {
+                let answer = slow.answer();
+                assert_eq!((answer.status, answer.closes()), (408, true));
+                slow.rest_or_reset();
+            }
+            drop(steady);
+            let stats = end(&server);
+            assert_eq!((stats.begun, stats.refused.timed_out), (3, 3 - u64::from(served)));
+            served
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! A client that reads answers, and servers to ask.
 
-use crate::common::{PATIENCE, until};
+use crate::common::{LONG, until};
 use crate::kit::{Client, Kind};
 use paceline::Pool;
 use paceline::net::Address;
@@ -178,7 +178,7 @@ pub fn serve(
 /// Drains, and the books must balance with nothing left.
 #[track_caller]
 pub fn end(server: &Http) -> HttpStats {
-    assert!(server.drain(PATIENCE / 4), "{:?}", server.stats());
+    assert!(server.drain(LONG), "{:?}", server.stats());
     balanced(server)
 }
 

@@ -1,7 +1,7 @@
 //! Everything at once, from everywhere: whatever is called in whatever order, every handler is closed
 //! once, the books balance, and nobody hangs.
 
-use crate::common::{Count, Random, finish, hang_guard, in_child, open_descriptors, until};
+use crate::common::{Count, LONG, Random, finish, hang_guard, in_child, open_descriptors, until};
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{
@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// What all handlers of a test share.
 #[derive(Clone, Default)]

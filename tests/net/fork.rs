@@ -2,7 +2,7 @@
 //! does not notice.
 #![allow(unsafe_code, reason = "forks")]
 
-use crate::common::{Count, finish, hang_guard, in_child};
+use crate::common::{Count, LONG, PATIENCE, finish, hang_guard, in_child};
 use crate::kit::*;
 use paceline::net::{
     Admission, Conn, ConnHandler, ConnRef, DatagramHandler, Datagrams, Reason, Server, UdpSocket,
@@ -13,9 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// Runs `body` in a forked child, which ends by leaving it.
 #[track_caller]
@@ -25,7 +22,7 @@ fn forked(body: impl FnOnce()) {
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
         // SAFETY: a child that hangs is ended by this signal, which the parent sees.
-        unsafe { libc::alarm(10) };
+        unsafe { libc::alarm(PATIENCE.as_secs() as u32 / 2) };
         let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
         // SAFETY: nothing of the parent's is to be run here.
         unsafe { libc::_exit(i32::from(panicked)) };

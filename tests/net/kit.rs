@@ -1,6 +1,6 @@
 //! Clients, handlers and servers for the tests.
 
-use crate::common::{Count, PATIENCE};
+use crate::common::{Count, LONG, PATIENCE};
 use paceline::Pool;
 use paceline::net::{
     Address, Conn, ConnHandler, ConnRef, Reason, Server, ServerBuilder, ServerStats, ToAddress,
@@ -93,6 +93,20 @@ impl Client {
         let mut got = vec![0; bytes.as_ref().len()];
         self.0.read_exact(&mut got).unwrap();
         assert!(got == bytes.as_ref(), "{} bytes differ", got.len());
+    }
+
+    /// Sends, and gets the same back: false if the peer has ended.
+    pub fn try_echo(&mut self, bytes: &str) -> bool {
+        self.0.write_all(bytes.as_bytes()).is_ok() && self.try_expect(bytes)
+    }
+
+    /// False if the peer has ended before.
+    #[track_caller]
+    pub fn try_expect(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        let mut got = vec![0; bytes.as_ref().len()];
+        let came = self.0.read_exact(&mut got).is_ok();
+        assert!(!came || got == bytes.as_ref(), "{} bytes differ", got.len());
+        came
     }
 
     /// Everything up to the end.
@@ -237,7 +251,7 @@ pub fn echo(
 /// Drains, and the books must balance with nothing left.
 #[track_caller]
 pub fn end(server: &Server) -> ServerStats {
-    let report = server.drain(PATIENCE / 4);
+    let report = server.drain(LONG);
     assert!(report.drained, "{report:?}");
     assert!(report.stats.balances(), "{report:?}");
     assert_eq!((report.stats.open, report.stats.in_work), (0, 0), "{report:?}");

@@ -1,6 +1,8 @@
 //! Times, maxima, and what happens beyond them.
 
-use crate::common::{Count, Gate, hang_guard, in_child, limit, open_descriptors, until};
+use crate::common::{
+    Count, Gate, hang_guard, in_child, limit, open_descriptors, until, with_longer_ticks,
+};
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{
@@ -15,18 +17,22 @@ use std::time::Duration;
 fn an_idle_connection_times_out_and_a_busy_one_does_not() {
     let _guard = hang_guard();
     for kind in KINDS {
-        let pool = pool(2);
-        let (server, log) = echo(&pool, kind, |builder| builder.idle_timeout(TICK * 8));
-        let mut client = Client::connect(&server.addresses()[0]);
-        let idle = Client::connect(&server.addresses()[0]);
-        for _ in 0..12 {
-            client.send("still here");
-            client.expect("still here");
-            thread::sleep(TICK);
-        }
-        assert_eq!(log.reasons.lock().unwrap()[..], [Reason::TimedOut(Timeout::Idle)]);
-        drop((client, idle));
-        end(&server);
+        with_longer_ticks("a busy connection stays", |tick| {
+            let pool = pool(2);
+            let (server, log) = echo(&pool, kind, |builder| builder.idle_timeout(tick * 8));
+            let mut client = Client::connect(&server.addresses()[0]);
+            let mut idle = Client::connect(&server.addresses()[0]);
+            let mut stays = (0..12).all(|_| {
+                thread::sleep(tick);
+                client.try_echo("still here")
+            });
+            assert!(idle.rest().is_empty());
+            stays &= client.try_echo("still here");
+            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+            drop((client, idle));
+            end(&server);
+            stays
+        });
     }
 }
 
@@ -34,17 +40,20 @@ fn an_idle_connection_times_out_and_a_busy_one_does_not() {
 #[test]
 fn a_connection_that_is_only_written_to_is_not_idle() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.idle_timeout(TICK * 8));
-    let mut client = Client::connect(&server.addresses()[0]);
-    for _ in 0..12 {
-        log.conn(0).write(b"news").unwrap();
-        client.expect("news");
-        thread::sleep(TICK);
-    }
-    assert_eq!(log.closed.get(), 0);
-    assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
-    end(&server);
+    with_longer_ticks("a connection that is written to stays", |tick| {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.idle_timeout(tick * 8));
+        let mut client = Client::connect(&server.addresses()[0]);
+        let conn = log.conn(0);
+        let stays = (0..12).all(|_| {
+            thread::sleep(tick);
+            conn.write(b"news").is_ok() && client.try_expect("news")
+        });
+        assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+        drop(client);
+        end(&server);
+        stays
+    });
 }
 
 /// Consumes lines only.
@@ -65,7 +74,7 @@ fn a_message_must_come_in_time() {
         let server = builder.serve(move |_| OnData(inner.clone(), lines)).unwrap();
         let mut good = Client::connect(&server.addresses()[0]);
         let slow = Client::connect(&server.addresses()[0]);
-        for _ in 0..12 {
+        while log.closed.get() == 0 {
             good.send("a line\n");
             good.expect("a line\n");
             let _ = slow.0.send(b"x");

@@ -1,11 +1,13 @@
 //! What other threads and the handler itself have a connection called for.
 
-use crate::common::{Count, hang_guard, until};
+use crate::common::{Count, hang_guard, until, with_longer_ticks};
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{Conn, ConnHandler, ConnRef, Patience, Reason, Server, Timeout, Verdict};
+use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 #[derive(Clone, Default)]
 struct Seen {
@@ -151,17 +153,17 @@ fn a_notification_waits_for_open() {
     end(&server);
 }
 
-/// Each byte is a command for its deadline.
-struct Timed(Log, Patience);
+/// Each byte is a command for its deadline, which comes after so long.
+struct Timed(Log, Patience, Duration);
 
 impl ConnHandler for Timed {
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         for byte in bytes {
             match byte {
-                b'+' => conn.set_deadline(Some(TICK * 8)),
+                b'+' => conn.set_deadline(Some(self.2)),
                 b'-' => conn.set_deadline(None),
-                b'!' => conn.set_deadline(Some(std::time::Duration::ZERO)),
-                _ => conn.set_deadline(Some(std::time::Duration::MAX)),
+                b'!' => conn.set_deadline(Some(Duration::ZERO)),
+                _ => conn.set_deadline(Some(Duration::MAX)),
             }
         }
         conn.write(bytes).unwrap();
@@ -179,10 +181,10 @@ impl ConnHandler for Timed {
     }
 }
 
-fn timed(kind: Kind, patience: Patience) -> (paceline::Pool, Server, Log) {
+fn timed(kind: Kind, patience: Patience, time: Duration) -> (paceline::Pool, Server, Log) {
     let (pool, log) = (pool(2), Log::new());
     let inner = log.clone();
-    let factory = move |_: &Conn| Timed(inner.clone(), patience);
+    let factory = move |_: &Conn| Timed(inner.clone(), patience, time);
     let server = Server::builder(&pool).listen(kind.address()).serve(factory).unwrap();
     (pool, server, log)
 }
@@ -191,30 +193,37 @@ fn timed(kind: Kind, patience: Patience) -> (paceline::Pool, Server, Log) {
 fn a_deadline_comes_once_unless_it_is_put_off_or_unset() {
     let _guard = hang_guard();
     for kind in KINDS {
-        let (_pool, server, log) = timed(kind, Patience::Keep);
-        let mut client = Client::connect(&server.addresses()[0]);
-        let mut unset = Client::connect(&server.addresses()[0]);
-        let mut never = Client::connect(&server.addresses()[0]);
-        for (client, command) in [(&mut unset, "+-"), (&mut never, "+m")] {
-            client.send(command);
-            client.expect(command);
-        }
-        for _ in 0..12 {
-            client.send("+");
-            client.expect("+");
-            thread::sleep(TICK);
-        }
-        client.expect("over");
-        // It is unset now, and can be set again, also to a time before an alarm's.
-        client.send("+!");
-        client.expect("+!over");
-        thread::sleep(TICK * 10);
-        for mut client in [client, unset, never] {
-            client.send("x");
-            client.expect("x");
-        }
-        assert_eq!(log.reason(2), Reason::Peer);
-        end(&server);
+        with_longer_ticks("a deadline is put off", |tick| {
+            let (_pool, server, log) = timed(kind, Patience::Keep, tick * 8);
+            let mut client = Client::connect(&server.addresses()[0]);
+            let mut unset = Client::connect(&server.addresses()[0]);
+            let mut never = Client::connect(&server.addresses()[0]);
+            for (client, command) in [(&mut unset, "+-"), (&mut never, "+m")] {
+                client.send(command);
+                client.expect(command);
+            }
+            for _ in 0..12 {
+                client.send("+");
+                let mut got = [0];
+                client.0.read_exact(&mut got).unwrap();
+                if &got == b"o" {
+                    return false;
+                }
+                thread::sleep(tick);
+            }
+            client.expect("over");
+            // It is unset now, and can be set again, also to a time before an alarm's.
+            client.send("+!");
+            client.expect("+!over");
+            thread::sleep(tick * 10);
+            for mut client in [client, unset, never] {
+                client.send("x");
+                client.expect("x");
+            }
+            assert_eq!(log.reason(2), Reason::Peer);
+            end(&server);
+            true
+        });
     }
 }
 
@@ -222,7 +231,7 @@ fn a_deadline_comes_once_unless_it_is_put_off_or_unset() {
 fn a_deadline_may_end_its_connection() {
     let _guard = hang_guard();
     for kind in KINDS {
-        let (_pool, server, log) = timed(kind, Patience::Close);
+        let (_pool, server, log) = timed(kind, Patience::Close, TICK);
         let mut client = Client::connect(&server.addresses()[0]);
         client.send("!");
         let _ = client.rest_or_reset();

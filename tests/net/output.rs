@@ -1,6 +1,6 @@
 //! Bytes out: in order, byte-exact, without waiting, and bounded.
 
-use crate::common::{Count, hang_guard, until};
+use crate::common::{Count, LONG, hang_guard, until, with_longer_ticks};
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{Conn, ConnHandler, Reason, Server, ServerBuilder, Timeout, Verdict, Wrote};
@@ -251,20 +251,28 @@ fn a_peer_that_takes_nothing_has_stalled() {
 #[test]
 fn a_peer_that_reads_slowly_is_served_to_the_end() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let (server, log) = echo(&pool, Kind::Tcp, |builder| tiny(builder).stall_timeout(TICK * 10));
-    let mut client = Client::with_buffers(&server.addresses()[0], Some(1)).unwrap();
-    let bytes = pattern(100_000);
-    let conn = log.conn(0);
-    conn.write(&bytes).unwrap();
-    conn.close().unwrap();
-    for piece in bytes.chunks(2500) {
-        thread::sleep(TICK / 2);
-        client.expect(piece);
-    }
-    assert!(client.rest().is_empty());
-    drop(client);
-    assert_eq!(log.reason(0), Reason::Local);
+    with_longer_ticks("a slow reader gets everything", |tick| {
+        let pool = pool(2);
+        let settings = |builder| tiny(builder).stall_timeout(tick * 10).linger(LONG);
+        let (server, log) = echo(&pool, Kind::Tcp, settings);
+        let mut client = Client::with_buffers(&server.addresses()[0], Some(1)).unwrap();
+        let bytes = pattern(100_000);
+        let conn = log.conn(0);
+        conn.write(&bytes).unwrap();
+        conn.close().unwrap();
+        let served = bytes.chunks(2500).all(|piece| {
+            thread::sleep(tick / 2);
+            client.try_expect(piece)
+        });
+        if served {
+            assert!(client.rest().is_empty());
+            drop(client);
+            assert_eq!(log.reason(0), Reason::Local);
+        } else {
+            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Stall));
+        }
+        served
+    });
 }
 
 /// Goal: a reset must not destroy an answer. Method: the client sends what is never read, and looks
@@ -282,6 +290,7 @@ fn closing_waits_for_what_was_sent_even_if_input_is_left() {
         };
         let server = Server::builder(&pool)
             .listen(kind.address())
+            .linger(LONG)
             .serve(move |_| OnData(inner.clone(), answer))
             .unwrap();
         let mut client = Client::connect(&server.addresses()[0]);

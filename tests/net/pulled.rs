@@ -3,10 +3,12 @@
 use crate::common::{PATIENCE, Random, finish, forked, hang_guard, in_child, readable, until};
 use crate::kit::{Client, KINDS, Kind, end, pattern, pool};
 use paceline::net::{
-    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, Wanted, Wrote,
+    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, ToAddress,
+    Wanted, Wrote,
 };
 use paceline::{Error, Pool};
 use std::collections::HashMap;
+use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -22,6 +24,20 @@ fn pulled(
 ) -> PulledServer {
     let builder = settings(Server::builder(pool).listen(kind.address()));
     builder.serve_pulled(wanted).unwrap()
+}
+
+/// A server, and a client that came and has sent this before the server began.
+fn pulled_beside_a_client(
+    pool: &Pool,
+    wanted: Wanted,
+    sent: &str,
+    settings: impl FnOnce(ServerBuilder) -> ServerBuilder,
+) -> (PulledServer, Client) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = Client::connect(&listener.local_addr().unwrap().to_address().unwrap());
+    client.send(sent);
+    let builder = settings(Server::builder(pool).listen_on(listener));
+    (builder.serve_pulled(wanted).unwrap(), client)
 }
 
 fn connect(server: &PulledServer) -> Client {
@@ -288,9 +304,8 @@ fn times_that_are_over_are_asked_about() {
     let pool = pool(2);
     let idle = Duration::from_millis(20);
     let wanted = Wanted::TIMED_OUT | Wanted::CLOSED;
-    let server = pulled(&pool, Kind::Tcp, wanted, |builder| builder.idle_timeout(idle));
-    let mut client = connect(&server);
-    client.send("x");
+    let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
+    let (server, mut client) = pulled_beside_a_client(&pool, wanted, "x", settings);
     drop(expect(&server, ConnEventKind::Data));
     let kind = Timeout::Idle;
     let mut over = expect(&server, ConnEventKind::TimedOut(kind));
@@ -326,9 +341,8 @@ fn a_connection_with_an_event_out_is_not_idle() {
     let _guard = hang_guard();
     let pool = pool(2);
     let idle = Duration::from_millis(10);
-    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder.idle_timeout(idle));
-    let mut client = connect(&server);
-    client.send("x");
+    let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
+    let (server, mut client) = pulled_beside_a_client(&pool, Wanted::CLOSED, "x", settings);
     let data = expect(&server, ConnEventKind::Data);
     thread::sleep(5 * idle);
     data.conn().write(b"still here").unwrap();

@@ -1,6 +1,8 @@
 //! Datagrams: in batches, from and to whom they should, and nothing after the end.
 
-use crate::common::{Count, Gate, finish, hang_guard, in_child, quiet_panic, until};
+use crate::common::{
+    Count, Gate, LONG, PATIENCE, finish, hang_guard, in_child, quiet_panic, until,
+};
 use crate::kit::{TICK, pool};
 use paceline::net::{
     DatagramHandler, Datagrams, Reason, UdpBuilder, UdpReport, UdpSocket, UdpStats,
@@ -12,7 +14,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(20);
 const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
 
 /// A datagram's bytes, its source, and its length.
@@ -83,7 +84,7 @@ fn at(pool: &Pool, address: &str) -> UdpBuilder {
 
 fn client(address: &str) -> std::net::UdpSocket {
     let client = std::net::UdpSocket::bind(address).unwrap();
-    client.set_read_timeout(Some(LONG)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client
 }
 
