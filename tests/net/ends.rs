@@ -299,7 +299,8 @@ fn a_thousand_that_never_read_cost_the_healthy_nothing() {
         for kind in [Kind::Tcp, Kind::Abstract] {
             let pool = pool(2);
             let (server, log) = echo(&pool, kind, |builder| {
-                builder.send_buffer(1).receive_buffer(1).output_marks(1024, 4096, 1 << 20)
+                let builder = builder.send_buffer(1).receive_buffer(1).stall_timeout(LONG);
+                builder.output_marks(1024, 4096, 1 << 20)
             });
             let address = &server.addresses()[0];
             let greedy: Vec<_> = (0..MANY)

@@ -78,7 +78,11 @@ impl Client {
             socket.set_recv_buffer_size(bytes)?;
             socket.set_send_buffer_size(bytes)?;
         }
-        socket.connect(&address)?;
+        match socket.connect(&address) {
+            // The peer was faster than this thread; whoever reads is told the same.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            connected => connected?,
+        }
         socket.set_read_timeout(Some(PATIENCE / 2))?;
         socket.set_write_timeout(Some(PATIENCE / 2))?;
         Ok(Client(socket))

@@ -25,7 +25,7 @@ using paceline::Pool;
 using paceline::Ready;
 
 /// After this a test gives up, and fails.
-inline constexpr auto PATIENCE = 60s;
+inline constexpr auto PATIENCE = 300s;
 
 /// Something that is to happen.
 class Signal {

@@ -17,7 +17,7 @@ import paceline
 PACKAGE = Path(paceline.__file__).resolve().parent
 
 #: After so many seconds a test that hangs tells where and ends the process.
-HANG = 120
+HANG = 300
 
 
 class Case(unittest.TestCase):
@@ -32,7 +32,7 @@ class Case(unittest.TestCase):
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(1e-6)
 
-    def until(self, holds: Callable[[], object], seconds: float = 30) -> None:
+    def until(self, holds: Callable[[], object], seconds: float = 120) -> None:
         """Waits until ``holds()``; fails if it does not in that time."""
         end = time.monotonic() + seconds
         while not holds():
