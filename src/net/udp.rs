@@ -16,10 +16,18 @@
 //!     └───drain: what has arrived is handled first ──────┘
 //! ```
 //!
-//! 1. The socket is in `Core::socket` as long as it is open. Senders hold the lock for reading while
+//! # Invariants
+//!
+//! 1. The socket is in its [`Port`] as long as it is open. Senders hold the lock for reading while
 //!    they send, and closing takes the socket out: afterwards nobody sends.
-//! 2. The descriptor is closed after the handler's `close`, with the [`Reader`]; only then does the
-//!    socket count as ended.
+//! 2. Of all that close, one is told that it did, and its call has a run (invariants of [`super::link`]).
+//! 3. The descriptor is closed after the handler's `close`, with the [`Reader`]; only then does the
+//!    socket count as ended, and its port is free.
+//!
+//! # Orderings
+//!
+//! All that concerns the socket is ordered by the lock. `ended` is stored with Release, behind the
+//! descriptor's end, and loaded with Acquire: whoever has waited may bind the same port.
 
 use super::address::ToAddress;
 use super::conn::Reason;
@@ -449,17 +457,60 @@ impl Drop for Life {
     }
 }
 
+/// The part of a socket that threads race for.
+struct Port<S> {
+    calls: CallWord,
+    /// None: closed.
+    socket: RwLock<Option<S>>,
+    /// 1 when it has ended.
+    ended: Futex,
+}
+
+impl<S> Port<S> {
+    fn new(socket: S) -> Self {
+        let socket = RwLock::new(Some(socket));
+        Self { calls: CallWord::new(), socket, ended: Futex::new(0) }
+    }
+
+    /// For one system call that does not block. None: it is closed.
+    fn with<R>(&self, call: impl FnOnce(&S) -> R) -> Option<R> {
+        // Nothing under the lock panics.
+        let socket = self.socket.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        socket.as_ref().map(call)
+    }
+
+    /// From here on nothing is sent. False: it was closed already.
+    fn close(&self) -> bool {
+        let mut socket = self.socket.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        socket.take().is_some()
+    }
+
+    fn tell_ended(&self) {
+        // Release: pairs with the Acquire in `wait_until_ended`.
+        self.ended.store(1, Release);
+        self.ended.wake(i32::MAX);
+    }
+
+    /// True: it has ended.
+    fn wait_until_ended(&self, deadline: Deadline) -> bool {
+        // Acquire: pairs with the Release in `tell_ended`.
+        while self.ended.load(Acquire) == 0 {
+            if deadline.is_over() {
+                return false;
+            }
+            self.ended.wait(0, deadline.left());
+        }
+        true
+    }
+}
+
 /// What senders, closers and the reader share.
 struct Core {
     pool: WeakPool,
     place: Place,
-    calls: CallWord,
-    /// None: closed.
-    socket: RwLock<Option<Arc<Socket>>>,
+    port: Port<Arc<Socket>>,
     address: SocketAddr,
     peer: Option<SocketAddr>,
-    /// 1 when it has ended.
-    ended: Futex,
     received: AtomicU64,
     received_bytes: AtomicU64,
     truncated: AtomicU64,
@@ -595,7 +646,7 @@ impl UdpSocket {
         if self.core.pool.upgrade().is_some_and(|pool| pool.is_inside()) {
             return Err(Error::WouldDeadlock);
         }
-        self.core.wait_until_ended(Deadline::after(None));
+        self.core.port.wait_until_ended(Deadline::after(None));
         Ok(())
     }
 
@@ -621,10 +672,10 @@ impl UdpSocket {
             let _ = pool.after(time, cut);
             return report(false, true);
         }
-        let drained = core.wait_until_ended(Deadline::after(Some(time)));
+        let drained = core.port.wait_until_ended(Deadline::after(Some(time)));
         if !drained {
             core.end_by(Calls::CUT);
-            core.wait_until_ended(Deadline::after(Some(GRACE)));
+            core.port.wait_until_ended(Deadline::after(Some(GRACE)));
         }
         report(drained, false)
     }
@@ -654,11 +705,9 @@ impl Core {
         Self {
             pool: pool.downgrade(),
             place: Place::new(pool.shared()),
-            calls: CallWord::new(),
-            socket: RwLock::new(Some(socket)),
+            port: Port::new(socket),
             address,
             peer,
-            ended: Futex::new(0),
             received: zero(),
             received_bytes: zero(),
             truncated: zero(),
@@ -678,9 +727,7 @@ impl Core {
             // Whoever held the lock in the parent holds it here for ever.
             return Err(Error::Forked);
         }
-        // Nothing under the lock panics.
-        let socket = self.socket.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        socket.as_ref().map(call).ok_or(STALE)
+        self.port.with(call).ok_or(STALE)
     }
 
     fn send_one(
@@ -739,36 +786,18 @@ impl Core {
 
     /// Asks for a run.
     fn call(&self, call: Calls) {
-        if self.calls.call(call) {
+        if self.port.calls.call(call) {
             self.place.poke();
         }
     }
 
     /// Closes, and asks for the run that tells the handler. False: it was closed already.
     fn end_by(&self, call: Calls) -> bool {
-        let closed = !self.place.is_forked() && self.close();
+        let closed = !self.place.is_forked() && self.port.close();
         if closed {
             self.call(call);
         }
         closed
-    }
-
-    /// From here on nothing is sent. False: it was closed already.
-    fn close(&self) -> bool {
-        let mut socket = self.socket.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        socket.take().is_some()
-    }
-
-    /// True: it has ended.
-    fn wait_until_ended(&self, deadline: Deadline) -> bool {
-        // Acquire: pairs with the Release in the drop of `Ended`.
-        while self.ended.load(Acquire) == 0 {
-            if deadline.is_over() {
-                return false;
-            }
-            self.ended.wait(0, deadline.left());
-        }
-        true
     }
 
     fn stats(&self) -> UdpStats {
@@ -806,9 +835,7 @@ struct Ended(Arc<Core>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `wait_until_ended`.
-        self.0.ended.store(1, Release);
-        self.0.ended.wake(i32::MAX);
+        self.0.port.tell_ended();
     }
 }
 
@@ -848,7 +875,7 @@ impl Reader {
     }
 
     fn obey(&mut self) -> Result<(), Reason> {
-        let calls = self.own.core.calls.take();
+        let calls = self.own.core.port.calls.take();
         if calls.has(Calls::ABORT) {
             return Err(Reason::Local);
         }
@@ -901,7 +928,7 @@ impl Reader {
 
     fn end(&mut self, reason: Reason) {
         let Some(mut handler) = self.handler.take() else { return };
-        self.own.core.close();
+        self.own.core.port.close();
         let own = &self.own;
         // The handler is dropped inside, too.
         let close = AssertUnwindSafe(move || handler.close(own, reason));
@@ -987,5 +1014,130 @@ mod tests {
         let received = std::iter::from_fn(|| to.recv(&mut buffer).ok()).count();
         assert_eq!(received as u64, sent);
         socket.send(b"there is room again").unwrap();
+    }
+}
+
+/// The socket is a count of what was sent and a flag for its descriptor; the slot is a flag with a
+/// condition variable, which keeps a poke as the slot word does (its own models show that).
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::atomic::{AtomicBool, AtomicU32};
+    use crate::sync::{Condvar, Mutex};
+    use loom::thread;
+
+    #[derive(Default)]
+    struct Kernel {
+        sent: AtomicU32,
+        is_free: AtomicBool,
+    }
+
+    /// The descriptor: the last of its clones frees the port.
+    struct Descriptor(Arc<Kernel>);
+
+    impl Drop for Descriptor {
+        fn drop(&mut self) {
+            self.0.is_free.store(true, Relaxed);
+        }
+    }
+
+    #[derive(Default)]
+    struct Runnable(Mutex<bool>, Condvar);
+
+    struct World {
+        kernel: Arc<Kernel>,
+        port: Port<Arc<Descriptor>>,
+        /// The reader's own.
+        socket: Mutex<Option<Arc<Descriptor>>>,
+        runnable: Runnable,
+    }
+
+    impl World {
+        fn new() -> Arc<Self> {
+            let kernel = Arc::new(Kernel::default());
+            let socket = Arc::new(Descriptor(Arc::clone(&kernel)));
+            let port = Port::new(Arc::clone(&socket));
+            let runnable = Runnable::default();
+            Arc::new(Self { kernel, port, socket: Mutex::new(Some(socket)), runnable })
+        }
+
+        /// As [`Core::end_by`].
+        fn end_by(&self, call: Calls) -> bool {
+            let closed = self.port.close();
+            if closed && self.port.calls.call(call) {
+                *self.runnable.0.lock().unwrap() = true;
+                self.runnable.1.notify_one();
+            }
+            closed
+        }
+
+        /// A run, as [`Reader::end`] and the reader's drop end it.
+        fn run(&self) -> Calls {
+            let mut runnable = self.runnable.0.lock().unwrap();
+            while !core::mem::take(&mut *runnable) {
+                runnable = self.runnable.1.wait(runnable).unwrap();
+            }
+            drop(runnable);
+            let calls = self.port.calls.take();
+            self.port.close();
+            drop(self.socket.lock().unwrap().take());
+            self.port.tell_ended();
+            calls
+        }
+    }
+
+    fn check(model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
+
+    /// Goal: nothing is sent behind a close (invariant 1), and whoever has waited for the end finds the
+    /// port free (invariant 3). Method: a sender, a closer that waits, and the run.
+    #[test]
+    fn nothing_is_sent_behind_a_close_and_the_port_is_free_at_the_end() {
+        check(|| {
+            let world = World::new();
+            let sender = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    let send = |socket: &Arc<Descriptor>| {
+                        assert!(!socket.0.is_free.load(Relaxed), "the descriptor is a stranger's");
+                        socket.0.sent.fetch_add(1, Relaxed);
+                    };
+                    world.port.with(send).is_some()
+                })
+            };
+            let closer = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    assert!(world.end_by(Calls::ABORT));
+                    let sent = world.kernel.sent.load(Relaxed);
+                    assert!(world.port.wait_until_ended(Deadline::after(None)));
+                    assert!(world.kernel.is_free.load(Relaxed), "the port is not free");
+                    sent
+                })
+            };
+            assert!(world.run().has(Calls::ABORT));
+            let at_close = closer.join().unwrap();
+            let sent = sender.join().unwrap();
+            assert_eq!((at_close, world.kernel.sent.load(Relaxed)), (sent.into(), sent.into()));
+        });
+    }
+
+    /// Goal: of two that close, one does, and it is that one's reason which the run sees (invariant 2).
+    #[test]
+    fn one_of_two_closes() {
+        check(|| {
+            let world = World::new();
+            let closers = [Calls::ABORT, Calls::CUT].map(|call| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.end_by(call))
+            });
+            let calls = world.run();
+            let closed = closers.map(|closer| closer.join().unwrap());
+            assert_eq!(closed, [calls.has(Calls::ABORT), calls.has(Calls::CUT)]);
+            assert_ne!(closed[0], closed[1]);
+        });
     }
 }
