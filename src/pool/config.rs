@@ -1,8 +1,10 @@
 //! What a pool is built from. Every field is checked before anything is started.
 
 use super::placement::Pin;
+use super::wake::GROUP;
 use super::{Pool, SlowReport};
 use crate::error::{Error, Result};
+use crate::queue::{LANES, Lane};
 use crate::source::ScriptedSource;
 use core::fmt;
 use core::time::Duration;
@@ -37,6 +39,8 @@ pub(crate) type SlowHook = Arc<dyn Fn(&SlowReport) + Send + Sync>;
 
 /// The most threads that one pool may have.
 pub(crate) const MAX_THREADS: usize = 1024;
+/// The most threads that may be reserved for one lane: they share a wake word.
+pub(crate) const MAX_RESERVED: usize = GROUP;
 /// The most host threads that may take part at once.
 pub(crate) const MAX_JOINED: usize = 1024;
 /// Slots that one pool can grow to: handles, strands, timers and rings together.
@@ -47,6 +51,8 @@ const DEFAULT_MAX_HANDLES: usize = 1 << 22;
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     pub(crate) threads: Option<usize>,
+    /// By lane.
+    pub(crate) reserved: [usize; LANES],
     pub(crate) max_joined: usize,
     pub(crate) leaders: Option<usize>,
     pub(crate) source: SourceKind,
@@ -69,6 +75,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             threads: None,
+            reserved: [0; LANES],
             max_joined: 4,
             leaders: None,
             source: SourceKind::Epoll,
@@ -95,6 +102,18 @@ impl Builder {
     /// ([`Pool::join`]); it needs `max_joined` of at least 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// Adds `threads` threads, 0 to 48, that run nothing but tasks of `lane`. Default: none.
+    ///
+    /// They come on top of [`threads`](Self::threads), which must be at least 1. So with every
+    /// ordinary thread inside a long task, as many tasks of `lane` as threads are reserved still
+    /// start at once. A reserved thread leads, and watches, while no ordinary one can, but handles
+    /// no event: what it harvests is for the ordinary threads. They are the last of the pool's
+    /// threads by index. Asked again for the same lane, the later number counts.
+    pub fn reserve(mut self, lane: Lane, threads: usize) -> Self {
+        self.reserved[lane as usize] = threads;
         self
     }
 
@@ -243,6 +262,14 @@ impl Builder {
                 return Err(Error::invalid("threads", 0, allowed));
             }
         }
+        for lane in Lane::ALL {
+            let name = ["reserve CRITICAL", "reserve HIGH", "reserve NORMAL", "reserve LOW"];
+            range(name[lane as usize], self.reserved[lane as usize], 0, MAX_RESERVED)?;
+        }
+        let reserved = self.reserved.iter().sum::<usize>();
+        if reserved > 0 && self.threads == Some(0) {
+            return Err(Error::invalid("reserve", reserved, "0 for a pool without threads"));
+        }
         range("max_joined", self.max_joined, 0, MAX_JOINED)?;
         range("lane_capacity", self.lane_capacity, 2, 1 << 24)?;
         range("strand_capacity", self.strand_capacity, 2, 1 << 24)?;
@@ -292,6 +319,7 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("threads", &self.threads)
+            .field("reserved", &self.reserved)
             .field("max_joined", &self.max_joined)
             .field("leaders", &self.leaders)
             .field("source", &self.source)

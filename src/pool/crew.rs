@@ -4,10 +4,11 @@
 use super::bed::Bed;
 use super::context::Outcome;
 use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord};
-use crate::queue::{ChainHand, Hand};
+use crate::queue::{ChainHand, Hand, LANES, Lane};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
+use core::ops::Range;
 
 /// What a member is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -203,23 +204,67 @@ impl Member {
     }
 }
 
-/// All members. The pool's own threads come first, then the seats.
+/// Members next to each other that share a wake word.
+struct Group {
+    word: WakeWord,
+    first: usize,
+}
+
+impl Group {
+    /// As many as it takes for `members`.
+    fn cover(members: Range<usize>) -> impl Iterator<Item = Group> {
+        members.step_by(GROUP).map(|first| Group { word: WakeWord::new(), first })
+    }
+}
+
+/// Threads that run tasks of one lane only; see `reserve.rs`.
+struct Reserve {
+    lane: Lane,
+    group: Group,
+    members: Range<usize>,
+}
+
+/// All members. The pool's own threads come first, and of these the reserved ones last; then the
+/// seats.
 pub(crate) struct Crew {
-    groups: Box<[WakeWord]>,
+    /// Of the ordinary members.
+    groups: Box<[Group]>,
+    reserves: Box<[Reserve]>,
     pub(crate) members: Box<[Member]>,
+    /// The pool's own, reserved ones included.
     pub(crate) threads: usize,
+    /// Those of them that run anything.
+    pub(crate) ordinary: usize,
     pub(crate) bed: Bed,
     /// System calls spent on waking, counted where no member's tally is at hand.
     wakes: CachePadded<AtomicU64>,
 }
 
 impl Crew {
-    pub(crate) fn new(threads: usize, seats: usize) -> Self {
+    /// `reserved` threads for each lane come on top of the ordinary ones.
+    pub(crate) fn new(ordinary: usize, reserved: [usize; LANES], seats: usize) -> Self {
+        let threads = ordinary + reserved.iter().sum::<usize>();
         let members = threads + seats;
+        // Without reserved threads in between, seats share the words of the threads.
+        let groups: Box<[Group]> = if threads == ordinary {
+            Group::cover(0..members.max(1)).collect()
+        } else {
+            Group::cover(0..ordinary).chain(Group::cover(threads..members)).collect()
+        };
+        let mut first = ordinary;
+        let reserves = Lane::ALL.into_iter().zip(reserved).filter(|&(_, count)| count > 0);
+        let reserves = reserves.map(|(lane, count)| {
+            let members = first..first + count;
+            first += count;
+            let group = Group { word: WakeWord::new(), first: members.start };
+            Reserve { lane, group, members }
+        });
         Self {
-            groups: (0..members.div_ceil(GROUP).max(1)).map(|_| WakeWord::new()).collect(),
+            groups,
+            reserves: reserves.collect(),
             members: (0..members).map(|_| Member::new()).collect(),
             threads,
+            ordinary,
             bed: Bed::new(),
             wakes: CachePadded::new(AtomicU64::new(0)),
         }
@@ -228,7 +273,32 @@ impl Crew {
     /// The word that `member` is announced in, and its number there.
     #[inline]
     pub(crate) fn place(&self, member: usize) -> (&WakeWord, usize) {
-        (&self.groups[member / GROUP], member % GROUP)
+        let reserve = self.reserves.iter().find(|reserve| reserve.members.contains(&member));
+        let group = match reserve {
+            Some(reserve) => &reserve.group,
+            None => {
+                let after = self.groups.partition_point(|group| group.first <= member);
+                &self.groups[after - 1]
+            }
+        };
+        (&group.word, member - group.first)
+    }
+
+    /// The lane that `member` is reserved for.
+    #[inline]
+    pub(crate) fn reserved_for(&self, member: usize) -> Option<Lane> {
+        let reserve = self.reserves.iter().find(|reserve| reserve.members.contains(&member))?;
+        Some(reserve.lane)
+    }
+
+    #[inline]
+    pub(crate) fn has_reserve(&self) -> bool {
+        !self.reserves.is_empty()
+    }
+
+    /// The lanes that threads are reserved for.
+    pub(crate) fn reserved_lanes(&self) -> impl Iterator<Item = Lane> {
+        self.reserves.iter().map(|reserve| reserve.lane)
     }
 
     /// A free seat for a host thread.
@@ -243,60 +313,88 @@ impl Crew {
 
     /// Members that sleep, the watches included.
     pub(crate) fn sleepers(&self) -> u32 {
-        self.groups.iter().map(WakeWord::sleepers).sum()
+        self.all_groups().map(|group| group.word.sleepers()).sum()
+    }
+
+    fn all_groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().chain(self.reserves.iter().map(|reserve| &reserve.group))
     }
 
     /// Who has the watch.
     pub(crate) fn watch(&self) -> Option<usize> {
-        let watch = |(index, group): (usize, &WakeWord)| Some(index * GROUP + group.watch()?);
-        self.groups.iter().enumerate().find_map(watch)
+        self.all_groups().find_map(|group| Some(group.first + group.word.watch()?))
     }
 
-    /// Calls one sleeper to search. True: somebody is on the way, or was already. The caller has
+    /// Calls one ordinary sleeper to search. True: somebody is on the way, or was already. The caller has
     /// published its work and passed a barrier.
     #[inline]
     pub(crate) fn wake_one(&self) -> bool {
-        for (index, group) in self.groups.iter().enumerate() {
-            match group.wake_one() {
-                Ok(taken) => {
-                    self.call(index, taken, Wakes::SEARCH);
-                    return true;
-                }
-                Err(Sleepers::Searching) => return true,
-                Err(Sleepers::None) => {}
-            }
-        }
-        false
+        self.groups.iter().any(|group| self.wake_one_of(group))
     }
 
-    /// Calls one sleeper to lead.
-    pub(crate) fn wake_to_lead(&self) -> bool {
-        for (index, group) in self.groups.iter().enumerate() {
-            if let Ok(taken) = group.wake_to_lead() {
-                self.call(index, taken, Wakes::LEAD);
-                return true;
+    #[inline]
+    fn wake_one_of(&self, group: &Group) -> bool {
+        match group.word.wake_one() {
+            Ok(taken) => {
+                self.call(group, taken, Wakes::SEARCH);
+                true
             }
+            Err(Sleepers::Searching) => true,
+            Err(Sleepers::None) => false,
         }
-        false
+    }
+
+    /// As `wake_one`, of those who are reserved for `lane`.
+    pub(crate) fn wake_reserved(&self, lane: Lane) -> bool {
+        self.reserves.iter().any(|of| of.lane == lane && self.wake_one_of(&of.group))
+    }
+
+    /// Calls one sleeper to lead, an ordinary one if there is any.
+    pub(crate) fn wake_to_lead(&self) -> bool {
+        self.all_groups().any(|group| self.wake_group_to_lead(group))
+    }
+
+    /// Calls one ordinary sleeper to lead.
+    pub(crate) fn wake_ordinary_to_lead(&self) -> bool {
+        self.groups.iter().any(|group| self.wake_group_to_lead(group))
+    }
+
+    fn wake_group_to_lead(&self, group: &Group) -> bool {
+        let taken = group.word.wake_to_lead();
+        taken.map(|taken| self.call(group, taken, Wakes::LEAD)).is_ok()
     }
 
     /// Whether no group has a watch.
     #[inline]
     pub(crate) fn is_unwatched(&self) -> bool {
-        self.groups.iter().all(WakeWord::is_unwatched)
+        self.groups.iter().all(|group| group.word.is_unwatched())
+            && self.reserves.iter().all(|reserve| reserve.group.word.is_unwatched())
     }
 
-    /// Sees to it that there is a watch. True: a polling leader has to be rung for it.
+    /// Makes a reserved thread the watch, if one sleeps.
+    #[cold]
+    pub(crate) fn arm_reserved_watch(&self, look_at: Option<u64>) {
+        for Reserve { group, .. } in &self.reserves {
+            if let Called::Member(number) = group.word.arm_watch(false) {
+                return self.tell_watch(group.first + number, look_at);
+            }
+        }
+    }
+
+    fn tell_watch(&self, member: usize, look_at: Option<u64>) {
+        if !look_at.is_some_and(|time| self.bed.tell_later(self, member, time)) {
+            self.unpark(member, Wakes::WATCH);
+        }
+    }
+
+    /// Sees to it that an ordinary member watches. True: a polling leader has to be rung for it.
     #[cold]
     #[must_use]
     pub(crate) fn arm_watch(&self, leader_can: bool, look_at: Option<u64>) -> bool {
         for (index, group) in self.groups.iter().enumerate() {
-            match group.arm_watch(leader_can && index + 1 == self.groups.len()) {
-                Called::Member(member) => {
-                    let member = index * GROUP + member;
-                    if !look_at.is_some_and(|time| self.bed.tell_later(self, member, time)) {
-                        self.unpark(member, Wakes::WATCH);
-                    }
+            match group.word.arm_watch(leader_can && index + 1 == self.groups.len()) {
+                Called::Member(number) => {
+                    self.tell_watch(group.first + number, look_at);
                     return false;
                 }
                 Called::Leader => return true,
@@ -308,23 +406,25 @@ impl Crew {
 
     /// Passes the watch on to the member that `called` names in `me`'s group.
     pub(crate) fn pass_watch(&self, me: usize, called: Called) {
-        if let Called::Member(member) = called {
-            self.unpark(me / GROUP * GROUP + member, Wakes::WATCH);
+        if let Called::Member(number) = called {
+            let (_, mine) = self.place(me);
+            self.unpark(me - mine + number, Wakes::WATCH);
         }
     }
 
     /// Whether a polling leader has the watch.
     pub(crate) fn leader_watches(&self) -> bool {
-        self.groups[self.groups.len() - 1].leader_watches()
+        self.groups[self.groups.len() - 1].word.leader_watches()
     }
 
     pub(crate) fn end_leader_watch(&self) {
-        self.groups[self.groups.len() - 1].end_leader_watch();
+        self.groups[self.groups.len() - 1].word.end_leader_watch();
     }
 
+    /// Whether an ordinary member sleeps. A hint.
     #[inline]
     pub(crate) fn has_sleeper(&self) -> bool {
-        self.groups.iter().any(WakeWord::has_sleeper)
+        self.groups.iter().any(|group| group.word.has_sleeper())
     }
 
     /// Wakes everybody, because the pool closes.
@@ -334,9 +434,9 @@ impl Crew {
         }
     }
 
-    fn call(&self, group: usize, taken: Taken, reason: Wakes) {
+    fn call(&self, group: &Group, taken: Taken, reason: Wakes) {
         let reason = if taken.was_watch { reason.with(Wakes::OFF_WATCH) } else { reason };
-        self.unpark(group * GROUP + taken.member, reason);
+        self.unpark(group.first + taken.member, reason);
     }
 
     pub(super) fn unpark(&self, member: usize, reason: Wakes) {

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `worker.rs` | the loop of one member: lead, handle, follow, watch |
 //! | `wake.rs` | who sleeps, searches and watches: one word, every wake one CAS |
+//! | `reserve.rs` | threads that run one lane only |
 //! | `bed.rs` | how the watch is armed for a lone request without waking anybody |
 //! | `set.rs` | leadership of a handle set, and what the leader does with it |
 //! | `slots.rs`, `slab.rs` | where handles live; one word per handle settles every race for it |
@@ -48,7 +49,8 @@
 //! 2. Never { ready work ∧ every thread parked }. Work from outside never waits while a follower is
 //!    parked and nobody is searching. (`wake.rs`)
 //! 3. Ready work and an offered leadership never wait longer than two watch periods, plus the
-//!    scheduler's delay, while some thread is free. (`worker.rs`, [`pace`])
+//!    scheduler's delay, while some thread is free. (`worker.rs`, [`pace`]) A reserved thread is free
+//!    for its lane only (`reserve.rs`).
 //! 4. A handle's handler runs on at most one thread at a time, and an event that arrives meanwhile is
 //!    not lost. (`slots.rs`)
 //! 5. `deregister` closes a queued handle at once; of a running one it returns after the handler has,
@@ -69,6 +71,7 @@ mod models;
 mod pace;
 mod placement;
 mod pull;
+mod reserve;
 mod ring;
 mod set;
 mod shared;

@@ -78,7 +78,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let handler = Arc::new(handler);
         let handled = Arc::new(AtomicU64::new(0));
         let keys: Arc<[std::sync::OnceLock<Key>]> =
-            (0..shared.crew.threads.max(1)).map(|_| std::sync::OnceLock::new()).collect();
+            (0..shared.crew.ordinary.max(1)).map(|_| std::sync::OnceLock::new()).collect();
         for key in &*keys {
             let batch = Concurrent {
                 consumer: consumer.clone(),

@@ -125,7 +125,7 @@ impl Room {
 impl Shared {
     pub(crate) fn new(
         config: &Builder,
-        threads: usize,
+        ordinary: usize,
         sets: Box<[HandleSet]>,
         placement: Placement<'static>,
     ) -> Result<Self> {
@@ -133,13 +133,14 @@ impl Shared {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let fork = ForkGuard::new()
             .map_err(|error| Error::os("map a page that tells of a fork", error))?;
+        let crew = Crew::new(ordinary, config.reserved, config.max_joined);
         Ok(Self {
-            tasks: TaskQueue::new(config.lane_capacity)?,
+            tasks: TaskQueue::new(config.lane_capacity)?.reserving(crew.reserved_lanes()),
             slots: SlotTable::new(config.max_handles),
             cells: Arc::new(TaskTable::new(config.max_handles, fork)),
             stack: IntrusiveStack::new(),
             sets,
-            crew: Crew::new(threads, config.max_joined),
+            crew,
             sharing: Sharing::new(),
             promotion: config.promotion,
             fine_period: nanos(config.watch_period),
@@ -262,14 +263,28 @@ impl Shared {
         self.sets.iter().any(HandleSet::is_offered)
     }
 
-    /// Whether some leader waits at its source.
+    /// Whether an ordinary leader waits at its source.
     pub(crate) fn is_polling(&self) -> bool {
-        self.sets.iter().any(|set| set.source.is_armed())
+        self.sets.iter().any(|set| set.source.is_armed() && self.leads_for(set, None))
     }
 
-    /// Calls a leader that waits at its source. False: none does that had not been called already.
+    /// Calls an ordinary leader that waits at its source. False: none does that had not been called
+    /// already.
     pub(crate) fn ring_a_leader(&self) -> bool {
-        self.sets.iter().any(|set| set.source.ring())
+        self.sets.iter().any(|set| self.leads_for(set, None) && set.source.ring())
+    }
+
+    /// As `ring_a_leader`, of those who are reserved for `lane`.
+    pub(crate) fn ring_reserved(&self, lane: Lane) -> bool {
+        self.sets.iter().any(|set| self.leads_for(set, Some(lane)) && set.source.ring())
+    }
+
+    /// Whether the leader of a set is reserved for `lane`, or ordinary. Of a set without one it does
+    /// not matter: whoever comes to lead it looks for work before it waits.
+    #[inline]
+    fn leads_for(&self, set: &HandleSet, lane: Option<Lane>) -> bool {
+        let leader = || set.leader().and_then(|leader| self.crew.reserved_for(leader));
+        if self.crew.has_reserve() { leader() == lane } else { lane.is_none() }
     }
 
     /// When the watch may look for the first time if it need not be woken for it now.
@@ -284,13 +299,13 @@ impl Shared {
     #[inline]
     pub(crate) fn arm_watch(&self) {
         // Without anybody to call there is nothing to be found out, not even the time.
-        if self.crew.has_sleeper() || self.is_polling() {
+        if self.crew.has_sleeper() || self.is_polling() || self.crew.has_reserve() {
             self.call_a_watch();
         }
     }
 
     #[cold]
-    fn call_a_watch(&self) {
+    pub(crate) fn call_a_watch(&self) {
         while self.crew.arm_watch(self.is_polling(), self.first_look()) {
             // Against *disarm, then look for the watch that comes with a ring*.
             store_load_barrier();
@@ -300,6 +315,10 @@ impl Shared {
             // The leader has left the source meanwhile, and does not know. Somebody else may have
             // gone to sleep.
             self.crew.end_leader_watch();
+        }
+        // All that a reserved thread can do about it is lead.
+        if self.crew.has_reserve() && self.is_offered() && self.crew.is_unwatched() {
+            self.crew.arm_reserved_watch(self.first_look());
         }
     }
 
@@ -334,6 +353,16 @@ impl Shared {
     #[inline]
     pub(crate) fn notify(&self, inside: bool) {
         if inside { self.notify_inside() } else { self.notify_outside() }
+    }
+
+    /// Tasks were published.
+    #[inline]
+    fn notify_task(&self, lane: Lane, inside: bool) {
+        if self.tasks.is_reserved(lane) {
+            self.notify_reserved(lane, inside);
+        } else {
+            self.notify(inside);
+        }
     }
 
     /// An activation that this thread has made QUEUED.
@@ -385,7 +414,7 @@ impl Shared {
         let origin = if inside { Origin::Inside } else { Origin::Outside };
         match self.tasks.push_work(lane, work, origin) {
             Ok(()) => {
-                self.notify(inside);
+                self.notify_task(lane, inside);
                 Ok(())
             }
             Err(PushError::Full(work)) => Err(Rejected::Full(work)),
@@ -500,7 +529,7 @@ impl Shared {
             match self.tasks.push_batch(lane, count, origin, || Erased::new(make())) {
                 Ok(pushed) => {
                     *left -= pushed;
-                    self.notify(inside);
+                    self.notify_task(lane, inside);
                 }
                 Err(PushError::Full(())) => return Err(Rejected::Full(())),
                 Err(PushError::Closed(())) => return Err(Rejected::ShutDown(())),
@@ -720,7 +749,7 @@ impl Shared {
     /// A member is about to wait for another's work. None: nobody else is left.
     ///
     /// Host threads come and go. So in a pool that has threads of its own one of these must be left,
-    /// and hosts that wait are not counted.
+    /// and hosts that wait are not counted. Nor are reserved threads.
     pub(crate) fn begin_wait(&self, member: usize) -> Option<impl Drop + '_> {
         struct Waiting<'a>(&'a Shared, u32);
         impl Drop for Waiting<'_> {
@@ -728,7 +757,8 @@ impl Shared {
                 self.0.waiting.fetch_sub(self.1, AcqRel);
             }
         }
-        let threads = self.crew.threads;
+        // Reserved threads could not run what is waited for.
+        let threads = self.crew.ordinary;
         let counts = u32::from(threads == 0 || member < threads);
         let waiting = self.waiting.fetch_add(counts, AcqRel) + counts;
         let guard = Waiting(self, counts);

@@ -16,11 +16,12 @@ use std::sync::{Arc, mpsc};
 pub(crate) fn start(config: Builder) -> Result<Pool> {
     config.validate()?;
     let machine = Topology::of_this_machine();
-    let threads = config.threads.unwrap_or_else(|| machine.parallelism());
-    let leaders = config.resolve_leaders(threads)?;
+    let ordinary = config.threads.unwrap_or_else(|| machine.parallelism());
+    let threads = ordinary + config.reserved.iter().sum::<usize>();
+    let leaders = config.resolve_leaders(ordinary)?;
     let pin = config.pin.clone().unwrap_or_else(|| Pin::by_default(threads, &machine));
     let placement = Occupancy::of_process().place(&pin, threads, &machine)?;
-    let shared = Arc::new(Shared::new(&config, threads, open_sets(&config, leaders)?, placement)?);
+    let shared = Arc::new(Shared::new(&config, ordinary, open_sets(&config, leaders)?, placement)?);
     let threads = match spawn_all(&config, &shared, threads) {
         Ok(threads) => threads,
         Err((started, error)) => {

@@ -15,7 +15,7 @@ use super::set::Leadership;
 use super::slots::{Claim, Finish};
 use super::wake::WakeWord;
 use super::{Flow, Promotion, Shared};
-use crate::queue::{Claimed, Erased, Taken, Turn};
+use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
 use crate::source::Ready;
 use crate::sync::{Wakes, store_load_barrier};
 use core::time::Duration;
@@ -33,7 +33,7 @@ const SPIN_ROUNDS: u32 = if cfg!(loom) { 0 } else { 16 };
 const SPIN_HOT_ROUNDS: u32 = 1;
 
 /// Something to run.
-enum Work<'a> {
+pub(super) enum Work<'a> {
     /// The first of what is in the hand.
     Task(Taken<'a>),
     /// The first of what was in another's hand; the rest is in this member's.
@@ -41,11 +41,21 @@ enum Work<'a> {
     Activation(u32),
 }
 
+/// What one look of the watch shows.
+enum Seen {
+    /// Something is going on.
+    Work,
+    /// Something has not moved since the last look.
+    Stuck,
+    /// There is nothing left to look after.
+    Quiet,
+}
+
 /// What only its own thread needs to know of a member.
 pub(crate) struct Worker<'a> {
-    shared: &'a Shared,
+    pub(super) shared: &'a Shared,
     me: usize,
-    seat: &'a Member,
+    pub(super) seat: &'a Member,
     /// This member's group and number in the wake words.
     word: &'a WakeWord,
     number: usize,
@@ -53,13 +63,13 @@ pub(crate) struct Worker<'a> {
     /// Holds the searching mark of its group.
     searching: bool,
     /// Was called to lead before anything else.
-    called_to_lead: bool,
+    pub(super) called_to_lead: bool,
     /// Left the watch because something was stuck.
-    rescuing: bool,
+    pub(super) rescuing: bool,
     /// Has given the watch up for something else, and not yet seen to a new one.
     owes_watch: bool,
     /// Has published work or leadership since it last made sure of a watch.
-    published: bool,
+    pub(super) published: bool,
     /// Whose turn it is: tasks or activations.
     tasks_first: bool,
     turn: Turn,
@@ -78,6 +88,8 @@ pub(crate) struct Worker<'a> {
     survey: [Survey; 2],
     /// A host thread that pulls: what is in the outbox is work for it.
     pulls: bool,
+    /// Runs tasks of this lane only (`reserve.rs`).
+    pub(super) only: Option<Lane>,
 }
 
 impl<'a> Worker<'a> {
@@ -109,14 +121,20 @@ impl<'a> Worker<'a> {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
             pulls: false,
+            only: shared.crew.reserved_for(me),
         }
     }
 
     /// Takes part until the pool stops or the time is up.
     pub(crate) fn run(&mut self) {
         self.set_role(Role::Leader);
-        while self.is_wanted() {
-            self.step();
+        match self.only {
+            Some(lane) => self.run_reserved(lane),
+            None => {
+                while self.is_wanted() {
+                    self.step();
+                }
+            }
         }
         self.leave();
     }
@@ -172,7 +190,10 @@ impl<'a> Worker<'a> {
 
     /// Whether there is anything to do here before sleep.
     #[inline]
-    fn has_ready(&self) -> bool {
+    pub(super) fn has_ready(&self) -> bool {
+        if let Some(lane) = self.only {
+            return self.shared.tasks.is_claimable(lane);
+        }
         self.shared.has_ready(self.seat) || self.pulls && !self.shared.outbox.is_empty()
     }
 
@@ -197,7 +218,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn is_wanted(&mut self) -> bool {
+    pub(super) fn is_wanted(&mut self) -> bool {
         if self.shared.must_stop() {
             return false;
         }
@@ -205,7 +226,7 @@ impl<'a> Worker<'a> {
         self.until == u64::MAX || self.shared.now() < self.until
     }
 
-    fn set_role(&mut self, role: Role) {
+    pub(super) fn set_role(&mut self, role: Role) {
         if self.role != role {
             self.role = role;
             self.seat.set_role(role);
@@ -219,7 +240,7 @@ impl<'a> Worker<'a> {
     // --- leading -------------------------------------------------------------------------------
 
     /// Leads one term of a set that is offered. False: none is.
-    fn lead(&mut self) -> bool {
+    pub(super) fn lead(&mut self) -> bool {
         let shared = self.shared;
         let Some(mut lead) = self.try_lead() else { return false };
         self.since_poll = 0;
@@ -227,6 +248,11 @@ impl<'a> Worker<'a> {
         self.seat.tally.handovers.add(u64::from(lead.took_over()));
 
         let events = self.demultiplex(&mut lead);
+        if self.only.is_some() {
+            self.seat.tally.events.add(events as u64);
+            self.hand_over(lead);
+            return true;
+        }
         if shared.crew.leader_watches() {
             // Only a thread that waits can watch: whoever has something to lose arms anew.
             shared.crew.end_leader_watch();
@@ -332,6 +358,10 @@ impl<'a> Worker<'a> {
     /// A polling leader is the watch when nobody else can be.
     fn watches_while_leading(&self) -> bool {
         let shared = self.shared;
+        if self.only.is_some() {
+            // Nobody relies on it: it is not rung for it.
+            return false;
+        }
         if shared.crew.leader_watches() {
             return true;
         }
@@ -474,7 +504,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn handle(&mut self, work: Work<'a>) {
+    pub(super) fn handle(&mut self, work: Work<'a>) {
         match work {
             Work::Task(task) => self.run_tasks(|| task.run_caught()),
             Work::Stolen(task) => self.run_tasks(|| task.run_caught()),
@@ -620,7 +650,7 @@ impl<'a> Worker<'a> {
     // --- following -----------------------------------------------------------------------------
 
     /// Nothing to do: parks until called.
-    fn follow(&mut self) {
+    pub(super) fn follow(&mut self) {
         let shared = self.shared;
         if self.spin_for_work() {
             return;
@@ -642,18 +672,28 @@ impl<'a> Worker<'a> {
         self.pace.read_clock(shared, shared.now());
     }
 
-    /// Parks, being announced as idle, unless a last look finds something.
+    /// Sleeps, being announced as idle, until it is called to something else than to watch.
     fn sleep(&mut self) {
+        while self.nap() && self.watch() {}
+    }
+
+    /// Parks, being announced as idle, unless a last look finds something. True: it is the watch now.
+    fn nap(&mut self) -> bool {
         let shared = self.shared;
-        if self.has_ready() || shared.is_offered() || shared.is_stopping() {
+        let must_lead = self.only.is_none() && shared.is_offered();
+        if self.has_ready() || must_lead || shared.is_stopping() {
             if self.word.retract(self.number) {
-                return self.set_role(Role::Leader);
+                self.set_role(Role::Leader);
+                return false;
             }
         } else if shared.is_drained() {
             if self.word.retract(self.number) {
                 shared.stop_if_drained();
-                return self.set_role(Role::Leader);
+                self.set_role(Role::Leader);
+                return false;
             }
+        } else if self.only.is_some() {
+            shared.see_to_a_watch(self.me);
         } else if shared.needs_watch(self.me) && shared.crew.is_unwatched() {
             // Whoever claimed that work found nobody to watch over it.
             let _rung = shared.crew.arm_watch(false, None);
@@ -663,7 +703,7 @@ impl<'a> Worker<'a> {
             None => self.park(),
             time => self.seat.parker.park(time),
         };
-        self.woken(wakes);
+        self.woken(wakes)
     }
 
     /// Parks without a time to leave: in the bed if that is worth it and it is free.
@@ -678,8 +718,8 @@ impl<'a> Worker<'a> {
         (until != u64::MAX).then(|| Duration::from_nanos(until.saturating_sub(self.shared.now())))
     }
 
-    /// Sorts out why this member is awake.
-    fn woken(&mut self, mut wakes: Wakes) {
+    /// Sorts out why this member is awake. True: it is the watch.
+    fn woken(&mut self, mut wakes: Wakes) -> bool {
         // Called for no reason of the wake word (time out, stop): the announcement is still there,
         // or a reason is on its way (rule 1 of the wake word).
         while !wakes.is_call() && !self.word.retract(self.number) {
@@ -696,10 +736,11 @@ impl<'a> Worker<'a> {
             self.owes_watch |= wakes.contains(Wakes::OFF_WATCH);
             self.take_call(wakes);
         } else if wakes.contains(Wakes::WATCH) {
-            self.watch();
+            return true;
         } else {
             self.set_role(Role::Leader);
         }
+        false
     }
 
     fn take_call(&mut self, wakes: Wakes) {
@@ -718,6 +759,12 @@ impl<'a> Worker<'a> {
     fn found_work(&mut self) {
         self.searching = false;
         self.word.stop_searching();
+        if self.shared.crew.has_reserve() {
+            self.call_reserved();
+        }
+        if self.only.is_some() {
+            return;
+        }
         let left = self.shared.backlog(self.seat);
         if left > 0 && self.pace.expected(left) > self.shared.sharing.threshold() {
             self.shared.crew.wake_one();
@@ -762,8 +809,9 @@ impl<'a> Worker<'a> {
 
     // --- watching ------------------------------------------------------------------------------
 
-    /// Is the watch until it is called for something else, steps in, or nothing is left to watch.
-    fn watch(&mut self) {
+    /// Is the watch until it is called for something else, steps in, or nothing is left to watch. True:
+    /// the latter, and it is announced as idle again.
+    fn watch(&mut self) -> bool {
         let shared = self.shared;
         self.set_role(Role::Watch);
         self.goes_to_bed = true;
@@ -774,35 +822,44 @@ impl<'a> Worker<'a> {
             let wakes = self.seat.parker.park(Some(Duration::from_nanos(period)));
             if wakes.is_call() {
                 self.owes_watch = true;
-                return self.take_call(wakes);
+                self.take_call(wakes);
+                return false;
             }
             if shared.drain_is_over(shared.now()) || shared.is_drained() || !self.is_wanted() {
-                return self.leave_watch();
+                self.leave_watch();
+                return false;
             }
-            if self.tick() {
-                return;
+            match self.tick() {
+                Seen::Work => {}
+                Seen::Stuck => {
+                    self.rescuing = true;
+                    self.leave_watch();
+                    return false;
+                }
+                Seen::Quiet => return self.end_watch(),
             }
         }
     }
 
-    /// One look. True: the watch is over for this member.
-    fn tick(&mut self) -> bool {
+    /// One look.
+    fn tick(&mut self) -> Seen {
         let shared = self.shared;
         self.seat.tally.ticks.add(1);
         shared.report_slow();
         let [before, now] = &mut self.survey;
         now.take(shared);
         if now.is_stuck_since(before) {
-            self.rescuing = true;
-            self.leave_watch();
-            return true;
+            return Seen::Stuck;
         }
-        if now.is_quiet_since(before) && !shared.needs_watch(self.me) {
-            self.end_watch();
-            return true;
+        let quiet = match self.only {
+            None => now.is_quiet_since(before) && !shared.needs_watch(self.me),
+            Some(_) => shared.is_better_unwatched(),
+        };
+        if quiet {
+            return Seen::Quiet;
         }
         self.survey.swap(0, 1);
-        false
+        Seen::Work
     }
 
     /// Hands the watch on and goes to work.
@@ -818,14 +875,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// All is quiet: becomes an idle follower.
-    fn end_watch(&mut self) {
+    /// All is quiet: becomes an idle follower. False: the watch had been taken from this member.
+    fn end_watch(&mut self) -> bool {
         self.set_role(Role::Follower);
-        if self.word.end_watch(self.number) {
-            self.sleep();
-        } else {
+        let idle = self.word.end_watch(self.number);
+        if !idle {
             self.await_call();
         }
+        idle
     }
 
     /// The watch was taken from this member, so a reason is on its way (rule 1 of the wake word).
@@ -874,10 +931,11 @@ impl<'a> Worker<'a> {
         if shared.stop_if_drained() {
             return;
         }
-        if shared.has_unclaimed() && !shared.crew.wake_one() {
-            let _rung = shared.ring_a_leader();
+        if shared.has_unclaimed() {
+            shared.call_for_unclaimed();
         }
-        if shared.is_offered() && !shared.crew.wake_to_lead() && shared.sets.len() > 1 {
+        let alone = shared.sets.len() == 1 && !shared.crew.has_reserve();
+        if shared.is_offered() && !shared.crew.wake_to_lead() && !alone {
             // Those who are left lead other sets, or are stuck.
             shared.arm_watch();
         }

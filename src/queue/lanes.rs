@@ -153,13 +153,29 @@ pub(crate) enum Claimed<'a> {
 /// See the module's documentation.
 pub(crate) struct TaskQueue {
     lanes: [MpmcRing<Erased>; LANES],
+    /// How many tasks of each lane one claim takes at most: one, if threads are reserved for it, which
+    /// could not take them out of a hand.
+    most: [usize; LANES],
 }
 
 impl TaskQueue {
     /// Room for `lane_capacity` tasks in each lane, rounded up to a power of two.
     pub(crate) fn new(lane_capacity: usize) -> Result<Self> {
         let lane = || MpmcRing::new("lane_capacity", lane_capacity);
-        Ok(Self { lanes: [lane()?, lane()?, lane()?, lane()?] })
+        let most = [Hand::CAPACITY; LANES];
+        Ok(Self { lanes: [lane()?, lane()?, lane()?, lane()?], most })
+    }
+
+    /// There are threads that run tasks of these lanes only.
+    pub(crate) fn reserving(mut self, lanes: impl Iterator<Item = Lane>) -> Self {
+        lanes.for_each(|lane| self.most[lane as usize] = 1);
+        self
+    }
+
+    /// Whether there are threads that run tasks of this lane only.
+    #[inline(always)]
+    pub(crate) fn is_reserved(&self, lane: Lane) -> bool {
+        self.most[lane as usize] == 1
     }
 
     #[inline(always)]
@@ -237,13 +253,21 @@ impl TaskQueue {
         max: usize,
     ) -> Result<Taken<'a>, PopError> {
         let mut count = 0;
-        self.ring(lane).pop_batch(max.min(Hand::CAPACITY), |task| {
+        self.ring(lane).pop_batch(max.min(self.most[lane as usize]), |task| {
             // SAFETY: the hand is free, and no more than its capacity is claimed.
             unsafe { hand.put(count, task) };
             count += 1;
         })?;
         hand.install(1, count - 1);
         Ok(Taken { place: hand.place(0) })
+    }
+
+    /// Claims one task of one lane. As for [`claim`](Self::claim).
+    pub(crate) fn claim_of<'a>(&self, lane: Lane, hand: &'a Hand) -> Option<Taken<'a>> {
+        match hand.is_free() {
+            true => self.claim_into(lane, hand, 1).ok(),
+            false => self.claim_beside(lane, hand).ok(),
+        }
     }
 
     /// While a thief is busy with the hand.
@@ -276,6 +300,11 @@ impl TaskQueue {
     #[inline]
     pub(crate) fn has_claimable(&self) -> bool {
         self.lanes.iter().any(MpmcRing::is_claimable)
+    }
+
+    /// As [`has_claimable`](Self::has_claimable), of one lane.
+    pub(crate) fn is_claimable(&self, lane: Lane) -> bool {
+        self.ring(lane).is_claimable()
     }
 
     /// The position after the youngest task of each lane. A task that was queued when this was read

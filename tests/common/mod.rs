@@ -96,6 +96,12 @@ impl Gate {
         }
     }
 
+    /// Comes, and blocks until `count` threads have come.
+    pub fn wait_for(&self, count: u64) {
+        self.inner.entered.fetch_add(1, SeqCst);
+        self.until_entered(count);
+    }
+
     pub fn open(&self) {
         *self.inner.open.lock().unwrap() = true;
         self.inner.changed.notify_all();

@@ -52,17 +52,23 @@ pub(super) struct House {
 impl House {
     /// A pool whose threads are the model's to start.
     pub(super) fn new(threads: usize, capacity: usize) -> Self {
+        Self::with_reserve(threads, 0, capacity)
+    }
+
+    /// A pool with threads that run CRITICAL tasks only, the last ones.
+    pub(super) fn with_reserve(threads: usize, reserved: usize, capacity: usize) -> Self {
         static MACHINE: OnceLock<Topology> = OnceLock::new();
         let machine = MACHINE.get_or_init(Topology::of_this_machine);
         let config = Builder::default()
             .threads(threads)
+            .reserve(Lane::Critical, reserved)
             .max_joined(0)
             .lane_capacity(capacity)
             .strand_capacity(capacity)
             .max_handles(4);
         let source = Source::scripted(&ScriptedSource::new());
         let now = source.clock().now();
-        let placement = Occupancy::of_process().place(&Pin::None, threads, machine).unwrap();
+        let placement = Occupancy::of_process().place(&Pin::None, threads + reserved, machine).unwrap();
         let sets = [HandleSet::new(source, now)].into();
         let shared = Arc::new(Shared::new(&config, threads, sets, placement).unwrap());
         Self { shared, record: Arc::default() }
@@ -131,5 +137,9 @@ impl House {
 
 /// Whether a task was accepted. What comes back is dropped here.
 pub(super) fn post(shared: &Shared, record: &Arc<Record>) -> bool {
-    shared.try_post(Lane::Normal, record.closure()).is_ok()
+    post_to(Lane::Normal, shared, record)
+}
+
+pub(super) fn post_to(lane: Lane, shared: &Shared, record: &Arc<Record>) -> bool {
+    shared.try_post(lane, record.closure()).is_ok()
 }

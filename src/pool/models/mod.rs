@@ -20,6 +20,7 @@ mod heap;
 mod house;
 mod leadership;
 mod pull;
+mod reserve;
 mod room;
 mod shutdown;
 mod slab;

@@ -1,0 +1,509 @@
+//! Reserved threads: a task of their lane never lies beside one that sleeps, an ordinary one never
+//! beside an ordinary sleeper, and an offered set is led by somebody.
+//!
+//! `Ordinary` and `Reserved` take the steps of `Worker::{run_reserved, rescues_set, hand_over, step,
+//! follow, nap, watch, before_user_code, found_work, call_reserved}` and
+//! `Shared::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
+//! sets. Ready work is a count per kind. No ordinary handler returns: whatever one leaves behind,
+//! another must come for.
+
+use super::explore;
+use super::heap::Heap;
+use crate::pool::set::HandleSet;
+use crate::pool::wake::{Called, Sleepers, WakeWord};
+use crate::source::Source;
+use crate::sync::{Parker, Wakes, store_load_barrier};
+use core::time::Duration;
+use loom::thread;
+use std::sync::Arc;
+
+struct Road {
+    set: HandleSet,
+    /// Tasks of the reserved lane, and all other work.
+    lane: Heap,
+    other: Heap,
+    /// What only an ordinary watch finds: other members' hands.
+    held: Heap,
+    /// Of ordinary members, and of the reserved ones.
+    words: [WakeWord; 2],
+    parkers: [Vec<Parker>; 2],
+}
+
+const ORDINARY: usize = 0;
+const RESERVED: usize = 1;
+
+impl Road {
+    fn new(ordinary: usize, reserved: usize) -> Arc<Self> {
+        let parkers = |count| (0..count).map(|_| Parker::new()).collect();
+        Arc::new(Self {
+            set: HandleSet::new(Source::in_memory(), 0),
+            lane: Heap::new(),
+            other: Heap::new(),
+            held: Heap::new(),
+            words: [WakeWord::new(), WakeWord::new()],
+            parkers: [parkers(ordinary), parkers(reserved)],
+        })
+    }
+
+    /// `Crew::{wake_one, wake_reserved}`.
+    fn wake_one(&self, of: usize) -> bool {
+        match self.words[of].wake_one() {
+            Ok(taken) => {
+                let off = if taken.was_watch { Wakes::OFF_WATCH } else { Wakes::SEARCH };
+                let _ = self.parkers[of][taken.member].unpark(Wakes::SEARCH.with(off));
+                true
+            }
+            Err(why) => why == Sleepers::Searching,
+        }
+    }
+
+    /// `Crew::wake_ordinary_to_lead`.
+    fn wake_ordinary_to_lead(&self) -> bool {
+        let taken = self.words[ORDINARY].wake_to_lead();
+        let off = |was_watch| if was_watch { Wakes::OFF_WATCH } else { Wakes::LEAD };
+        let call = |member: usize, was_watch| {
+            let _ = self.parkers[ORDINARY][member].unpark(Wakes::LEAD.with(off(was_watch)));
+        };
+        taken.map(|taken| call(taken.member, taken.was_watch)).is_ok()
+    }
+
+    fn arm(&self, of: usize) {
+        if let Called::Member(member) = self.words[of].arm_watch(false) {
+            let _ = self.parkers[of][member].unpark(Wakes::WATCH);
+        }
+    }
+
+    fn is_unwatched(&self) -> bool {
+        self.words.iter().all(WakeWord::is_unwatched)
+    }
+
+    /// `Shared::{arm_watch, call_a_watch}`.
+    fn arm_watch(&self) {
+        self.arm(ORDINARY);
+        while self.is_unwatched() && self.is_polling() {
+            let _leader = self.words[ORDINARY].arm_watch(true);
+            store_load_barrier();
+            if self.is_polling() {
+                self.set.source.ring();
+                return;
+            }
+            self.words[ORDINARY].end_leader_watch();
+            self.arm(ORDINARY);
+        }
+        if self.set.is_offered() && self.is_unwatched() {
+            self.arm(RESERVED);
+        }
+    }
+
+    /// `Shared::is_polling`: an ordinary leader waits.
+    fn is_polling(&self) -> bool {
+        let leader = self.set.leader();
+        self.set.source.is_armed() && leader.is_some_and(|who| who < self.parkers[ORDINARY].len())
+    }
+
+    /// A member claims work and gets stuck: `Worker::{claim_tasks, before_user_code}`.
+    fn get_stuck_with_a_hand(&self) {
+        self.held.add();
+        store_load_barrier();
+        if self.is_unwatched() {
+            self.arm_watch();
+        }
+    }
+
+    /// `Shared::{push, notify_outside}`.
+    fn post_other(&self) {
+        self.other.add();
+        store_load_barrier();
+        if !self.wake_one(ORDINARY) {
+            // `Shared::ring_a_leader`: an ordinary one.
+            if self.set.leader().is_some_and(|leader| leader < self.parkers[ORDINARY].len()) {
+                self.set.source.ring();
+            }
+        }
+    }
+
+    /// `Shared::{push, notify_reserved}`.
+    fn post_to_lane(&self) {
+        self.lane.add();
+        store_load_barrier();
+        self.call_for_lane();
+    }
+
+    /// `Shared::call_for_lane`. A ring at the source calls whoever leads.
+    fn call_for_lane(&self) {
+        if self.wake_one(RESERVED) {
+            return;
+        }
+        if self.set.leader().is_some_and(|leader| leader >= self.parkers[ORDINARY].len()) {
+            self.set.source.ring();
+            return;
+        }
+        if !self.wake_one(ORDINARY) {
+            self.set.source.ring();
+        }
+    }
+}
+
+/// What a member is stuck in at the end.
+#[derive(PartialEq, Debug)]
+enum Stuck {
+    Lane,
+    Other,
+}
+
+struct Ordinary<'a> {
+    road: &'a Road,
+    me: usize,
+    searching: bool,
+}
+
+impl Ordinary<'_> {
+    fn ride(&mut self) -> Stuck {
+        loop {
+            if !self.has_ready()
+                && let Some(mut lead) = self.road.set.try_lead(self.me)
+            {
+                self.give_up_search();
+                lead.set.source.arm();
+                let mut stuck = false;
+                if !self.has_ready() {
+                    let watches = self.watches_while_leading();
+                    let _events = lead.wait(watches.then_some(1));
+                    stuck = watches && self.road.held.any();
+                }
+                lead.set.source.disarm();
+                store_load_barrier();
+                if self.road.words[ORDINARY].leader_watches() {
+                    self.road.words[ORDINARY].end_leader_watch();
+                }
+                lead.promote();
+                if stuck && self.road.held.take() {
+                    return self.handle(Stuck::Other);
+                }
+            } else if self.road.other.take() {
+                return self.handle(Stuck::Other);
+            } else if self.road.lane.take() {
+                return self.handle(Stuck::Lane);
+            } else {
+                self.follow();
+            }
+        }
+    }
+
+    /// `Worker::watches_while_leading`.
+    fn watches_while_leading(&self) -> bool {
+        let word = &self.road.words[ORDINARY];
+        if word.leader_watches() {
+            return true;
+        }
+        self.road.held.any() && self.road.is_unwatched() && word.arm_watch(true) == Called::Leader
+    }
+
+    fn has_ready(&self) -> bool {
+        self.road.other.any() || self.road.lane.any()
+    }
+
+    /// `Worker::{before_user_code, found_work, call_reserved}`.
+    fn handle(&mut self, stuck: Stuck) -> Stuck {
+        let road = self.road;
+        if core::mem::take(&mut self.searching) {
+            road.words[ORDINARY].stop_searching();
+            if road.lane.any() {
+                road.call_for_lane();
+            }
+            if road.other.any() {
+                road.wake_one(ORDINARY);
+            }
+        }
+        store_load_barrier();
+        if road.is_unwatched() && (road.set.is_offered() || self.has_ready()) {
+            road.arm_watch();
+        }
+        stuck
+    }
+
+    fn give_up_search(&mut self) -> bool {
+        if !core::mem::take(&mut self.searching) {
+            return false;
+        }
+        self.road.words[ORDINARY].stop_searching();
+        self.has_ready()
+    }
+
+    /// `Worker::{follow, nap, woken, watch, leave_watch}`. As the watch it steps in at once.
+    fn follow(&mut self) {
+        let road = self.road;
+        if self.give_up_search() {
+            return;
+        }
+        let word = &road.words[ORDINARY];
+        word.announce(self.me);
+        if (self.has_ready() || road.set.is_offered()) && word.retract(self.me) {
+            return;
+        }
+        let wakes = road.parkers[ORDINARY][self.me].park(None);
+        self.woken(wakes);
+    }
+
+    fn woken(&mut self, wakes: Wakes) {
+        let park = || self.road.parkers[ORDINARY][self.me].park(None);
+        let mut news = wakes;
+        while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
+            news = park();
+        }
+        if wakes.contains(Wakes::SEARCH) {
+            self.searching = true;
+        } else if wakes.contains(Wakes::WATCH) && !wakes.contains(Wakes::LEAD) {
+            match self.road.words[ORDINARY].leave_watch(self.me) {
+                Some(Called::Member(member)) => {
+                    let _ = self.road.parkers[ORDINARY][member].unpark(Wakes::WATCH);
+                }
+                Some(_) => {}
+                None => self.searching |= park().contains(Wakes::SEARCH),
+            }
+        }
+    }
+}
+
+struct Reserved<'a> {
+    road: &'a Road,
+    me: usize,
+    searching: bool,
+    /// It has found an offered set beside busy members, and leads it.
+    leads: bool,
+    /// Ends when it was called on to lead, though it has no task.
+    may_end: bool,
+}
+
+impl Reserved<'_> {
+    fn number(&self) -> usize {
+        self.road.parkers[ORDINARY].len() + self.me
+    }
+
+    /// `Worker::run_reserved`.
+    fn ride(&mut self) -> Option<Stuck> {
+        let road = self.road;
+        loop {
+            if core::mem::take(&mut self.leads)
+                && !road.lane.any()
+                && !road.wake_ordinary_to_lead()
+                && let Some(mut lead) = road.set.try_lead(self.number())
+            {
+                self.give_up_search();
+                lead.set.source.arm();
+                if !road.lane.any() && !self.may_end {
+                    let _events = lead.wait(None);
+                }
+                lead.set.source.disarm();
+                store_load_barrier();
+                if self.may_end {
+                    return None;
+                }
+                self.hand_over(lead);
+            } else if road.lane.take() {
+                return Some(self.handle());
+            } else {
+                self.follow();
+            }
+        }
+    }
+
+    /// `Worker::hand_over` with nothing harvested.
+    fn hand_over(&self, lead: crate::pool::set::Leadership<'_>) {
+        lead.promote();
+        store_load_barrier();
+        self.road.wake_ordinary_to_lead();
+    }
+
+    fn handle(&mut self) -> Stuck {
+        if core::mem::take(&mut self.searching) {
+            self.road.words[RESERVED].stop_searching();
+            if self.road.lane.any() {
+                self.road.call_for_lane();
+            }
+        }
+        store_load_barrier();
+        if self.road.is_unwatched() && self.road.set.is_offered() {
+            self.road.arm_watch();
+        }
+        Stuck::Lane
+    }
+
+    fn give_up_search(&mut self) -> bool {
+        if !core::mem::take(&mut self.searching) {
+            return false;
+        }
+        self.road.words[RESERVED].stop_searching();
+        self.road.lane.any()
+    }
+
+    /// `Worker::{follow, sleep, nap, watch, end_watch}` and `Shared::{see_to_a_watch,
+    /// is_better_unwatched}`.
+    fn follow(&mut self) {
+        let road = self.road;
+        if self.give_up_search() {
+            return;
+        }
+        road.words[RESERVED].announce(self.me);
+        self.rest();
+    }
+
+    /// Being announced.
+    fn rest(&mut self) {
+        let road = self.road;
+        let word = &road.words[RESERVED];
+        loop {
+            if road.lane.any() {
+                if word.retract(self.me) {
+                    return;
+                }
+            } else if road.is_unwatched() {
+                let offered = road.set.is_offered();
+                if road.words[ORDINARY].has_sleeper() || road.is_polling() {
+                    if offered || road.other.any() || road.held.any() {
+                        road.arm_watch();
+                    }
+                } else if offered {
+                    road.arm(RESERVED);
+                }
+            }
+            let wakes = road.parkers[RESERVED][self.me].park(None);
+            let mut news = wakes;
+            while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
+                news = road.parkers[RESERVED][self.me].park(None);
+            }
+            if wakes.contains(Wakes::SEARCH) {
+                self.searching = true;
+                return;
+            }
+            let wakes = road.parkers[RESERVED][self.me].park(Some(Duration::ZERO));
+            if wakes.is_call() {
+                self.searching = true;
+                return;
+            }
+            if !road.words[ORDINARY].has_sleeper() && road.set.is_offered() {
+                self.leads = true;
+                if word.leave_watch(self.me).is_none() {
+                    while !road.parkers[RESERVED][self.me].park(None).is_call() {}
+                    self.searching = true;
+                }
+                return;
+            }
+            if !word.end_watch(self.me) {
+                while !road.parkers[RESERVED][self.me].park(None).is_call() {}
+                self.searching = true;
+                return;
+            }
+        }
+    }
+}
+
+fn ordinary(road: &Arc<Road>, me: usize) -> thread::JoinHandle<Stuck> {
+    let road = road.clone();
+    thread::spawn(move || Ordinary { road: &road, me, searching: false }.ride())
+}
+
+fn reserved(road: &Arc<Road>, may_end: bool) -> thread::JoinHandle<Option<Stuck>> {
+    let road = road.clone();
+    let ride = move || {
+        Reserved { road: &road, me: 0, searching: false, leads: false, may_end }.ride()
+    };
+    thread::spawn(ride)
+}
+
+/// Goal: a task of the lane and another one reach a member each, whoever wakes first. Method: two posts
+/// from two threads; what the ordinary member takes is replaced, so that the reserved one gets a task
+/// of its lane.
+#[test]
+fn each_task_finds_a_member_that_may_run_it() {
+    explore(2, || {
+        let road = Road::new(1, 1);
+        let (first, second) = (ordinary(&road, 0), reserved(&road, false));
+        let poster = {
+            let road = road.clone();
+            thread::spawn(move || road.post_other())
+        };
+        road.post_to_lane();
+        poster.join().unwrap();
+        if first.join().unwrap() == Stuck::Lane {
+            road.post_to_lane();
+        }
+        assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
+    });
+}
+
+/// Goal: a task of the lane that relied on an ordinary member's searching mark is not left beside a
+/// reserved leader when that member gets stuck in other work. Method: the reserved member leads, or
+/// comes to it; an ordinary member is called for other work, then the lane is posted to.
+#[test]
+fn a_mark_that_was_relied_on_is_answered_for() {
+    explore(2, || {
+        let road = Road::new(1, 1);
+        let second = {
+            let road = road.clone();
+            let ride = move || {
+                let mut member = Reserved {
+                    road: &road,
+                    me: 0,
+                    searching: false,
+                    leads: true,
+                    may_end: false,
+                };
+                member.ride()
+            };
+            thread::spawn(ride)
+        };
+        let first = ordinary(&road, 0);
+        road.post_other();
+        road.post_to_lane();
+        if first.join().unwrap() == Stuck::Lane {
+            road.post_to_lane();
+        }
+        assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
+    });
+}
+
+/// Goal: a set that an ordinary member offers before it gets stuck is led by the reserved one. Method:
+/// one of each; the reserved one ends when it leads, and sleeps for ever if nobody armed it.
+#[test]
+fn a_reserved_watch_leads_what_a_stuck_member_offers() {
+    explore(3, || {
+        let road = Road::new(1, 1);
+        let second = reserved(&road, true);
+        let first = ordinary(&road, 0);
+        road.post_other();
+        assert_eq!(first.join().unwrap(), Stuck::Other);
+        assert_eq!(second.join().unwrap(), None);
+    });
+}
+
+/// Goal: a hand whose owner saw a reserved thread watch, and an ordinary leader that slept because of
+/// it, come together when that watch ends. Method: the reserved member begins as the watch; an ordinary
+/// one leads; a third gets stuck.
+#[test]
+fn a_reserved_watch_that_ends_leaves_no_hand_beside_a_leader() {
+    explore(2, || {
+        let road = Road::new(1, 1);
+        road.words[RESERVED].announce(0);
+        road.arm(RESERVED);
+        let second = {
+            let road = road.clone();
+            let ride = move || {
+                let _told = road.parkers[RESERVED][0].park(None);
+                let mut member =
+                    Reserved { road: &road, me: 0, searching: false, leads: false, may_end: false };
+                member.searching = !road.words[RESERVED].end_watch(0);
+                if !member.searching {
+                    member.rest();
+                }
+                member.ride()
+            };
+            thread::spawn(ride)
+        };
+        let first = ordinary(&road, 0);
+        road.get_stuck_with_a_hand();
+        assert_eq!(first.join().unwrap(), Stuck::Other);
+        road.post_to_lane();
+        assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
+    });
+}

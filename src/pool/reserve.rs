@@ -1,0 +1,190 @@
+//! Reserved threads: they run the tasks of one lane and nothing else.
+//!
+//! # The problem
+//!
+//! Lanes decide who is next, and nobody is next while every thread is inside a long task. A thread
+//! that waits for tasks of one lane is free for these whatever happens. But a thread that runs one
+//! lane only breaks what everybody relies on: that whoever is called runs whatever it finds, and that
+//! whoever leads handles what it harvests.
+//!
+//! # The idea
+//!
+//! The reserved threads of a lane have a wake word of their own. So a call for ordinary work never
+//! takes one of them, and the searching mark of one of them never holds back a call for ordinary
+//! work. Everything else follows from what such a thread can do about a thing:
+//!
+//! | what lies there | who is called | what a reserved thread does that comes across it |
+//! |---|---|---|
+//! | a task of its lane | a reserved sleeper; else as for any task, and a reserved leader is rung too | runs it |
+//! | any other task, an activation | ordinary members only | wakes an ordinary sleeper, if it finds it stuck |
+//! | an offered set | whoever does; a reserved watch if no ordinary member sleeps | leads if it finds it stuck, and keeps no event |
+//!
+//! ```text
+//!   post (its lane) ─► reserved sleeper ─┐
+//!                   └► ordinary sleeper ─┴► runs it
+//!                   └► polling leader
+//!
+//!   every ordinary thread busy, a set offered:
+//!     reserved follower ──arm──► watch ──stuck for a tick──► leader ──harvest──► all of it is
+//!                                                                   ready work; an ordinary sleeper
+//!                                                                   is called to it
+//! ```
+//!
+//! # Rules
+//!
+//! 1. Tasks of a reserved lane are claimed one at a time (`queue::lanes`), by anybody. So none of them
+//!    lies in a hand, where a reserved thread could not tell it from others.
+//! 2. A post to such a lane calls a reserved sleeper whatever ordinary members are about. If there is
+//!    none, one of them is awake and looks again before it sleeps, or runs a task of its lane, or
+//!    leads, and is rung.
+//! 3. A post that relied on the searching mark of an ordinary member is remembered by whoever gives
+//!    that mark up for other work: it calls for the lane (`call_reserved`).
+//! 4. A reserved thread does not come to lead by itself: an ordinary one would have to be woken for
+//!    each event. It leads when it was called to, or when it has found a set offered for two looks of
+//!    the watch while no ordinary member sleeps.
+//! 5. It is the watch only while a set is offered and no ordinary member sleeps. What a stuck member
+//!    holds is for an ordinary watch, or a polling leader: if there is none there is nobody to take it,
+//!    and whoever goes to sleep, or to the source, looks for it. Whoever did so while a reserved thread
+//!    had the watch is called when that ends.
+//!
+//! # Orderings
+//!
+//! As everywhere: *publish, barrier, look who sleeps* against *announce sleep, barrier, look for
+//! work*. Rule 5 has a pair of its own: a reserved member *announces sleep, barrier, looks whether a
+//! set is offered and an ordinary member sleeps*; an ordinary member *offers, barrier, looks for a
+//! watch* before it runs code of the user, or *announces sleep, barrier, looks for an offered set*.
+
+use super::Shared;
+use super::crew::Role;
+use super::set::Leadership;
+use super::worker::{Work, Worker};
+use crate::queue::Lane;
+use crate::sync::store_load_barrier;
+
+impl<'a> Worker<'a> {
+    /// The loop of a reserved thread.
+    pub(super) fn run_reserved(&mut self, lane: Lane) {
+        while self.is_wanted() {
+            let leads = core::mem::take(&mut self.called_to_lead) || self.rescues_set();
+            if leads && self.lead() {
+                continue;
+            }
+            match self.claim_reserved(lane) {
+                Some(work) => self.handle(work),
+                None => self.follow(),
+            }
+        }
+    }
+
+    /// After its watch has found something stuck. True: a set that nobody else can lead now.
+    fn rescues_set(&mut self) -> bool {
+        if !core::mem::take(&mut self.rescuing) || self.has_ready() {
+            return false;
+        }
+        self.seat.tally.rescues.add(1);
+        let crew = &self.shared.crew;
+        if self.shared.is_offered() {
+            !crew.wake_ordinary_to_lead()
+        } else {
+            // Whoever searches also takes what others hold.
+            crew.wake_one();
+            false
+        }
+    }
+
+    fn claim_reserved(&mut self, lane: Lane) -> Option<Work<'a>> {
+        if !self.shared.tasks.is_claimable(lane) {
+            return None;
+        }
+        // Before the claim: a task on its way from the lane to this thread must not look like none.
+        self.set_role(Role::Task);
+        let task = self.shared.tasks.claim_of(lane, &self.seat.hand)?;
+        self.shared.made_room();
+        Some(Work::Task(task))
+    }
+
+    /// Ends a term of which nothing is this thread's: everything is ready work before leadership is
+    /// offered, and then an ordinary member is called to both.
+    pub(super) fn hand_over(&mut self, mut lead: Leadership<'_>) {
+        let shared = self.shared;
+        let harvest = lead.sort_out(&shared.slots, &shared.stack, shared.now());
+        if let Some(first) = harvest.first {
+            shared.stack.push(first, &shared.slots);
+        }
+        lead.promote();
+        self.published = true;
+        if harvest.first.is_some() {
+            shared.notify_outside();
+        } else {
+            // Against *announce sleep, then look for an offered set*.
+            store_load_barrier();
+            shared.crew.wake_ordinary_to_lead();
+        }
+    }
+
+    /// The searching mark is given up for work: whoever relied on it for a task of a reserved lane is
+    /// answered for (rule 3).
+    #[cold]
+    pub(super) fn call_reserved(&self) {
+        for lane in self.shared.crew.reserved_lanes() {
+            if self.shared.tasks.is_claimable(lane) {
+                self.shared.call_for_lane(lane);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Tasks of a reserved lane were published.
+    #[cold]
+    pub(crate) fn notify_reserved(&self, lane: Lane, inside: bool) {
+        // Against *announce sleep, then look for work*.
+        store_load_barrier();
+        if self.crew.wake_reserved(lane) || self.ring_reserved(lane) {
+            return;
+        }
+        self.notify(inside);
+    }
+
+    /// Somebody comes for what lies in `lane`. The caller has passed a barrier.
+    fn call_for_lane(&self, lane: Lane) {
+        if !self.crew.wake_reserved(lane) && !self.ring_reserved(lane) && !self.crew.wake_one() {
+            let _rung = self.ring_a_leader();
+        }
+    }
+
+    /// A member leaves work behind that nobody has claimed.
+    pub(crate) fn call_for_unclaimed(&self) {
+        for lane in self.crew.reserved_lanes() {
+            if self.tasks.is_claimable(lane) {
+                self.call_for_lane(lane);
+            }
+        }
+        if !self.crew.wake_one() {
+            let _rung = self.ring_a_leader();
+        }
+    }
+
+    /// A reserved member is about to sleep, and has announced it: whatever is left to watch over is
+    /// an ordinary sleeper's, or an ordinary leader's; if there is none, an offered set is a reserved
+    /// one's (rule 5).
+    pub(crate) fn see_to_a_watch(&self, me: usize) {
+        if !self.crew.is_unwatched() {
+            return;
+        }
+        let offered = self.is_offered();
+        if self.crew.has_sleeper() || self.is_polling() {
+            if offered || self.needs_watch(me) || self.has_unclaimed() {
+                self.call_a_watch();
+            }
+        } else if offered {
+            self.crew.arm_reserved_watch(None);
+        }
+    }
+
+    /// Whether a reserved thread has no reason to be the watch (rule 5). It ends its watch then, and
+    /// sees to another.
+    pub(crate) fn is_better_unwatched(&self) -> bool {
+        self.crew.has_sleeper() || !self.is_offered()
+    }
+}
