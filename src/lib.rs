@@ -24,7 +24,7 @@ pub use error::{Error, Rejected, Result};
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
     Promotion, Report, Ring, Role, SetStats, SlowReport, SourceKind, Stats, Strand, Task,
-    ThreadStats, Timer, Unposted, promote_new_leader,
+    ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
 };
 pub use queue::{Full, Lane, Queue};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};

@@ -248,7 +248,8 @@ fn thread_row(row: &ThreadStats) -> pace_thread_stats_t {
         struct_size: 0,
         role: match row.role {
             Role::Away => PACE_ROLE_AWAY,
-            Role::Follower => PACE_ROLE_FOLLOWER,
+            // A thread that is set aside sleeps as a follower does.
+            Role::Follower | Role::Parked => PACE_ROLE_FOLLOWER,
             Role::Watch => PACE_ROLE_WATCH,
             Role::Leader => PACE_ROLE_LEADER,
             Role::Processing => PACE_ROLE_PROCESSING,

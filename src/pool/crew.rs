@@ -6,7 +6,7 @@ use super::context::Outcome;
 use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord};
 use crate::queue::{ChainHand, Hand, LANES, Lane};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
 use core::ops::Range;
 
@@ -26,6 +26,8 @@ pub enum Role {
     Processing,
     /// Runs a task.
     Task,
+    /// Set aside by [`Pool::set_active`](super::Pool::set_active): parked until it is wanted again.
+    Parked,
 }
 
 impl Role {
@@ -36,6 +38,7 @@ impl Role {
             3 => Self::Leader,
             4 => Self::Processing,
             5 => Self::Task,
+            6 => Self::Parked,
             _ => Self::Away,
         }
     }
@@ -48,6 +51,7 @@ impl Role {
             Self::Leader => 3,
             Self::Processing => 4,
             Self::Task => 5,
+            Self::Parked => 6,
         }
     }
 }
@@ -153,6 +157,8 @@ pub(crate) struct Member {
     role: AtomicU32,
     /// When the handler that runs began, for reports of slow ones; 0: none runs, or nobody asked.
     pub(crate) began: AtomicU64,
+    /// What it runs does not heed its deadline: somebody has said so.
+    pub(crate) stuck: AtomicBool,
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
     pub(crate) pin_failed: AtomicU32,
@@ -167,6 +173,7 @@ impl Member {
             tally: CachePadded::new(Tally::new()),
             role: AtomicU32::new(0),
             began: AtomicU64::new(0),
+            stuck: AtomicBool::new(false),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
         }

@@ -17,6 +17,7 @@
 //! | `worker.rs` | the loop of one member: lead, handle, follow, watch |
 //! | `wake.rs` | who sleeps, searches and watches: one word, every wake one CAS |
 //! | `reserve.rs` | threads that run one lane only |
+//! | `active.rs` | how many of the threads work, and how the others are set aside |
 //! | `bed.rs` | how the watch is armed for a lone request without waking anybody |
 //! | `set.rs` | leadership of a handle set, and what the leader does with it |
 //! | `slots.rs`, `slab.rs` | where handles live; one word per handle settles every race for it |
@@ -50,7 +51,7 @@
 //!    parked and nobody is searching. (`wake.rs`)
 //! 3. Ready work and an offered leadership never wait longer than two watch periods, plus the
 //!    scheduler's delay, while some thread is free. (`worker.rs`, [`pace`]) A reserved thread is free
-//!    for its lane only (`reserve.rs`).
+//!    for its lane only (`reserve.rs`), and one that is set aside is not (`active.rs`).
 //! 4. A handle's handler runs on at most one thread at a time, and an event that arrives meanwhile is
 //!    not lost. (`slots.rs`)
 //! 5. `deregister` closes a queued handle at once; of a running one it returns after the handler has,
@@ -60,6 +61,7 @@
 //! 7. After start no thread is created, and posting, dispatching and arming allocate nothing.
 //! 8. No lock is held, and no foreign work runs on the caller's stack, while code of the user runs.
 
+mod active;
 mod bed;
 mod config;
 mod context;
@@ -98,7 +100,7 @@ pub use placement::Pin;
 pub use pull::{Event, EventKind, HandleId};
 pub use ring::Ring;
 pub use shutdown::Report;
-pub use stats::{Audit, SetStats, Stats, ThreadStats};
+pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
 pub use strand::Strand;
 pub use submit::{LaneRef, Unposted};
 pub use task::Task;

@@ -59,8 +59,10 @@ pub(crate) struct Shared {
     fine_until: CachePadded<AtomicU64>,
     phase: CachePadded<AtomicU32>,
     drain_deadline: AtomicU64,
+    /// How many ordinary threads work, the first ones (`active.rs`).
+    pub(super) active: CachePadded<AtomicU32>,
     /// Members inside a wait of ours; see `begin_wait` for which.
-    waiting: AtomicU32,
+    pub(super) waiting: AtomicU32,
     /// Members that take part now.
     present: AtomicU32,
     /// Bumped when something that outside threads sleep for may have happened.
@@ -154,6 +156,7 @@ impl Shared {
             fine_until: CachePadded::new(AtomicU64::new(0)),
             phase: CachePadded::new(AtomicU32::new(OPEN)),
             drain_deadline: AtomicU64::new(u64::MAX),
+            active: CachePadded::new(AtomicU32::new(ordinary.max(1) as u32)),
             waiting: AtomicU32::new(0),
             present: AtomicU32::new(0),
             changed: Futex::new(0),
@@ -728,6 +731,13 @@ impl Shared {
         }
     }
 
+    /// Whether a member's handler runs for longer than the limit.
+    pub(crate) fn is_slow(&self, member: &super::crew::Member) -> bool {
+        let began = member.began.load(Relaxed);
+        let elapsed = || self.now().saturating_sub(began & !REPORTED);
+        began != 0 && (began & REPORTED != 0 || elapsed() > self.slow_limit)
+    }
+
     /// A member's handler returned.
     pub(crate) fn note_end(&self, me: usize) {
         let began = self.crew.members[me].began.swap(0, Relaxed);
@@ -763,6 +773,9 @@ impl Shared {
         let waiting = self.waiting.fetch_add(counts, AcqRel) + counts;
         let guard = Waiting(self, counts);
         let all = if threads == 0 { self.present() } else { threads as u32 };
+        if waiting < all {
+            self.lend_place(waiting);
+        }
         (waiting < all).then_some(guard)
     }
 

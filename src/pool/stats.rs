@@ -19,10 +19,31 @@ pub struct Stats {
     pub handles: u64,
     /// System calls made to wake threads.
     pub wakes: u64,
-    /// Threads that are parked now.
+    /// Threads that are parked now, idle or as the watch. Those that are set aside are not counted.
     pub parked: u32,
+    /// Ordinary threads that work or are free to; the others are set aside
+    /// ([`Pool::set_active`]).
+    pub active: usize,
     /// Which thread is the watch now.
     pub watch: Option<usize>,
+}
+
+/// What a thread is doing, in five words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum ThreadState {
+    /// A seat that no thread has taken, or a thread that has ended.
+    Away,
+    /// Leads a handle set, or looks for work.
+    Leader,
+    /// Idle, or the watch.
+    Follower,
+    /// Runs a handler or a task.
+    Processing,
+    /// Runs a handler or a task that has outlasted its limit, and cannot be made to end.
+    Stuck,
+    /// Set aside by [`Pool::set_active`].
+    Parked,
 }
 
 /// What one thread has done.
@@ -31,6 +52,11 @@ pub struct Stats {
 pub struct ThreadStats {
     /// What it is doing now.
     pub role: Role,
+    /// The lane that it is reserved for ([`Builder::reserve`](super::Builder::reserve)).
+    pub reserved: Option<Lane>,
+    /// What it runs has taken longer than the limit of
+    /// [`Builder::on_slow`](super::Builder::on_slow), or than its own.
+    pub stuck: bool,
     /// The CPU it is pinned to.
     pub cpu: Option<usize>,
     /// Pinning was asked for and failed.
@@ -100,12 +126,29 @@ impl Audit {
     }
 }
 
+impl ThreadStats {
+    /// Its role in the words of a dashboard.
+    #[must_use]
+    pub fn state(&self) -> ThreadState {
+        match self.role {
+            Role::Away => ThreadState::Away,
+            Role::Follower | Role::Watch => ThreadState::Follower,
+            Role::Leader => ThreadState::Leader,
+            Role::Processing | Role::Task if self.stuck => ThreadState::Stuck,
+            Role::Processing | Role::Task => ThreadState::Processing,
+            Role::Parked => ThreadState::Parked,
+        }
+    }
+}
+
 impl Pool {
     /// A snapshot for people and dashboards. Any thread; allocates.
     pub fn stats(&self) -> Stats {
         let shared = self.shared();
         Stats {
-            threads: shared.crew.members.iter().map(thread_stats).collect(),
+            threads: (0..shared.crew.members.len())
+                .map(|index| shared.thread_stats(index))
+                .collect(),
             sets: shared
                 .sets
                 .iter()
@@ -119,6 +162,7 @@ impl Pool {
             handles: shared.slots.in_use(),
             wakes: shared.crew.wakes(),
             parked: shared.crew.sleepers(),
+            active: shared.active(),
             watch: shared.crew.watch(),
         }
     }
@@ -129,26 +173,36 @@ impl Pool {
     }
 }
 
-fn thread_stats(member: &super::crew::Member) -> ThreadStats {
-    let tally = &member.tally;
-    ThreadStats {
-        role: member.role(),
-        cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
-        pin_failed: member.pin_failed.load(Relaxed) != 0,
-        terms: tally.terms.get(),
-        handovers: tally.handovers.get(),
-        rescues: tally.rescues.get(),
-        events: tally.events.get(),
-        handled: tally.handled.get(),
-        tasks: tally.tasks.get(),
-        panics: tally.panics.get(),
-        stolen: tally.stolen.get(),
-        parked: tally.parked.get(),
-        ticks: tally.ticks.get(),
-    }
-}
-
 impl Shared {
+    fn thread_stats(&self, index: usize) -> ThreadStats {
+        let member = &self.crew.members[index];
+        let tally = &member.tally;
+        ThreadStats {
+            role: member.role(),
+            reserved: self.crew.reserved_for(index),
+            stuck: member.stuck.load(Relaxed) || self.is_slow(member),
+            cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
+            pin_failed: member.pin_failed.load(Relaxed) != 0,
+            terms: tally.terms.get(),
+            handovers: tally.handovers.get(),
+            rescues: tally.rescues.get(),
+            events: tally.events.get(),
+            handled: tally.handled.get(),
+            tasks: tally.tasks.get(),
+            panics: tally.panics.get(),
+            stolen: tally.stolen.get(),
+            parked: tally.parked.get(),
+            ticks: tally.ticks.get(),
+        }
+    }
+
+    /// What this thread runs does not end in time, or does at last. For whoever knows the limits of
+    /// what runs; the pool does nothing about it but say so.
+    #[allow(dead_code, reason = "the worker pool's")]
+    pub(crate) fn mark_stuck(&self, thread: usize, stuck: bool) {
+        self.crew.members[thread].stuck.store(stuck, Relaxed);
+    }
+
     fn audit(&self) -> Audit {
         let sum = |count: fn(&super::crew::Tally) -> u64| -> u64 {
             self.crew.members.iter().map(|member| count(&member.tally)).sum()

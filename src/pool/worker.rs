@@ -73,7 +73,7 @@ pub(crate) struct Worker<'a> {
     /// Whose turn it is: tasks or activations.
     tasks_first: bool,
     turn: Turn,
-    pace: Pace,
+    pub(super) pace: Pace,
     since_poll: u32,
     tasks_since_park: u32,
     /// When it last went to sleep.
@@ -90,6 +90,8 @@ pub(crate) struct Worker<'a> {
     pulls: bool,
     /// Runs tasks of this lane only (`reserve.rs`).
     pub(super) only: Option<Lane>,
+    /// It is set aside when no more threads than this are active (`active.rs`); 0: never.
+    pub(super) rank: u32,
 }
 
 impl<'a> Worker<'a> {
@@ -122,17 +124,23 @@ impl<'a> Worker<'a> {
             }),
             pulls: false,
             only: shared.crew.reserved_for(me),
+            rank: if me < shared.crew.ordinary { me as u32 } else { 0 },
         }
     }
 
     /// Takes part until the pool stops or the time is up.
     pub(crate) fn run(&mut self) {
         self.set_role(Role::Leader);
+        let shared = self.shared;
         match self.only {
             Some(lane) => self.run_reserved(lane),
             None => {
                 while self.is_wanted() {
-                    self.step();
+                    if shared.is_set_aside(self.rank) {
+                        self.stand_aside();
+                    } else {
+                        self.step();
+                    }
                 }
             }
         }
@@ -329,6 +337,7 @@ impl<'a> Worker<'a> {
             || lead.has_new_timers()
             || shared.is_stopping()
             || shared.drain_is_over(now)
+            || shared.is_set_aside(self.rank)
         {
             lead.set.source.disarm();
             return lead.wait(Some(0));
@@ -681,7 +690,8 @@ impl<'a> Worker<'a> {
     fn nap(&mut self) -> bool {
         let shared = self.shared;
         let must_lead = self.only.is_none() && shared.is_offered();
-        if self.has_ready() || must_lead || shared.is_stopping() {
+        let must_go = shared.is_stopping() || shared.is_set_aside(self.rank);
+        if self.has_ready() || must_lead || must_go {
             if self.word.retract(self.number) {
                 self.set_role(Role::Leader);
                 return false;
@@ -825,7 +835,8 @@ impl<'a> Worker<'a> {
                 self.take_call(wakes);
                 return false;
             }
-            if shared.drain_is_over(shared.now()) || shared.is_drained() || !self.is_wanted() {
+            let must_go = !self.is_wanted() || shared.is_set_aside(self.rank);
+            if must_go || shared.drain_is_over(shared.now()) || shared.is_drained() {
                 self.leave_watch();
                 return false;
             }
@@ -898,8 +909,12 @@ impl<'a> Worker<'a> {
 
     // --- leaving -------------------------------------------------------------------------------
 
-    /// Leaves nothing behind that only this member would come across.
     fn leave(&mut self) {
+        self.put_down(Role::Away);
+    }
+
+    /// Leaves nothing behind that only this member would come across, and takes `role`.
+    pub(super) fn put_down(&mut self, role: Role) {
         let shared = self.shared;
         if self.searching {
             self.searching = false;
@@ -919,9 +934,11 @@ impl<'a> Worker<'a> {
         while let Some(index) = self.seat.chain.pop(&shared.slots) {
             shared.stack.push(index, &shared.slots);
         }
-        // From here on the seat may be somebody else's.
-        self.ran = self.seat.tally.ran() - self.ran;
-        self.set_role(Role::Away);
+        if role == Role::Away {
+            // From here on the seat may be somebody else's.
+            self.ran = self.seat.tally.ran() - self.ran;
+        }
+        self.set_role(role);
         if core::mem::take(&mut self.owes_watch) {
             self.replace_watch();
         }

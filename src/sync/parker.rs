@@ -43,6 +43,8 @@ impl Wakes {
     pub(crate) const LEAD: Wakes = Wakes(1 << 3);
     /// The pool is closing.
     pub(crate) const STOP: Wakes = Wakes(1 << 4);
+    /// Other threads are active than before.
+    pub(crate) const ACTIVE: Wakes = Wakes(1 << 7);
     /// With `SEARCH` or `LEAD`: the call took the watch from the woken thread.
     pub(crate) const OFF_WATCH: Wakes = Wakes(1 << 6);
 

@@ -68,7 +68,8 @@ impl House {
             .max_handles(4);
         let source = Source::scripted(&ScriptedSource::new());
         let now = source.clock().now();
-        let placement = Occupancy::of_process().place(&Pin::None, threads + reserved, machine).unwrap();
+        let placement =
+            Occupancy::of_process().place(&Pin::None, threads + reserved, machine).unwrap();
         let sets = [HandleSet::new(source, now)].into();
         let shared = Arc::new(Shared::new(&config, threads, sets, placement).unwrap());
         Self { shared, record: Arc::default() }

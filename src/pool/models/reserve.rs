@@ -405,9 +405,8 @@ fn ordinary(road: &Arc<Road>, me: usize) -> thread::JoinHandle<Stuck> {
 
 fn reserved(road: &Arc<Road>, may_end: bool) -> thread::JoinHandle<Option<Stuck>> {
     let road = road.clone();
-    let ride = move || {
-        Reserved { road: &road, me: 0, searching: false, leads: false, may_end }.ride()
-    };
+    let ride =
+        move || Reserved { road: &road, me: 0, searching: false, leads: false, may_end }.ride();
     thread::spawn(ride)
 }
 
@@ -442,13 +441,8 @@ fn a_mark_that_was_relied_on_is_answered_for() {
         let second = {
             let road = road.clone();
             let ride = move || {
-                let mut member = Reserved {
-                    road: &road,
-                    me: 0,
-                    searching: false,
-                    leads: true,
-                    may_end: false,
-                };
+                let mut member =
+                    Reserved { road: &road, me: 0, searching: false, leads: true, may_end: false };
                 member.ride()
             };
             thread::spawn(ride)

@@ -7,6 +7,8 @@
 use super::explore;
 use super::heap::Heap;
 use crate::pool::wake::{Called, WakeWord};
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::{Parker, Wakes, store_load_barrier};
 use core::time::Duration;
 use loom::thread;
@@ -19,11 +21,18 @@ struct Crew {
     ready: Heap,
     /// What only searchers and the watch find: other members' hands.
     held: Heap,
+    /// How many members are active, where that changes.
+    active: Option<AtomicUsize>,
 }
 
 impl Crew {
     fn new(members: usize) -> Arc<Self> {
+        Self::with_active(members, None)
+    }
+
+    fn with_active(members: usize, active: Option<AtomicUsize>) -> Arc<Self> {
         Arc::new(Self {
+            active,
             word: WakeWord::new(),
             parkers: (0..members).map(|_| Parker::new()).collect(),
             ready: Heap::new(),
@@ -55,6 +64,16 @@ impl Crew {
         self.ready.add();
         store_load_barrier();
         self.wake_one();
+    }
+
+    /// `Shared::set_active`.
+    fn set_active(&self, active: usize) {
+        let all = self.active.as_ref().expect("a number that changes");
+        let before = all.swap(active, AcqRel);
+        store_load_barrier();
+        for parker in &self.parkers[before.min(active)..] {
+            let _ = parker.unpark(Wakes::ACTIVE);
+        }
     }
 
     /// A member claims work and is stuck at once: `Worker::claim_tasks`, `before_user_code`.
@@ -95,7 +114,9 @@ impl<'a> Member<'a> {
     /// `Worker::{run, step}`.
     fn ride(&mut self) -> End {
         loop {
-            if self.crew.ready.take() {
+            if self.is_set_aside() {
+                self.stand_aside();
+            } else if self.crew.ready.take() {
                 self.before_user_code();
                 if !self.returns {
                     return End::Handles;
@@ -106,6 +127,19 @@ impl<'a> Member<'a> {
             } else if let Some(end) = self.follow() {
                 return end;
             }
+        }
+    }
+
+    /// `Shared::is_set_aside`.
+    fn is_set_aside(&self) -> bool {
+        self.crew.active.as_ref().is_some_and(|active| self.me >= active.load(Relaxed))
+    }
+
+    /// `Worker::{stand_aside, put_down}`.
+    fn stand_aside(&mut self) {
+        let _left = self.leave();
+        while self.is_set_aside() {
+            let _woken = self.crew.parkers[self.me].park(None);
         }
     }
 
@@ -142,7 +176,7 @@ impl<'a> Member<'a> {
     /// `Worker::sleep`.
     fn sleep(&mut self) -> Option<End> {
         let crew = self.crew;
-        if crew.ready.any() {
+        if crew.ready.any() || self.is_set_aside() {
             if crew.word.retract(self.me) {
                 return None;
             }
@@ -181,7 +215,7 @@ impl<'a> Member<'a> {
             return self.called_off(wakes);
         }
         let stuck = crew.ready.any() || crew.held.any();
-        if stuck || self.host {
+        if stuck || self.host || self.is_set_aside() {
             self.step_in()
         } else if crew.word.end_watch(self.me) {
             self.sleep()
@@ -201,7 +235,7 @@ impl<'a> Member<'a> {
         if self.host {
             return Some(self.leave());
         }
-        if crew.held.take() {
+        if !self.is_set_aside() && crew.held.take() {
             self.before_user_code();
             return Some(End::Handles);
         }
@@ -399,5 +433,40 @@ fn a_host_hands_the_watch_on() {
             crew.get_stuck_with_a_hand();
         }
         assert_eq!(member.join().unwrap(), End::Handles);
+    });
+}
+
+/// Goal: a member that is set aside, whatever it was called to at that moment, passes that on, and is
+/// called back for more. Method: the number of active members falls, a task comes, the number rises,
+/// and another one comes; no handler returns. Bound 2: a third preemption takes minutes.
+#[test]
+fn a_member_that_is_set_aside_passes_its_call_on() {
+    explore(2, || {
+        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
+        let members = [0, 1].map(|me| spawn(&crew, me));
+        crew.set_active(1);
+        crew.submit();
+        crew.set_active(2);
+        crew.submit();
+        for member in members {
+            assert_eq!(member.join().unwrap(), End::Handles);
+        }
+    });
+}
+
+/// Goal: a watch that is set aside leaves nothing unwatched. Method: a hand is left behind while the
+/// number of active members falls; the other member must come for it.
+#[test]
+fn a_watch_that_is_set_aside_hands_on() {
+    explore(2, || {
+        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
+        let members = [0, 1].map(|me| spawn(&crew, me));
+        crew.get_stuck_with_a_hand();
+        crew.set_active(1);
+        crew.set_active(2);
+        crew.get_stuck_with_a_hand();
+        for member in members {
+            assert_eq!(member.join().unwrap(), End::Handles);
+        }
     });
 }
