@@ -241,11 +241,11 @@ fn memcheck_finds_only_the_seeded_fault() {
         command.args(["--quiet", "--error-exitcode=9", "--errors-for-leak-kinds=definite"]);
         // Without this, a thread that spins may keep the one that it waits for from running.
         command.arg("--fair-sched=try");
-        command.arg("--leak-check=full").arg(&program);
+        command.arg("--leak-check=full").arg(&program).arg("valgrind");
         let output = command.output().expect("valgrind starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for name in ["task", "handle", "queue", "pull", "conn", "http", "udp"] {
+    for name in ["task", "handle", "queue", "pull", "server", "conn", "http", "udp"] {
         let (code, errors) = memcheck(name);
         assert_eq!(code, Some(0), "{name}:\n{errors}");
     }

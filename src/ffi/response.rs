@@ -401,15 +401,16 @@ unsafe fn open_body<'a>(body: *mut pace_body_t) -> Result<&'a mut Body> {
     let body = body.cast::<Body>();
     boundary::check(body, "body")?;
     // SAFETY: not NULL, and as the caller promises.
-    Ok(unsafe { &mut *body })
+    let body = unsafe { &mut *body };
+    if body.is_forked() { Err(FORKED) } else { Ok(body) }
 }
 
 /// # Safety
 ///
 /// It is NULL, or came from `pace_response_stream` and is used by nobody else.
 unsafe fn take_body(body: *mut pace_body_t) -> Result<Body> {
-    let body = body.cast::<Body>();
-    boundary::check(body, "body")?;
+    // SAFETY: as the caller promises. In a forked child it is not taken.
+    let body: *mut Body = unsafe { open_body(body) }?;
     // SAFETY: as the caller promises.
     Ok(*unsafe { Box::from_raw(body) })
 }

@@ -361,7 +361,7 @@ static void exits_in_mid_traffic(void) {
         CHECK(pid >= 0);
         if (pid == 0) {
             pthread_t other;
-            alarm(60);
+            alarm(240);
             start(3);
             CHECK(how % 2 == 0 || atexit(shut_down_at_exit) == 0);
             CHECK(pthread_create(&other, NULL, traffic, NULL) == 0);

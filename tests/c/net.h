@@ -14,7 +14,7 @@
 static inline int try_dial(const char *address) {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     struct sockaddr_in remote = {.sin_family = AF_INET};
-    struct timeval patience = {60, 0};
+    struct timeval patience = {200, 0};
     const bool is_local = strncmp(address, "unix:", 5) == 0;
     int fd = socket(is_local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
@@ -137,7 +137,7 @@ static inline pace_server_stats_t stats_of(pace_server_t *server) {
 static inline void stop(pace_server_t *server) {
     pace_drain_report_t report = {0};
     report.struct_size = sizeof report;
-    OK(pace_server_drain(server, 60 * SECOND, &report));
+    OK(pace_server_drain(server, PACE_FOREVER, &report));
     CHECK(report.drained && !report.requested && report.cut_off == 0 && report.open == 0);
     CHECK(stats_of(server).balances);
     pace_server_free(server);

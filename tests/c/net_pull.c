@@ -22,7 +22,7 @@ static void end(pace_pulled_t *pulled) {
     pace_drain_report_t report = {0};
     report.struct_size = sizeof report;
     OK(pace_pulled_server(pulled, &server));
-    OK(pace_server_drain(server, 60 * SECOND, &report));
+    OK(pace_server_drain(server, PACE_FOREVER, &report));
     CHECK(report.drained && report.open == 0);
     CHECK(stats_of(server).balances);
     pace_pulled_free(pulled);
@@ -31,7 +31,7 @@ static void end(pace_pulled_t *pulled) {
 static pace_conn_event_t next(pace_pulled_t *pulled, uint32_t kind) {
     pace_conn_event_t event;
     size_t count = 0;
-    OK(pace_pulled_pull(pulled, &event, 1, 60 * SECOND, &count));
+    OK(pace_pulled_pull(pulled, &event, 1, PACE_FOREVER, &count));
     CHECK(count == 1 && event.kind == kind && event.event != 0 && event.conn.id != 0);
     return event;
 }
@@ -133,7 +133,7 @@ static void refused_kept_and_held(void) {
     expect_reset(fd);
     do {
         size_t count;
-        OK(pace_pulled_pull(pulled, &event, 1, 60 * SECOND, &count));
+        OK(pace_pulled_pull(pulled, &event, 1, PACE_FOREVER, &count));
     } while (event.kind == PACE_CONN_EVENT_DATA);
     CHECK(event.kind == PACE_CONN_EVENT_CLOSED && event.detail == PACE_REASON_ABORTED);
     OK(pace_pulled_done(pulled));
@@ -174,7 +174,7 @@ static void *echo(void *data) {
     pace_completion_t completions[EVENTS];
     pace_status_t status;
     size_t count;
-    while ((status = pace_pulled_pull(pulled, events, EVENTS, 60 * SECOND, &count)) == PACE_OK) {
+    while ((status = pace_pulled_pull(pulled, events, EVENTS, PACE_FOREVER, &count)) == PACE_OK) {
         for (size_t i = 0; i < count; i++) {
             completions[i] = done(&events[i]);
             completions[i].bytes = events[i].bytes;
@@ -207,7 +207,7 @@ static void batches_on_two_threads(void) {
     UNTIL(stats_of(server).closed_peer == 20);
     pace_drain_report_t report = {0};
     report.struct_size = sizeof report;
-    OK(pace_server_drain(server, 60 * SECOND, &report));
+    OK(pace_server_drain(server, PACE_FOREVER, &report));
     for (i = 0; i < 2; i++) CHECK(pthread_join(hosts[i], NULL) == 0);
     end(pulled);
     finish(pool);

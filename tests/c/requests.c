@@ -33,13 +33,13 @@ static void end(void) {
     size_t count;
     report.struct_size = sizeof report;
     OK(pace_http_server(http, &beneath));
-    OK(pace_server_drain(beneath, 60 * SECOND, &report));
+    OK(pace_server_drain(beneath, PACE_FOREVER, &report));
     CHECK(report.drained);
     pace_http_stats_t stats = {0};
     stats.struct_size = sizeof stats;
     OK(pace_http_stats(http, &stats));
     CHECK(stats.balances && stats.in_work == 0);
-    SAYS(PACE_ESHUTDOWN, pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
+    SAYS(PACE_ESHUTDOWN, pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
     pace_http_free(http);
     pace_requests_free(requests);
     finish(pool);
@@ -48,7 +48,7 @@ static void end(void) {
 static pace_request_event_t next(uint32_t route) {
     pace_request_event_t event;
     size_t count = 0;
-    OK(pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
+    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
     CHECK(count == 1 && event.kind == PACE_REQUEST_EVENT_REQUEST && event.route == route);
     return event;
 }
@@ -151,7 +151,7 @@ static void bodies_that_go_on(void) {
         expect_text(fd, "\r\n");
     }
     size_t count;
-    OK(pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
+    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
     CHECK(event.kind == PACE_REQUEST_EVENT_WRITABLE && event.request == answer.request);
     answer.size = 0;
     answer.flags = 0;
@@ -159,7 +159,7 @@ static void bodies_that_go_on(void) {
     expect_text(fd, "0\r\n\r\n");
     expect_end(fd);
     /* Its watch has one more word to say. */
-    OK(pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
+    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
     CHECK(event.kind == PACE_REQUEST_EVENT_WRITABLE);
     end();
 }

@@ -370,8 +370,11 @@ static void a_drain_that_cuts_off(void) {
     SAYS(PACE_EVERSION, pace_server_drain(server, 0, &report));
     report.struct_size = sizeof report;
     OK(pace_server_drain(server, 20 * MILLI, &report));
-    CHECK(!report.drained && report.cut_off == 1 && report.open == 0);
+    CHECK(!report.drained);
     expect_reset(client);
+    /* It may have ended after the report. */
+    OK(pace_server_drain(server, PACE_FOREVER, &report));
+    CHECK(report.cut_off == 1 && report.open == 0);
     CHECK(stats_of(server).closed_cut_off == 1 && stats_of(server).balances);
     CHECK(try_dial(address) < 0);
     pace_server_free(server);
@@ -449,7 +452,7 @@ static void on_a_host_thread(void) {
     pace_pool_free(pool);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     check_begin();
     listens_at_many_places();
     texts_that_do_not_fit();
@@ -459,7 +462,8 @@ int main(void) {
     a_pool_without_room();
     inherited_sockets();
     too_many_connections();
-    descriptors_run_out();
+    /* valgrind closes what was accepted beyond the limit, and says that it was not. */
+    if (argc < 2 || strcmp(argv[1], "valgrind") != 0) descriptors_run_out();
     waiting();
     a_drain_that_cuts_off();
     freed_with_connections();

@@ -538,3 +538,32 @@ fn a_500_that_says_close_closes() {
     drop(asker);
     assert_eq!(end(&server).begun, 1);
 }
+
+/// Goal: 205 says that there is nothing (RFC 9110, 15.3.6), whatever its handler writes, and what follows it
+/// is not taken for its body.
+#[test]
+fn reset_content_has_none() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let sends = |_: &Request, response: Response| response.status(205).send("body");
+            let streams = |request: &Request, response: Response| {
+                let length = request.query().map(|_| 4);
+                let mut body = response.status(205).stream(length)?;
+                body.write(b"body")?;
+                body.finish()
+            };
+            echo(builder).route("GET", "/send", sends).route("GET", "/stream", streams)
+        });
+        let mut asker = Asker::connect(&address);
+        for path in ["/send", "/stream", "/stream?4"] {
+            let answer = asker.ask(format!("GET {path} {HOST}\r\n"));
+            assert_eq!((answer.status, answer.header("content-length")), (205, Some("0")));
+            let next = asker.ask(format!("POST /echo {HOST}Content-Length: 4\r\n\r\nnext"));
+            assert_eq!(next.text(), "next");
+        }
+        drop(asker);
+        end(&server);
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::common::{hang_guard, with_longer_ticks};
 use crate::http_kit::*;
-use crate::kit::{KINDS, Kind, pool};
+use crate::kit::{KINDS, Kind, TICK, pool};
 use paceline::net::http::{HttpBuilder, Request, Response};
 use std::thread;
 
@@ -212,4 +212,87 @@ fn what_comes_too_slowly_is_given_up() {
             served
         });
     }
+}
+
+/// Goal: what is no request to be answered with a body has none in its refusal, either. Method: HEAD, refused
+/// while its head is read, or not whole in time; the answer tells of a length, and ends with its head.
+#[test]
+fn a_refused_head_request_has_no_body() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let settings =
+            |builder| routes(builder).max_head(1000).max_target(100).head_timeout(TICK * 2);
+        let (server, address) = serve(&pool, kind, settings);
+        let host = "HTTP/1.1\r\nHost: a\r\n";
+        for (request, status) in [
+            (format!("HEAD / {host}X : y\r\n\r\n"), 400),
+            (format!("\r\nHEAD / {host}X : y\r\n\r\n"), 400),
+            (format!("HEAD /nowhere {host}Connection: close\r\n\r\n"), 404),
+            (format!("HEAD / {host}"), 408),
+            (format!("HEAD /{} {host}\r\n", "x".repeat(100)), 414),
+            (format!("HEAD / {host}Expect: a miracle\r\n\r\n"), 417),
+            (format!("HEAD / {host}X: {}\r\n\r\n", "x".repeat(1000)), 431),
+            (String::from("HEAD / HTTP/2.0\r\n\r\n"), 505),
+        ] {
+            let mut asker = Asker::connect(&address);
+            asker.send(&request);
+            let answer = asker.answer_to(true);
+            assert_eq!((answer.status, answer.closes()), (status, true), "{request}");
+            assert_ne!(answer.header("content-length"), Some("0"));
+            asker.expect_end();
+        }
+        end(&server);
+    }
+}
+
+/// Goal: empty lines are no request: whoever sends nothing else is not told that it was too slow.
+#[test]
+fn empty_lines_alone_are_no_request() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| routes(builder).head_timeout(TICK));
+        let mut asker = Asker::connect(&address);
+        asker.send("\r\n\r\n");
+        asker.expect_end();
+        drop(asker);
+        assert_eq!(end(&server).begun, 0);
+    }
+}
+
+/// Goal: what surrounds the data of a body is bounded as the data is, and small chunks are no attack.
+#[test]
+fn chunks_may_be_small_but_not_nearly_nothing_else() {
+    let _guard = hang_guard();
+    for kind in [Kind::Tcp, Kind::Unix] {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, routes);
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let small = format!("{head}{}0\r\n\r\n", "1;a=b\r\nx\r\n".repeat(5000));
+        assert_eq!(Asker::connect(&address).ask(small).body, [b'x'; 5000]);
+        let mut asker = Asker::connect(&address);
+        let extended = format!("1;{}\r\nx\r\n", "e".repeat(200));
+        asker.try_send(format!("{head}{}0\r\n\r\n", extended.repeat(200)));
+        let answer = asker.answer();
+        assert_eq!((answer.status, answer.closes()), (400, true));
+        asker.expect_end();
+        end(&server);
+    }
+}
+
+#[test]
+fn the_whole_server_can_be_asked_for_its_options() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, address) = serve(&pool, Kind::Tcp, |builder| {
+        let options = |_: &Request, response: Response| response.status(204).send("");
+        routes(builder).route("OPTIONS", "*", options)
+    });
+    let mut asker = Asker::connect(&address);
+    assert_eq!(asker.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").status, 204);
+    assert_eq!(asker.ask("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+    assert_eq!(asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text(), "root");
+    drop(asker);
+    end(&server);
 }

@@ -1,7 +1,8 @@
 //! Datagrams: in batches, from and to whom they should, and nothing after the end.
 
 use crate::common::{
-    Count, Gate, LONG, PATIENCE, finish, hang_guard, in_child, quiet_panic, until,
+    Count, Gate, LONG, PATIENCE, allow_cpus, allowed_cpus, finish, hang_guard, in_child,
+    quiet_panic, until,
 };
 use crate::kit::{TICK, pool};
 use paceline::net::{
@@ -88,6 +89,33 @@ fn client(address: &str) -> std::net::UdpSocket {
     client
 }
 
+/// Sends so many of one byte, which nobody receives now, and waits until they are there. (A kernel that is
+/// busy delivers later, and those that were sent from different CPUs in another order.)
+fn send_and_wait(client: &std::net::UdpSocket, socket: &UdpSocket, many: u8) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            allow_cpus(&allowed_cpus()[..1]);
+            client.send_to(&[0], socket.address()).unwrap();
+            until("the first of them", || waiting(socket) > 0);
+            let each = waiting(socket);
+            (1..many).for_each(|index| {
+                client.send_to(&[index], socket.address()).unwrap();
+            });
+            until("the others", || waiting(socket) == each * u64::from(many));
+        });
+    });
+}
+
+/// Bytes of the kernel's that hold datagrams for it.
+fn waiting(socket: &UdpSocket) -> u64 {
+    let file = if socket.address().is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
+    let port = format!(":{:04X}", socket.address().port());
+    let table = std::fs::read_to_string(file).unwrap();
+    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let line = table.lines().map(fields).find(|fields| fields[1].ends_with(&port)).unwrap();
+    u64::from_str_radix(line[4].split_once(':').unwrap().1, 16).unwrap()
+}
+
 /// All that had arrived is handled.
 #[track_caller]
 fn end(socket: &UdpSocket) -> UdpStats {
@@ -142,9 +170,7 @@ fn batches_are_as_large_as_they_may_be() {
         let client = client("127.0.0.1:0");
         client.send_to(b"first", socket.address()).unwrap();
         gate.until_entered(1);
-        for index in 0..10 {
-            client.send_to(&[index], socket.address()).unwrap();
-        }
+        send_and_wait(&client, &socket, 10);
         gate.open();
         seen.count.until(11);
         assert_eq!(*seen.batches.lock().unwrap(), expected);
@@ -414,9 +440,7 @@ fn a_drain_handles_what_has_arrived() {
         let client = client(address);
         client.send_to(b"first", socket.address()).unwrap();
         gate.until_entered(1);
-        for _ in 0..100 {
-            client.send_to(b"x", socket.address()).unwrap();
-        }
+        send_and_wait(&client, &socket, 100);
         let drains = thread::spawn({
             let socket = socket.clone();
             move || socket.drain(LONG)

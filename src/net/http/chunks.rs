@@ -11,6 +11,13 @@ use super::head::{Length, Refusal};
 /// Bytes that the line of a chunk's size may have, extensions and all.
 const MAX_LINE: u32 = 256;
 
+/// Bytes of a chunk's line that are nothing to speak of: a size, and a short extension.
+const SPARED: u64 = 16;
+
+/// Bytes of all other lines that are more than twice the data beside them. Chunks may be small, but a body
+/// that is nearly all extensions is only there to be read.
+const MAX_EXCESS: u64 = 16 << 10;
+
 /// Bytes that the trailer may have.
 const MAX_TRAILER: u32 = 8 << 10;
 
@@ -92,12 +99,14 @@ pub(super) struct Chunks {
     left: u64,
     /// Bytes of the line, or of the trailer.
     line: u32,
+    /// Up to [`MAX_EXCESS`].
+    excess: u64,
     expects: Expects,
 }
 
 impl Default for Chunks {
     fn default() -> Self {
-        Self { left: 0, line: 0, expects: Expects::Size(0) }
+        Self { left: 0, line: 0, excess: 0, expects: Expects::Size(0) }
     }
 }
 
@@ -133,7 +142,10 @@ impl Chunks {
             (Size(1..) | Extension, b'\r') => SizeLf,
             (Extension, byte) if is_text(byte) => Extension,
             (SizeLf, b'\n') if self.left == 0 => self.begin(Field),
-            (SizeLf, b'\n') => self.begin(Data),
+            (SizeLf, b'\n') => {
+                self.weigh()?;
+                self.begin(Data)
+            }
             (DataCr, b'\r') => DataLf,
             (DataLf, b'\n') => Size(0),
             (Field, b'\r') => LastLf,
@@ -151,6 +163,13 @@ impl Chunks {
     fn begin(&mut self, what: Expects) -> Expects {
         self.line = 0;
         what
+    }
+
+    /// A line is over, and the data that it tells of.
+    fn weigh(&mut self) -> Result<(), Refusal> {
+        let allowed = SPARED.saturating_add(self.left.saturating_mul(2));
+        self.excess = (self.excess + u64::from(self.line)).saturating_sub(allowed);
+        if self.excess > MAX_EXCESS { Err(Refusal::BadRequest) } else { Ok(()) }
     }
 
     fn count(&mut self) -> Result<(), Refusal> {

@@ -260,10 +260,13 @@ impl Talk {
                 Step::on(own.len() + self.request(service, conn, &head, own, rest))
             }
             Parsed::Partial => {
-                self.partial = true;
+                // Empty lines are no request yet.
+                self.partial = !bytes.trim_ascii_start().is_empty();
+                self.asked = Asked::by_part(bytes);
                 Step::wait(0)
             }
             Parsed::Refused(refusal) => {
+                self.asked = Asked::by_part(bytes);
                 self.refuse_head(service, conn, refusal);
                 Step::wait(bytes.len())
             }
@@ -274,7 +277,6 @@ impl Talk {
     #[cold]
     fn refuse_head(&mut self, service: &HttpService, conn: &Conn, refusal: Refusal) {
         service.books.begun();
-        self.asked = Asked::nothing();
         self.exchange.begin();
         self.refuse_for_good(service, conn, refusal);
     }
@@ -765,6 +767,8 @@ impl Talk {
                 self.partial = false;
                 self.refuse_head(service, conn, Refusal::Timeout);
             }
+            // Nothing but empty lines.
+            Timeout::Read => self.close(conn),
             _ => return Patience::Close,
         }
         Patience::Keep

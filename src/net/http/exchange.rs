@@ -404,6 +404,10 @@ impl Exchange {
 
     /// Has `hook` called when the output has fallen, or soon if it does not press.
     pub(super) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
+        if self.link.place.is_forked() {
+            // Whoever held the lock in the parent holds it here for ever.
+            return;
+        }
         self.leave_late(Late::Writable(hook));
         // Whoever looked for a hook in vain has seen the output fall before; the lock orders that.
         if !self.link.outlet.is_pressed() {

@@ -36,6 +36,13 @@ impl Asked {
         Self { is_1_1: true, head_only: false, persists: false, upgrades: false }
     }
 
+    /// By bytes that are no whole or no good head.
+    #[cold]
+    pub(super) fn by_part(bytes: &[u8]) -> Self {
+        let head_only = bytes.trim_ascii_start().starts_with(b"HEAD ");
+        Self { head_only, ..Self::nothing() }
+    }
+
     pub(super) fn by(head: &Head<'_, '_>, persists: bool) -> Self {
         Self {
             is_1_1: head.is_1_1,
@@ -147,15 +154,17 @@ impl Response {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn stream(mut self, length: Option<u64>) -> Result<Body> {
-        let framing = match length {
-            _ if is_bodyless(self.status) => Framing::None,
-            Some(length) => Framing::Length(length),
-            None if self.asked.is_1_1 => Framing::Chunked,
-            None => Framing::Close,
+        let empty = bodyless(self.status);
+        let framing = match (empty, length) {
+            (Some(empty), _) => empty,
+            (None, Some(length)) => Framing::Length(length),
+            (None, None) if self.asked.is_1_1 => Framing::Chunked,
+            (None, None) => Framing::Close,
         };
         self.asked.persists &= framing != Framing::Close;
         let closes = self.start(false, framing, Payload::Borrowed(&[]))?;
-        let rest = if self.asked.head_only { Framing::None } else { framing };
+        let is_empty = self.asked.head_only || empty.is_some();
+        let rest = if is_empty { Framing::None } else { framing };
         let answered = Outcome::Answered { status: self.status, closes };
         Ok(Body { exchange: self.exchange.take(), rest, answered })
     }
@@ -195,11 +204,9 @@ impl Response {
 
     #[inline]
     fn complete(mut self, is_text: bool, body: Payload<'_>) -> Result<()> {
-        let framing = match is_bodyless(self.status) {
-            true => Framing::None,
-            false => Framing::Length(body.len() as u64),
-        };
-        let has_body = framing != Framing::None && !self.asked.head_only;
+        let empty = bodyless(self.status);
+        let framing = empty.unwrap_or(Framing::Length(body.len() as u64));
+        let has_body = empty.is_none() && !self.asked.head_only;
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
         let closes = self.start(is_text, framing, body)?;
         if let Some(exchange) = self.exchange.take() {
@@ -335,9 +342,14 @@ fn give_back(mut buffer: Vec<u8>) {
     }
 }
 
-/// Answers that never have a body (RFC 9112, 6.3).
-fn is_bodyless(status: u16) -> bool {
-    matches!(status, 101 | 204 | 304)
+/// How answers are framed that never have a body (RFC 9112, 6.3; RFC 9110, 15.3.6).
+#[inline]
+fn bodyless(status: u16) -> Option<Framing> {
+    match status {
+        101 | 204 | 304 => Some(Framing::None),
+        205 => Some(Framing::Length(0)),
+        _ => None,
+    }
 }
 
 fn check_field(name: &str, value: &[u8]) -> Result<()> {
@@ -452,7 +464,8 @@ impl Body {
 
     /// Has `hook` called, in a run of the connection, each time that the output has fallen to its low
     /// mark, and once soon if it does not press now. It replaces the one before. It is dropped when the
-    /// body is finished or the connection has ended. One that panics ends the connection.
+    /// body is finished or the connection has ended. One that panics ends the connection. In a forked
+    /// child it is dropped at once.
     pub fn on_writable(&self, hook: impl FnMut() + Send + 'static) {
         self.exchange().set_writable(Box::new(hook));
     }
@@ -464,6 +477,11 @@ impl Body {
         let exchange = Arc::clone(self.exchange());
         let mut pump = Pump { body: Some(self), produce };
         exchange.set_writable(Box::new(move || pump.run()));
+    }
+
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.exchange().link.place.is_forked()
     }
 
     /// The connection that it goes to. To write there would break the protocol.
