@@ -3,12 +3,13 @@
 use super::address::Address;
 use super::limits::Limits;
 use super::output::Wire;
+use crate::sys::stream;
 use core::net::SocketAddr;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, IoSlice, Read};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -180,8 +181,7 @@ pub(super) fn set_options(socket: &Socket, peer: &Address, limits: &Limits) {
 /// Reads what is there.
 #[inline]
 pub(super) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut socket = socket;
-    socket.read(buffer)
+    stream::receive(socket.as_fd(), buffer)
 }
 
 /// The descriptor's end will be a reset, so that the peer cannot take it for an orderly end.
@@ -200,7 +200,7 @@ pub(super) fn turn_away(socket: &Socket, message: &[u8]) {
 impl Wire for Arc<Socket> {
     fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match pieces {
-            [piece] => self.send_with_flags(piece, libc::MSG_NOSIGNAL),
+            [piece] => stream::send(self.as_fd(), piece),
             _ => self.send_vectored_with_flags(pieces, libc::MSG_NOSIGNAL),
         }
     }

@@ -12,6 +12,8 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+#[cfg(feature = "net")]
+pub(crate) mod stream;
 pub(crate) mod thread;
 pub(crate) mod timerfd;
 pub(crate) mod topology;
