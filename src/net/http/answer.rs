@@ -5,7 +5,7 @@
 
 use super::head::Refusal;
 use crate::sys::clock;
-use core::cell::RefCell;
+use core::cell::Cell;
 use core::time::Duration;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
@@ -69,27 +69,17 @@ impl<'a> AnswerHead<'a> {
 const END: &[u8] = b"\r\n";
 
 thread_local! {
-    static LAST: RefCell<Kept> = const { RefCell::new(Kept::nothing()) };
+    static LAST: Cell<Option<Box<Kept>>> = const { Cell::new(None) };
 }
 
 /// Calls `then` with the head of these lines, as of now.
 #[inline]
 pub(super) fn with_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
-    LAST.with(|last| {
-        let (mut kept, mut own);
-        let head = match last.try_borrow_mut() {
-            Ok(last) => {
-                kept = last;
-                kept.head(lines)
-            }
-            // A filter of the connection below answers on another one.
-            Err(_) => {
-                own = Kept::nothing();
-                own.head(lines)
-            }
-        };
-        then(head)
-    })
+    // None: it is the first one; or a filter of the connection below answers on another one.
+    let mut kept = LAST.try_with(Cell::take).ok().flatten().unwrap_or_else(Kept::nothing);
+    let result = then(kept.head(lines));
+    let _ = LAST.try_with(|last| last.set(Some(kept)));
+    result
 }
 
 /// A head, and what it was made of.
@@ -103,14 +93,15 @@ struct Kept {
 }
 
 impl Kept {
-    const fn nothing() -> Self {
+    #[cold]
+    fn nothing() -> Box<Self> {
         let lines = Lines {
             status: 0,
             framing: Framing::None,
             persistence: Persistence::Implied,
             is_text: false,
         };
-        Self { second: u64::MAX, lines, date: *DATE, bytes: [0; ROOM], len: 0 }
+        Box::new(Self { second: u64::MAX, lines, date: *DATE, bytes: [0; ROOM], len: 0 })
     }
 
     #[inline]

@@ -25,6 +25,8 @@ use super::server::HttpService;
 use super::stats::{Abort, Tally};
 use crate::net::output::End;
 use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use core::cell::Cell;
+use core::ops::Deref;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,8 +72,9 @@ enum Stage {
     Feed(Box<Feed>),
     Work,
     Discard(Box<Incoming>),
-    /// No requests any more: the connection is another handler's.
-    Upgraded(Box<dyn ConnHandler>),
+    /// No requests any more: the connection is another handler's. Twice in a box, or every connection
+    /// would have the room for its second pointer.
+    Upgraded(Box<Box<dyn ConnHandler>>),
     Over,
 }
 
@@ -91,11 +94,53 @@ impl Step {
     }
 }
 
+/// The service, and what a hook of the connection has counted for it so far. That is entered in the
+/// books when the hook ends, before its answers leave, and not request by request: many may come with
+/// one read.
+struct Hook<'s> {
+    service: &'s HttpService,
+    tally: Cell<Tally>,
+}
+
+impl<'s> Hook<'s> {
+    #[inline]
+    fn of(service: &'s HttpService) -> Self {
+        Self { service, tally: Cell::default() }
+    }
+
+    #[inline]
+    fn tally(&self, count: impl FnOnce(&mut Tally)) {
+        let mut tally = self.tally.get();
+        count(&mut tally);
+        self.tally.set(tally);
+    }
+}
+
+impl Deref for Hook<'_> {
+    type Target = HttpService;
+
+    #[inline]
+    fn deref(&self) -> &HttpService {
+        self.service
+    }
+}
+
+impl Drop for Hook<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.service.books.add(self.tally.get());
+    }
+}
+
 /// The handler of a connection.
 pub(super) struct HttpConn {
     service: Arc<HttpService>,
     talk: Talk,
 }
+
+// What malloc(3) gives for this many bytes and no more: an idle connection takes up to 1 KiB.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<HttpConn>() <= 56);
 
 impl HttpConn {
     pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
@@ -105,7 +150,6 @@ impl HttpConn {
             stage: Stage::Head,
             asked: Asked::nothing(),
             endpoint: 0,
-            tally: Tally::default(),
             served: 0,
             counted: false,
             working: false,
@@ -119,12 +163,12 @@ impl HttpConn {
 impl ConnHandler for HttpConn {
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         let Self { service, talk } = self;
+        let service = &Hook::of(service);
         let mut taken = 0;
         loop {
             let step = talk.step(service, conn, &bytes[taken..]);
             taken += step.taken;
             if !step.goes_on {
-                talk.settle(service);
                 return taken;
             }
         }
@@ -134,17 +178,16 @@ impl ConnHandler for HttpConn {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.finished(conn);
         }
-        self.talk.peer_finished(&self.service, conn);
-        self.talk.settle(&self.service);
+        self.talk.peer_finished(&Hook::of(&self.service), conn);
     }
 
     fn writable(&mut self, conn: &Conn) {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.writable(conn);
         }
-        self.talk.call_writable(&self.service, conn);
-        self.talk.look(&self.service, conn);
-        self.talk.settle(&self.service);
+        let service = &Hook::of(&self.service);
+        self.talk.call_writable(service, conn);
+        self.talk.look(service, conn);
     }
 
     fn written(&mut self, conn: &Conn, token: u64) {
@@ -157,20 +200,18 @@ impl ConnHandler for HttpConn {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.timeout(conn, kind);
         }
-        let patience = self.talk.timeout(&self.service, conn, kind);
-        self.talk.settle(&self.service);
-        patience
+        self.talk.timeout(&Hook::of(&self.service), conn, kind)
     }
 
     fn notified(&mut self, conn: &Conn) {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.notified(conn);
         }
+        let service = &Hook::of(&self.service);
         if self.talk.exchange.take_due() {
-            self.talk.call_writable(&self.service, conn);
+            self.talk.call_writable(service, conn);
         }
-        self.talk.look(&self.service, conn);
-        self.talk.settle(&self.service);
+        self.talk.look(service, conn);
     }
 
     fn draining(&mut self, conn: &Conn) {
@@ -186,8 +227,7 @@ impl ConnHandler for HttpConn {
     }
 
     fn close(&mut self, conn: &Conn, reason: Reason) {
-        self.talk.end(&self.service, conn, reason);
-        self.talk.settle(&self.service);
+        self.talk.end(&Hook::of(&self.service), conn, reason);
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             handler.close(conn, reason);
         }
@@ -217,8 +257,6 @@ struct Talk {
     asked: Asked,
     /// Where its handler was found; see [`Routes::find`](super::routes::Routes::find).
     endpoint: u32,
-    /// What is not in the books yet, though only inside a hook.
-    tally: Tally,
     /// Requests so far.
     served: u32,
     /// Counted as in work by the server.
@@ -233,7 +271,7 @@ struct Talk {
 
 impl Talk {
     #[inline]
-    fn step(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+    fn step(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         match &mut self.stage {
             Stage::Head => self.head(service, conn, bytes),
             Stage::Collect(_) => self.collect(service, conn, bytes),
@@ -241,23 +279,31 @@ impl Talk {
             Stage::Discard(_) => self.discard(service, conn, bytes),
             Stage::Work => Step::wait(0),
             Stage::Over => Step::wait(bytes.len()),
-            Stage::Upgraded(handler) => Step::wait(pass_on(&mut **handler, conn, bytes)),
+            Stage::Upgraded(handler) => Step::wait(pass_on(&mut ***handler, conn, bytes)),
         }
     }
 
     // --- a request -------------------------------------------------------------------------------
 
     #[inline]
-    fn head(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+    fn head(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         self.partial = false;
         if bytes.is_empty() || conn.link.outlet.is_pressed() {
             return Step::wait(0);
         }
         let mut scratch = head::scratch();
         match head::parse(bytes, &service.limits.head, &mut scratch) {
-            Parsed::Complete(head) => {
-                let (own, rest) = bytes.split_at(head.size);
-                Step::on(own.len() + self.request(service, conn, &head, own, rest))
+            Parsed::Complete(mut head) => {
+                let mut taken = 0;
+                loop {
+                    let (own, rest) = bytes[taken..].split_at(head.size);
+                    taken += own.len() + self.request(service, conn, &head, own, rest);
+                    let goes_on =
+                        matches!(self.stage, Stage::Head) && !conn.link.outlet.is_pressed();
+                    if !goes_on || !head.follow(&bytes[taken..], &service.limits.head) {
+                        return Step::on(taken);
+                    }
+                }
             }
             Parsed::Partial => {
                 // Empty lines are no request yet.
@@ -275,7 +321,7 @@ impl Talk {
 
     /// Bytes that are no request, or one that does not come.
     #[cold]
-    fn refuse_head(&mut self, service: &HttpService, conn: &Conn, refusal: Refusal) {
+    fn refuse_head(&mut self, service: &Hook<'_>, conn: &Conn, refusal: Refusal) {
         service.books.begun();
         self.exchange.begin();
         self.refuse_for_good(service, conn, refusal);
@@ -285,13 +331,13 @@ impl Talk {
     #[inline]
     fn request(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         head: &Head<'_, '_>,
         own: &[u8],
         rest: &[u8],
     ) -> usize {
-        self.tally.begun += 1;
+        service.tally(|tally| tally.begun += 1);
         self.served = self.served.saturating_add(1);
         let persists = head.persists && self.served < service.limits.keep_alive_requests;
         self.asked = Asked::by(head, persists);
@@ -334,7 +380,7 @@ impl Talk {
     }
 
     #[inline]
-    fn handle(&mut self, service: &HttpService, handler: &WholeHandler, request: &Request<'_>) {
+    fn handle(&mut self, service: &Hook<'_>, handler: &WholeHandler, request: &Request<'_>) {
         let response = Response::new(self.lend(), self.asked);
         // One that panics after it has sent its response away leaves nothing undone.
         self.run_first(service, request.conn, || handler(request, response));
@@ -350,17 +396,11 @@ impl Talk {
         self.spare.take().unwrap_or_else(|| Arc::clone(&self.exchange))
     }
 
-    /// Enters in the books what the hook that ends has counted.
-    #[inline]
-    fn settle(&mut self, service: &HttpService) {
-        service.books.add(core::mem::take(&mut self.tally));
-    }
-
     /// Runs the code of the user that is given the response. None: it panicked.
     #[inline]
     fn run_first<R>(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         code: impl FnOnce() -> R,
     ) -> Option<R> {
@@ -369,12 +409,7 @@ impl Talk {
     }
 
     /// Runs other code of the user. None: it panicked.
-    fn run<R>(
-        &mut self,
-        service: &HttpService,
-        conn: &Conn,
-        code: impl FnOnce() -> R,
-    ) -> Option<R> {
+    fn run<R>(&mut self, service: &Hook<'_>, conn: &Conn, code: impl FnOnce() -> R) -> Option<R> {
         let ran = self.exchange.run(|| catch_unwind(AssertUnwindSafe(code)));
         self.ran(service, conn, ran)
     }
@@ -382,7 +417,7 @@ impl Talk {
     #[inline(always)] // It is a few instructions of each request.
     fn ran<R>(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         ran: std::thread::Result<R>,
     ) -> Option<R> {
@@ -397,7 +432,7 @@ impl Talk {
         ran.ok()
     }
 
-    fn await_body(&mut self, service: &HttpService, conn: &Conn, head: &Head<'_, '_>) {
+    fn await_body(&mut self, service: &Hook<'_>, conn: &Conn, head: &Head<'_, '_>) {
         self.begin_work(service);
         conn.set_deadline(Some(service.limits.body_time));
         if head.expects_continue && head.has_body() {
@@ -408,7 +443,7 @@ impl Talk {
 
     fn stream(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         request: &Request<'_>,
         factory: &super::routes::StreamingFactory,
     ) {
@@ -438,7 +473,7 @@ impl Talk {
 
     // --- its body --------------------------------------------------------------------------------
 
-    fn collect(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+    fn collect(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         let Stage::Collect(collect) = &mut self.stage else { return Step::on(0) };
         match collect.incoming.reader.next(bytes) {
             Ok((framing, Piece::Partial)) => Step::wait(framing),
@@ -466,7 +501,7 @@ impl Talk {
     }
 
     /// Looks at a head again that was found good.
-    fn handle_collected(&mut self, service: &HttpService, conn: &Conn, collect: &Collect) {
+    fn handle_collected(&mut self, service: &Hook<'_>, conn: &Conn, collect: &Collect) {
         let mut scratch = head::scratch();
         let mut params = None;
         if let Parsed::Complete(head) =
@@ -480,7 +515,7 @@ impl Talk {
         }
     }
 
-    fn feed(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+    fn feed(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         let Stage::Feed(feed) = &mut self.stage else { return Step::on(0) };
         match feed.incoming.reader.next(bytes) {
             Ok((framing, Piece::Partial)) => Step::wait(framing),
@@ -509,7 +544,7 @@ impl Talk {
     }
 
     /// Says how many bytes were taken.
-    fn feed_data(&mut self, service: &HttpService, conn: &Conn, data: &[u8]) -> usize {
+    fn feed_data(&mut self, service: &Hook<'_>, conn: &Conn, data: &[u8]) -> usize {
         let Stage::Feed(mut feed) = core::mem::replace(&mut self.stage, Stage::Head) else {
             return 0;
         };
@@ -528,7 +563,7 @@ impl Talk {
         taken
     }
 
-    fn discard(&mut self, service: &HttpService, conn: &Conn, bytes: &[u8]) -> Step {
+    fn discard(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         let Stage::Discard(incoming) = &mut self.stage else { return Step::on(0) };
         match incoming.reader.next(bytes) {
             Ok((framing, Piece::Partial)) => Step::wait(framing),
@@ -555,14 +590,14 @@ impl Talk {
     // --- its answer ------------------------------------------------------------------------------
 
     /// Somebody has the response.
-    fn wait_for_answer(&mut self, service: &HttpService, conn: &Conn) {
+    fn wait_for_answer(&mut self, service: &Hook<'_>, conn: &Conn) {
         self.begin_work(service);
         self.stage = Stage::Work;
         conn.pause();
     }
 
     /// Whether what was in work is done.
-    fn look(&mut self, service: &HttpService, conn: &Conn) {
+    fn look(&mut self, service: &Hook<'_>, conn: &Conn) {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
@@ -573,20 +608,20 @@ impl Talk {
 
     /// The request is answered, or never will be.
     #[inline(always)] // As `ran`.
-    fn conclude(&mut self, service: &HttpService, conn: &Conn, outcome: Outcome) {
+    fn conclude(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
         if let Outcome::Answered { status: 200..=299, closes: false } = outcome
             && let (Stage::Head, false, false) = (&self.stage, self.last, self.works())
         {
-            self.tally.successful += 1;
+            service.tally(|tally| tally.successful += 1);
             return self.exchange.clear();
         }
         self.conclude_fully(service, conn, outcome);
     }
 
     /// All that a request can have left.
-    fn conclude_fully(&mut self, service: &HttpService, conn: &Conn, outcome: Outcome) {
+    fn conclude_fully(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
         self.end_work(service);
-        count(&mut self.tally, service, outcome, Abort::Closed);
+        count(service, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
             Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
@@ -621,11 +656,11 @@ impl Talk {
             let _ = conn.write(&message);
             conn.close();
         }
-        self.stage = Stage::Upgraded(handler);
+        self.stage = Stage::Upgraded(Box::new(handler));
     }
 
     /// The output has room for more of a body.
-    fn call_writable(&mut self, service: &HttpService, conn: &Conn) {
+    fn call_writable(&mut self, service: &Hook<'_>, conn: &Conn) {
         let Some(mut hook) = self.exchange.take_writable() else { return };
         let ran = self.run(service, conn, &mut hook);
         self.exchange.leave();
@@ -639,7 +674,7 @@ impl Talk {
         }
     }
 
-    fn begin_work(&mut self, service: &HttpService) {
+    fn begin_work(&mut self, service: &Hook<'_>) {
         if !core::mem::replace(&mut self.working, true) {
             self.exchange.link.begin_work();
         }
@@ -654,7 +689,7 @@ impl Talk {
         self.working || self.counted
     }
 
-    fn end_work(&mut self, service: &HttpService) {
+    fn end_work(&mut self, service: &Hook<'_>) {
         if core::mem::take(&mut self.working) {
             self.exchange.link.end_work();
         }
@@ -668,7 +703,7 @@ impl Talk {
     #[cold]
     fn refuse_missing(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         head: &Head<'_, '_>,
         missing: &Found<'_>,
@@ -685,7 +720,7 @@ impl Talk {
     #[cold]
     fn refuse_whole(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         head: &Head<'_, '_>,
         refusal: Refusal,
@@ -707,7 +742,7 @@ impl Talk {
 
     /// Refuses, and closes.
     #[cold]
-    fn refuse_for_good(&mut self, service: &HttpService, conn: &Conn, refusal: Refusal) {
+    fn refuse_for_good(&mut self, service: &Hook<'_>, conn: &Conn, refusal: Refusal) {
         self.asked.persists = false;
         self.answer_with(service, conn, refusal, "");
     }
@@ -715,7 +750,7 @@ impl Talk {
     /// Answers in a handler's place. Says whether requests may follow; None: there was an answer.
     fn answer_with(
         &mut self,
-        service: &HttpService,
+        service: &Hook<'_>,
         conn: &Conn,
         refusal: Refusal,
         fields: &str,
@@ -734,7 +769,7 @@ impl Talk {
                 return Some(!closes);
             }
             (Err(_), Some(outcome)) => {
-                count(&mut self.tally, service, outcome, Abort::Closed);
+                count(service, outcome, Abort::Closed);
                 self.close(conn);
             }
             // Somebody is in the middle of an answer that is worth nothing now.
@@ -750,7 +785,7 @@ impl Talk {
     }
 
     #[cold]
-    fn abort(&mut self, service: &HttpService, conn: &Conn, abort: Abort) {
+    fn abort(&mut self, service: &Hook<'_>, conn: &Conn, abort: Abort) {
         self.end_work(service);
         service.books.aborted(abort);
         self.exchange.seal();
@@ -760,7 +795,7 @@ impl Talk {
 
     // --- times and ends --------------------------------------------------------------------------
 
-    fn timeout(&mut self, service: &HttpService, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, service: &Hook<'_>, conn: &Conn, kind: Timeout) -> Patience {
         match kind {
             Timeout::Deadline => self.look_at_rate(service, conn),
             Timeout::Read | Timeout::Idle if self.partial => {
@@ -775,7 +810,7 @@ impl Talk {
     }
 
     /// Whether the body comes fast enough.
-    fn look_at_rate(&mut self, service: &HttpService, conn: &Conn) {
+    fn look_at_rate(&mut self, service: &Hook<'_>, conn: &Conn) {
         let incoming = match &mut self.stage {
             Stage::Collect(collect) => &mut collect.incoming,
             Stage::Feed(feed) => &mut feed.incoming,
@@ -796,14 +831,14 @@ impl Talk {
         }
     }
 
-    fn peer_finished(&mut self, service: &HttpService, conn: &Conn) {
+    fn peer_finished(&mut self, service: &Hook<'_>, conn: &Conn) {
         match self.stage {
             // It gets its answer.
             Stage::Work => self.last = true,
             Stage::Collect(_) | Stage::Feed(_) => {
                 self.end_work(service);
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-                count(&mut self.tally, service, outcome, Abort::Disconnected);
+                count(service, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
             }
@@ -811,11 +846,11 @@ impl Talk {
         }
     }
 
-    fn end(&mut self, service: &HttpService, _: &Conn, reason: Reason) {
+    fn end(&mut self, service: &Hook<'_>, _: &Conn, reason: Reason) {
         if self.working {
             self.end_work(service);
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-            count(&mut self.tally, service, outcome, Abort::by(reason));
+            count(service, outcome, Abort::by(reason));
         }
         self.exchange.end();
     }
@@ -823,9 +858,9 @@ impl Talk {
 
 /// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
 #[inline]
-fn count(tally: &mut Tally, service: &HttpService, outcome: Outcome, lost: Abort) {
+fn count(service: &Hook<'_>, outcome: Outcome, lost: Abort) {
     match outcome {
-        Outcome::Answered { status: 200..=299, .. } => tally.successful += 1,
+        Outcome::Answered { status: 200..=299, .. } => service.tally(|tally| tally.successful += 1),
         Outcome::Answered { status, .. } => service.books.answered(status),
         Outcome::Upgraded => service.books.answered(101),
         Outcome::Refused { refusal, .. } => service.books.refused(refusal),

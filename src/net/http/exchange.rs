@@ -86,13 +86,14 @@ impl Outcome {
 
     #[inline]
     fn from_word(word: u32) -> Option<Self> {
-        let status = (word >> 16) as u16;
         if word & PHASE != DONE {
             return None;
         }
-        Some(match word >> 8 & 0xff {
-            0 => Self::Answered { status, closes: false },
-            1 => Self::Answered { status, closes: true },
+        let (status, outcome) = ((word >> 16) as u16, word >> 8 & 0xff);
+        if outcome <= 1 {
+            return Some(Self::Answered { status, closes: outcome == 1 });
+        }
+        Some(match outcome {
             2 => Self::Upgraded,
             3 => Self::Refused { refusal: Refusal::Panicked, closes: true },
             4 => Self::Refused { refusal: Refusal::Unanswered, closes: false },
@@ -331,7 +332,7 @@ impl Exchange {
     /// [`Error::Stale`] if the request is answered already, or the connection gone; otherwise as
     /// [`ConnRef::write`](crate::net::ConnRef::write).
     #[inline]
-    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<Wrote> {
+    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<Wrote, Box<Error>> {
         self.write_as(|output| {
             if self.started.load(Relaxed) {
                 return Err(Unwritten::Closed);
@@ -354,36 +355,38 @@ impl Exchange {
 
     /// Writes more of an answer.
     pub(super) fn write(&self, pieces: Pieces<'_>) -> Result<Wrote> {
-        self.write_as(|output| pieces.write(output))
+        self.write_as(|output| pieces.write(output)).map_err(|error| *error)
     }
 
+    /// The error is in a box, since it is long, and what is answered well would be moved with its room.
     #[inline]
-    fn write_as<W>(&self, write: W) -> Result<Wrote>
+    fn write_as<W>(&self, write: W) -> Result<Wrote, Box<Error>>
     where
         W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
     {
         let link = &*self.link;
         if self.is_inside() {
             let (written, pressed) = link.outlet.change(write);
-            written.map_err(|unwritten| refused(link, unwritten))?;
+            written.map_err(|unwritten| boxed(link, unwritten))?;
             return Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued });
         }
         self.write_from_elsewhere(write)
     }
 
     #[inline(never)]
-    fn write_from_elsewhere<W>(&self, write: W) -> Result<Wrote>
+    fn write_from_elsewhere<W>(&self, write: W) -> Result<Wrote, Box<Error>>
     where
         W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
     {
         if self.link.place.is_forked() {
-            return Err(Error::Forked);
+            return Err(Box::new(Error::Forked));
         }
-        crate::net::conn::write(&self.link, None, |output| {
+        let wrote = crate::net::conn::write(&self.link, None, |output| {
             write(output)?;
             output.flush();
             Ok(())
-        })
+        });
+        wrote.map_err(Box::new)
     }
 
     /// By what has held it, and holds it no more.
@@ -433,6 +436,11 @@ impl Exchange {
         self.due.store(true, Release);
         self.link.call(Calls::NOTIFY);
     }
+}
+
+#[cold]
+fn boxed(link: &Link, unwritten: Unwritten) -> Box<Error> {
+    Box::new(refused(link, unwritten))
 }
 
 /// What is written as one.

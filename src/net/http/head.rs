@@ -98,6 +98,8 @@ pub(super) struct Head<'h, 'b> {
     /// HTTP/1.1, not 1.0.
     pub(super) is_1_1: bool,
     pub(super) fields: &'h [Header<'b>],
+    /// What follows the first line, with the empty line; empty if there are no fields.
+    block: &'b [u8],
     /// Its own bytes, with the empty line.
     pub(super) size: usize,
     pub(super) body: Length,
@@ -108,9 +110,50 @@ pub(super) struct Head<'h, 'b> {
     pub(super) upgrade: Option<&'b str>,
 }
 
-impl Head<'_, '_> {
+impl<'b> Head<'_, 'b> {
     pub(super) fn has_body(&self) -> bool {
         self.body != Length::Known(0)
+    }
+
+    /// Becomes the head with which these bytes begin, if that has the same fields: if what follows its
+    /// first line is the same, byte by byte. So it is with most that a client sends ahead, and what was
+    /// judged once need not be judged again. False: nothing is known of the bytes, and
+    /// [`parse`] says what they are.
+    #[inline]
+    pub(super) fn follow(&mut self, bytes: &'b [u8], limits: &HeadLimits) -> bool {
+        !bytes.is_empty() && !self.block.is_empty() && self.try_follow(bytes, limits).is_some()
+    }
+
+    fn try_follow(&mut self, bytes: &'b [u8], limits: &HeadLimits) -> Option<()> {
+        let within = &bytes[..bytes.len().min(limits.bytes)];
+        let (line, rest) = within.split_at(self.end_of_line(within));
+        if !rest.starts_with(self.block) {
+            return None;
+        }
+        let mut request = httparse::Request::new(&mut []);
+        // A first line alone is the beginning of a head.
+        let Ok(Status::Partial) = request.parse_with_uninit_headers(line, &mut []) else {
+            return None;
+        };
+        let (method, target, minor) = (request.method?, request.path?, request.version?);
+        // It is one line, and what the fields mean depends on the version.
+        let is_whole = line.len() == method.len() + target.len() + "  HTTP/1.1\r\n".len();
+        if !is_whole || (minor == 1) != self.is_1_1 || target.len() > limits.target {
+            return None;
+        }
+        (self.path, self.query) = split_target(method, target).ok()?;
+        (self.method, self.target) = (method, target);
+        self.size = line.len() + self.block.len();
+        Some(())
+    }
+
+    /// Where the first line of the bytes may end. Often it is as long as the one before.
+    fn end_of_line(&self, bytes: &[u8]) -> usize {
+        let last = self.size - self.block.len();
+        match bytes.get(last - 2..last) {
+            Some(b"\r\n") => last,
+            _ => bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+        }
     }
 }
 
@@ -213,9 +256,10 @@ fn judge<'h, 'b>(
     let (bytes, fields) = (&bytes[..size], &*request.headers);
     let mut said = Said::default();
     for field in fields {
-        begins_a_line(bytes, field.name)?;
+        begins_a_line(bytes, field)?;
         said.note(field)?;
     }
+    let block = fields.first().map_or(&[][..], |first| &bytes[place(bytes, first)..]);
     if !bytes.ends_with(b"\r\n\r\n") {
         return Err(Refusal::BadRequest);
     }
@@ -236,6 +280,7 @@ fn judge<'h, 'b>(
         query,
         is_1_1,
         fields,
+        block,
         size,
         body: if said.chunked { Length::Chunked } else { Length::Known(said.length.unwrap_or(0)) },
         persists: !said.close && (is_1_1 || said.keep_alive),
@@ -246,9 +291,15 @@ fn judge<'h, 'b>(
 
 /// `httparse` takes a lone LF for the end of a line.
 #[inline]
-fn begins_a_line(bytes: &[u8], name: &str) -> Result<(), Refusal> {
-    let at = name.as_ptr() as usize - bytes.as_ptr() as usize;
-    if bytes[..at].ends_with(b"\r\n") { Ok(()) } else { Err(Refusal::BadRequest) }
+fn begins_a_line(bytes: &[u8], field: &Header<'_>) -> Result<(), Refusal> {
+    let before = &bytes[..place(bytes, field)];
+    if before.ends_with(b"\r\n") { Ok(()) } else { Err(Refusal::BadRequest) }
+}
+
+/// Where in the bytes the field is.
+#[inline]
+fn place(bytes: &[u8], field: &Header<'_>) -> usize {
+    field.name.as_ptr() as usize - bytes.as_ptr() as usize
 }
 
 impl<'b> Said<'b> {

@@ -212,6 +212,8 @@ impl Response {
         if let Some(exchange) = self.exchange.take() {
             exchange.finish(Outcome::Answered { status: self.status, closes });
         }
+        // Nothing is left in it: no exchange, no fields, no error.
+        core::mem::forget(self);
         Ok(())
     }
 
@@ -229,20 +231,21 @@ impl Response {
         };
         let lines = Lines { status: self.status, framing, persistence, is_text };
         let wrote = match body {
-            Payload::Borrowed(body) if self.fields.is_empty() => {
+            Payload::Borrowed(body) if self.fields.capacity() == 0 => {
                 with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)))
             }
             body => start_with_fields(exchange, lines, core::mem::take(&mut self.fields), body),
         };
-        match wrote {
-            Ok(_) => Ok(closes),
-            // The 500 has room.
-            Err(error @ Error::Full { .. }) => Err(error),
-            Err(error) => {
-                self.end(Outcome::Lost);
-                Err(error)
-            }
+        wrote.map(|_| closes).map_err(|error| self.failed(*error))
+    }
+
+    #[cold]
+    fn failed(&mut self, error: Error) -> Error {
+        // The 500 has room.
+        if !matches!(error, Error::Full { .. }) {
+            self.end(Outcome::Lost);
         }
+        error
     }
 
     #[cold]
@@ -305,7 +308,7 @@ fn start_with_fields(
     lines: Lines,
     mut fields: Vec<u8>,
     body: Payload<'_>,
-) -> Result<Wrote> {
+) -> Result<Wrote, Box<Error>> {
     fields.extend_from_slice(b"\r\n");
     let wrote = with_head(lines, |head| {
         let [head, fields] = [head.open(), &fields].map(IoSlice::new);
@@ -390,7 +393,7 @@ pub(super) fn refuse(
         let [fields, end, body] = rest;
         exchange.start(Pieces::Borrowed(&[IoSlice::new(head.open()), fields, end, body]))
     });
-    wrote.map(|_| closes)
+    wrote.map(|_| closes).map_err(|error| *error)
 }
 
 /// The body of an answer, written piece by piece by whoever holds it.

@@ -189,7 +189,7 @@ struct Shard {
 /// Where [`Answered::successful`] is counted.
 const SUCCESSFUL: usize = 1;
 
-/// What happens to most requests, of one run of a connection: many may come with one read.
+/// What happens to most requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tally {
     pub(super) begun: u32,
@@ -211,7 +211,7 @@ impl Books {
         self.here().begun.fetch_add(1, Relaxed);
     }
 
-    /// What a run of a connection has counted for itself.
+    /// What a connection has counted for itself.
     #[inline]
     pub(super) fn add(&self, tally: Tally) {
         if tally != Tally::default() {
