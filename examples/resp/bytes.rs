@@ -24,6 +24,21 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    /// Puts few bytes in the place of few. False: others are to be made.
+    #[inline]
+    pub fn replace(&mut self, from: &[u8]) -> bool {
+        match self {
+            Self::Short { length, bytes } if from.len() <= IN_PLACE => {
+                bytes[..from.len()].copy_from_slice(from);
+                *length = from.len() as u8;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 impl From<&[u8]> for Bytes {
     #[inline]
     fn from(from: &[u8]) -> Self {

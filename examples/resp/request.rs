@@ -60,9 +60,9 @@ impl Index<usize> for Request<'_> {
 }
 
 /// What is at the front of the bytes.
-pub enum Parsed<'a> {
-    /// A request, and how many bytes it takes up.
-    Request(Request<'a>, usize),
+pub enum Parsed {
+    /// A request that takes up so many bytes: [`Parser::request`].
+    Request(usize),
     /// So many bytes that ask for nothing: an empty line or array.
     Nothing(usize),
     /// A part of a request, or nothing at all.
@@ -121,13 +121,15 @@ pub struct Parser {
     searched: usize,
     /// The words of an inline request.
     words: Vec<u8>,
+    /// The spans are places in the words.
+    is_inline: bool,
 }
 
 impl Parser {
     /// Looks at the front of `bytes`. After [`Parsed::Partial`] they must begin with the same bytes
     /// next time; otherwise with those that follow.
     #[inline]
-    pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Parsed<'a> {
+    pub fn next(&mut self, bytes: &[u8]) -> Parsed {
         if bytes.len() < self.needed {
             return Parsed::Partial;
         }
@@ -139,6 +141,13 @@ impl Parser {
             Some(b'*') => self.array(bytes),
             Some(_) => self.line(bytes),
         }
+    }
+
+    /// The request that [`next`](Self::next) has found at the front of `bytes`.
+    #[inline]
+    pub fn request<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
+        let bytes = if self.is_inline { &self.words } else { bytes };
+        Request { bytes, spans: &self.spans }
     }
 
     /// To be called when all that is complete was carried out: an idle connection does not hold what
@@ -153,7 +162,7 @@ impl Parser {
     }
 
     #[inline]
-    fn array<'a>(&'a mut self, bytes: &'a [u8]) -> Parsed<'a> {
+    fn array(&mut self, bytes: &[u8]) -> Parsed {
         match header(bytes, 0) {
             Header::Number { value: ..=0, end } => Parsed::Nothing(end),
             Header::Number { value, end } if value <= MAX_ARGUMENTS => {
@@ -168,7 +177,7 @@ impl Parser {
     }
 
     #[inline]
-    fn arguments<'a>(&'a mut self, bytes: &'a [u8]) -> Parsed<'a> {
+    fn arguments(&mut self, bytes: &[u8]) -> Parsed {
         let mut at = self.at;
         while self.missing > 0 {
             let Span { start, end } = match argument(bytes, at) {
@@ -184,11 +193,12 @@ impl Parser {
             at = end as usize + 2;
         }
         (self.at, self.needed) = (0, 0);
-        Parsed::Request(Request { bytes, spans: &self.spans }, at)
+        self.is_inline = false;
+        Parsed::Request(at)
     }
 
     #[cold]
-    fn line<'a>(&'a mut self, bytes: &[u8]) -> Parsed<'a> {
+    fn line(&mut self, bytes: &[u8]) -> Parsed {
         let from = std::mem::take(&mut self.searched);
         let Some(end) = find(bytes, from, b'\n').filter(|end| *end <= MAX_LINE) else {
             self.searched = bytes.len();
@@ -207,7 +217,8 @@ impl Parser {
         if self.spans.is_empty() {
             return Parsed::Nothing(end + 1);
         }
-        Parsed::Request(Request { bytes: &self.words, spans: &self.spans }, end + 1)
+        self.is_inline = true;
+        Parsed::Request(end + 1)
     }
 }
 

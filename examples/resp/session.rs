@@ -30,11 +30,12 @@ impl ConnHandler for Session {
         let mut replies = Replies::to(conn);
         let (mut consumed, mut commands, mut ends) = (0, 0, false);
         while replies.has_room() {
-            match self.parser.next(&bytes[consumed..]) {
-                Parsed::Request(request, length) => {
+            let rest = &bytes[consumed..];
+            match self.parser.next(rest) {
+                Parsed::Request(length) => {
                     consumed += length;
                     commands += 1;
-                    let app = &*self.app;
+                    let (app, request) = (&*self.app, self.parser.request(rest));
                     let mut call = Call { app, request, replies: &mut replies, quits: false };
                     call.run();
                     if call.quits {

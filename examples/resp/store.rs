@@ -215,8 +215,32 @@ impl<S: std::ops::DerefMut<Target = Shard>> Place<'_, S> {
 
     /// Sets the value and when it expires. Answers with the old value, which is best dropped when
     /// the lock is not held.
-    #[inline]
     pub fn set(&mut self, value: Value, expires: i64) -> Option<Value> {
+        self.put(expires, value, |old, value| Some(std::mem::replace(old, value)), |value| value)
+    }
+
+    /// The same of a text. A short one takes the place of another short one, which is not answered.
+    #[inline]
+    pub fn set_text(&mut self, text: &[u8], expires: i64) -> Option<Value> {
+        let replace = |old: &mut Value, text| {
+            if let Value::Text(old) = old
+                && old.replace(text)
+            {
+                return None;
+            }
+            Some(std::mem::replace(old, Value::text(text)))
+        };
+        self.put(expires, text, replace, Value::text)
+    }
+
+    #[inline]
+    fn put<V>(
+        &mut self,
+        expires: i64,
+        value: V,
+        replace: impl FnOnce(&mut Value, V) -> Option<Value>,
+        make: impl FnOnce(V) -> Value,
+    ) -> Option<Value> {
         let (hash, key) = (self.hash, self.key);
         let hasher = self.hasher;
         let shard = &mut *self.shard;
@@ -225,10 +249,10 @@ impl<S: std::ops::DerefMut<Target = Shard>> Place<'_, S> {
             Found::Occupied(mut found) => {
                 let entry = found.get_mut();
                 let before = std::mem::replace(&mut entry.expires, expires);
-                (Some(std::mem::replace(&mut entry.value, value)), before)
+                (replace(&mut entry.value, value), before)
             }
             Found::Vacant(free) => {
-                free.insert(Entry { key: key.into(), value, expires });
+                free.insert(Entry { key: key.into(), value: make(value), expires });
                 (None, NEVER)
             }
         };

@@ -14,8 +14,10 @@ fn parse(pieces: &[&[u8]]) -> (Requests, Option<Wrong>) {
         left.extend_from_slice(piece);
         let mut consumed = 0;
         loop {
-            match parser.next(&left[consumed..]) {
-                Parsed::Request(request, length) => {
+            let rest = &left[consumed..];
+            match parser.next(rest) {
+                Parsed::Request(length) => {
+                    let request = parser.request(rest);
                     assert_eq!(request.len(), request.from(0).count());
                     requests.push(request.from(0).map(<[u8]>::to_vec).collect());
                     consumed += length;
@@ -113,7 +115,8 @@ fn an_argument_is_not_looked_at_before_it_is_whole() {
     for length in (40..stream.len()).step_by(1000) {
         assert!(matches!(parser.next(&broken[..length]), Parsed::Partial));
     }
-    let Parsed::Request(request, length) = parser.next(&stream) else { panic!("it is whole") };
+    let Parsed::Request(length) = parser.next(&stream) else { panic!("it is whole") };
+    let request = parser.request(&stream);
     assert_eq!((request[2].len(), length), (1 << 20, stream.len()));
 }
 

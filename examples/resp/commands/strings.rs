@@ -34,8 +34,7 @@ pub fn set(call: &mut Call) -> Outcome {
     if call.request.len() > 3 {
         return set_with_options(call);
     }
-    let value = Value::text(call.request.get(2));
-    let _old = call.app.store.at(call.key()).set(value, NEVER);
+    let _old = call.app.store.at(call.key()).set_text(call.request.get(2), NEVER);
     call.replies.ok();
     Ok(())
 }
@@ -52,7 +51,7 @@ fn set_with_options(call: &mut Call) -> Outcome {
     if is_wanted {
         let kept = before.filter(|_| options.keep_time);
         let expires = options.expires.or(kept).unwrap_or(NEVER);
-        place.set(Value::text(call.request.get(2)), expires);
+        place.set_text(call.request.get(2), expires);
     }
     drop(place);
     match old {
@@ -173,7 +172,7 @@ pub fn mset(call: &mut Call) -> Outcome {
     let values = call.request.from(2).step_by(2);
     let mut places = call.app.store.at_once(keys());
     for (key, value) in keys().zip(values) {
-        places.at(key).set(Value::text(value), NEVER);
+        places.at(key).set_text(value, NEVER);
     }
     call.replies.ok();
     Ok(())
@@ -191,7 +190,7 @@ pub fn append(call: &mut Call) -> Outcome {
     let mut place = call.app.store.at(call.key());
     let length = match place.value_mut() {
         None => {
-            place.set(Value::text(more), NEVER);
+            place.set_text(more, NEVER);
             more.len()
         }
         Some(value) => {
