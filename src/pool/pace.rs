@@ -51,7 +51,9 @@ pub(crate) struct Pace {
 /// How long a suspicion lasts.
 const SUSPECT_FOR: u64 = 50_000_000;
 /// How old the kernel's counts may be then: reading them costs 0.3 µs.
-const USAGE_FRESH: u64 = 50_000;
+const USAGE_FRESH: u64 = 500_000;
+/// Nobody sleeps and comes back within this time.
+const SHORTEST_SLEEP: u64 = 1_000;
 
 impl Pace {
     pub(crate) fn new(now: u64) -> Self {
@@ -84,44 +86,49 @@ impl Pace {
     /// Takes `now` into account: what has passed since the last reading went into the handlers that
     /// were counted, because the clock is also read before every wait and after it.
     pub(crate) fn read_clock(&mut self, shared: &Shared, now: u64) {
-        let passed = now.saturating_sub(core::mem::replace(&mut self.read_at, now));
+        let before = core::mem::replace(&mut self.read_at, now);
+        let passed = now.saturating_sub(before);
         let handled = u64::from(core::mem::take(&mut self.handled));
         if handled > 0 {
             let limit = handled * self.average + shared.fine_period;
             if passed > limit {
-                self.suspect(shared, now, limit);
+                self.suspect(shared, before, now, limit);
             }
             // One slow handler must not pass for a change of the average; many double it each time.
             let sample = (passed / handled).min(2 * self.average + 200);
             self.set_average((7 * self.average + sample) / 8);
         }
         if self.suspects_until != 0 {
-            self.refresh_usage(now, handled == 0);
+            self.refresh_usage(now, handled == 0 && passed > SHORTEST_SLEEP);
         }
     }
 
-    /// While there is a suspicion, keeps the kernel's counts fresh: after every wait, whose switches
+    /// While there is a suspicion, keeps the kernel's counts fresh: after every sleep, whose switches
     /// are no handler's, and often enough in between.
     #[cold]
-    fn refresh_usage(&mut self, now: u64, waited: bool) {
+    fn refresh_usage(&mut self, now: u64, slept: bool) {
         if now >= self.suspects_until {
             self.suspects_until = 0;
             self.usage = None;
-        } else if waited || now >= self.usage_at + USAGE_FRESH {
+        } else if slept || now >= self.usage_at + USAGE_FRESH {
             self.usage = Some(thread::usage());
             self.usage_at = now;
         }
     }
 
+    /// The handlers since `from` took longer than `limit`.
     #[cold]
-    fn suspect(&mut self, shared: &Shared, now: u64, limit: u64) {
+    fn suspect(&mut self, shared: &Shared, from: u64, now: u64, limit: u64) {
         self.suspects_until = now + SUSPECT_FOR;
         if let Some(before) = self.usage {
             let usage = thread::usage();
             let slept = usage.voluntary_switches > before.voluntary_switches;
-            if slept || usage.cpu - before.cpu > limit + USAGE_FRESH {
+            // No more than this can have gone into those before them.
+            let earlier = from.saturating_sub(self.usage_at);
+            if slept || usage.cpu - before.cpu > limit + earlier {
                 shared.saw_slow(now);
             }
+            (self.usage, self.usage_at) = (Some(usage), now);
         }
     }
 
