@@ -539,7 +539,7 @@ impl Shared {
             Payload::Activity(activity) => activity.kept(),
             Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
         });
-        if self.finish(key.index, flow, kept, true) == Finish::Queued {
+        if self.finish(key.index, flow, kept, || true) == Finish::Queued {
             self.notify(context::is_inside(self));
         }
         true

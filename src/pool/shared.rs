@@ -583,7 +583,14 @@ impl Shared {
     }
 
     /// Ends the run of a handler as its answer says.
-    pub(crate) fn finish(&self, index: u32, flow: Flow, kept: Ready, yields: bool) -> Finish {
+    #[inline]
+    pub(crate) fn finish(
+        &self,
+        index: u32,
+        flow: Flow,
+        kept: Ready,
+        yields: impl Fn() -> bool,
+    ) -> Finish {
         let slot = self.slots.slot(index);
         let traits = slot.traits();
         if traits.timer {

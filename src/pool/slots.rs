@@ -178,6 +178,7 @@ impl Traits {
             | u32::from(self.interest) << 24
     }
 
+    #[inline]
     fn unpack(bits: u32) -> Self {
         Self {
             set: bits as u16,
@@ -273,6 +274,7 @@ impl Slot {
         }
     }
 
+    #[inline]
     pub(crate) fn traits(&self) -> Traits {
         // Relaxed: written before the slot was published, read by those who hold its key.
         Traits::unpack(self.traits.load(Relaxed))
@@ -417,13 +419,15 @@ impl Slot {
     // --- by the runner -------------------------------------------------------------------------
 
     /// The handler returned `flow`; `kept` is the readiness it was given, which stays with it unless
-    /// it saw EAGAIN. With `yields`, new readiness is queued behind other work instead of being
-    /// handled at once.
-    pub(crate) fn finish(&self, flow: Flow, kept: Ready, yields: bool) -> Finish {
+    /// it saw EAGAIN. If there is new readiness, it is asked whether that `yields`: is queued behind
+    /// other work instead of being handled at once.
+    #[inline]
+    pub(crate) fn finish(&self, flow: Flow, kept: Ready, yields: impl Fn() -> bool) -> Finish {
         let kept = u64::from(kept.bits());
+        let timer = self.traits().timer;
         let mut word = self.word.load(Acquire);
         loop {
-            let (after, result) = finish_step(word, flow, kept, yields, self.traits().timer);
+            let (after, result) = finish_step(word, flow, kept, &yields, timer);
             match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
                 Ok(_) => return result,
                 Err(now) => word = now,
@@ -577,7 +581,14 @@ fn is_held_back(word: u64) -> bool {
 }
 
 /// RUNNING or CLOSING → what the handler's answer makes of it.
-fn finish_step(word: u64, flow: Flow, kept: u64, yields: bool, timer: bool) -> (u64, Finish) {
+#[inline]
+fn finish_step(
+    word: u64,
+    flow: Flow,
+    kept: u64,
+    yields: impl Fn() -> bool,
+    timer: bool,
+) -> (u64, Finish) {
     let arrived = word & READY;
     let into = |state: u64, ready: u64| word & !(STATE | READY) | state | ready;
     if word & STATE == CLOSING {
@@ -600,7 +611,7 @@ fn finish_step(word: u64, flow: Flow, kept: u64, yields: bool, timer: bool) -> (
         Flow::Again => (into(QUEUED, arrived | kept), Finish::Queued),
         Flow::Wait if arrived == 0 => (into(IDLE, 0), Finish::Rests),
         Flow::Wait if paused && arrived & PASSES_PAUSE == 0 => (into(IDLE, arrived), Finish::Rests),
-        Flow::Wait if yields => (into(QUEUED, arrived), Finish::Queued),
+        Flow::Wait if yields() => (into(QUEUED, arrived), Finish::Queued),
         Flow::Wait => (into(RUNNING, 0), Finish::More(Ready::from_bits(arrived as u8))),
     }
 }

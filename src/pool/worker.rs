@@ -571,7 +571,7 @@ impl<'a> Worker<'a> {
             self.note_begin();
             let flow = self.run_handler(index, ready);
             self.after_user_code();
-            let yields = round >= LOOPS || shared.has_ready(self.seat);
+            let yields = || round >= LOOPS || shared.has_ready(self.seat);
             match shared.finish(index, flow, ready, yields) {
                 Finish::More(more) => ready = more,
                 Finish::Queued | Finish::Armed => {

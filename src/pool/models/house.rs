@@ -119,7 +119,7 @@ impl House {
         match shared.slots.slot(index).claim() {
             Claim::Run(ready) => {
                 let flow = shared.run_claimed(index, ready);
-                let _ = shared.finish(index, flow, ready, true);
+                let _ = shared.finish(index, flow, ready, || true);
             }
             Claim::Free => shared.bury(index),
             Claim::Nothing => {}

@@ -101,7 +101,7 @@ impl Bench {
             return false;
         }
         self.touch(key.index);
-        match slot.finish(flow, Ready::READABLE, true) {
+        match slot.finish(flow, Ready::READABLE, || true) {
             Finish::Queued => self.stack.push(key.index, &self.slots),
             Finish::Close => {
                 self.empty(key.index);

@@ -164,7 +164,7 @@ impl Bench {
                     _ => panic!("not a handler"),
                 })
             };
-            match slot.finish(flow, ready, self.yields) {
+            match slot.finish(flow, ready, || self.yields) {
                 Finish::More(more) => ready = more,
                 Finish::Queued => break self.stack.push(index, &self.slots),
                 Finish::Close => break self.dispose(index),
