@@ -227,6 +227,17 @@ static entry_t *put(table_t *table, text_t key, value_t value, int64_t expires) 
     return entry;
 }
 
+/* Puts a text in place of `entry`, which the key has, or NULL. One of the same size stays where the old
+ * one was. */
+static void put_text(table_t *table, entry_t *entry, text_t key, text_t text, int64_t expires) {
+    if (entry == NULL || entry->value.kind != TEXT || entry->value.text.size != text.size) {
+        put(table, key, (value_t){.kind = TEXT, .text = copy(text)}, expires);
+        return;
+    }
+    memcpy((char *)entry->value.text.at, text.at, text.size);
+    entry->expires = expires;
+}
+
 static int32_t sweep(void *user_data, pace_handle_t self) {
     (void)user_data, (void)self;
     int64_t time = now();
@@ -488,10 +499,6 @@ static void unlock_all(uint64_t set) {
         if (set >> i & 1) pthread_mutex_unlock(&shards[i].lock);
 }
 
-static value_t text_value(text_t text) {
-    return (value_t){.kind = TEXT, .text = copy(text)};
-}
-
 static void ping(call_t *call) {
     if (call->count == 1) say(call, "+PONG\r\n");
     else if (call->count == 2) bulk(call, call->words[1]);
@@ -582,7 +589,7 @@ static void set(call_t *call) {
         say(call, options.get || refused ? NONE : OK);
     }
     if (options.keep_time && entry != NULL) options.expires = entry->expires;
-    if (!refused) put(table, call->words[1], text_value(call->words[2]), options.expires);
+    if (!refused) put_text(table, entry, call->words[1], call->words[2], options.expires);
     leave(call);
 }
 
@@ -600,7 +607,7 @@ static void add(call_t *call, int64_t amount) {
         char digits[24];
         size_t size = (size_t)sprintf(digits, "%lld", (long long)sum);
         int64_t expires = entry == NULL ? NEVER : entry->expires;
-        put(table, call->words[1], text_value((text_t){digits, size}), expires);
+        put_text(table, entry, call->words[1], (text_t){digits, size}, expires);
         integer(call, sum);
     }
     leave(call);
@@ -644,8 +651,10 @@ static void mset(call_t *call) {
         return;
     }
     uint64_t locked = lock_all(call, 2);
-    for (size_t i = 1; i < call->count; i += 2)
-        put(&shard_of(call->words[i])->table, call->words[i], text_value(call->words[i + 1]), NEVER);
+    for (size_t i = 1; i < call->count; i += 2) {
+        table_t *table = &shard_of(call->words[i])->table;
+        put_text(table, find(table, call->words[i]), call->words[i], call->words[i + 1], NEVER);
+    }
     unlock_all(locked);
     say(call, OK);
 }
@@ -792,7 +801,7 @@ static void hset(call_t *call) {
         table_t *fields = entry->value.table;
         size_t before = fields->count;
         for (size_t i = 2; i < call->count; i += 2)
-            put(fields, call->words[i], text_value(call->words[i + 1]), NEVER);
+            put_text(fields, find(fields, call->words[i]), call->words[i], call->words[i + 1], NEVER);
         integer(call, (int64_t)(fields->count - before));
     }
     leave(call);
