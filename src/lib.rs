@@ -7,6 +7,8 @@ pub mod admin;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "net")]
 pub mod net;
 mod pool;

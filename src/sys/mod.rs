@@ -7,6 +7,8 @@ pub(crate) mod affinity;
 pub(crate) mod clock;
 #[cfg(feature = "net")]
 pub(crate) mod datagram;
+#[cfg(feature = "metrics")]
+pub(crate) mod disk;
 pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod fd;

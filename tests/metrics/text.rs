@@ -1,0 +1,157 @@
+//! The text for Prometheus.
+
+use paceline::metrics::{Registry, SystemFigures, Unit};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What must be escaped, and what need not.
+const AWKWARD: [&str; 7] =
+    ["plain", "a \"quoted\" one", "back\\slash", "two\nlines", "{a=\"b\"} 1", "ü→😀", ""];
+
+fn awkward() -> Registry {
+    let registry = Registry::new();
+    for (index, text) in AWKWARD.into_iter().enumerate() {
+        let labels = [("text", text), ("index", &index.to_string())];
+        registry
+            .counter("awkward", "Help with \\ and \"quotes\"\nand lines", &labels)
+            .unwrap()
+            .inc();
+    }
+    registry.gauge("level", "Level", &[]).unwrap().set(-0.125);
+    registry.gauge("no_number", "", &[]).unwrap().set(f64::NAN);
+    registry.gauge("no_end", "", &[]).unwrap().set(f64::INFINITY);
+    registry
+}
+
+#[test]
+fn the_text_is_as_expected() {
+    let registry = Registry::new();
+    registry.counter("hits", "Hits", &[("a", "x\"\\\ny")]).unwrap().add(3);
+    let waits = registry.histogram("wait_seconds", "Waits", &[("q", "1")], Unit::Time).unwrap();
+    waits.record_time(Duration::from_micros(3));
+    waits.record_time(Duration::from_millis(4));
+    waits.record_time(Duration::from_secs(100));
+    let text = registry.snapshot().to_prometheus();
+    let expected = [
+        "# HELP hits Hits",
+        "# TYPE hits counter",
+        "hits_total{a=\"x\\\"\\\\\\ny\"} 3.0",
+        "# HELP wait_seconds Waits",
+        "# TYPE wait_seconds histogram",
+        "wait_seconds_sum{q=\"1\"} 100.004003",
+        "wait_seconds_count{q=\"1\"} 3",
+        "wait_seconds_bucket{le=\"0.000001\",q=\"1\"} 0",
+        "wait_seconds_bucket{le=\"0.0000025\",q=\"1\"} 0",
+        "wait_seconds_bucket{le=\"0.000005\",q=\"1\"} 1",
+        "wait_seconds_bucket{le=\"0.0025\",q=\"1\"} 1",
+        "wait_seconds_bucket{le=\"0.005\",q=\"1\"} 2",
+        "wait_seconds_bucket{le=\"50.0\",q=\"1\"} 2",
+        "wait_seconds_bucket{le=\"+Inf\",q=\"1\"} 3",
+        "# TYPE wait_seconds_quantile gauge",
+        "wait_seconds_quantile{q=\"1\",quantile=\"0.999\"} 100.0",
+        "# EOF",
+    ];
+    let mut lines = text.lines();
+    for line in expected {
+        assert!(lines.any(|it| it == line), "{line} in its place in\n{text}");
+    }
+}
+
+/// Debian's package is for the system's own Python, which need not be the first on the path.
+fn python() -> Option<&'static str> {
+    let has = |python: &&str| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import prometheus_client.openmetrics.parser"]).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let python = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    if python.is_none() {
+        eprintln!("skipped, because no python3 has prometheus_client");
+    }
+    python
+}
+
+/// A sample as a parser has understood it: name and labels, value, help.
+type Understood = BTreeMap<(String, BTreeMap<String, String>), (f64, String)>;
+
+fn understood(json: &Json) -> Understood {
+    let sample = |sample: &Json| {
+        let text = |json: &Json| json.as_str().unwrap().to_owned();
+        let labels = sample[1].as_object().unwrap().iter();
+        let labels = labels.map(|(name, value)| (name.clone(), text(value))).collect();
+        ((text(&sample[0]), labels), (text(&sample[2]).parse().unwrap(), text(&sample[3])))
+    };
+    let samples = json.as_array().unwrap();
+    let understood: Understood = samples.iter().map(sample).collect();
+    assert_eq!(understood.len(), samples.len(), "no sample comes twice");
+    understood
+}
+
+/// By the parser for Prometheus's older text and by the strict one for OpenMetrics, which must agree. The
+/// older format knows the help of a counter by another name.
+fn parse(python: &str, text: &str) -> Understood {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics/parse.py");
+    let mut parser = Command::new(python)
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    parser.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let told = parser.wait_with_output().unwrap();
+    assert!(told.status.success(), "{}\n{text}", String::from_utf8_lossy(&told.stderr));
+    let json: Json = serde_json::from_slice(&told.stdout).unwrap();
+    let (classic, strict) = (understood(&json["classic"]), understood(&json["openmetrics"]));
+    let figures = |samples: &Understood| {
+        let lines = samples.iter().map(|(name, (value, _))| format!("{name:?} {value}"));
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(figures(&classic), figures(&strict));
+    strict
+}
+
+#[test]
+fn the_official_parser_understands_what_was_meant() {
+    let Some(python) = python() else { return };
+    let registry = awkward();
+    let waits = registry.histogram("wait_seconds", "Waits", &[("q", "a\"b")], Unit::Time).unwrap();
+    for micros in 1..=1000 {
+        waits.record_time(Duration::from_micros(micros));
+    }
+    SystemFigures::new().disk("/").attach(&registry);
+    let snapshot = registry.snapshot();
+    let samples = parse(python, &snapshot.to_prometheus());
+    let sample = |name: &str, labels: &[(&str, &str)]| {
+        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let found = samples.get(&(name.into(), labels));
+        found.unwrap_or_else(|| panic!("{name} in {samples:#?}")).clone()
+    };
+    for (index, text) in AWKWARD.into_iter().enumerate() {
+        let index = index.to_string();
+        let (value, help) = sample("awkward_total", &[("text", text), ("index", &index)]);
+        assert_eq!((value, help.as_str()), (1.0, "Help with \\ and \"quotes\"\nand lines"));
+    }
+    assert_eq!(sample("level", &[]).0, -0.125);
+    assert!(sample("no_number", &[]).0.is_nan());
+    assert_eq!(sample("no_end", &[]).0, f64::INFINITY);
+    let q = ("q", "a\"b");
+    assert_eq!(sample("wait_seconds_count", &[q]).0, 1000.0);
+    for (bound, count) in
+        [("0.00001", 10.0), ("0.0001", 100.0), ("0.001", 1000.0), ("+Inf", 1000.0)]
+    {
+        assert_eq!(sample("wait_seconds_bucket", &[q, ("le", bound)]).0, count);
+    }
+    assert!((sample("wait_seconds_sum", &[q]).0 - 0.5005).abs() < 1e-9);
+    let p99 = sample("wait_seconds_quantile", &[q, ("quantile", "0.99")]).0;
+    assert!((p99 / 990e-6 - 1.0).abs() < 0.01, "{p99}");
+    // Every figure of the snapshot has arrived; a histogram has 24 buckets, +Inf, sum, count and four
+    // quantiles.
+    let numbers = snapshot.families.iter().flat_map(|family| &family.samples);
+    let expected: usize =
+        numbers.map(|sample| if sample.value.number().is_some() { 1 } else { 24 + 3 + 4 }).sum();
+    assert_eq!(samples.len(), expected);
+}
