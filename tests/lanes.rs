@@ -142,3 +142,28 @@ fn a_handler_that_always_wants_more_starves_no_task() {
     drop(order);
     finish(&pool);
 }
+
+/// Goal: hosts that stay for a task or two each time serve LOW too. Method: a flood of CRITICAL, one task
+/// of LOW, and a host that joins for less than a task takes.
+#[test]
+fn hosts_that_stay_for_a_moment_starve_no_lane() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(0).max_joined(1).build().unwrap();
+    let (critical, low) = (Count::new(), Count::new());
+    for _ in 0..200 {
+        let critical = critical.clone();
+        let work = move || {
+            critical.up();
+            std::thread::sleep(Duration::from_micros(300));
+        };
+        pool.lane(Lane::Critical).post(work).unwrap();
+    }
+    let lows = low.clone();
+    pool.lane(Lane::Low).post(move || lows.up()).unwrap();
+    while low.get() == 0 {
+        pool.join(Duration::from_micros(100)).unwrap();
+    }
+    assert!(critical.get() <= 17, "{} came before LOW", critical.get());
+    while pool.join(Duration::ZERO).unwrap() > 0 {}
+    finish(&pool);
+}

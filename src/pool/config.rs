@@ -61,6 +61,7 @@ pub struct Builder {
     pub(crate) pin: Option<Pin>,
     pub(crate) pin_strict: bool,
     pub(crate) spin: Duration,
+    pub(crate) ageing: Option<Duration>,
     pub(crate) lane_capacity: usize,
     pub(crate) strand_capacity: usize,
     pub(crate) max_handles: usize,
@@ -84,6 +85,7 @@ impl Default for Builder {
             pin: None,
             pin_strict: false,
             spin: Duration::ZERO,
+            ageing: Some(Duration::from_secs(1)),
             lane_capacity: 8192,
             strand_capacity: 1024,
             max_handles: DEFAULT_MAX_HANDLES,
@@ -175,6 +177,13 @@ impl Builder {
     /// 8192.
     pub fn lane_capacity(mut self, tasks: usize) -> Self {
         self.lane_capacity = tasks;
+        self
+    }
+
+    /// After how long a wait in a lane every fourth pick is of that lane, 1 ms to 1 h; none: never. It is
+    /// noticed between one and two times this, and lasts until what has waited is gone. Default 1 s.
+    pub fn ageing(mut self, after: impl Into<Option<Duration>>) -> Self {
+        self.ageing = after.into();
         self
     }
 
@@ -280,6 +289,10 @@ impl Builder {
         let second = Duration::from_secs(1);
         time("watch_period", self.watch_period, Duration::from_micros(10), second)?;
         time("spin", self.spin, Duration::ZERO, Duration::from_millis(100))?;
+        if let Some(after) = self.ageing {
+            let (short, long) = (Duration::from_millis(1), Duration::from_secs(3600));
+            time("ageing", after, short, long)?;
+        }
         if let Some((limit, _)) = &self.on_slow {
             time("on_slow", *limit, Duration::from_micros(10), Duration::from_secs(86_400))?;
         }

@@ -159,6 +159,8 @@ pub(crate) struct Member {
     pub(crate) began: AtomicU64,
     /// What it runs does not heed its deadline: somebody has said so.
     pub(crate) stuck: AtomicBool,
+    /// Whose turn it was when the seat's last tenant left.
+    pub(crate) turn: AtomicU32,
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
     pub(crate) pin_failed: AtomicU32,
@@ -174,6 +176,7 @@ impl Member {
             role: AtomicU32::new(0),
             began: AtomicU64::new(0),
             stuck: AtomicBool::new(false),
+            turn: AtomicU32::new(0),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
         }

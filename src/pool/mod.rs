@@ -18,6 +18,7 @@
 //! | `wake.rs` | who sleeps, searches and watches: one word, every wake one CAS |
 //! | `reserve.rs` | threads that run one lane only |
 //! | `active.rs` | how many of the threads work, and how the others are set aside |
+//! | `ageing.rs` | whether something waits for too long in a lane |
 //! | `bed.rs` | how the watch is armed for a lone request without waking anybody |
 //! | `set.rs` | leadership of a handle set, and what the leader does with it |
 //! | `slots.rs`, `slab.rs` | where handles live; one word per handle settles every race for it |
@@ -62,6 +63,7 @@
 //! 8. No lock is held, and no foreign work runs on the caller's stack, while code of the user runs.
 
 mod active;
+mod ageing;
 mod bed;
 mod config;
 mod context;

@@ -86,6 +86,7 @@ impl Pace {
     /// Takes `now` into account: what has passed since the last reading went into the handlers that
     /// were counted, because the clock is also read before every wait and after it.
     pub(crate) fn read_clock(&mut self, shared: &Shared, now: u64) {
+        shared.ageing.note_time(now, &shared.tasks);
         let before = core::mem::replace(&mut self.read_at, now);
         let passed = now.saturating_sub(before);
         let handled = u64::from(core::mem::take(&mut self.handled));

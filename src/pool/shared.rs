@@ -1,5 +1,6 @@
 //! What all members of a pool share, and the steps that work on it.
 
+use super::ageing::Ageing;
 use super::config::{Builder, Promotion, SlowHook};
 use super::context;
 use super::crew::Crew;
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) sets: Box<[HandleSet]>,
     pub(crate) crew: Crew,
     pub(crate) sharing: Sharing,
+    pub(crate) ageing: Ageing,
     pub(crate) promotion: Promotion,
     pub(crate) fine_period: u64,
     /// Nanoseconds; 0: nobody asked for reports.
@@ -144,6 +146,7 @@ impl Shared {
             sets,
             crew,
             sharing: Sharing::new(),
+            ageing: Ageing::new(config.ageing.map_or(u64::MAX, nanos)),
             promotion: config.promotion,
             fine_period: nanos(config.watch_period),
             slow_limit: config.on_slow.as_ref().map_or(0, |(limit, _)| nanos(*limit)),

@@ -17,6 +17,7 @@ use super::wake::WakeWord;
 use super::{Flow, Promotion, Shared};
 use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
 use crate::source::Ready;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Wakes, store_load_barrier};
 use core::time::Duration;
 
@@ -110,7 +111,7 @@ impl<'a> Worker<'a> {
             owes_watch: false,
             published: true,
             tasks_first: false,
-            turn: Turn::default(),
+            turn: Turn::from_bits(shared.crew.members[me].turn.load(Relaxed) as u8),
             pace: Pace::new(shared.now()),
             since_poll: 0,
             tasks_since_park: 0,
@@ -614,7 +615,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn note_begin(&self) {
         if self.shared.slow_limit != 0 {
-            self.seat.began.store(self.shared.now(), crate::sync::atomic::Ordering::Relaxed);
+            self.seat.began.store(self.shared.now(), Relaxed);
             // Against *the watch ends, then looks once more*: somebody is to report it if it does
             // not return.
             store_load_barrier();
@@ -937,6 +938,8 @@ impl<'a> Worker<'a> {
         if role == Role::Away {
             // From here on the seat may be somebody else's.
             self.ran = self.seat.tally.ran() - self.ran;
+            // A host may stay for one task each time, and they must not all be of the first lane.
+            self.seat.turn.store(u32::from(self.turn.bits()), Relaxed);
         }
         self.set_role(role);
         if core::mem::take(&mut self.owes_watch) {

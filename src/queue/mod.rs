@@ -36,7 +36,7 @@ mod standalone;
 pub(crate) use activations::{ChainHand, IntrusiveStack, Links, Surplus};
 pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
-pub(crate) use lanes::{Claimed, Hand, LANES, Taken, TaskQueue, Turn};
+pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
 #[cfg(feature = "capi")]
 pub(crate) use pollable::Pollable;
