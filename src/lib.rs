@@ -25,7 +25,7 @@ pub use error::Problem;
 pub use error::{Error, Rejected, Result};
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
-    Promotion, Report, Ring, Role, SetStats, SlowReport, SourceKind, Stats, Strand, Task,
+    Promotion, Report, Ring, Role, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,
     ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
 };
 pub use queue::{Full, Lane, Queue};

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{
-    Count, Gate, LONG, RAN, Tid, finish, hang_guard, is_child, start_child, threads_named, until,
-    wait_for_child,
+    Count, Gate, LONG, RAN, Tid, finish, forked, hang_guard, is_child, start_child, threads_named,
+    until, wait_for_child,
 };
-use paceline::{Flow, Pool};
+use paceline::{Flow, Pool, Signals};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::Mutex;
@@ -207,4 +207,83 @@ fn runs_over_a_stop(period: Duration) {
             assert!(between > period * (distance as u32 - 2), "{distance} runs in {between:?}");
         }
     }
+}
+
+/// Sends a signal to this process, whichever thread may take it.
+fn send(signal: libc::c_int) {
+    // SAFETY: no pointers; the signal is blocked in all threads.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
+}
+
+/// Goal: signals are told to a handler on the pool, and to whoever waits. Method: a forked child has one
+/// thread, which blocks them; the pool's threads block all.
+#[test]
+fn signals_are_told_on_the_pool() {
+    let _guard = hang_guard();
+    let code = forked(|| {
+        let pool = Pool::builder().threads(2).name("told").build().unwrap();
+        let (seen, seen_by) = (Count::new(), Count::new());
+        let (signals, threads) = (seen.clone(), seen_by.clone());
+        let watched = Signals::new(&pool, &[libc::SIGUSR1, libc::SIGUSR2], move |signal| {
+            signals.add(signal as u64);
+            threads.add(u64::from(thread::current().name().is_none()));
+        });
+        let watched = watched.unwrap();
+        send(libc::SIGUSR1);
+        assert_eq!(watched.wait(), Some(libc::SIGUSR1));
+        send(libc::SIGUSR2);
+        assert_eq!(watched.wait(), Some(libc::SIGUSR2));
+        assert_eq!(seen.get(), (libc::SIGUSR1 + libc::SIGUSR2) as u64);
+        finish(&pool);
+        assert_eq!(watched.wait(), None);
+        drop(watched);
+        // It is blocked still.
+        send(libc::SIGUSR1);
+    });
+    assert_eq!(code, 0);
+}
+
+/// Goal: SIGTERM begins a shutdown that runs what was accepted. Method: a task is at its gate when the
+/// signal comes; work from outside is refused, the task ends, and the report says that all is done.
+#[test]
+fn a_termination_drains_the_pool() {
+    let _guard = hang_guard();
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let code = forked(|| {
+            let pool = Pool::builder().threads(2).build().unwrap();
+            let signals = Signals::shut_down(&pool, LONG).unwrap();
+            let (gate, ran) = (Gate::new(), Count::new());
+            let (inner, runs, behind) = (gate.clone(), ran.clone(), pool.clone());
+            let task = move || {
+                inner.wait();
+                let more = runs.clone();
+                behind.post(move || more.up()).unwrap();
+                runs.up();
+            };
+            pool.post(task).unwrap();
+            gate.until_entered(1);
+            send(signal);
+            assert_eq!(signals.wait(), Some(signal));
+            assert!(matches!(pool.post(|| ()), Err(paceline::Rejected::ShutDown(_))));
+            gate.open();
+            finish(&pool);
+            assert_eq!(ran.get(), 2);
+        });
+        assert_eq!(code, 0);
+    }
+}
+
+#[test]
+fn senseless_signals_are_refused_by_name() {
+    let pool = Pool::builder().threads(1).build().unwrap();
+    for signal in [0, -1, 1000, libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV, libc::SIGPROF] {
+        let Err(paceline::Error::Invalid { name, value, .. }) =
+            Signals::new(&pool, &[libc::SIGUSR1, signal], |_| ())
+        else {
+            panic!("{signal}")
+        };
+        assert_eq!((name, value), ("signal", signal.to_string()));
+    }
+    assert!(Signals::new(&pool, &[], |_| ()).is_err());
+    finish(&pool);
 }

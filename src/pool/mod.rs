@@ -28,6 +28,7 @@
 //! | `task.rs`, `submit.rs` | submitted work and its results |
 //! | `handle.rs`, `timer.rs`, `strand.rs`, `ring.rs` | what users register |
 //! | `pull.rs` | events as data, for hosts that cannot be called back |
+//! | `signals.rs` | signals of the process, told on the pool |
 //! | `host.rs`, `shutdown.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
@@ -80,6 +81,7 @@ mod ring;
 mod set;
 mod shared;
 mod shutdown;
+mod signals;
 mod slab;
 mod slots;
 mod start;
@@ -102,6 +104,7 @@ pub use placement::Pin;
 pub use pull::{Event, EventKind, HandleId};
 pub use ring::Ring;
 pub use shutdown::Report;
+pub use signals::Signals;
 pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
 pub use strand::Strand;
 pub use submit::{LaneRef, Unposted};

@@ -178,7 +178,7 @@ impl Aged {
         Self(self.0 | 1 << lane as u32)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn contains(self, lane: Lane) -> bool {
         self.0 & 1 << lane as u32 != 0
     }
@@ -347,7 +347,7 @@ impl TaskQueue {
         self.aged.store(aged.0, Relaxed);
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn aged(&self) -> Aged {
         Aged(self.aged.load(Relaxed))
     }

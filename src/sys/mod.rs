@@ -14,6 +14,7 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+pub(crate) mod signalfd;
 #[cfg(feature = "net")]
 pub(crate) mod stream;
 pub(crate) mod thread;
