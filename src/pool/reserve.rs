@@ -83,6 +83,8 @@ impl<'a> Worker<'a> {
         }
         self.seat.tally.rescues.add(1);
         let crew = &self.shared.crew;
+        // It has left the watch. Against *announce sleep, then see whether somebody watches*.
+        store_load_barrier();
         if self.shared.is_offered() {
             !crew.wake_ordinary_to_lead()
         } else {

@@ -155,11 +155,17 @@ struct Ordinary<'a> {
     road: &'a Road,
     me: usize,
     searching: bool,
+    /// Left the watch because of something stuck.
+    rescuing: bool,
 }
 
 impl Ordinary<'_> {
     fn ride(&mut self) -> Stuck {
         loop {
+            let looks_at_hands = core::mem::take(&mut self.rescuing) || self.searching;
+            if looks_at_hands && self.road.held.take() {
+                return self.handle(Stuck::Other);
+            }
             if !self.has_ready()
                 && let Some(mut lead) = self.road.set.try_lead(self.me)
             {
@@ -238,8 +244,12 @@ impl Ordinary<'_> {
         }
         let word = &road.words[ORDINARY];
         word.announce(self.me);
-        if (self.has_ready() || road.set.is_offered()) && word.retract(self.me) {
-            return;
+        if self.has_ready() || road.set.is_offered() {
+            if word.retract(self.me) {
+                return;
+            }
+        } else if road.held.any() && road.is_unwatched() {
+            road.arm(ORDINARY);
         }
         let wakes = road.parkers[ORDINARY][self.me].park(None);
         self.woken(wakes);
@@ -254,6 +264,7 @@ impl Ordinary<'_> {
         if wakes.contains(Wakes::SEARCH) {
             self.searching = true;
         } else if wakes.contains(Wakes::WATCH) && !wakes.contains(Wakes::LEAD) {
+            self.rescuing = true;
             match self.road.words[ORDINARY].leave_watch(self.me) {
                 Some(Called::Member(member)) => {
                     let _ = self.road.parkers[ORDINARY][member].unpark(Wakes::WATCH);
@@ -284,7 +295,11 @@ impl Reserved<'_> {
     fn ride(&mut self) -> Option<Stuck> {
         let road = self.road;
         loop {
-            if core::mem::take(&mut self.leads)
+            let leads = core::mem::take(&mut self.leads);
+            if leads {
+                store_load_barrier();
+            }
+            if leads
                 && !road.lane.any()
                 && !road.wake_ordinary_to_lead()
                 && let Some(mut lead) = road.set.try_lead(self.number())
@@ -400,7 +415,11 @@ impl Reserved<'_> {
 
 fn ordinary(road: &Arc<Road>, me: usize) -> thread::JoinHandle<Stuck> {
     let road = road.clone();
-    thread::spawn(move || Ordinary { road: &road, me, searching: false }.ride())
+    let ride = move || {
+        let mut member = Ordinary { road: &road, me, searching: false, rescuing: false };
+        member.ride()
+    };
+    thread::spawn(ride)
 }
 
 fn reserved(road: &Arc<Road>, may_end: bool) -> thread::JoinHandle<Option<Stuck>> {
