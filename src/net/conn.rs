@@ -229,7 +229,7 @@ pub struct Conn {
     /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
     pub(super) deadline: Cell<u64>,
     /// What a pulled connection's handler, notified, brings from its host.
-    pub(super) answer: Cell<Option<Answer>>,
+    pub(super) answer: Cell<Option<Box<Answer>>>,
 }
 
 /// What a host has answered, for the connection to carry out.

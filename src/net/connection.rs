@@ -280,7 +280,7 @@ impl Connection {
         let Some(answer) = self.conn.answer.take() else { return Ok(()) };
         // It was the host that was shown the rest, and nothing has come since.
         self.again = again;
-        match answer {
+        match *answer {
             Answer::Nothing => {}
             Answer::PutBack(bytes) => {
                 self.input.put_back(bytes);

@@ -123,8 +123,9 @@ pub(super) struct Output<W> {
     queued: usize,
     /// Bytes ever accepted.
     accepted: u64,
-    /// Positions in the stream, in order, and the tokens to tell when they have been sent.
-    tracked: VecDeque<(u64, u64)>,
+    /// Positions in the stream, in order, and the tokens to tell when they have been sent. Few
+    /// connections ever have any.
+    tracked: Option<Box<VecDeque<(u64, u64)>>>,
     marks: Marks,
     blocked: bool,
     pressed: bool,
@@ -146,7 +147,7 @@ impl<W: Wire> Output<W> {
             tail: VecDeque::new(),
             queued: 0,
             accepted: 0,
-            tracked: VecDeque::new(),
+            tracked: None,
             marks,
             blocked,
             pressed: false,
@@ -340,17 +341,21 @@ impl<W: Wire> Output<W> {
 
     /// The bytes accepted so far will be told of when they have been sent.
     pub(super) fn track(&mut self, token: u64) {
-        self.tracked.push_back((self.accepted, token));
+        self.tracked.get_or_insert_default().push_back((self.accepted, token));
     }
 
     /// The next token whose bytes have been sent.
     pub(super) fn take_tracked(&mut self) -> Option<u64> {
-        self.is_tracked_sent().then(|| self.tracked.pop_front())?.map(|(_, token)| token)
+        if !self.is_tracked_sent() {
+            return None;
+        }
+        self.tracked.as_mut()?.pop_front().map(|(_, token)| token)
     }
 
     pub(super) fn is_tracked_sent(&self) -> bool {
+        let Some(tracked) = &self.tracked else { return false };
         let sent = self.accepted - self.queued as u64;
-        self.broken.is_none() && self.tracked.front().is_some_and(|(position, _)| *position <= sent)
+        self.broken.is_none() && tracked.front().is_some_and(|(position, _)| *position <= sent)
     }
 
     /// The wire has room again.
@@ -569,7 +574,7 @@ impl<W: Wire> Output<W> {
         give_back(core::mem::take(&mut self.head));
         self.tail = VecDeque::new();
         (self.sent, self.queued, self.still_since) = (0, 0, 0);
-        self.tracked = VecDeque::new();
+        self.tracked = None;
         self.pressed = false;
     }
 

@@ -669,7 +669,7 @@ impl ConnHandler for Pulled {
 
     fn notified(&mut self, conn: &Conn) {
         self.change(conn, |ledger| {
-            conn.answer.set(Some(ledger.take_answer()));
+            conn.answer.set(Some(Box::new(ledger.take_answer())));
             Step::Rest
         });
     }
