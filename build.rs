@@ -31,7 +31,9 @@ mod header {
         ("host", "Host threads: joining"),
         ("pull", "Host threads: pulling events as data"),
         ("conn", "Connections: hooks, and what they may call"),
+        ("filter", "Filters: between a socket and its hooks"),
         ("listener", "Listeners: where, and the settings of their connections"),
+        ("inherited", "Sockets that a supervisor has opened"),
         ("server", "Servers: listeners and connections"),
         ("remote", "Connections, by name from any thread"),
         ("framing", "Connections: where a message ends"),
@@ -41,6 +43,7 @@ mod header {
         ("requests", "HTTP: requests that are pulled as data"),
         ("http", "HTTP: servers and routes"),
         ("udp", "Datagram sockets"),
+        ("udp_pull", "Datagram sockets that are pulled as data"),
     ];
     const LAST: (&str, &str) = ("stats", "Statistics and books");
 

@@ -1645,6 +1645,108 @@ pace_status_t pace_conn_is_draining(pace_conn_t *conn, bool *is_draining);
  */
 pace_status_t pace_conn_queued(pace_conn_t *conn, size_t *queued);
 
+/* ----------------------------------------------------- Filters: between a socket and its hooks */
+
+/** From `received`: plain bytes may still come. */
+#define PACE_INFLOW_OPEN 0
+
+/** From `received`: the peer has said that it sends no more; the hook `finished` follows. */
+#define PACE_INFLOW_ENDED 1
+
+/** Where a hook of a filter puts bytes: good for that call only, and on that thread. */
+typedef struct pace_sink_t pace_sink_t;
+
+/**
+ * Makes the filter of a connection that was accepted. `conn` tells its addresses and its id; nothing
+ * may be written, and nothing ended. *filter, NULL beforehand, is what the other hooks are called with.
+ * Answers 0; an errno ends the connection with PACE_REASON_FAILED, and nothing of the filter is called.
+ */
+typedef int32_t (*pace_filter_make_fn)(void *user_data, pace_conn_t *conn, void **filter);
+
+/**
+ * These bytes have come. What the hook `data` is to see goes to `plain`, and what the peer is to be
+ * answered to `wire` (a handshake, say). It takes all of them, and keeps what it cannot turn yet.
+ * Answers with a PACE_INFLOW_ number; any other, a negative errno as a rule, ends the connection with
+ * PACE_REASON_FAILED, when what is in `plain` was shown and what is in `wire` was tried.
+ */
+typedef int32_t (*pace_filter_received_fn)(void *filter,
+                                           const void *bytes,
+                                           size_t size,
+                                           pace_sink_t *plain,
+                                           pace_sink_t *wire);
+
+/**
+ * These bytes were written. What is to leave goes to `wire`; what cannot be turned yet it keeps, and
+ * gives out in `received`. What it still keeps when the connection closes is lost. Answers 0; anything
+ * else is a failure of the connection.
+ */
+typedef int32_t (*pace_filter_written_fn)(void *filter,
+                                          const void *bytes,
+                                          size_t size,
+                                          pace_sink_t *wire);
+
+/** Nothing more will be written: its last words to the peer. Called once at most. */
+typedef void (*pace_filter_finish_fn)(void *filter, pace_sink_t *wire);
+
+/**
+ * The socket has ended though `received` did not say PACE_INFLOW_ENDED. Answers 0 if peers may end like
+ * that; anything else, a negative errno as a rule, is a failure of the connection, and the hook
+ * `finished` is not called.
+ */
+typedef int32_t (*pace_filter_cut_off_fn)(void *filter);
+
+/** The last call for a filter, exactly once. */
+typedef void (*pace_filter_free_fn)(void *filter);
+
+/**
+ * What turns the bytes of a listener's connections, both ways: see pace_listener_options_t.filter. Hooks
+ * of connections, those of HTTP too, and whoever writes see plain bytes; marks and maxima of the output
+ * count what leaves.
+ *
+ * The hooks of one filter never run on two threads at once. They run under a lock of the connection,
+ * on whatever thread writes or reads: they must neither block nor use the connection. All but `make`,
+ * `received` and `written` may be NULL. Call pace_filter_hooks_init() first.
+ */
+typedef struct pace_filter_hooks_t {
+    /** Set by pace_filter_hooks_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Makes one. Not NULL. */
+    pace_filter_make_fn make;
+    /** Bytes have come. Not NULL. */
+    pace_filter_received_fn received;
+    /** Bytes were written. Not NULL. */
+    pace_filter_written_fn written;
+    /** Nothing more will be written. NULL: it has no last words. */
+    pace_filter_finish_fn finish;
+    /** The socket has ended. NULL: peers may end like that. */
+    pace_filter_cut_off_fn cut_off;
+    /** The filter is not needed any more. NULL: nothing. */
+    pace_filter_free_fn free;
+    /**
+     * What `make` is given, good until the server was freed and its connections have ended, which the
+     * `drop` of its hooks or routes tells.
+     */
+    void *user_data;
+} pace_filter_hooks_t;
+
+/**
+ * Fills hooks with NULL: pace_filter_hooks_init(&hooks, sizeof hooks).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_filter_hooks_init(pace_filter_hooks_t *hooks, size_t size);
+
+/**
+ * Puts bytes behind those that are there.
+ *
+ * Threads: the hook's. In handlers: in the filter's hook that was given the sink; it never waits.
+ */
+pace_status_t pace_sink_append(pace_sink_t *sink, const void *bytes, size_t size);
+
 /* ------------------------------------- Listeners: where, and the settings of their connections */
 
 /** A place to listen at, and the settings of its connections. Call pace_listener_options_init() first. */
@@ -1741,6 +1843,11 @@ typedef struct pace_listener_options_t {
     bool reuse_port;
     /** Zero. */
     uint8_t reserved[5];
+    /**
+     * What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
+     * copied. NULL: nothing. Outgoing connections have none.
+     */
+    const pace_filter_hooks_t *filter;
 } pace_listener_options_t;
 
 /**
@@ -1752,6 +1859,39 @@ typedef struct pace_listener_options_t {
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_listener_options_init(pace_listener_options_t *options, size_t size);
+
+/* -------------------------------------------------------- Sockets that a supervisor has opened */
+
+/** As many bytes hold the name of every inherited socket, with its NUL. */
+#define PACE_INHERITED_NAME_SIZE 256
+
+/** A socket from a supervisor. */
+typedef struct pace_inherited_t {
+    /**
+     * The socket. It is the caller's, who closes it: when the server that listens on it was made
+     * (pace_listener_options_t.fd), or the datagram socket that it was made into
+     * (pace_udp_options_t.fd), or later.
+     */
+    int32_t fd;
+    /** What the supervisor calls it: the unit, or its FileDescriptorName=; "unknown" if it has no name. */
+    char name[PACE_INHERITED_NAME_SIZE];
+} pace_inherited_t;
+
+/**
+ * Takes up to `capacity` of the sockets that systemd, or whoever speaks its protocol (LISTEN_PID,
+ * LISTEN_FDS, LISTEN_FDNAMES; see sd_listen_fds(3)), has passed to this process, in their order. *count
+ * is how many; 0 when none are left, if there were none, or if they were meant for another process. A
+ * socket is given once. They are set not to be inherited further. `sockets` may be NULL if `capacity`
+ * is 0. Call it early, while nobody in this process could have closed them.
+ *
+ * PACE_EINVAL names the variable that makes no sense; PACE_EOS names a descriptor that is not open, or
+ * no socket: then none was taken.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_inherited_take(pace_inherited_t *sockets,
+                                  size_t capacity,
+                                  size_t *count);
 
 /* ---------------------------------------------------------- Servers: listeners and connections */
 
@@ -2706,6 +2846,15 @@ pace_status_t pace_body_pump(pace_body_t *body,
  */
 #define PACE_REQUEST_EVENT_WRITABLE 1
 
+/** A part of the body of a streamed request, after pace_requests_read(). */
+#define PACE_REQUEST_EVENT_PART 2
+
+/** The end of such a body, which is whole. So is that of a request without a body. */
+#define PACE_REQUEST_EVENT_END 3
+
+/** The end of such a body, which will never be whole: the peer is gone, or broke the protocol. */
+#define PACE_REQUEST_EVENT_BROKEN 4
+
 /**
  * The body goes on: other answers to the same request write its next pieces, and the last one is
  * without this.
@@ -2725,14 +2874,15 @@ typedef struct pace_requests_t pace_requests_t;
 typedef struct pace_request_event_t {
     /** Names the request until it is answered. Not 0. */
     uint64_t request;
-    /** The connection that it came from; 0 for PACE_REQUEST_EVENT_WRITABLE. */
+    /** The connection that it came from; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
     pace_conn_id_t conn;
     /** PACE_REQUEST_EVENT_. */
     uint32_t kind;
-    /** The number of its route. */
+    /** The number of its route; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
     uint32_t route;
     /**
-     * The request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
+     * PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
+     * pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
      * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
      * parameters and headers there are, and where the body begins, which is the rest. Then the
      * lengths of name and value of each parameter and of each header; then all these texts, in the
@@ -2819,6 +2969,42 @@ pace_status_t pace_requests_answer(pace_requests_t *requests,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_requests_drop(pace_requests_t *requests, uint64_t request);
+
+/**
+ * Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
+ * PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
+ * connection beyond what was asked for, so a peer is never faster than its host. When
+ * the request was answered to the end, or dropped, no part comes any more.
+ *
+ * PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_read(pace_requests_t *requests,
+                                 uint64_t request);
+
+/**
+ * Answers with 101, and gives the connection to a pulled server, for a protocol that the request has
+ * asked for: what happens to it is pulled there, with `wanted` as for pace_pulled_connect(), beginning
+ * with PACE_CONN_EVENT_OPENED. `headers` are lines as those of an answer; NULL if `headers_size` is 0.
+ *
+ * The connection stays the HTTP server's: pace_http_server() is the server of the functions that take
+ * *conn, its limits stay in force, and it is drained with that one. The request is gone, whatever this
+ * answers, unless that is PACE_EINVAL for an argument that is NULL or `wanted`. `conn` may be NULL.
+ *
+ * PACE_EINVAL also if the request has asked for no other protocol, or for a header: then the peer gets
+ * a 500. PACE_ESTALE: no such request is out, or its connection has ended.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_upgrade(pace_requests_t *requests,
+                                    uint64_t request,
+                                    const char *protocol,
+                                    const void *headers,
+                                    size_t headers_size,
+                                    pace_pulled_t *pulled,
+                                    uint32_t wanted,
+                                    pace_conn_id_t *conn);
 
 /**
  * *fd is readable while a pull would not wait. It belongs to this: never read or close it.
@@ -3090,6 +3276,20 @@ pace_status_t pace_http_route_pulled(pace_http_t *http,
                                      uint32_t route);
 
 /**
+ * The same for requests whose body is taken as it comes: the event has none, and each part comes after
+ * pace_requests_read().
+ *
+ * PACE_EINVAL as for pace_http_route().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_pulled_streaming(pace_http_t *http,
+                                               const char *method,
+                                               const char *pattern,
+                                               pace_requests_t *requests,
+                                               uint32_t route);
+
+/**
  * Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
  *
  * PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
@@ -3279,6 +3479,8 @@ typedef struct pace_udp_stats_t {
     uint64_t refused;
     /** Calls of which the kernel took nothing, for another reason. */
     uint64_t failed;
+    /** Of a socket that is pulled: datagrams that were received and dropped, since too much waited. */
+    uint64_t dropped;
 } pace_udp_stats_t;
 
 /**
@@ -3462,6 +3664,91 @@ pace_status_t pace_udp_stats(pace_udp_t *udp, pace_udp_stats_t *stats);
  * Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
  */
 void pace_udp_free(pace_udp_t *udp);
+
+/* ---------------------------------------------------- Datagram sockets that are pulled as data */
+
+/** A datagram has arrived. */
+#define PACE_UDP_EVENT_DATAGRAM 0
+
+/** An error came instead; the socket goes on. */
+#define PACE_UDP_EVENT_ERROR 1
+
+/** A datagram socket without hooks: what comes is pulled. */
+typedef struct pace_udp_pulled_t pace_udp_pulled_t;
+
+/**
+ * What has come to a datagram socket. Its bytes stay where they are until the thread that has pulled it
+ * pulls again, from whatever socket, or ends.
+ */
+typedef struct pace_udp_event_t {
+    /** PACE_UDP_EVENT_. */
+    uint32_t kind;
+    /** ERROR: as for pace_udp_error_fn. DATAGRAM: 0. */
+    int32_t os_error;
+    /** DATAGRAM: its bytes, up to max_datagram. */
+    const void *bytes;
+    /** How many. */
+    size_t size;
+    /** How long it was; more than `size` if its end is lost. */
+    size_t length;
+    /** Who has sent it. An IPv4 address looks like ::ffff:0:0/96 on a socket that takes both. */
+    pace_ip_t peer;
+} pace_udp_event_t;
+
+/**
+ * Opens a datagram socket, as pace_udp_new() does, for a host that pulls what comes. Of what it has
+ * not pulled up to `max_waiting` bytes are kept, 128 for each datagram included: 1024 to 2^40.
+ * Datagrams beyond that are dropped, and counted as such (pace_udp_stats_t).
+ *
+ * As pace_udp_new(); PACE_EINVAL for `max_waiting`.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_pulled_new(pace_pool_t *pool,
+                                  const pace_udp_options_t *options,
+                                  uint64_t max_waiting,
+                                  pace_udp_pulled_t **pulled);
+
+/**
+ * *udp is the socket itself, for all that takes one but pace_udp_free(): to send by it, for its address,
+ * its end and its books. It lives as long as `pulled`.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_pulled_udp(pace_udp_pulled_t *pulled,
+                                  pace_udp_t **udp);
+
+/**
+ * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them, in the order in which
+ * they came. PACE_OK: *count is 1 or more.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the socket is closed, and all that had come before was
+ * pulled; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_udp_pulled_pull(pace_udp_pulled_t *pulled,
+                                   pace_udp_event_t *events,
+                                   size_t capacity,
+                                   uint64_t timeout_ns,
+                                   size_t *count);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to the socket: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_udp_pulled_pollable(pace_udp_pulled_t *pulled, int32_t *fd);
+
+/**
+ * Closes the socket if that has not been done, and frees it. What nobody has pulled is dropped. NULL is
+ * a no-op. In a forked child it does nothing.
+ *
+ * Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
+ */
+void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 
 /* ------------------------------------------------------------------------ Statistics and books */
 

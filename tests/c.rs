@@ -52,7 +52,7 @@ macro_rules! programs {
 }
 
 programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random
-server conn framing http udp fork_net random_net net_pull requests }
+server conn filter framing http inherited udp udp_pull fork_net random_net net_pull requests }
 
 fn run_everywhere(name: &str) {
     for compiler in compilers(&COMPILERS) {
@@ -245,7 +245,9 @@ fn memcheck_finds_only_the_seeded_fault() {
         let output = command.output().expect("valgrind starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for name in ["task", "handle", "queue", "pull", "server", "conn", "http", "udp"] {
+    for name in [
+        "task", "handle", "queue", "pull", "server", "conn", "http", "udp", "filter", "requests",
+    ] {
         let (code, errors) = memcheck(name);
         assert_eq!(code, Some(0), "{name}:\n{errors}");
     }

@@ -55,6 +55,8 @@
 #include <variant>
 #include <vector>
 
+#include <unistd.h>
+
 #if defined(__has_include)
 #if __has_include(<version>)
 #include <version>
@@ -1693,6 +1695,9 @@ private:
     friend class Server;
     friend class Http;
     friend class Udp;
+    friend class PulledUdp;
+    friend class PulledServer;
+    friend class PulledRequests;
 
     explicit Pool(detail::SharedCore core) noexcept : core_(std::move(core)) {}
 
@@ -2234,6 +2239,7 @@ private:
     friend class Conn;
     friend class Server;
     friend class Http;
+    friend class PulledServer;
 
     ConnRef(detail::SharedServer server, pace_conn_id_t id) noexcept
         : server_(std::move(server)), id_(id) {}
@@ -2247,6 +2253,132 @@ private:
     detail::SharedServer server_;
     pace_conn_id_t id_{};
 };
+
+/// Where a filter puts bytes: good for that call only.
+class Sink {
+public:
+    explicit Sink(pace_sink_t *raw) noexcept : raw_(raw) {}
+
+    /// Puts bytes behind those that are there.
+    void append(std::string_view bytes) const {
+        (void)pace_sink_append(raw_, bytes.data(), bytes.size());
+    }
+
+private:
+    pace_sink_t *raw_;
+};
+
+/// Whether plain bytes may still come.
+enum class Inflow : std::int32_t {
+    /// They may.
+    Open = PACE_INFLOW_OPEN,
+    /// The peer has said that it sends no more; `finished` of the handler follows.
+    Ended = PACE_INFLOW_ENDED,
+    /// The bytes are not good: the connection ends.
+    Failed = -1,
+};
+
+/// Turns the bytes of a connection, both ways, as TLS does: handlers, those of HTTP too, and whoever
+/// writes see plain bytes. Its methods never run on two threads at once. They run under a lock of the
+/// connection: they must neither block nor use the connection. One that throws ends it.
+class Filter {
+public:
+    Filter() = default;
+    Filter(const Filter &) = delete;
+    Filter &operator=(const Filter &) = delete;
+    virtual ~Filter() = default;
+
+    /// These bytes have come: what the handler is to see goes to `plain`, and what the peer is to be
+    /// answered to `wire`. It takes all of them, and keeps what it cannot turn yet.
+    virtual Inflow received(std::string_view bytes, Sink plain, Sink wire) = 0;
+    /// These bytes were written: what is to leave goes to `wire`; what cannot be turned yet it keeps, and
+    /// gives out in `received`. False: the connection fails.
+    virtual bool written(std::string_view bytes, Sink wire) = 0;
+    /// Nothing more will be written: its last words. Called once at most.
+    virtual void finish(Sink) {}
+    /// The socket has ended without Inflow::Ended. False: peers do not end like that.
+    virtual bool cut_off() { return true; }
+};
+
+/// A connection that was just accepted, for whoever makes its filter: good for that call only.
+class Accepted {
+public:
+    explicit Accepted(pace_conn_t *raw) noexcept : raw_(raw) {}
+
+    /// The other end, and this one.
+    Result<std::string> peer() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_conn_peer(raw_, text, size); });
+    }
+    Result<std::string> local() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_conn_local(raw_, text, size); });
+    }
+
+private:
+    pace_conn_t *raw_;
+};
+
+/// Makes the filter of a connection. nullptr ends it.
+using FilterFactory = std::function<std::unique_ptr<Filter>(const Accepted &)>;
+
+namespace detail {
+
+struct FilterBox {
+    static constexpr std::int32_t failed = -1;
+
+    static Filter &of(void *filter) noexcept { return *static_cast<Filter *>(filter); }
+
+    static std::int32_t make(void *data, pace_conn_t *raw, void **filter) noexcept {
+        const auto &factory = *static_cast<const FilterFactory *>(data);
+        guard([&] { *filter = factory(Accepted(raw)).release(); });
+        return *filter == nullptr ? failed : 0;
+    }
+    static std::int32_t received(void *filter, const void *bytes, std::size_t size,
+                                 pace_sink_t *plain, pace_sink_t *wire) noexcept {
+        Inflow inflow = Inflow::Failed;
+        guard([&] {
+            inflow = of(filter).received({static_cast<const char *>(bytes), size}, Sink(plain),
+                                         Sink(wire));
+        });
+        return static_cast<std::int32_t>(inflow);
+    }
+    static std::int32_t written(void *filter, const void *bytes, std::size_t size,
+                                pace_sink_t *wire) noexcept {
+        bool good = false;
+        guard([&] {
+            good = of(filter).written({static_cast<const char *>(bytes), size}, Sink(wire));
+        });
+        return good ? 0 : failed;
+    }
+    static void finish(void *filter, pace_sink_t *wire) noexcept {
+        guard([&] { of(filter).finish(Sink(wire)); });
+    }
+    static std::int32_t cut_off(void *filter) noexcept {
+        bool good = false;
+        guard([&] { good = of(filter).cut_off(); });
+        return good ? 0 : failed;
+    }
+    static void free(void *filter) noexcept { delete static_cast<Filter *>(filter); }
+
+    static pace_filter_hooks_t hooks(FilterFactory *factory) noexcept {
+        pace_filter_hooks_t hooks{};
+        (void)pace_filter_hooks_init(&hooks, sizeof hooks);
+        hooks.make = make;
+        hooks.received = received;
+        hooks.written = written;
+        hooks.finish = finish;
+        hooks.cut_off = cut_off;
+        hooks.free = free;
+        hooks.user_data = factory;
+        return hooks;
+    }
+};
+
+/// Factories of a server's filters, for as long as it has connections.
+using Filters = std::vector<std::unique_ptr<FilterFactory>>;
+
+} // namespace detail
 
 /// A request in work. When it goes unanswered the request counts as aborted.
 class [[nodiscard]] Admission {
@@ -2422,6 +2554,7 @@ struct ServerState {
 
     const ConnFactory factory;
     const std::function<void(const char *)> on_exhausted;
+    Filters filters;
     mutable std::mutex mutex;
     std::weak_ptr<const ServerCore> known;
 
@@ -2584,6 +2717,10 @@ struct Listen {
     std::optional<bool> no_delay{};
     bool v6_only{};
     bool reuse_port{};
+    /// Mode of the file of a Unix socket.
+    std::optional<std::uint32_t> socket_mode{};
+    /// Makes what turns the bytes of connections that are accepted here: TLS, as a rule.
+    FilterFactory filter{};
 
     Listen &set_address(std::string value) { return address = std::move(value), *this; }
     Listen &set_fd(int value) { return fd = value, *this; }
@@ -2606,8 +2743,10 @@ struct Listen {
     Listen &set_no_delay(bool value = true) { return no_delay = value, *this; }
     Listen &set_v6_only(bool value = true) { return v6_only = value, *this; }
     Listen &set_reuse_port(bool value = true) { return reuse_port = value, *this; }
+    Listen &set_socket_mode(std::uint32_t value) { return socket_mode = value, *this; }
+    Listen &set_filter(FilterFactory value) { return filter = std::move(value), *this; }
 
-    /// As a struct of paceline.h. The texts stay this one's.
+    /// As a struct of paceline.h, without the filter. The texts stay this one's.
     pace_listener_options_t native() const noexcept {
         pace_listener_options_t raw{};
         (void)pace_listener_options_init(&raw, sizeof raw);
@@ -2644,9 +2783,84 @@ struct Listen {
         set(raw.no_delay, no_delay);
         raw.v6_only = v6_only;
         raw.reuse_port = reuse_port;
+        set(raw.socket_mode, socket_mode);
         return raw;
     }
 };
+
+namespace detail {
+
+/// Listeners as C has them, until the server is made.
+struct Listeners {
+    std::vector<pace_listener_options_t> raw;
+    std::vector<pace_filter_hooks_t> hooks;
+
+    /// `filters` must live as long as the server has connections.
+    Listeners(const std::vector<Listen> &listeners, Filters &filters) {
+        raw.reserve(listeners.size());
+        hooks.reserve(listeners.size());
+        for (const Listen &listener : listeners) {
+            raw.push_back(listener.native());
+            if (listener.filter) {
+                filters.push_back(std::make_unique<FilterFactory>(listener.filter));
+                hooks.push_back(FilterBox::hooks(filters.back().get()));
+                raw.back().filter = &hooks.back();
+            }
+        }
+    }
+};
+
+} // namespace detail
+
+/// A socket that a supervisor has opened. It is closed when it goes; servers have their own duplicate
+/// by then.
+class [[nodiscard]] Inherited {
+public:
+    Inherited(int fd, std::string name) noexcept : fd_(fd), name_(std::move(name)) {}
+    Inherited(Inherited &&other) noexcept
+        : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
+    Inherited &operator=(Inherited &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        std::swap(name_, other.name_);
+        return *this;
+    }
+    ~Inherited() {
+        if (fd_ >= 0) {
+            (void)::close(fd_);
+        }
+    }
+
+    /// What the supervisor calls it: "unknown" if it has no name.
+    const std::string &name() const noexcept { return name_; }
+    /// For Listen::fd or UdpConfig::fd. It stays this one's.
+    int fd() const noexcept { return fd_; }
+    /// It is the caller's from here on.
+    int release() noexcept { return std::exchange(fd_, -1); }
+
+private:
+    int fd_;
+    std::string name_;
+};
+
+/// The sockets that systemd, or whoever speaks its protocol (sd_listen_fds(3)), has passed to this
+/// process, in their order. A socket is given once. Call it early. Code::Invalid names the variable that
+/// makes no sense, Code::Os a descriptor that is not open, or no socket.
+inline Result<std::vector<Inherited>> inherited() {
+    constexpr std::size_t some = 16;
+    std::vector<Inherited> sockets;
+    std::size_t count = some;
+    while (count == some) {
+        pace_inherited_t raw[some];
+        const pace_status_t status = pace_inherited_take(raw, some, &count);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        for (std::size_t n = 0; n < count; ++n) {
+            sockets.emplace_back(raw[n].fd, raw[n].name);
+        }
+    }
+    return sockets;
+}
 
 /// Settings of a server.
 struct ServerConfig {
@@ -2690,15 +2904,11 @@ public:
     static Result<Server> create(const Pool &pool, const ServerConfig &config,
                                  ConnFactory factory) {
         auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
-        std::vector<pace_listener_options_t> listeners;
-        listeners.reserve(config.listeners.size());
-        for (const Listen &listener : config.listeners) {
-            listeners.push_back(listener.native());
-        }
+        const detail::Listeners listeners(config.listeners, state->filters);
         pace_server_options_t options{};
         (void)pace_server_options_init(&options, sizeof options);
-        options.listeners = listeners.data();
-        options.listener_count = listeners.size();
+        options.listeners = listeners.raw.data();
+        options.listener_count = listeners.raw.size();
         pace_listener_options_t outgoing{};
         if (config.outgoing) {
             outgoing = config.outgoing->native();
@@ -2821,6 +3031,274 @@ private:
     const detail::ServerState *state_;
 };
 
+// ---- where a message ends --------------------------------------------------------------------------
+
+/// The first message of some bytes. It points into them.
+struct Frame {
+    /// Without its delimiter or its length.
+    std::string_view body;
+    /// How many bytes the message takes up, with these: what to consume.
+    std::size_t length;
+};
+
+/// Messages that end with a delimiter. One object per connection: it remembers what was searched in vain.
+class Delimited {
+public:
+    /// The delimiter has at least one byte; bodies have up to `max`.
+    Delimited(std::string delimiter, std::size_t max) noexcept
+        : delimiter_(std::move(delimiter)), max_(max) {}
+
+    /// The first message. nullopt: a part of one, or nothing; `bytes` must begin with it when more has
+    /// come. Code::Full: it is longer than the maximum.
+    Result<std::optional<Frame>> next(std::string_view bytes) noexcept {
+        pace_frame_t frame{};
+        const auto status = pace_frame_delimited(bytes.data(), bytes.size(), delimiter_.data(),
+                                                 delimiter_.size(), max_, &searched_, &frame);
+        return made(status, frame);
+    }
+
+private:
+    friend class LengthPrefixed;
+
+    static Result<std::optional<Frame>> made(pace_status_t status, const pace_frame_t &frame) {
+        if (status == PACE_EEMPTY) {
+            return std::optional<Frame>();
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return std::optional<Frame>({{static_cast<const char *>(frame.body), frame.size}, frame.length});
+    }
+
+    std::string delimiter_;
+    std::size_t max_;
+    std::size_t searched_ = 0;
+};
+
+/// Messages with their length in front: an unsigned number of 1 to 8 bytes, in network order, that does not
+/// count itself.
+class LengthPrefixed {
+public:
+    /// Bodies have up to `max` bytes.
+    LengthPrefixed(std::size_t width, std::size_t max) noexcept : width_(width), max_(max) {}
+
+    /// The first message. nullopt: a part of one, or nothing. Code::Full: it is longer than the maximum;
+    /// Code::Invalid: the width is none.
+    Result<std::optional<Frame>> next(std::string_view bytes) const {
+        pace_frame_t frame{};
+        const auto status = pace_frame_prefixed(bytes.data(), bytes.size(), width_, max_, &frame);
+        return Delimited::made(status, frame);
+    }
+
+private:
+    std::size_t width_, max_;
+};
+
+/// Messages that are all of one length, at least 1.
+class FixedLength {
+public:
+    explicit FixedLength(std::size_t length) noexcept : length_(length) {}
+
+    /// The first message. nullopt: a part of one, or nothing.
+    std::optional<Frame> next(std::string_view bytes) const noexcept {
+        if (length_ == 0 || bytes.size() < length_) {
+            return std::nullopt;
+        }
+        return Frame{bytes.substr(0, length_), length_};
+    }
+
+private:
+    std::size_t length_;
+};
+
+// ---- servers whose events are pulled ---------------------------------------------------------------
+
+/// What has happened to a connection of a pulled server. It is a pace_conn_event_t; its bytes stay where
+/// they are until it is completed.
+struct ConnEvent : pace_conn_event_t {
+    enum Kind : std::uint32_t {
+        Opened = PACE_CONN_EVENT_OPENED,
+        Data = PACE_CONN_EVENT_DATA,
+        Finished = PACE_CONN_EVENT_FINISHED,
+        Writable = PACE_CONN_EVENT_WRITABLE,
+        Written = PACE_CONN_EVENT_WRITTEN,
+        TimedOut = PACE_CONN_EVENT_TIMED_OUT,
+        Draining = PACE_CONN_EVENT_DRAINING,
+        Closed = PACE_CONN_EVENT_CLOSED,
+    };
+
+    ConnEvent() noexcept : pace_conn_event_t{} {}
+
+    Kind what() const noexcept { return static_cast<Kind>(kind); }
+    /// Data: what has arrived.
+    std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
+    /// Closed: why.
+    Reason reason() const noexcept { return Reason(detail, static_cast<std::int32_t>(token)); }
+    /// TimedOut: which time is over.
+    Timeout timeout() const noexcept { return static_cast<Timeout>(detail); }
+};
+static_assert(sizeof(ConnEvent) == sizeof(pace_conn_event_t), "a batch of one is a batch of the other");
+
+/// How an event is completed. It is a pace_completion_t.
+struct Completion : pace_completion_t {
+    /// All bytes are consumed, and nothing is written. PACE_COMPLETE_ bits say what else.
+    explicit Completion(const ConnEvent &done, std::uint32_t how = 0) noexcept : pace_completion_t{} {
+        event = done.event;
+        consumed = PACE_CONSUMED_ALL;
+        flags = how;
+    }
+
+    /// So many bytes are consumed, from the front; the rest comes again, followed by more.
+    Completion &set_consumed(std::uint64_t count) { return consumed = count, *this; }
+    /// What is written before. It must stay until PulledServer::complete() has returned.
+    Completion &set_text(std::string_view text) {
+        return bytes = text.data(), size = text.size(), *this;
+    }
+};
+static_assert(sizeof(Completion) == sizeof(pace_completion_t), "a batch of one is a batch of the other");
+
+namespace detail {
+
+struct PulledCore {
+    PulledCore(SharedCore core, pace_pulled_t *raw) noexcept : pool(std::move(core)), pulled(raw) {}
+    PulledCore(const PulledCore &) = delete;
+    PulledCore &operator=(const PulledCore &) = delete;
+    ~PulledCore() { pace_pulled_free(pulled); }
+
+    const SharedCore pool;
+    pace_pulled_t *const pulled;
+};
+
+} // namespace detail
+
+/// A server whose connections have no handlers: what happens to them is pulled, by any thread but the
+/// pool's own, one event of a connection at a time. When it goes it stops; drain() first for an orderly
+/// end.
+class [[nodiscard]] PulledServer {
+public:
+    /// `wanted` says with PACE_WANTED_ bits which events there are besides data; for others a connection
+    /// does what it does without hooks. Errors as Server::create(). Listen::filter and on_exhausted must be
+    /// empty: nothing is called back.
+    static Result<PulledServer> create(const Pool &pool, const ServerConfig &config,
+                                       std::uint32_t wanted = PACE_WANTED_ALL) {
+        std::vector<pace_listener_options_t> listeners;
+        for (const Listen &listener : config.listeners) {
+            if (listener.filter) {
+                return Error(Code::Invalid, "filter is set, where nothing is called back");
+            }
+            listeners.push_back(listener.native());
+        }
+        if (config.on_exhausted) {
+            return Error(Code::Invalid, "on_exhausted is set, where nothing is called back");
+        }
+        pace_server_options_t options{};
+        (void)pace_server_options_init(&options, sizeof options);
+        options.listeners = listeners.data();
+        options.listener_count = listeners.size();
+        pace_listener_options_t outgoing{};
+        if (config.outgoing) {
+            outgoing = config.outgoing->native();
+            options.outgoing = &outgoing;
+        }
+        if (config.connect_timeout) {
+            options.connect_timeout_ns = detail::nanos(*config.connect_timeout);
+        }
+        pace_pulled_t *pulled = nullptr;
+        pace_server_t *server = nullptr;
+        pace_status_t status = pace_pulled_new(pool.native(), &options, wanted, &pulled);
+        if (status == PACE_OK) {
+            status = pace_pulled_server(pulled, &server);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        auto core = std::make_shared<const detail::PulledCore>(pool.core_, pulled);
+        auto beneath = std::make_shared<const detail::ServerCore>(pool.core_, server, core);
+        return PulledServer(std::move(core), std::move(beneath));
+    }
+
+    PulledServer(PulledServer &&) noexcept = default;
+    PulledServer &operator=(PulledServer &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(server_, other.server_);
+        return *this;
+    }
+    ~PulledServer() {
+        if (core_) {
+            (void)pace_pulled_close(core_->pulled);
+        }
+    }
+
+    /// Completes what this thread has pulled before and not held, and waits for up to `time` for more: the
+    /// part of `events` that was filled. Code::TimedOut; Code::ShutDown: the server has ended.
+    Result<span<ConnEvent>> pull(span<ConnEvent> events, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_pulled_pull(native(), events.data(), events.size(),
+                                                      detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<ConnEvent>>(events.first(count))
+                                 : Result<span<ConnEvent>>(Error::last(status));
+    }
+    /// Completes events, in order. Each says in `outcome` what has become of it; the error is the first
+    /// one's.
+    Result<void> complete(span<Completion> completions) const {
+        return detail::outcome(
+            pace_pulled_complete(native(), completions.data(), completions.size()));
+    }
+    /// Completes what this thread has pulled.
+    Result<void> done() const { return detail::outcome(pace_pulled_done(native())); }
+    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_pulled_pollable(native(), &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+
+    /// Connects; what happens to the connection is pulled too.
+    Result<ConnRef> connect(const std::string &address,
+                            std::uint32_t wanted = PACE_WANTED_ALL) const {
+        pace_conn_id_t id{};
+        const pace_status_t status = pace_pulled_connect(native(), address.c_str(), wanted, &id);
+        return status == PACE_OK ? Result<ConnRef>(ConnRef(server_, id))
+                                 : Result<ConnRef>(Error::last(status));
+    }
+    /// The connection of an event.
+    ConnRef conn(const ConnEvent &event) const noexcept { return ConnRef(server_, event.conn); }
+
+    /// As Server's methods of these names. A thread that has events completes them before drain().
+    Result<std::string> address(std::size_t index = 0) const {
+        return detail::text_of([this, index](char *text, std::size_t size) {
+            return pace_server_address(server(), index, text, size);
+        });
+    }
+    Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
+    Result<DrainReport> drain(nanoseconds time) const {
+        DrainReport report;
+        const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
+        return status == PACE_OK ? Result<DrainReport>(report)
+                                 : Result<DrainReport>(Error::last(status));
+    }
+    Result<ServerStats> stats() const {
+        ServerStats stats;
+        const pace_status_t status = pace_server_stats(server(), &stats);
+        return status == PACE_OK ? Result<ServerStats>(stats)
+                                 : Result<ServerStats>(Error::last(status));
+    }
+    /// Stops at once: connections are cut off, and pulls say Code::ShutDown. Waits for nothing.
+    Result<void> close() const { return detail::outcome(pace_pulled_close(native())); }
+
+    /// For calls to paceline.h. Stays the PulledServer's.
+    pace_pulled_t *native() const noexcept { return core_ ? core_->pulled : nullptr; }
+
+private:
+    PulledServer(std::shared_ptr<const detail::PulledCore> core, detail::SharedServer server) noexcept
+        : core_(std::move(core)), server_(std::move(server)) {}
+
+    pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
+
+    std::shared_ptr<const detail::PulledCore> core_;
+    detail::SharedServer server_;
+};
+
 // ---- datagrams -----------------------------------------------------------------------------------
 
 /// An IP address and a port.
@@ -2856,7 +3334,12 @@ struct Datagram : pace_datagram_t {
 };
 static_assert(sizeof(Datagram) == sizeof(pace_datagram_t), "a batch of one is a batch of the other");
 
-/// A datagram socket that is somebody's, to send by. Any thread.
+/// A socket's books. Fields as in pace_udp_stats_t.
+struct UdpStats : pace_udp_stats_t {
+    UdpStats() noexcept : pace_udp_stats_t{} { struct_size = sizeof(pace_udp_stats_t); }
+};
+
+/// A datagram socket that is somebody's. Any thread.
 class UdpRef {
 public:
     explicit UdpRef(pace_udp_t *raw) noexcept : raw_(raw) {}
@@ -2877,6 +3360,39 @@ public:
             pace_udp_send_batch(raw_, datagrams.data(), datagrams.size(), &sent);
         return status == PACE_OK ? Result<std::size_t>(sent)
                                  : Result<std::size_t>(Error::last(status));
+    }
+
+    /// Where it receives, with the port that it got.
+    Result<std::string> address() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_udp_address(raw_, text, size); });
+    }
+    /// Receives what is sent to this group, on the interface of this index; 0: the system's choice.
+    Result<void> join_multicast(const std::string &group, std::uint32_t interface = 0) const {
+        return detail::outcome(pace_udp_join_multicast(raw_, group.c_str(), interface));
+    }
+    Result<void> leave_multicast(const std::string &group, std::uint32_t interface = 0) const {
+        return detail::outcome(pace_udp_leave_multicast(raw_, group.c_str(), interface));
+    }
+    /// From here on nothing is sent, and what has arrived is dropped.
+    Result<void> close() const { return detail::outcome(pace_udp_close(raw_)); }
+    Result<bool> is_open() const {
+        bool open = false;
+        const pace_status_t status = pace_udp_is_open(raw_, &open);
+        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
+    }
+    /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
+    Result<void> wait() const { return detail::outcome(pace_udp_wait(raw_)); }
+    /// Handles what has arrived, and closes: whether everything was handled in this time.
+    Result<bool> drain(nanoseconds time) const {
+        bool drained = false;
+        const pace_status_t status = pace_udp_drain(raw_, detail::nanos(time), &drained);
+        return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
+    }
+    Result<UdpStats> stats() const {
+        UdpStats stats;
+        const pace_status_t status = pace_udp_stats(raw_, &stats);
+        return status == PACE_OK ? Result<UdpStats>(stats) : Result<UdpStats>(Error::last(status));
     }
 
     /// For calls to paceline.h.
@@ -2918,12 +3434,31 @@ struct UdpConfig {
     std::optional<bool> multicast_loop{};
 };
 
-/// A socket's books. Fields as in pace_udp_stats_t.
-struct UdpStats : pace_udp_stats_t {
-    UdpStats() noexcept : pace_udp_stats_t{} { struct_size = sizeof(pace_udp_stats_t); }
-};
-
 namespace detail {
+
+/// The texts stay the config's.
+inline pace_udp_options_t to_native(const UdpConfig &config) noexcept {
+    pace_udp_options_t raw{};
+    (void)pace_udp_options_init(&raw, sizeof raw);
+    const auto set = [](auto &field, const auto &value) {
+        if (value) {
+            field = *value;
+        }
+    };
+    raw.bind = config.bind.empty() ? nullptr : config.bind.c_str();
+    raw.connect = config.connect.empty() ? nullptr : config.connect.c_str();
+    set(raw.fd, config.fd);
+    set(raw.batch, config.batch);
+    set(raw.max_datagram, config.max_datagram);
+    set(raw.multicast_ttl, config.multicast_ttl);
+    set(raw.send_buffer, config.send_buffer);
+    set(raw.receive_buffer, config.receive_buffer);
+    raw.v6_only = config.v6_only;
+    raw.reuse_port = config.reuse_port;
+    raw.broadcast = config.broadcast;
+    set(raw.multicast_loop, config.multicast_loop);
+    return raw;
+}
 
 struct UdpBox {
     std::unique_ptr<UdpHandler> handler;
@@ -2963,7 +3498,7 @@ public:
         if (handler == nullptr) {
             return Error(Code::Invalid, "handler is nullptr");
         }
-        const pace_udp_options_t options = to_native(config);
+        const pace_udp_options_t options = detail::to_native(config);
         const auto dropped = std::make_shared<std::atomic<bool>>(false);
         auto *box = new detail::UdpBox{std::move(handler), dropped};
         pace_udp_hooks_t hooks{};
@@ -2993,65 +3528,79 @@ public:
     }
     ~Udp() { pace_udp_free(raw_); }
 
-    /// Where it receives, with the port that it got.
-    Result<std::string> address() const {
-        return detail::text_of(
-            [this](char *text, std::size_t size) { return pace_udp_address(raw_, text, size); });
-    }
-    /// Receives what is sent to this group, on the interface of this index; 0: the system's choice.
-    Result<void> join_multicast(const std::string &group, std::uint32_t interface = 0) const {
-        return detail::outcome(pace_udp_join_multicast(raw_, group.c_str(), interface));
-    }
-    Result<void> leave_multicast(const std::string &group, std::uint32_t interface = 0) const {
-        return detail::outcome(pace_udp_leave_multicast(raw_, group.c_str(), interface));
-    }
-    /// From here on nothing is sent, and what has arrived is dropped.
-    Result<void> close() const { return detail::outcome(pace_udp_close(raw_)); }
-    Result<bool> is_open() const {
-        bool open = false;
-        const pace_status_t status = pace_udp_is_open(raw_, &open);
-        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
-    }
-    /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
-    Result<void> wait() const { return detail::outcome(pace_udp_wait(raw_)); }
-    /// Handles what has arrived, and closes: whether everything was handled in this time.
-    Result<bool> drain(nanoseconds time) const {
-        bool drained = false;
-        const pace_status_t status = pace_udp_drain(raw_, detail::nanos(time), &drained);
-        return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
-    }
-    Result<UdpStats> stats() const {
-        UdpStats stats;
-        const pace_status_t status = pace_udp_stats(raw_, &stats);
-        return status == PACE_OK ? Result<UdpStats>(stats) : Result<UdpStats>(Error::last(status));
-    }
-
 private:
     Udp(detail::SharedCore core, pace_udp_t *raw) noexcept : UdpRef(raw), core_(std::move(core)) {}
 
-    static pace_udp_options_t to_native(const UdpConfig &config) noexcept {
-        pace_udp_options_t raw{};
-        (void)pace_udp_options_init(&raw, sizeof raw);
-        const auto set = [](auto &field, const auto &value) {
-            if (value) {
-                field = *value;
-            }
-        };
-        raw.bind = config.bind.empty() ? nullptr : config.bind.c_str();
-        raw.connect = config.connect.empty() ? nullptr : config.connect.c_str();
-        set(raw.fd, config.fd);
-        set(raw.batch, config.batch);
-        set(raw.max_datagram, config.max_datagram);
-        set(raw.multicast_ttl, config.multicast_ttl);
-        set(raw.send_buffer, config.send_buffer);
-        set(raw.receive_buffer, config.receive_buffer);
-        raw.v6_only = config.v6_only;
-        raw.reuse_port = config.reuse_port;
-        raw.broadcast = config.broadcast;
-        set(raw.multicast_loop, config.multicast_loop);
-        return raw;
+    detail::SharedCore core_;
+};
+
+/// What has come to a pulled datagram socket. It is a pace_udp_event_t.
+struct UdpEvent : pace_udp_event_t {
+    UdpEvent() noexcept : pace_udp_event_t{} {}
+
+    /// An error came instead of a datagram: `os_error` says which.
+    bool is_error() const noexcept { return kind == PACE_UDP_EVENT_ERROR; }
+    std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
+    /// Whether its end is lost.
+    bool is_truncated() const noexcept { return length > size; }
+    /// Who has sent it.
+    Ip peer_ip() const noexcept { return Ip(peer); }
+};
+static_assert(sizeof(UdpEvent) == sizeof(pace_udp_event_t), "a batch of one is a batch of the other");
+
+/// A UDP socket on a pool without a handler: what comes is pulled, by any thread but the pool's own. When
+/// it goes it is closed.
+class [[nodiscard]] PulledUdp : public UdpRef {
+public:
+    /// Of what was not pulled up to `max_waiting` bytes are kept, 128 for each datagram included; what
+    /// comes beyond that is dropped, and counted. Errors as Udp::create(), and Code::Invalid for it.
+    static Result<PulledUdp> create(const Pool &pool, const UdpConfig &config,
+                                    std::uint64_t max_waiting = std::uint64_t{1} << 22) {
+        const pace_udp_options_t options = detail::to_native(config);
+        pace_udp_pulled_t *pulled = nullptr;
+        pace_udp_t *udp = nullptr;
+        pace_status_t status = pace_udp_pulled_new(pool.native(), &options, max_waiting, &pulled);
+        if (status == PACE_OK) {
+            status = pace_udp_pulled_udp(pulled, &udp);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return PulledUdp(pool.core_, pulled, udp);
     }
 
+    PulledUdp(PulledUdp &&other) noexcept
+        : UdpRef(std::exchange(other.raw_, nullptr)),
+          pulled_(std::exchange(other.pulled_, nullptr)), core_(other.core_) {}
+    PulledUdp &operator=(PulledUdp &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(pulled_, other.pulled_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~PulledUdp() { pace_udp_pulled_free(pulled_); }
+
+    /// Waits for up to `time` for events: the part of `events` that was filled, whose bytes stay until this
+    /// thread pulls datagrams again. Code::TimedOut; Code::ShutDown: it is closed, and nothing is left.
+    Result<span<UdpEvent>> pull(span<UdpEvent> events, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_udp_pulled_pull(pulled_, events.data(), events.size(),
+                                                          detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<UdpEvent>>(events.first(count))
+                                 : Result<span<UdpEvent>>(Error::last(status));
+    }
+    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_udp_pulled_pollable(pulled_, &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+
+private:
+    PulledUdp(detail::SharedCore core, pace_udp_pulled_t *pulled, pace_udp_t *raw) noexcept
+        : UdpRef(raw), pulled_(pulled), core_(std::move(core)) {}
+
+    pace_udp_pulled_t *pulled_;
     detail::SharedCore core_;
 };
 
@@ -3471,6 +4020,8 @@ inline void body_end(void *body, bool is_whole) noexcept {
 
 } // namespace detail
 
+class PulledRequests;
+
 /// An HTTP/1.1 server on a pool. When it goes it stops: connections are cut off, and their handlers
 /// are done when the destructor returns, as ~Server() says. drain() first for an orderly end.
 ///
@@ -3535,18 +4086,21 @@ public:
         return detail::outcome(status);
     }
 
+    /// The same for requests that are pulled from `requests`, as events with the number `route`.
+    Result<void> route_pulled(const char *method, const char *pattern,
+                              const PulledRequests &requests, std::uint32_t route = 0);
+    /// The same, where each part of the body comes after PulledRequests::read().
+    Result<void> route_pulled_streaming(const char *method, const char *pattern,
+                                        const PulledRequests &requests, std::uint32_t route = 0);
+
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
     Result<void> start(const HttpConfig &config) {
-        std::vector<pace_listener_options_t> listeners;
-        listeners.reserve(config.listeners.size());
-        for (const Listen &listener : config.listeners) {
-            listeners.push_back(listener.native());
-        }
+        const detail::Listeners listeners(config.listeners, state_->filters);
         pace_http_options_t options{};
         (void)pace_http_options_init(&options, sizeof options);
-        options.listeners = listeners.data();
-        options.listener_count = listeners.size();
+        options.listeners = listeners.raw.data();
+        options.listener_count = listeners.raw.size();
         const auto set = [](auto &field, const auto &value) {
             if (value) {
                 field = *value;
@@ -3620,6 +4174,195 @@ private:
     std::shared_ptr<detail::ServerState> state_;
     detail::SharedServer server_;
 };
+
+// ---- HTTP: requests that are pulled ----------------------------------------------------------------
+
+/// A pulled request, or what has come of its body or its answer. It is a pace_request_event_t.
+struct RequestEvent : pace_request_event_t {
+    enum Kind : std::uint32_t {
+        Request = PACE_REQUEST_EVENT_REQUEST,
+        /// The output of an answer that goes on has fallen.
+        Writable = PACE_REQUEST_EVENT_WRITABLE,
+        /// A part of a streamed body, and its end.
+        Part = PACE_REQUEST_EVENT_PART,
+        End = PACE_REQUEST_EVENT_END,
+        Broken = PACE_REQUEST_EVENT_BROKEN,
+    };
+
+    RequestEvent() noexcept : pace_request_event_t{} {}
+
+    Kind what() const noexcept { return static_cast<Kind>(kind); }
+
+    /// Of a Request; its texts stay where they are until it is answered.
+    std::string_view method() const noexcept { return text(0); }
+    std::string_view target() const noexcept { return text(1); }
+    std::string_view path() const noexcept { return text(2); }
+    std::optional<std::string_view> query() const noexcept {
+        return number(3) == none ? std::nullopt : std::optional(text(3));
+    }
+    /// 0 or 1, of HTTP/1.
+    std::uint32_t version() const noexcept { return number(4); }
+    /// Parameters of the path, and headers, in order.
+    std::vector<paceline::Request::Field> params() const { return fields(0, number(5)); }
+    std::vector<paceline::Request::Field> headers() const { return fields(number(5), number(6)); }
+    /// The whole body; of a Part, the part.
+    std::string_view body() const noexcept {
+        const std::size_t from = what() == Request ? number(7) : 0;
+        return {base() + from, size - from};
+    }
+
+private:
+    static constexpr std::uint32_t none = UINT32_MAX;
+    static constexpr std::size_t front = 8;
+
+    const char *base() const noexcept { return static_cast<const char *>(bytes); }
+    std::uint32_t number(std::size_t index) const noexcept {
+        std::uint32_t value = 0;
+        std::memcpy(&value, base() + index * sizeof value, sizeof value);
+        return value;
+    }
+    std::size_t length(std::size_t index) const noexcept {
+        const std::uint32_t value = number(index);
+        return index == 3 && value == none ? 0 : value;
+    }
+    std::size_t texts() const noexcept {
+        return sizeof(std::uint32_t) * (front + 2 * (number(5) + std::size_t{number(6)}));
+    }
+    std::string_view text(std::size_t index) const noexcept {
+        std::size_t from = texts();
+        for (std::size_t before = 0; before < index; ++before) {
+            from += length(before);
+        }
+        return {base() + from, length(index)};
+    }
+    std::vector<paceline::Request::Field> fields(std::size_t first, std::size_t count) const {
+        const char *place = base() + texts() + length(0) + length(1) + length(2) + length(3);
+        std::vector<paceline::Request::Field> all;
+        for (std::size_t n = 0; n < first + count; ++n) {
+            const std::size_t name = number(front + 2 * n), value = number(front + 2 * n + 1);
+            if (n >= first) {
+                all.push_back({{place, name}, {place + name, value}});
+            }
+            place += name + value;
+        }
+        return all;
+    }
+};
+static_assert(sizeof(RequestEvent) == sizeof(pace_request_event_t),
+              "a batch of one is a batch of the other");
+
+/// What a pulled request is answered with, or the next piece of an answer's body. It is a pace_answer_t;
+/// its texts must stay until PulledRequests::answer() has returned.
+struct Answer : pace_answer_t {
+    explicit Answer(std::uint64_t to, std::string_view text = {}, std::uint32_t code = 200) noexcept
+        : pace_answer_t{} {
+        request = to;
+        length = PACE_LENGTH_UNKNOWN;
+        bytes = text.data();
+        size = text.size();
+        status = code;
+    }
+
+    /// Lines, each ended by CR LF.
+    Answer &set_headers(std::string_view lines) {
+        return headers = lines.data(), headers_size = lines.size(), *this;
+    }
+    /// The body goes on: other answers write its next pieces. Its whole length, if that is known.
+    Answer &set_more(std::uint64_t whole = PACE_LENGTH_UNKNOWN) {
+        return flags |= PACE_ANSWER_MORE, length = whole, *this;
+    }
+    /// No more requests follow on this connection.
+    Answer &set_close() { return flags |= PACE_ANSWER_CLOSE, *this; }
+};
+static_assert(sizeof(Answer) == sizeof(pace_answer_t), "a batch of one is a batch of the other");
+
+/// Where requests of routes wait for host threads: see Http::route_pulled(). Any thread but the pool's own
+/// may pull. When it goes, requests that are out get a 500.
+class [[nodiscard]] PulledRequests {
+public:
+    static Result<PulledRequests> create(const Pool &pool) {
+        pace_requests_t *requests = nullptr;
+        const pace_status_t status = pace_requests_new(pool.native(), &requests);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return PulledRequests(pool.core_, requests);
+    }
+
+    PulledRequests(PulledRequests &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(other.core_) {}
+    PulledRequests &operator=(PulledRequests &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~PulledRequests() { pace_requests_free(raw_); }
+
+    /// Waits for up to `time` for events: the part of `events` that was filled. Code::TimedOut;
+    /// Code::ShutDown: the server has ended, and nothing is left.
+    Result<span<RequestEvent>> pull(span<RequestEvent> events, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_requests_pull(raw_, events.data(), events.size(),
+                                                        detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<RequestEvent>>(events.first(count))
+                                 : Result<span<RequestEvent>>(Error::last(status));
+    }
+    /// Gives answers, in order. Each says in `outcome` what has become of it; the error is the first one's.
+    Result<void> answer(span<Answer> answers) const {
+        return detail::outcome(pace_requests_answer(raw_, answers.data(), answers.size()));
+    }
+    /// A request is not answered: the peer gets a 500, or sees its answer break off.
+    Result<void> drop(std::uint64_t request) const {
+        return detail::outcome(pace_requests_drop(raw_, request));
+    }
+    /// Asks for the next part of a streamed request's body, or its end. Code::Stale: there is none.
+    Result<void> read(std::uint64_t request) const {
+        return detail::outcome(pace_requests_read(raw_, request));
+    }
+    /// Answers with 101: what happens to the connection is pulled from `to`, beginning with Opened. It stays
+    /// the HTTP server's: Http::conn() finds it, by this number.
+    Result<std::uint64_t> upgrade(std::uint64_t request, const std::string &protocol,
+                                  const PulledServer &to, std::uint32_t wanted = PACE_WANTED_ALL,
+                                  std::string_view headers = {}) const {
+        pace_conn_id_t id{};
+        const pace_status_t status =
+            pace_requests_upgrade(raw_, request, protocol.c_str(), headers.data(), headers.size(),
+                                  to.native(), wanted, &id);
+        return status == PACE_OK ? Result<std::uint64_t>(id.id)
+                                 : Result<std::uint64_t>(Error::last(status));
+    }
+    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_requests_pollable(raw_, &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+    /// Ends it at once: pulls say Code::ShutDown, and requests that nobody has pulled get a 500.
+    Result<void> close() const { return detail::outcome(pace_requests_close(raw_)); }
+
+    /// For calls to paceline.h. Stays the PulledRequests'.
+    pace_requests_t *native() const noexcept { return raw_; }
+
+private:
+    PulledRequests(detail::SharedCore core, pace_requests_t *raw) noexcept
+        : raw_(raw), core_(std::move(core)) {}
+
+    pace_requests_t *raw_;
+    detail::SharedCore core_;
+};
+
+inline Result<void> Http::route_pulled(const char *method, const char *pattern,
+                                       const PulledRequests &requests, std::uint32_t route) {
+    return detail::outcome(
+        pace_http_route_pulled(native(), method, pattern, requests.native(), route));
+}
+
+inline Result<void> Http::route_pulled_streaming(const char *method, const char *pattern,
+                                                 const PulledRequests &requests,
+                                                 std::uint32_t route) {
+    return detail::outcome(
+        pace_http_route_pulled_streaming(native(), method, pattern, requests.native(), route));
+}
 
 } // inline namespace
 } // namespace paceline

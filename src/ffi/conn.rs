@@ -704,6 +704,21 @@ pub(super) unsafe fn with_pieces<R>(
 
 // --- what calls C -----------------------------------------------------------------------------------
 
+/// Lends a connection to a call that has no user_data of its hooks.
+pub(super) fn lend<R>(
+    conn: &Conn,
+    shared: &Arc<Shared>,
+    call: impl FnOnce(*mut pace_conn_t) -> R,
+) -> R {
+    let inside = pace_conn_t {
+        conn,
+        shared: Arc::as_ptr(shared),
+        data: Cell::new(ptr::null_mut()),
+        failed: Cell::new(false),
+    };
+    call((&raw const inside).cast_mut())
+}
+
 /// The hooks of a server, or of one outgoing connection.
 pub(super) struct Hooks {
     table: pace_conn_hooks_t,

@@ -321,6 +321,29 @@ pub unsafe extern "C" fn pace_http_route_pulled(
     })
 }
 
+/// The same for requests whose body is taken as it comes: the event has none, and each part comes after
+/// pace_requests_read().
+///
+/// PACE_EINVAL as for pace_http_route().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_route_pulled_streaming(
+    http: *mut pace_http_t,
+    method: *const c_char,
+    pattern: *const c_char,
+    requests: *mut pace_requests_t,
+    route: u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
+        let target = Target::PulledStreaming { requests, route };
+        // SAFETY: as the header demands.
+        unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
+    })
+}
+
 /// Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
 ///
 /// PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
@@ -506,7 +529,9 @@ unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<HttpBuil
         .keep_alive_timeout(nanos(options.keep_alive_timeout_ns))
         .keep_alive_requests(options.keep_alive_requests);
     // SAFETY: as the caller promises.
-    for listener in unsafe { all_listeners(options.listeners, options.listener_count) }? {
+    let listeners =
+        unsafe { all_listeners(options.listeners, options.listener_count, pool.shared()) }?;
+    for listener in listeners {
         builder = builder.listen(listener);
     }
     if let Some(hook) = options.on_exhausted {
@@ -547,6 +572,7 @@ enum Target {
     Whole(RequestFn),
     Streaming { begin: BeginFn, data: DataFn, end: EndFn },
     Pulled { requests: Arc<Requests>, route: u32 },
+    PulledStreaming { requests: Arc<Requests>, route: u32 },
 }
 
 struct Route {
@@ -600,7 +626,9 @@ unsafe fn add(
 impl Route {
     fn requests(&self) -> Option<Arc<Requests>> {
         match &self.target {
-            Target::Pulled { requests, .. } => Some(Arc::clone(requests)),
+            Target::Pulled { requests, .. } | Target::PulledStreaming { requests, .. } => {
+                Some(Arc::clone(requests))
+            }
             Target::Whole(_) | Target::Streaming { .. } => None,
         }
     }
@@ -628,6 +656,9 @@ impl Route {
             }
             Target::Pulled { requests, route } => {
                 builder.route(&self.method, &self.pattern, requests.handler(*route))
+            }
+            Target::PulledStreaming { requests, route } => {
+                builder.route_streaming(&self.method, &self.pattern, requests.streaming(*route))
             }
         }
     }

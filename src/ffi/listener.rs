@@ -2,14 +2,17 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
+use super::filter::{self, pace_filter_hooks_t};
 use super::pool::{PACE_DEFAULT, PACE_FOREVER};
 use super::sized;
 use super::status::*;
 use crate::net::{Listen, ServerBuilder};
+use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 /// A place to listen at, and the settings of its connections. Call pace_listener_options_init() first.
 #[repr(C)]
@@ -83,6 +86,9 @@ pub struct pace_listener_options_t {
     pub reuse_port: bool,
     /// Zero.
     pub reserved: [u8; 5],
+    /// What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
+    /// copied. NULL: nothing. Outgoing connections have none.
+    pub filter: *const pace_filter_hooks_t,
 }
 
 /// Fills options with the defaults: pace_listener_options_init(&listener, sizeof listener). Set
@@ -127,6 +133,7 @@ const LISTENER: pace_listener_options_t = pace_listener_options_t {
     v6_only: false,
     reuse_port: false,
     reserved: [0; 5],
+    filter: ptr::null(),
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -204,6 +211,10 @@ pub(super) unsafe fn outgoing(
 ) -> Result<ServerBuilder> {
     // SAFETY: as the caller promises.
     let options = unsafe { sized::read(options, "outgoing") }?;
+    if !options.filter.is_null() {
+        let allowed = "NULL: only connections that are accepted have one";
+        return Err(Failure::invalid("filter", "set", allowed));
+    }
     // SAFETY: as the caller promises.
     let messages = unsafe { messages(&options) }?;
     Ok(tell!(builder, &options, messages))
@@ -217,6 +228,7 @@ pub(super) unsafe fn outgoing(
 pub(super) unsafe fn all_listeners(
     listeners: *const pace_listener_options_t,
     count: usize,
+    shared: &Arc<Shared>,
 ) -> Result<Vec<Listen>> {
     if count == 0 {
         return Ok(Vec::new());
@@ -230,14 +242,18 @@ pub(super) unsafe fn all_listeners(
     }
     // SAFETY: as the caller promises, there are as many.
     (0..count)
-        .map(|index| unsafe { listener(listeners.byte_add(index * stride), stride) })
+        .map(|index| unsafe { listener(listeners.byte_add(index * stride), stride, shared) })
         .collect()
 }
 
 /// # Safety
 ///
 /// As the header demands of one of `listeners`.
-unsafe fn listener(options: *const pace_listener_options_t, stride: usize) -> Result<Listen> {
+unsafe fn listener(
+    options: *const pace_listener_options_t,
+    stride: usize,
+    shared: &Arc<Shared>,
+) -> Result<Listen> {
     // SAFETY: as the caller promises.
     let options = unsafe { sized::read(options, "listeners") }?;
     if options.struct_size as usize != stride {
@@ -248,7 +264,12 @@ unsafe fn listener(options: *const pace_listener_options_t, stride: usize) -> Re
     let place = unsafe { place(&options) }?;
     // SAFETY: as the caller promises.
     let messages = unsafe { messages(&options) }?;
-    Ok(tell!(place, &options, messages))
+    let listener = tell!(place, &options, messages);
+    match options.filter.is_null() {
+        true => Ok(listener),
+        // SAFETY: not NULL, and as the caller promises.
+        false => unsafe { filter::set(listener, options.filter, shared) },
+    }
 }
 
 /// # Safety

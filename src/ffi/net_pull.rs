@@ -10,7 +10,7 @@ use super::conn::{name, number_of, number_of_reason, number_of_timeout};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::server::{builder, pace_server_options_t, pace_server_t};
 use super::status::*;
-use crate::net::{ConnEvent, ConnEventKind, PulledServer, Wanted};
+use crate::net::{ConnEvent, ConnEventKind, ConnHandler, PulledServer, Wanted};
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -272,6 +272,8 @@ pub unsafe extern "C" fn pace_pulled_complete(
         let completions = unsafe { core::slice::from_raw_parts_mut(completions, count) };
         let mut held = pulled.shared.take(completions.iter().map(|each| each.event));
         for (completion, event) in completions.iter_mut().zip(held.drain(..)) {
+            // An earlier one of this batch may have put it back: it is held.
+            let event = event.or_else(|| pulled.shared.lock().out.remove(&completion.event));
             let outcome = call(|| {
                 let event = event.ok_or(NO_SUCH_EVENT)?;
                 // SAFETY: as the header demands of its bytes.
@@ -364,6 +366,20 @@ const _: () = assert!(
 fn kinds(wanted: u32) -> Result<Wanted> {
     let wrong = || Failure::invalid("wanted", wanted, "0 to 127 (PACE_WANTED_)");
     Wanted::from_bits(wanted).ok_or_else(wrong)
+}
+
+/// A handler for a connection of another server: what happens to it is pulled here.
+///
+/// # Safety
+///
+/// As [`open`].
+pub(super) unsafe fn handler_of(
+    pulled: *const pace_pulled_t,
+    wanted: u32,
+) -> Result<impl ConnHandler + use<>> {
+    // SAFETY: as the caller promises.
+    let pulled = unsafe { open(pulled) }?;
+    Ok(pulled.shared.source.handler(kinds(wanted)?))
 }
 
 const NO_SUCH_EVENT: Failure = Failure::plain(PACE_ESTALE, c"no such event is out");

@@ -1,18 +1,21 @@
 //! Requests that are pulled: data for hosts that cannot be called back.
 //!
 //! As in `net_pull.rs`, what is out lies in a table, by numbers. A request leaves it when it is
-//! answered; an answer whose body goes on puts the body in its place.
+//! answered; an answer whose body goes on puts the body in its place. Bodies of requests that are
+//! streamed lie in a table of their own, since they may be read on while the answer is written.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
 use super::callback::pace_conn_id_t;
 use super::conn::{name, number_of};
+use super::net_pull::{handler_of, pace_pulled_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::status::*;
 use crate::net::Wrote;
-use crate::net::http::{Body, Pulled, PulledRequest, Requests, Response};
+use crate::net::http::{Body, Pulled, PulledRequest, Requests, Response, Upload};
 use crate::{Error, Pool};
-use core::ffi::c_void;
+use core::cell::RefCell;
+use core::ffi::{c_char, c_void};
 use core::ptr;
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -23,6 +26,12 @@ pub const PACE_REQUEST_EVENT_REQUEST: u32 = 0;
 /// The output of a body that goes on pressed (PACE_WROTE_ABOVE_HIGH_MARK), and has fallen to the low
 /// mark: its next piece may be written.
 pub const PACE_REQUEST_EVENT_WRITABLE: u32 = 1;
+/// A part of the body of a streamed request, after pace_requests_read().
+pub const PACE_REQUEST_EVENT_PART: u32 = 2;
+/// The end of such a body, which is whole. So is that of a request without a body.
+pub const PACE_REQUEST_EVENT_END: u32 = 3;
+/// The end of such a body, which will never be whole: the peer is gone, or broke the protocol.
+pub const PACE_REQUEST_EVENT_BROKEN: u32 = 4;
 
 /// The body goes on: other answers to the same request write its next pieces, and the last one is
 /// without this.
@@ -46,13 +55,14 @@ pub struct pace_requests_t {
 pub struct pace_request_event_t {
     /// Names the request until it is answered. Not 0.
     pub request: u64,
-    /// The connection that it came from; 0 for PACE_REQUEST_EVENT_WRITABLE.
+    /// The connection that it came from; 0 for others than PACE_REQUEST_EVENT_REQUEST.
     pub conn: pace_conn_id_t,
     /// PACE_REQUEST_EVENT_.
     pub kind: u32,
-    /// The number of its route.
+    /// The number of its route; 0 for others than PACE_REQUEST_EVENT_REQUEST.
     pub route: u32,
-    /// The request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
+    /// PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
+    /// pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
     /// target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
     /// parameters and headers there are, and where the body begins, which is the rest. Then the
     /// lengths of name and value of each parameter and of each header; then all these texts, in the
@@ -140,18 +150,22 @@ pub unsafe extern "C" fn pace_requests_pull(
         if timeout_ns > 0 && place.pool.is_inside() {
             return Err(Error::WouldDeadlock.into());
         }
+        let mut parts = PARTS.try_with(RefCell::take).unwrap_or_default();
+        parts.clear();
         let mut got = Vec::new();
         let pulled = place.requests.pull(&mut got, capacity, nanos(timeout_ns));
+        place.enter(got, &mut parts, |index, event| {
+            // SAFETY: no more than `capacity` were pulled, and there is room for as many.
+            unsafe { events.add(index).write(event) };
+        });
+        let is_safe = parts.is_empty() || PARTS.try_with(|place| place.replace(parts)).is_ok();
         match pulled.ok_or(Error::ShutDown)? {
-            0 => Err(TIMED_OUT),
-            some => {
-                place.enter(got, |index, event| {
-                    // SAFETY: no more than `capacity` were pulled, and there is room for as many.
-                    unsafe { events.add(index).write(event) };
-                });
+            // A thread that ends has no place for parts any more.
+            some @ 1.. if is_safe => {
                 count.set(some);
                 Ok(())
             }
+            _ => Err(TIMED_OUT),
         }
     })
 }
@@ -178,6 +192,8 @@ pub unsafe extern "C" fn pace_requests_answer(
         let answers = unsafe { core::slice::from_raw_parts_mut(answers, count) };
         let mut held = place.take(answers.iter().map(|each| each.request));
         for (answer, held) in answers.iter_mut().zip(held.drain(..)) {
+            // An earlier one of this batch may have put it back: the body goes on.
+            let held = held.or_else(|| place.lock().out.remove(&answer.request));
             // SAFETY: as the header demands of its bytes.
             answer.outcome = call(|| unsafe { give(place, held.ok_or(NO_SUCH)?, answer) });
             if first == PACE_OK {
@@ -203,7 +219,80 @@ pub unsafe extern "C" fn pace_requests_drop(
         // SAFETY: as the header demands.
         let place = unsafe { open(requests) }?;
         let held = place.lock().out.remove(&request);
+        place.forget(request);
         held.map(drop).ok_or(NO_SUCH)
+    })
+}
+
+/// Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
+/// PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
+/// connection beyond what was asked for, so a peer is never faster than its host. When
+/// the request was answered to the end, or dropped, no part comes any more.
+///
+/// PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_read(
+    requests: *mut pace_requests_t,
+    request: u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        let upload = place.lock().bodies.get(&request).map(Arc::clone).ok_or(NO_SUCH_BODY)?;
+        if upload.ask() { Ok(()) } else { Err(NO_SUCH_BODY) }
+    })
+}
+
+/// Answers with 101, and gives the connection to a pulled server, for a protocol that the request has
+/// asked for: what happens to it is pulled there, with `wanted` as for pace_pulled_connect(), beginning
+/// with PACE_CONN_EVENT_OPENED. `headers` are lines as those of an answer; NULL if `headers_size` is 0.
+///
+/// The connection stays the HTTP server's: pace_http_server() is the server of the functions that take
+/// *conn, its limits stay in force, and it is drained with that one. The request is gone, whatever this
+/// answers, unless that is PACE_EINVAL for an argument that is NULL or `wanted`. `conn` may be NULL.
+///
+/// PACE_EINVAL also if the request has asked for no other protocol, or for a header: then the peer gets
+/// a 500. PACE_ESTALE: no such request is out, or its connection has ended.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_upgrade(
+    requests: *mut pace_requests_t,
+    request: u64,
+    protocol: *const c_char,
+    headers: *const c_void,
+    headers_size: usize,
+    pulled: *mut pace_pulled_t,
+    wanted: u32,
+    conn: *mut pace_conn_id_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        boundary::check(protocol, "protocol")?;
+        // SAFETY: not NULL, and as the header demands.
+        let protocol = unsafe { boundary::text(protocol, "protocol") }?;
+        // SAFETY: as the header demands.
+        let lines = unsafe { boundary::bytes(headers, headers_size, 1, "headers") }?;
+        // SAFETY: as the header demands.
+        let handler = unsafe { handler_of(pulled, wanted) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(conn, "conn") }?;
+        let held = match place.lock().out.remove(&request) {
+            Some(Held::Request(held)) => held,
+            Some(other) => {
+                place.put_back(request, other);
+                return Err(NO_SUCH);
+            }
+            None => return Err(NO_SUCH),
+        };
+        place.forget(request);
+        let id = name(held.conn.id());
+        with_headers(held.response, lines)?.upgrade(protocol, handler)?;
+        to.set(id);
+        Ok(())
     })
 }
 
@@ -256,7 +345,13 @@ pub unsafe extern "C" fn pace_requests_free(requests: *mut pace_requests_t) {
     });
 }
 
+thread_local! {
+    /// Parts of bodies that this thread has pulled last.
+    static PARTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
 const NO_SUCH: Failure = Failure::plain(PACE_ESTALE, c"no such request is out");
+const NO_SUCH_BODY: Failure = Failure::plain(PACE_ESTALE, c"no such request's body is to be read");
 
 /// In the process that made it.
 ///
@@ -271,9 +366,9 @@ pub(super) unsafe fn open<'a>(requests: *const pace_requests_t) -> Result<&'a pa
 
 #[derive(Default)]
 struct Table {
-    /// The last number that was given.
-    last: u64,
     out: HashMap<u64, Held>,
+    /// Bodies that may still be read.
+    bodies: HashMap<u64, Arc<Upload>>,
 }
 
 enum Held {
@@ -314,18 +409,50 @@ impl pace_requests_t {
     }
 
     /// Gives requests numbers, and shows what was pulled.
-    fn enter(&self, got: Vec<Pulled>, mut show: impl FnMut(usize, pace_request_event_t)) {
+    fn enter(
+        &self,
+        got: Vec<Pulled>,
+        parts: &mut Vec<Vec<u8>>,
+        mut show: impl FnMut(usize, pace_request_event_t),
+    ) {
+        if got.is_empty() {
+            return;
+        }
         let mut table = self.lock();
         for (index, pulled) in got.into_iter().enumerate() {
             match pulled {
-                Pulled::Request(request) => {
-                    table.last += 1;
-                    let number = table.last;
+                Pulled::Request(mut request) => {
+                    let number = request.number;
+                    if let Some(upload) = request.upload.take() {
+                        table.bodies.insert(number, upload);
+                    }
                     show(index, as_data(number, &request));
                     table.out.insert(number, Held::Request(request));
                 }
-                Pulled::Writable(number) => show(index, writable(number)),
+                Pulled::Writable(number) => {
+                    show(index, plain(number, PACE_REQUEST_EVENT_WRITABLE, &[]));
+                }
+                Pulled::Part(number, part) => {
+                    show(index, plain(number, PACE_REQUEST_EVENT_PART, &part));
+                    parts.push(part);
+                }
+                Pulled::End(number, is_whole) => {
+                    table.bodies.remove(&number);
+                    let kind = match is_whole {
+                        true => PACE_REQUEST_EVENT_END,
+                        false => PACE_REQUEST_EVENT_BROKEN,
+                    };
+                    show(index, plain(number, kind, &[]));
+                }
             }
+        }
+    }
+
+    /// The request is answered: nobody reads its body any more.
+    fn forget(&self, number: u64) {
+        let upload = self.lock().bodies.remove(&number);
+        if let Some(upload) = upload {
+            upload.forget();
         }
     }
 
@@ -360,14 +487,14 @@ fn as_data(number: u64, request: &PulledRequest) -> pace_request_event_t {
     }
 }
 
-fn writable(number: u64) -> pace_request_event_t {
+fn plain(number: u64, kind: u32, bytes: &[u8]) -> pace_request_event_t {
     pace_request_event_t {
         request: number,
         conn: pace_conn_id_t { id: 0 },
-        kind: PACE_REQUEST_EVENT_WRITABLE,
+        kind,
         route: 0,
-        bytes: ptr::null(),
-        size: 0,
+        bytes: if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() },
+        size: bytes.len(),
     }
 }
 
@@ -380,20 +507,28 @@ unsafe fn give(place: &pace_requests_t, held: Held, answer: &mut pace_answer_t) 
         return Err(Failure::invalid("flags", answer.flags, "PACE_ANSWER_ bits"));
     }
     // SAFETY: as the caller promises.
-    let bytes = unsafe { boundary::bytes(answer.bytes, answer.size, 1, "bytes") }?;
+    let bytes = unsafe { boundary::bytes(answer.bytes, answer.size, 1, "bytes") };
     let goes_on = answer.flags & PACE_ANSWER_MORE != 0;
     let going = match held {
         Held::Request(request) => {
-            // SAFETY: as the caller promises.
-            let response = unsafe { begin(request.response, answer) }?;
             if !goes_on {
-                return Ok(response.send(bytes)?);
+                place.forget(answer.request);
+            }
+            // SAFETY: as the caller promises.
+            let response = unsafe { begin(request.response, answer) };
+            if !goes_on {
+                return Ok(response?.send(bytes?)?);
             }
             let length = (answer.length != PACE_LENGTH_UNKNOWN).then_some(answer.length);
-            Going { body: response.stream(length)?, watched: false }
+            let begun = response.and_then(|response| Ok(response.stream(length)?));
+            // Its peer has got a 500.
+            let body = begun.inspect_err(|_| place.forget(answer.request))?;
+            Going { body, watched: false }
         }
         Held::Body(going) => going,
     };
+    // A piece that cannot be breaks the body off.
+    let bytes = bytes.inspect_err(|_| place.forget(answer.request))?;
     proceed(place, going, bytes, answer, goes_on)
 }
 
@@ -408,6 +543,11 @@ unsafe fn begin(response: Response, answer: &pace_answer_t) -> Result<Response> 
     if answer.flags & PACE_ANSWER_CLOSE != 0 {
         response = response.close();
     }
+    with_headers(response, lines)
+}
+
+/// Adds lines of headers, each of which ends with CR LF.
+fn with_headers(mut response: Response, lines: &[u8]) -> Result<Response> {
     let mut rest = lines;
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
         let line = &rest[..end];
@@ -435,6 +575,7 @@ fn proceed(
         Ok(wrote) => {
             answer.wrote = number_of(wrote);
             if !goes_on {
+                place.forget(number);
                 return Ok(going.body.finish()?);
             }
             place.put_back(number, Held::Body(going));
@@ -447,6 +588,9 @@ fn proceed(
             place.put_back(number, Held::Body(going));
             Err(error.into())
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            place.forget(number);
+            Err(error.into())
+        }
     }
 }

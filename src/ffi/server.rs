@@ -427,7 +427,9 @@ pub(super) unsafe fn builder(
         builder = unsafe { outgoing(builder, options.outgoing) }?;
     }
     // SAFETY: as the caller promises.
-    for listener in unsafe { all_listeners(options.listeners, options.listener_count) }? {
+    let listeners =
+        unsafe { all_listeners(options.listeners, options.listener_count, pool.shared()) }?;
+    for listener in listeners {
         builder = builder.listen(listener);
     }
     match (options.on_exhausted, hooks) {

@@ -162,6 +162,8 @@ pub struct pace_udp_stats_t {
     pub refused: u64,
     /// Calls of which the kernel took nothing, for another reason.
     pub failed: u64,
+    /// Of a socket that is pulled: datagrams that were received and dropped, since too much waited.
+    pub dropped: u64,
 }
 
 /// Fills hooks with NULL: pace_udp_hooks_init(&hooks, sizeof hooks).
@@ -499,6 +501,7 @@ pub unsafe extern "C" fn pace_udp_stats(
             sent_bytes: stats.sent_bytes,
             refused: stats.refused,
             failed: stats.failed,
+            dropped: stats.dropped,
         });
         Ok(())
     })
@@ -555,13 +558,23 @@ unsafe impl sized::Sized for pace_udp_stats_t {
 unsafe fn open<'a>(udp: *const pace_udp_t) -> Result<&'a pace_udp_t> {
     // SAFETY: as the caller promises.
     let udp = unsafe { boundary::borrow(udp, "udp") }?;
-    if udp.shared.is_forked() { Err(FORKED) } else { Ok(udp) }
+    if udp.is_forked() { Err(FORKED) } else { Ok(udp) }
+}
+
+impl pace_udp_t {
+    pub(super) fn new(socket: UdpSocket, shared: Arc<Shared>) -> Self {
+        Self { socket, shared }
+    }
+
+    pub(super) fn is_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
 }
 
 /// # Safety
 ///
 /// As the header demands of `options`.
-unsafe fn builder(pool: &Pool, options: &pace_udp_options_t) -> Result<UdpBuilder> {
+pub(super) unsafe fn builder(pool: &Pool, options: &pace_udp_options_t) -> Result<UdpBuilder> {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = UdpSocket::builder(pool)
         .batch(options.batch as usize)
@@ -595,7 +608,7 @@ unsafe fn builder(pool: &Pool, options: &pace_udp_options_t) -> Result<UdpBuilde
 
 // --- addresses --------------------------------------------------------------------------------------
 
-fn as_data(address: SocketAddr) -> pace_ip_t {
+pub(super) fn as_data(address: SocketAddr) -> pace_ip_t {
     let mut bytes = [0; 16];
     let (version, scope) = match address {
         SocketAddr::V4(v4) => {

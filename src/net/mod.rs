@@ -18,6 +18,7 @@
 //! | `server.rs` | start, registry, drain |
 //! | `settings.rs` | what a server and each of its listeners are told |
 //! | `udp.rs` | datagrams, which have no connections |
+//! | `udp_pulled.rs` | the same as data, for hosts that cannot be called back |
 //! | `inherited.rs` | sockets that a supervisor has opened |
 //! | `books.rs` | where connections come from, and what is counted there |
 //! | `pulled.rs` | hooks as events, for hosts that cannot be called back |
@@ -51,6 +52,7 @@ mod server;
 mod settings;
 mod socket;
 mod udp;
+mod udp_pulled;
 
 pub use address::{Address, ToAddress};
 pub use books::{Closed, ListenerStats, ServerStats};
@@ -66,3 +68,4 @@ pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
 pub use server::{DrainReport, Server};
 pub use settings::{Listen, ServerBuilder};
 pub use udp::{Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpReport, UdpSocket, UdpStats};
+pub use udp_pulled::{PulledUdp, UdpEvent};

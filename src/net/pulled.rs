@@ -285,6 +285,13 @@ impl PulledServer {
         self.inner.server.connect(address, Pulled::new(&self.inner.host, wanted))
     }
 
+    /// What a connection of another server may be given to, so that what happens to it is pulled here:
+    /// one that is [upgraded](crate::net::http::Response::upgrade), say. It stays the other server's, as
+    /// to its limits, its drain and its books.
+    pub fn handler(&self, wanted: Wanted) -> impl ConnHandler + use<> {
+        Pulled::new(&self.inner.host, wanted)
+    }
+
     /// Stops at once: listeners end, connections are cut off, what is out is of no use any more, and
     /// pulls say so. It waits for nothing. [`drain`](Server::drain) first for an orderly end.
     pub fn close(&self) {

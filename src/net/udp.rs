@@ -166,6 +166,9 @@ pub struct UdpStats {
     pub refused: u64,
     /// Calls of which the kernel took nothing, for another reason.
     pub failed: u64,
+    /// Of a socket that is [pulled](super::PulledUdp): datagrams that were received and dropped, since
+    /// too much waited for the host.
+    pub dropped: u64,
 }
 
 /// How a drain went.
@@ -519,6 +522,7 @@ struct Core {
     sent_bytes: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
+    dropped: AtomicU64,
 }
 
 impl UdpSocket {
@@ -640,14 +644,25 @@ impl UdpSocket {
     /// # Errors
     /// [`Error::WouldDeadlock`] on a thread of its pool, [`Error::Forked`] in a forked child.
     pub fn wait(&self) -> Result<()> {
+        self.check_may_wait(true)?;
+        self.core.port.wait_until_ended(Deadline::after(None));
+        Ok(())
+    }
+
+    /// Whether this thread of this process may wait for what the pool does.
+    pub(super) fn check_may_wait(&self, waits: bool) -> Result<()> {
         if self.core.place.is_forked() {
             return Err(Error::Forked);
         }
-        if self.core.pool.upgrade().is_some_and(|pool| pool.is_inside()) {
+        if waits && self.core.pool.upgrade().is_some_and(|pool| pool.is_inside()) {
             return Err(Error::WouldDeadlock);
         }
-        self.core.port.wait_until_ended(Deadline::after(None));
         Ok(())
+    }
+
+    /// Datagrams that the handler was given have been dropped.
+    pub(super) fn count_dropped(&self, count: u64) {
+        self.core.dropped.fetch_add(count, Relaxed);
     }
 
     /// Handles what has arrived, and closes. What is not handled after `time` is dropped.
@@ -716,6 +731,7 @@ impl Core {
             sent_bytes: zero(),
             refused: zero(),
             failed: zero(),
+            dropped: zero(),
         }
     }
 
@@ -810,6 +826,7 @@ impl Core {
             sent_bytes: self.sent_bytes.load(Relaxed),
             refused: self.refused.load(Relaxed),
             failed: self.failed.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
         }
     }
 }

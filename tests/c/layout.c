@@ -155,6 +155,7 @@ AT(pace_listener_options_t, socket_mode, 152);
 AT(pace_listener_options_t, backlog, 156);
 AT(pace_listener_options_t, no_delay, 160);
 AT(pace_listener_options_t, reuse_port, 162);
+AT(pace_listener_options_t, filter, 168);
 
 GROWS(pace_server_options_t, 48);
 AT(pace_server_options_t, listeners, 8);
@@ -239,6 +240,26 @@ AT(pace_udp_options_t, multicast_loop, 55);
 GROWS(pace_udp_stats_t, 72);
 AT(pace_udp_stats_t, received, 8);
 AT(pace_udp_stats_t, failed, 64);
+AT(pace_udp_stats_t, dropped, 72);
+
+SIZE(pace_udp_event_t, 56);
+AT(pace_udp_event_t, os_error, 4);
+AT(pace_udp_event_t, bytes, 8);
+AT(pace_udp_event_t, size, 16);
+AT(pace_udp_event_t, length, 24);
+AT(pace_udp_event_t, peer, 32);
+
+SIZE(pace_inherited_t, 260);
+AT(pace_inherited_t, name, 4);
+
+GROWS(pace_filter_hooks_t, 64);
+AT(pace_filter_hooks_t, make, 8);
+AT(pace_filter_hooks_t, received, 16);
+AT(pace_filter_hooks_t, written, 24);
+AT(pace_filter_hooks_t, finish, 32);
+AT(pace_filter_hooks_t, cut_off, 40);
+AT(pace_filter_hooks_t, free, 48);
+AT(pace_filter_hooks_t, user_data, 56);
 
 int main(void) {
     /* The library agrees: it accepts the sizes of the first version, and none below. */
@@ -252,6 +273,7 @@ int main(void) {
         pace_http_options_t http;
         pace_udp_hooks_t datagrams;
         pace_udp_options_t udp;
+        pace_filter_hooks_t filter;
     } first;
     check_begin();
     OK(pace_pool_config_init(&first.config, 128));
@@ -272,5 +294,7 @@ int main(void) {
     SAYS(PACE_EVERSION, pace_udp_hooks_init(&first.datagrams, 47));
     OK(pace_udp_options_init(&first.udp, 56));
     SAYS(PACE_EVERSION, pace_udp_options_init(&first.udp, 55));
+    OK(pace_filter_hooks_init(&first.filter, 64));
+    SAYS(PACE_EVERSION, pace_filter_hooks_init(&first.filter, 63));
     return 0;
 }

@@ -18,6 +18,7 @@ typedef struct things {
     pace_udp_t *udp;
     pace_pulled_t *pulled;
     pace_requests_t *requests;
+    pace_udp_pulled_t *datagrams;
     pace_http_t *asked; /* has the request that these answer */
     pace_response_t *response;
     pace_body_t *body;
@@ -478,6 +479,35 @@ static pace_status_t do_requests_pull(things_t *t) {
 }
 static pace_status_t do_requests_answer(things_t *t) { return pace_requests_answer(t->requests, NULL, 0); }
 static pace_status_t do_requests_drop(things_t *t) { return pace_requests_drop(t->requests, 77); }
+static pace_status_t do_requests_read(things_t *t) { return pace_requests_read(t->requests, 77); }
+static pace_status_t do_requests_upgrade(things_t *t) {
+    return pace_requests_upgrade(t->requests, 77, "echo", NULL, 0, t->pulled, 0, NULL);
+}
+static pace_status_t do_route_pulled_streaming(things_t *t) {
+    return pace_http_route_pulled_streaming(t->http, "PATCH", "/", t->requests, 1);
+}
+static pace_status_t do_udp_pulled_new(things_t *t) {
+    pace_udp_options_t options;
+    pace_udp_pulled_t *pulled;
+    OK(pace_udp_options_init(&options, sizeof options));
+    options.bind = TCP;
+    pace_status_t status = pace_udp_pulled_new(t->pool, &options, 1024, &pulled);
+    if (status == PACE_OK) pace_udp_pulled_free(pulled);
+    return status;
+}
+static pace_status_t do_udp_pulled_udp(things_t *t) {
+    pace_udp_t *udp;
+    return pace_udp_pulled_udp(t->datagrams, &udp);
+}
+static pace_status_t do_udp_pulled_pull(things_t *t) {
+    pace_udp_event_t event;
+    size_t count;
+    return pace_udp_pulled_pull(t->datagrams, &event, 1, 0, &count);
+}
+static pace_status_t do_udp_pulled_pollable(things_t *t) {
+    int32_t fd;
+    return pace_udp_pulled_pollable(t->datagrams, &fd);
+}
 static pace_status_t do_requests_pollable(things_t *t) {
     int32_t fd;
     return pace_requests_pollable(t->requests, &fd);
@@ -506,6 +536,7 @@ static pace_status_t do_free_null(things_t *t) {
     pace_udp_free(NULL);
     pace_pulled_free(NULL);
     pace_requests_free(NULL);
+    pace_udp_pulled_free(NULL);
     pace_pool_free(NULL);
     pace_ring_free(NULL);
     pace_queue_free(NULL);
@@ -528,7 +559,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, e requests, a answer, b body, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, e requests, d pulled datagrams, a answer, b body, - nothing */
     char needs;
 } row_t;
 
@@ -642,6 +673,13 @@ static const row_t table[] = {
     {"requests_answer", do_requests_answer, IS_OK, IS_OK, IS_OK, 'e'},
     {"requests_drop", do_requests_drop, GONE, GONE, GONE, 'e'},
     {"requests_pollable", do_requests_pollable, IS_OK, IS_OK, IS_OK, 'e'},
+    {"requests_read", do_requests_read, GONE, GONE, GONE, 'e'},
+    {"requests_upgrade", do_requests_upgrade, GONE, GONE, GONE, 'e'},
+    {"http_route_pulled_streaming", do_route_pulled_streaming, IS_OK, IS_OK, IS_OK, 'h'},
+    {"udp_pulled_new", do_udp_pulled_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
+    {"udp_pulled_udp", do_udp_pulled_udp, IS_OK, IS_OK, IS_OK, 'd'},
+    {"udp_pulled_pull", do_udp_pulled_pull, LATE, LATE, DOWN, 'd'},
+    {"udp_pulled_pollable", do_udp_pulled_pollable, IS_OK, IS_OK, IS_OK, 'd'},
     {"response_status", do_response_status, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_header", do_response_header, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_close", do_response_close, IS_OK, IS_OK, IS_OK, 'a'},
@@ -729,6 +767,10 @@ static void make_things(things_t *t) {
     OK(udp_new(t->pool, &t->udp));
     OK(pace_pulled_new(t->pool, NULL, 0, &t->pulled));
     OK(pace_requests_new(t->pool, &t->requests));
+    pace_udp_options_t pulled_udp;
+    OK(pace_udp_options_init(&pulled_udp, sizeof pulled_udp));
+    pulled_udp.bind = TCP;
+    OK(pace_udp_pulled_new(t->pool, &pulled_udp, 1024, &t->datagrams));
     make_answers(t);
 }
 
@@ -741,6 +783,7 @@ static void free_things(things_t *t) {
     pace_udp_free(t->udp);
     pace_pulled_free(t->pulled);
     pace_requests_free(t->requests);
+    pace_udp_pulled_free(t->datagrams);
     pace_response_free(t->response);
     pace_body_free(t->body);
     pace_http_free(t->asked);
@@ -771,6 +814,7 @@ static void with_null(void) {
         if (table[i].needs == 'u') less.udp = NULL;
         if (table[i].needs == 'v') less.pulled = NULL;
         if (table[i].needs == 'e') less.requests = NULL;
+        if (table[i].needs == 'd') less.datagrams = NULL;
         if (table[i].needs == 'a') less.response = NULL;
         if (table[i].needs == 'b') less.body = NULL;
         if (table[i].needs != '-') expect("NULL", &table[i], INV, table[i].call(&less));

@@ -20,6 +20,7 @@ static void start(void) {
     OK(pace_requests_new(pool, &requests));
     OK(pace_http_route_pulled(http, "GET", "/a/{name}", requests, 7));
     OK(pace_http_route_pulled(http, "POST", "/b", requests, 8));
+    OK(pace_http_route_pulled_streaming(http, "PUT", "/c", requests, 9));
     OK(pace_http_start(http, &options));
     OK(pace_http_server(http, &beneath));
     OK(pace_server_address(beneath, 0, address, sizeof address));
@@ -164,6 +165,248 @@ static void bodies_that_go_on(void) {
     end();
 }
 
+static pace_request_event_t next_of(uint64_t request) {
+    pace_request_event_t event;
+    size_t count = 0;
+    OK(pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
+    CHECK(count == 1 && event.request == request && event.conn.id == 0 && event.route == 0);
+    return event;
+}
+
+static void nothing_comes(void) {
+    pace_request_event_t event;
+    size_t count;
+    SAYS(PACE_ETIMEDOUT, pace_requests_pull(requests, &event, 1, 20 * MILLI, &count));
+}
+
+/* Parts come when they were asked for, and no sooner; the end too; then there is nothing to ask for. */
+static void bodies_that_are_streamed(void) {
+    start();
+    int fd = dial(address);
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    pace_request_event_t event = next(9);
+    uint32_t front[8];
+    memcpy(front, event.bytes, sizeof front);
+    CHECK(event.size == front[7]); /* no body */
+    nothing_comes();
+    OK(pace_requests_read(requests, event.request));
+    pace_request_event_t part = next_of(event.request);
+    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 3 && memcmp(part.bytes, "abc", 3) == 0);
+    OK(pace_requests_read(requests, event.request));
+    OK(pace_requests_read(requests, event.request)); /* to ask twice is to ask once */
+    nothing_comes();
+    send_text(fd, "2\r\nde\r\n0\r\n\r\n");
+    part = next_of(event.request);
+    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 2 && memcmp(part.bytes, "de", 2) == 0);
+    nothing_comes();
+    OK(pace_requests_read(requests, event.request));
+    part = next_of(event.request);
+    CHECK(part.kind == PACE_REQUEST_EVENT_END && part.size == 0 && part.bytes == NULL);
+    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    pace_answer_t answer = answer_to(&event, "got it");
+    OK(pace_requests_answer(requests, &answer, 1));
+    expect_head(fd, "HTTP/1.1 200 ");
+    expect_text(fd, "got it");
+    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+
+    /* One without a body has an end at once. */
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n");
+    event = next(9);
+    OK(pace_requests_read(requests, event.request));
+    part = next_of(event.request);
+    CHECK(part.kind == PACE_REQUEST_EVENT_END);
+    OK(pace_requests_drop(requests, event.request));
+    expect_head(fd, "HTTP/1.1 500 ");
+    expect_text(fd, "500 Internal Server Error\n");
+
+    /* Answered without having been read: the rest is dropped, and the connection goes on. */
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n");
+    event = next(9);
+    OK(pace_requests_read(requests, event.request));
+    answer = answer_to(&event, "enough");
+    OK(pace_requests_answer(requests, &answer, 1));
+    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    expect_head(fd, "HTTP/1.1 200 ");
+    expect_text(fd, "enough");
+    for (int i = 0; i < 10; i++) send_text(fd, "0123456789");
+    send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
+    event = next(7);
+    answer = answer_to(&event, "on");
+    OK(pace_requests_answer(requests, &answer, 1));
+    expect_head(fd, "HTTP/1.1 200 ");
+    expect_text(fd, "on");
+
+    /* An answer that goes on while the body is read. */
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\n");
+    event = next(9);
+    answer = answer_to(&event, "<");
+    answer.flags = PACE_ANSWER_MORE;
+    answer.length = 5;
+    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_requests_read(requests, event.request));
+    send_text(fd, "xyz");
+    part = next_of(event.request);
+    answer.bytes = part.bytes;
+    answer.size = part.size;
+    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_requests_read(requests, event.request));
+    CHECK(next_of(event.request).kind == PACE_REQUEST_EVENT_END);
+    answer.bytes = ">";
+    answer.size = 1;
+    answer.flags = 0;
+    OK(pace_requests_answer(requests, &answer, 1));
+    expect_head(fd, "HTTP/1.1 200 ");
+    expect_text(fd, "<xyz>");
+
+    /* A peer that goes in the middle. */
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\n");
+    event = next(9);
+    OK(pace_requests_read(requests, event.request));
+    close(fd);
+    CHECK(next_of(event.request).kind == PACE_REQUEST_EVENT_BROKEN);
+    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    answer = answer_to(&event, "anybody?");
+    SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
+    end();
+}
+
+/* What the host does not ask for stays with the peer: memory is bounded by what was asked for. */
+static void a_peer_is_never_faster_than_its_host(void) {
+    static char much[1 << 16];
+    start();
+    int fd = dial(address), size = 1 << 14;
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 67108864\r\n\r\n");
+    pace_request_event_t event = next(9);
+    size_t sent = 0, got = 0;
+    for (;;) {
+        ssize_t some = send(fd, much, sizeof much, MSG_DONTWAIT | MSG_NOSIGNAL);
+        struct pollfd entry = {fd, POLLOUT, 0};
+        if (some < 0 && poll(&entry, 1, 200) == 0) break; /* it is stuck */
+        if (some > 0) sent += (size_t)some;
+        CHECK(sent < 67108864);
+    }
+    while (got < sent) {
+        OK(pace_requests_read(requests, event.request));
+        pace_request_event_t part = next_of(event.request);
+        CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size > 0);
+        got += part.size;
+    }
+    CHECK(got == sent);
+    close(fd);
+    OK(pace_requests_drop(requests, event.request));
+    end();
+}
+
+static const char UPGRADE[] = "GET /a/x HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\n"
+                              "Upgrade: echo\r\n\r\n";
+
+static pace_conn_event_t next_event(pace_pulled_t *pulled, uint32_t kind) {
+    pace_conn_event_t event;
+    size_t count = 0;
+    OK(pace_pulled_pull(pulled, &event, 1, 60 * SECOND, &count));
+    CHECK(count == 1 && event.kind == kind);
+    return event;
+}
+
+static void another_protocol(void) {
+    pace_pulled_t *pulled = NULL;
+    pace_server_t *beneath;
+    pace_conn_id_t conn = {0};
+    start();
+    OK(pace_pulled_new(pool, NULL, PACE_WANTED_ALL, &pulled));
+    OK(pace_http_server(http, &beneath));
+    int fd = dial(address);
+    send_text(fd, UPGRADE);
+    send_text(fd, "early");
+    pace_request_event_t event = next(7);
+    const uint64_t number = event.request;
+    /* What is refused leaves the request as it is. */
+    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, NULL, NULL, 0, pulled, 0, &conn));
+    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 1, pulled, 0, &conn));
+    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 0, NULL, 0, &conn));
+    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 0, pulled, 1 << 9, &conn));
+    SAYS(PACE_EINVAL, pace_requests_upgrade(NULL, number, "echo", NULL, 0, pulled, 0, &conn));
+    SAYS(PACE_ESTALE, pace_requests_upgrade(requests, number + 9, "echo", NULL, 0, pulled, 0, &conn));
+    CHECK(conn.id == 0);
+    OK(pace_requests_upgrade(requests, number, "echo", "X-A: 1\r\n", 8, pulled, PACE_WANTED_ALL, &conn));
+    SAYS(PACE_ESTALE, pace_requests_upgrade(requests, number, "echo", NULL, 0, pulled, 0, &conn));
+    expect_head(fd, "HTTP/1.1 101 ");
+    pace_conn_event_t is = next_event(pulled, PACE_CONN_EVENT_OPENED);
+    CHECK(is.conn.id == conn.id);
+    is = next_event(pulled, PACE_CONN_EVENT_DATA);
+    CHECK(is.size == 5 && memcmp(is.bytes, "early", 5) == 0);
+    OK(pace_server_conn_write(beneath, conn, "by name", 7, NULL));
+    expect_text(fd, "by name");
+    pace_completion_t completion = {0};
+    completion.event = is.event;
+    completion.consumed = 3;
+    completion.bytes = "done";
+    completion.size = 4;
+    OK(pace_pulled_complete(pulled, &completion, 1));
+    expect_text(fd, "done");
+    send_text(fd, "!");
+    is = next_event(pulled, PACE_CONN_EVENT_DATA);
+    if (is.size == 2) { /* what was left may be shown before more has come */
+        completion.event = is.event;
+        completion.consumed = 0;
+        completion.size = 0;
+        OK(pace_pulled_complete(pulled, &completion, 1));
+        is = next_event(pulled, PACE_CONN_EVENT_DATA);
+    }
+    CHECK(is.size == 3 && memcmp(is.bytes, "ly!", 3) == 0);
+    close(fd);
+    next_event(pulled, PACE_CONN_EVENT_FINISHED);
+    OK(pace_server_conn_close(beneath, conn));
+    is = next_event(pulled, PACE_CONN_EVENT_CLOSED);
+    CHECK(is.conn.id == conn.id);
+    OK(pace_pulled_done(pulled));
+
+    /* One that asks for nothing gets a 500. */
+    fd = dial(address);
+    send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
+    event = next(7);
+    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, event.request, "echo", NULL, 0, pulled, 0, NULL));
+    expect_head(fd, "HTTP/1.1 500 ");
+    close(fd);
+    /* A drain ends one that nobody hears of. */
+    fd = dial(address);
+    send_text(fd, UPGRADE);
+    event = next(7);
+    OK(pace_requests_upgrade(requests, event.request, "echo", NULL, 0, pulled, 0, &conn));
+    expect_head(fd, "HTTP/1.1 101 ");
+    end();
+    close(fd);
+    pace_pulled_free(pulled);
+}
+
+static void forks(void) {
+    start();
+    int fd = dial(address);
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc");
+    pace_request_event_t event = next(9);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        SAYS(PACE_EFORKED, pace_requests_read(requests, event.request));
+        SAYS(PACE_EFORKED, pace_requests_upgrade(requests, event.request, "a", NULL, 0, NULL, 0, NULL));
+        SAYS(PACE_EFORKED, pace_http_route_pulled_streaming(http, "GET", "/", requests, 0));
+        pace_requests_free(requests);
+        _exit(42);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    OK(pace_requests_read(requests, event.request));
+    pace_request_event_t part = next_of(event.request);
+    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 3);
+    pace_answer_t answer = answer_to(&event, "parent");
+    OK(pace_requests_answer(requests, &answer, 1));
+    expect_head(fd, "HTTP/1.1 200 ");
+    close(fd);
+    end();
+}
+
 static void bad_arguments(void) {
     pace_request_event_t event;
     pace_answer_t answer = {0};
@@ -178,6 +421,11 @@ static void bad_arguments(void) {
     SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
     SAYS(PACE_EINVAL, pace_requests_pollable(requests, NULL));
     SAYS(PACE_EINVAL, pace_http_route_pulled(http, "GET", "/x", NULL, 0));
+    SAYS(PACE_EINVAL, pace_http_route_pulled_streaming(http, "GET", "/x", NULL, 0));
+    SAYS(PACE_EINVAL, pace_http_route_pulled_streaming(http, "GET", "/x", requests, 0)); /* started */
+    SAYS(PACE_EINVAL, pace_requests_read(NULL, 1));
+    SAYS(PACE_ESTALE, pace_requests_read(requests, 0));
+    SAYS(PACE_ESTALE, pace_requests_read(requests, UINT64_MAX));
     pace_requests_free(NULL);
     pace_server_t *beneath;
     OK(pace_http_server(http, &beneath));
@@ -189,6 +437,10 @@ static void bad_arguments(void) {
 int main(void) {
     what_is_asked_and_answered();
     bodies_that_go_on();
+    bodies_that_are_streamed();
+    a_peer_is_never_faster_than_its_host();
+    another_protocol();
+    forks();
     bad_arguments();
     return 0;
 }

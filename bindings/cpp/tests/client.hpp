@@ -33,6 +33,9 @@ public:
                 == static_cast<ssize_t>(bytes.size()));
     }
 
+    /// Sends no more.
+    void finish() { (void)shutdown(fd_, SHUT_WR); }
+
     /// So many bytes, or all up to the end.
     std::string receive(std::size_t size = SIZE_MAX) {
         std::string all;

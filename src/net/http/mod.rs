@@ -35,7 +35,7 @@ mod server;
 mod stats;
 
 #[cfg(feature = "capi")]
-pub(crate) use pulled::{Pulled, PulledRequest, Requests};
+pub(crate) use pulled::{Pulled, PulledRequest, Requests, Upload};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use reading::fuzzing;

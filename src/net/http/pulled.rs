@@ -5,6 +5,22 @@
 //! connections. A request that nobody answers answers itself with 500 when it is dropped, as any
 //! response does.
 //!
+//! # Bodies that are streamed
+//!
+//! The head comes as a request without a body; parts of the body come one by one, each when the host
+//! has asked for it. So what waits for a slow host is one part, and a host that never asks has the
+//! peer wait, in the kernel's buffers and its own.
+//!
+//! ```text
+//!             ask                 data: one part goes into the outbox
+//!   RESTING ───────► ASKED ─────────────────────────────────────────► RESTING
+//!      │               └──── the end ────► told, and over
+//!      └── the end: kept, and told when it is asked for      (data meanwhile: not taken; ask resumes)
+//! ```
+//!
+//! A host that has answered without reading on asks for nothing any more: `forget`, and what still
+//! comes is dropped, or limited, by the connection.
+//!
 //! A block is made for readers that pay for each step: eight numbers of 32 bits in the machine's
 //! order, a pair of lengths for each parameter and each header, and then the texts themselves.
 //!
@@ -15,11 +31,14 @@
 //! | 5, 6 | how many parameters and headers there are |
 //! | 7 | where the body begins; it is the rest |
 
-use super::request::Request;
+use super::request::{Request, RequestBody};
 use super::response::Response;
 use crate::error::Result;
 use crate::net::ConnRef;
 use crate::net::outbox::Outbox;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -32,25 +51,35 @@ pub(crate) enum Pulled {
     Request(PulledRequest),
     /// The output of this answer's body pressed, and has fallen to the low mark.
     Writable(u64),
+    /// A part of this request's body, which was asked for.
+    Part(u64, Vec<u8>),
+    /// The end of this request's body; whether it was whole.
+    End(u64, bool),
 }
 
 /// A request, and what it is answered with.
 pub(crate) struct PulledRequest {
+    /// No other request has had it. Not 0.
+    pub(crate) number: u64,
     /// What its route was given.
     pub(crate) route: u32,
     pub(crate) conn: ConnRef,
     pub(crate) block: Vec<u8>,
     pub(crate) response: Response,
+    /// The body, if it is streamed.
+    pub(crate) upload: Option<Arc<Upload>>,
 }
 
 /// Where the requests of pulled routes wait.
 pub(crate) struct Requests {
     outbox: Outbox<Pulled>,
+    /// The last number that a request was given.
+    last: AtomicU64,
 }
 
 impl Requests {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { outbox: Outbox::new() })
+        Arc::new(Self { outbox: Outbox::new(), last: AtomicU64::new(0) })
     }
 
     /// A handler for a route, whose requests will have this number.
@@ -60,11 +89,45 @@ impl Requests {
     ) -> impl Fn(&Request<'_>, Response) + Send + Sync + 'static {
         let requests = Arc::clone(self);
         move |request, response| {
-            let (conn, block) = (request.conn(), block_of(request));
-            let pulled = PulledRequest { route, conn, block, response };
-            // Nobody pulls any more: its drop answers.
-            drop(requests.outbox.put(Pulled::Request(pulled)));
+            requests.put(requests.number(), route, request, response, None);
         }
+    }
+
+    /// The same for a route whose bodies are streamed.
+    pub(crate) fn streaming(
+        self: &Arc<Self>,
+        route: u32,
+    ) -> impl Fn(&Request<'_>, Response) -> Feeding + Send + Sync + 'static {
+        let requests = Arc::clone(self);
+        move |request, response| {
+            let number = requests.number();
+            let upload = Arc::new(Upload {
+                number,
+                requests: Arc::clone(&requests),
+                conn: request.conn(),
+                state: Mutex::new(UploadState::default()),
+            });
+            requests.put(number, route, request, response, Some(Arc::clone(&upload)));
+            Feeding { upload, is_whole: false }
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.last.fetch_add(1, Relaxed) + 1
+    }
+
+    fn put(
+        &self,
+        number: u64,
+        route: u32,
+        request: &Request<'_>,
+        response: Response,
+        upload: Option<Arc<Upload>>,
+    ) {
+        let (conn, block) = (request.conn(), block_of(request));
+        let pulled = PulledRequest { number, route, conn, block, response, upload };
+        // Nobody pulls any more: its drop answers.
+        drop(self.outbox.put(Pulled::Request(pulled)));
     }
 
     /// A body's output has fallen.
@@ -89,6 +152,98 @@ impl Requests {
     /// Nobody pulls any more.
     pub(crate) fn close(&self) {
         drop(self.outbox.close());
+    }
+}
+
+/// The body of a request between its connection and a host; see the head of the file.
+pub(crate) struct Upload {
+    number: u64,
+    requests: Arc<Requests>,
+    conn: ConnRef,
+    state: Mutex<UploadState>,
+}
+
+#[derive(Default)]
+struct UploadState {
+    /// The host waits for what comes next.
+    asked: bool,
+    /// The end has come: whether the body was whole.
+    ended: Option<bool>,
+    /// The host wants no more of it, or was told the end.
+    over: bool,
+}
+
+impl Upload {
+    fn change<R>(&self, change: impl FnOnce(&mut UploadState) -> R) -> R {
+        // Nothing panics while it is held.
+        change(&mut self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// The host wants what comes next. False: it was told the end, or wants nothing any more.
+    pub(crate) fn ask(&self) -> bool {
+        let (goes_on, told) = self.change(|state| {
+            let told = state.ended.filter(|_| !state.over);
+            let goes_on = !state.over;
+            state.asked = goes_on && told.is_none();
+            state.over |= told.is_some();
+            (goes_on, told)
+        });
+        match told {
+            Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.number, is_whole))),
+            // What was not taken is shown again. A connection that has ended told the end.
+            None if goes_on => drop(self.conn.resume()),
+            None => {}
+        }
+        goes_on
+    }
+
+    /// The host wants no more of it.
+    pub(crate) fn forget(&self) {
+        self.change(|state| (state.over, state.asked) = (true, false));
+        // A connection that has ended is no loss.
+        drop(self.conn.resume());
+    }
+}
+
+/// The connection's side of an [`Upload`].
+pub(crate) struct Feeding {
+    upload: Arc<Upload>,
+    is_whole: bool,
+}
+
+impl RequestBody for Feeding {
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        let upload = &self.upload;
+        let (asked, over) = upload.change(|state| (core::mem::take(&mut state.asked), state.over));
+        match (asked, over) {
+            (_, true) => bytes.len(),
+            (false, false) => 0,
+            (true, false) => {
+                let part = Pulled::Part(upload.number, bytes.to_vec());
+                // Nobody pulls any more: then nobody asks either.
+                drop(upload.requests.outbox.put(part));
+                bytes.len()
+            }
+        }
+    }
+
+    fn end(mut self: Box<Self>) {
+        self.is_whole = true;
+    }
+}
+
+impl Drop for Feeding {
+    fn drop(&mut self) {
+        let (upload, is_whole) = (&self.upload, self.is_whole);
+        let told = upload.change(|state| {
+            state.ended = Some(is_whole);
+            let told = core::mem::take(&mut state.asked) && !state.over;
+            state.over |= told;
+            told
+        });
+        if told {
+            drop(upload.requests.outbox.put(Pulled::End(upload.number, is_whole)));
+        }
     }
 }
 
