@@ -82,6 +82,9 @@ fn pools_queues_and_rings() {
 fn servers() {
     unittest("test_server.py");
     unittest("test_http.py");
+    unittest("test_streaming.py");
+    unittest("test_udp.py");
+    unittest("test_inherited.py");
 }
 
 #[test]

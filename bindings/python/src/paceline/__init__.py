@@ -1,8 +1,8 @@
 """paceline: an embeddable event engine, from Python.
 
 ``Executor`` is the standard library's executor interface; ``Pool`` serves descriptors, timers and
-tasks; ``Server`` and ``Http`` serve TCP and Unix connections on it; ``Queue`` and ``Ring`` carry short byte
-strings between threads. Importing makes no threads.
+tasks; ``Server`` and ``Http`` serve TCP and Unix connections on it, ``Udp`` datagrams; ``Queue`` and
+``Ring`` carry short byte strings between threads. Importing makes no threads.
 """
 
 from ._books import Audit
@@ -21,7 +21,8 @@ from ._errors import (
 )
 from ._executor import Executor
 from ._future import Future
-from ._http import Headers, Http, HttpStats, Request, Response
+from ._http import Headers, Http, HttpStats, Request, RequestBody, Response
+from ._inherited import Inherited, inherited
 from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
@@ -52,6 +53,7 @@ from ._server import (
 )
 from ._sources import Lane
 from ._tasks import LaneRef, Strand
+from ._udp import Datagram, Peer, Udp, UdpRef, UdpStats
 
 __version__ = "0.1.0"
 
@@ -59,6 +61,7 @@ __all__ = [
     "Audit",
     "Conn",
     "ConnHandler",
+    "Datagram",
     "DeadlockError",
     "DrainReport",
     "Empty",
@@ -72,6 +75,7 @@ __all__ = [
     "Headers",
     "Http",
     "HttpStats",
+    "Inherited",
     "Interest",
     "InvalidError",
     "Lane",
@@ -79,12 +83,14 @@ __all__ = [
     "LibraryError",
     "Listen",
     "OsError",
+    "Peer",
     "Pool",
     "Queue",
     "Ready",
     "Reason",
     "Report",
     "Request",
+    "RequestBody",
     "Response",
     "Ring",
     "Server",
@@ -98,7 +104,11 @@ __all__ = [
     "Timeout",
     "TimeoutError",
     "Timer",
+    "Udp",
+    "UdpRef",
+    "UdpStats",
     "Wrote",
+    "inherited",
     "library_path",
     "library_version",
     "promote_new_leader",

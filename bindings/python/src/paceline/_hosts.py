@@ -43,16 +43,24 @@ SLICE = 0.1
 
 
 class Native:
-    """A native object of this process: its pointer, and how it is given back."""
+    """A native object of this process: its pointer, and how it is given back.
+
+    Of a cycle that is collected anything may still be called after this, by another ``__del__``. So all
+    pointers to it become NULL, which the library refuses."""
 
     def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], object]) -> None:
         self.pointer = pointer
+        #: Pointers to parts of it.
+        self.inside: list[ctypes.c_void_p] = []
         self._free = free
         self._generation = _lifetime.generation()
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and self._generation == _lifetime.generation():
-            self._free(self.pointer)
+            own = ctypes.c_void_p(self.pointer.value)
+            for pointer in (self.pointer, *self.inside):
+                pointer.value = None
+            self._free(own)
 
 
 class Outbox:
@@ -115,6 +123,8 @@ class Hosts:
         self.threads: list[threading.Thread] = []
         self.closed = False
         self.mine: Any = None
+        #: The asyncio loop that does what host threads would do.
+        self.loop: Any = None
         #: The stream server beneath. It belongs to what has made it.
         self.server = ctypes.c_void_p()
 
@@ -156,9 +166,17 @@ class Hosts:
 
     def run(self) -> int:
         """On a host without threads: handles what is there; says how many events."""
+        return max(0, self.turn())
+
+    def turn(self) -> int:
+        """The same; −1 when all is over."""
+        self.check_idle()
+        return int(self.mine.run(NOT_AT_ALL))
+
+    def check_idle(self) -> None:
+        """There must be no threads."""
         if self.mine is None:
-            raise InvalidError("run is for a server without host threads (threads=0)")
-        return max(0, int(self.mine.run(NOT_AT_ALL)))
+            raise InvalidError("this is for what has no host threads (threads=0)")
 
     def is_inside(self) -> bool:
         """Whether this is one of the threads."""

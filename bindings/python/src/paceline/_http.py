@@ -6,15 +6,18 @@ which is taken apart as far as a handler looks at it.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
+import select
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, Optional, TypeVar, Union
+from types import CoroutineType
+from typing import Any, Optional, TypeVar, Union, cast
 
 from . import _layout as layout
 from ._errors import Full, InvalidError, ShutDownError, StaleError
@@ -22,7 +25,8 @@ from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of, log
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
-from ._server import Serving
+from ._server import Conn, Factory, Serving, _wanted
+from ._server import Core as StreamCore
 
 BytesLike = Union[bytes, bytearray, memoryview]
 
@@ -69,7 +73,7 @@ class Response:
         self,
         body: Union[BytesLike, str, Iterable[bytes]] = b"",
         status: int = 200,
-        headers: Union[Mapping[str, str], Iterable[tuple[str, str]], None] = None,
+        headers: Union[Fields, None] = None,
         *,
         length: Optional[int] = None,
         close: bool = False,
@@ -92,21 +96,46 @@ class Response:
         """The lines of its headers."""
         if self.headers is None:
             return _TEXT if isinstance(self.body, str) else self._lines
-        pairs = self.headers.items() if isinstance(self.headers, Mapping) else self.headers
-        lines = [self._lines]
-        typed = False
-        for name, value in pairs:
-            if "\r" in name + value or "\n" in name + value:
-                raise InvalidError(f"header is {name!r}: {value!r}; allowed: one line")
-            typed |= name.lower() == "content-type"
-            lines.append(f"{name}: {value}\r\n".encode("latin-1"))
-        if isinstance(self.body, str) and not typed:
-            lines.append(_TEXT)
-        return b"".join(lines)
+        pairs = list(_pairs(self.headers))
+        lines = self._lines + _lines(pairs)
+        if isinstance(self.body, str) and all(name.lower() != "content-type" for name, _ in pairs):
+            lines += _TEXT
+        return lines
+
+
+Fields = Union[Mapping[str, str], Iterable[tuple[str, str]]]
+
+
+def _pairs(headers: Fields) -> Iterable[tuple[str, str]]:
+    if isinstance(headers, Mapping):
+        return cast("Mapping[str, str]", headers).items()
+    return headers
+
+
+def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
+    lines = []
+    for name, value in pairs:
+        if "\r" in name + value or "\n" in name + value:
+            raise InvalidError(f"header is {name!r}: {value!r}; allowed: one line")
+        lines.append(f"{name}: {value}\r\n".encode("latin-1"))
+    return b"".join(lines)
+
+
+class RequestBody:
+    """What takes the body of a request as it comes: what the handler of a ``route_streaming`` returns. Its
+    hooks never run at the same time; they run on the server's host threads. One that raises is logged,
+    and the peer gets a 500. When the request has been answered none is called any more."""
+
+    def data(self, data: bytes) -> Optional[bool]:
+        """A part has come. False: no more of it before ``Request.read``; until then the peer waits."""
+        raise NotImplementedError
+
+    def end(self, is_whole: bool) -> None:
+        """The last call: it was whole, or it never will be."""
 
 
 #: What a handler may return. None: it has answered, or somebody will.
-Result = Union[Response, BytesLike, str, None]
+Result = Union[Response, BytesLike, str, RequestBody, None]
 Handler = Callable[["Request"], Result]
 H = TypeVar("H", bound=Callable[..., Any])
 
@@ -211,6 +240,40 @@ class Request:
         check(quick.pace_server_conn_peer(self._core.server, self._conn, buffer, len(buffer)))
         return buffer.value.decode()
 
+    # --- a body that is streamed -----------------------------------------------------------------
+
+    def read(self) -> None:
+        """On a ``route_streaming``: asks for the next part of the body, after a RequestBody's ``data`` has
+        said False. Raises StaleError when the request was answered, or the body has ended."""
+        self._core.read(self._number)
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """On a ``route_streaming`` whose handler is a coroutine: the parts of the body. The peer waits
+        until the next one is asked for. Raises StaleError if the body breaks off."""
+        parts = self._core.bodies[self._number] = _Parts()
+        while True:
+            parts.next = asyncio.get_running_loop().create_future()
+            self.read()
+            part = await parts.next
+            if part is None:
+                return
+            yield part
+
+    # --- another protocol ------------------------------------------------------------------------
+
+    def upgrade(
+        self, protocol: str, handler: Factory, headers: Union[Fields, None] = None
+    ) -> Conn:
+        """Answers with 101, and makes the connection one of ``handler(conn)``, as a Server's are, for a
+        protocol that the request has asked for. Its ``open`` comes next. The HTTP server's limits stay
+        in force. Raises InvalidError, also if the request has asked for no other protocol: then the peer
+        gets a 500; StaleError as ``respond``."""
+        lines = b"" if headers is None else _lines(_pairs(headers))
+        number, self._number = self._number, 0
+        if not number:
+            raise StaleError("the request has been answered")
+        return self._core.upgrade(number, protocol, handler, lines)
+
     # --- the answer ------------------------------------------------------------------------------
 
     @property
@@ -231,6 +294,8 @@ class Request:
         number, self._number = self._number, 0
         if not number:
             raise StaleError("the request has been answered")
+        if self._core.bodies:
+            self._core.bodies.pop(number, None)
         if pieces is not None:
             return self._core.begin(number, response, head, pieces)
         flags = layout.ANSWER_CLOSE if response.close else 0
@@ -256,6 +321,25 @@ class Request:
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Request: it belongs to this process")
+
+
+class _Parts(RequestBody):
+    """What a coroutine waits for. On the loop's thread."""
+
+    next: asyncio.Future[Optional[bytes]]
+
+    def data(self, data: bytes) -> bool:
+        if not self.next.done():
+            self.next.set_result(data)
+        return False
+
+    def end(self, is_whole: bool) -> None:
+        if self.next.done():
+            return
+        if is_whole:
+            self.next.set_result(None)
+        else:
+            self.next.set_exception(StaleError("the body has broken off"))
 
 
 #: ``pace_request_event_t``: request, conn, kind, route, bytes, size.
@@ -285,6 +369,22 @@ class _Stream:
         self.lock = threading.Lock()
 
 
+class Upgraded(StreamCore):
+    """The host threads of connections that speak another protocol now. They stay the HTTP server's."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core.pool, (), _unknown, core.most, f"{core.name}_upgraded", None, {})
+        # The connections are found there, as long as that lives.
+        self.server, self._http = core.server, core.http
+
+    def _drain(self, seconds: float, report: layout.DrainReport) -> None:
+        raise NotImplementedError("the HTTP server is drained")
+
+
+def _unknown(conn: Conn) -> Any:
+    raise AssertionError("connections are entered when they are upgraded")
+
+
 class Core(Hosts):
     """An HTTP server's host threads, routes, and bodies that go on."""
 
@@ -296,6 +396,14 @@ class Core(Hosts):
         super().__init__(pool, name, threads)
         self.handlers: list[Callable[[Request], Any]] = []
         self.streams: dict[int, _Stream] = {}
+        #: Bodies of requests that are streamed.
+        self.bodies: dict[int, RequestBody] = {}
+        #: Coroutines that answer.
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.upgraded: Optional[Upgraded] = None
+        self.lock = threading.Lock()
+        #: Without host threads: readable when there is something for ``run``.
+        self.poll: Optional[select.epoll] = None
         self.started = False
         self._places = listeners(places, settings)
         self._options = options
@@ -309,12 +417,15 @@ class Core(Hosts):
         self.outbox = Outbox(self.requests, "pace_requests_pull", "pace_requests_pollable")
         self._answer = lib["pace_requests_answer"]
 
-    def route(self, method: str, pattern: str, handler: Callable[[Request], Any]) -> None:
+    def route(
+        self, method: str, pattern: str, handler: Callable[[Request], Any], streaming: bool
+    ) -> None:
         if not callable(handler):
             raise TypeError(f"{handler!r} is not callable")
         http, requests, number = self.http.pointer, self.requests.pointer, len(self.handlers)
         arguments = method.encode(), pattern.encode()
-        check(lib.pace_http_route_pulled(http, *arguments, requests, number))
+        add = lib.pace_http_route_pulled_streaming if streaming else lib.pace_http_route_pulled
+        check(add(http, *arguments, requests, number))
         self.handlers.append(handler)
 
     def start_native(self) -> None:
@@ -333,6 +444,7 @@ class Core(Hosts):
                 raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
         check(lib.pace_http_start(self.http.pointer, ctypes.byref(options)))
         check(quick.pace_http_server(self.http.pointer, ctypes.byref(self.server)))
+        self.http.inside.append(self.server)
         self.started = True
 
     def hand(self) -> Hand:
@@ -343,6 +455,115 @@ class Core(Hosts):
             lib.pace_server_cut_off(self.server)
         lib.pace_requests_close(self.requests.pointer)
         self.streams.clear()
+        self.bodies.clear()
+        if self.upgraded is not None:
+            self.upgraded.close()
+
+    # --- connections that speak another protocol -------------------------------------------------
+
+    def upgrade(self, number: int, protocol: str, handler: Factory, lines: bytes) -> Conn:
+        upgraded = self._upgraded()
+        name, wanted = ctypes.c_uint64(), _wanted(handler)
+        requests, native = self.requests.pointer, upgraded.native.pointer
+        encoded = protocol.encode()
+        with upgraded.lock:
+            check(
+                lib.pace_requests_upgrade(
+                    requests, number, encoded, lines, len(lines), native, wanted, ctypes.byref(name)
+                )
+            )
+            conn = upgraded.conns[name.value] = Conn(upgraded, name.value, handler)
+        return conn
+
+    def _upgraded(self) -> Upgraded:
+        """Made when the first connection comes."""
+        with self.lock:
+            if self.closed:
+                raise ShutDownError("the server is closed")
+            if self.upgraded is None:
+                upgraded = Upgraded(self)
+                upgraded.start()
+                if self.poll is not None:
+                    self.poll.register(upgraded.outbox.fileno(), select.EPOLLIN)
+                self.upgraded = upgraded
+            return self.upgraded
+
+    def turn(self) -> int:
+        count = super().turn()
+        if self.upgraded is not None:
+            count += max(0, self.upgraded.turn())
+        return count
+
+    def fileno(self) -> int:
+        """Readable while ``turn`` would find something."""
+        with self.lock:
+            if self.most:
+                return self.outbox.fileno()
+            if self.poll is None:
+                self.poll = select.epoll()
+                self.poll.register(self.outbox.fileno(), select.EPOLLIN)
+                if self.upgraded is not None:
+                    self.poll.register(self.upgraded.outbox.fileno(), select.EPOLLIN)
+            return self.poll.fileno()
+
+    def is_inside(self) -> bool:
+        upgraded = self.upgraded
+        return super().is_inside() or upgraded is not None and upgraded.is_inside()
+
+    def join(self, timeout: float | None = None) -> bool:
+        upgraded = self.upgraded
+        ended = super().join(timeout)
+        return ended and (upgraded is None or not upgraded.closed or upgraded.join(timeout))
+
+    # --- bodies that are streamed, and coroutines that answer ------------------------------------
+
+    def read(self, number: int) -> None:
+        """Asks for the next part of a body."""
+        check(quick.pace_requests_read(self.requests.pointer, number))
+
+    def feed(self, number: int, kind: int, data: bytes) -> None:
+        """What has come of a body."""
+        body = self.bodies.get(number)
+        if body is None:
+            # It was answered meanwhile.
+            return
+        try:
+            if kind == layout.REQUEST_EVENT_PART:
+                if body.data(data) is not False and number in self.bodies:
+                    self.read(number)
+            else:
+                self.bodies.pop(number, None)
+                body.end(kind == layout.REQUEST_EVENT_END)
+        except StaleError:
+            # Answered by another thread.
+            self.bodies.pop(number, None)
+        except BaseException:
+            log.exception("the body of a request has failed")
+            self.bodies.pop(number, None)
+            self.drop(number)
+
+    def spawn(self, request: Request, coroutine: Any) -> None:
+        """Has the loop run a handler to its end."""
+        if self.loop is None:
+            coroutine.close()
+            raise InvalidError("a handler that is a coroutine needs an asyncio loop: attach")
+        task = self.loop.create_task(self._finish(request, coroutine))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _finish(self, request: Request, coroutine: Any) -> None:
+        try:
+            result = await coroutine
+            if result is not None:
+                request.respond(result)
+        except StaleError:
+            if not request.answered:
+                raise
+        except BaseException as exception:
+            log.exception("the handler of %r has failed", request)
+            request._give_up()
+            if not isinstance(exception, Exception):
+                raise
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -442,17 +663,27 @@ class Hand:
         core, answers = self.core, self.answers
         for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
             number, conn, kind, route, place, size = event
-            if kind != layout.REQUEST_EVENT_REQUEST:
+            if kind == layout.REQUEST_EVENT_WRITABLE:
                 core.go_on(number)
+                continue
+            if kind != layout.REQUEST_EVENT_REQUEST:
+                core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
                 continue
             request = Request(core, number, conn, ctypes.string_at(place, size), self)
             try:
                 result = core.handlers[route](request)
-                if result is not None:
+                if isinstance(result, CoroutineType):
+                    core.spawn(request, result)
+                elif isinstance(result, RequestBody):
+                    if not request.answered:
+                        core.bodies[number] = result
+                        request.read()
+                elif result is not None:
                     self.give(request, result)
             except BaseException:
                 log.exception("the handler of %r has failed", request)
                 request._give_up()
+                core.bodies.pop(number, None)
             request._hand = None
             # One that nobody keeps and nobody has answered ends here.
             del request
@@ -524,7 +755,8 @@ class Http(Serving):
 
     A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
     or bytes, or None, if the request is answered elsewhere. One that raises is logged, and the peer
-    gets a 500. ``listen`` is as for Server. Limits, all optional: ``max_head``, ``max_target``,
+    gets a 500. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
+    ``async with``) handlers may be coroutines. ``listen`` is as for Server. Limits, all optional: ``max_head``, ``max_target``,
     ``max_headers``, ``max_body``, ``max_requests``, ``keep_alive_requests``, ``head_timeout``,
     ``body_rate``, ``body_timeout``, ``keep_alive_timeout``. Other keywords are those of Listen.
 
@@ -553,7 +785,18 @@ class Http(Serving):
         that follows. GET serves HEAD too. What is wrong with a pattern ``start`` says."""
 
         def decorate(handler: H) -> H:
-            self._core.route(method, pattern, handler)
+            self._core.route(method, pattern, handler, False)
+            return handler
+
+        return decorate
+
+    def route_streaming(self, method: str, pattern: str) -> Callable[[H], H]:
+        """The same for requests whose body is taken as it comes: the decorated function is called when the
+        head is there, and returns a RequestBody, or an answer, if it wants no body. ``max_body`` does not
+        hold for what is taken. A peer is never faster than what takes its body."""
+
+        def decorate(handler: H) -> H:
+            self._core.route(method, pattern, handler, True)
             return handler
 
         return decorate
@@ -590,7 +833,7 @@ class Http(Serving):
         return self
 
     def fileno(self) -> int:
-        return self._core.outbox.fileno()
+        return self._core.fileno()
 
     def stats(self) -> HttpStats:
         """Its books. Raises InvalidError before the start."""
@@ -613,3 +856,8 @@ class Http(Serving):
 
     def __enter__(self) -> Http:
         return self if self._core.started else self.start()
+
+    async def __aenter__(self) -> Http:
+        self.__enter__()
+        self.attach()
+        return self

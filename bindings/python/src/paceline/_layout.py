@@ -59,6 +59,12 @@ COMPLETE_FAIL = 64
 
 REQUEST_EVENT_REQUEST = 0
 REQUEST_EVENT_WRITABLE = 1
+REQUEST_EVENT_PART = 2
+REQUEST_EVENT_END = 3
+REQUEST_EVENT_BROKEN = 4
+
+UDP_EVENT_DATAGRAM = 0
+UDP_EVENT_ERROR = 1
 
 ANSWER_MORE = 1
 ANSWER_CLOSE = 2
@@ -66,6 +72,7 @@ ANSWER_CLOSE = 2
 LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
 CONSUMED_ALL = 0xFFFF_FFFF_FFFF_FFFF
 ADDRESS_SIZE = 512
+INHERITED_NAME_SIZE = 256
 
 # Callbacks are never handed over by Python; their fields are pointers that stay NULL.
 _CALLBACK = ctypes.c_void_p
@@ -234,6 +241,7 @@ class ListenerOptions(ctypes.Structure):
         ("v6_only", ctypes.c_bool),
         ("reuse_port", ctypes.c_bool),
         ("reserved", ctypes.c_uint8 * 5),
+        ("filter", ctypes.c_void_p),
     ]
 
 
@@ -424,8 +432,94 @@ class Answer(ctypes.Structure):
     ]
 
 
+class Inherited(ctypes.Structure):
+    """``pace_inherited_t``"""
+
+    _fields_ = [("fd", ctypes.c_int32), ("name", ctypes.c_char * INHERITED_NAME_SIZE)]
+
+
+class Ip(ctypes.Structure):
+    """``pace_ip_t``"""
+
+    _fields_ = [
+        ("version", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8),
+        ("port", ctypes.c_uint16),
+        ("scope", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint8 * 16),
+    ]
+
+
+class Datagram(ctypes.Structure):
+    """``pace_datagram_t``"""
+
+    _fields_ = [
+        ("bytes", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("length", ctypes.c_size_t),
+        ("peer", Ip),
+    ]
+
+
+class UdpEvent(ctypes.Structure):
+    """``pace_udp_event_t``"""
+
+    _fields_ = [
+        ("kind", ctypes.c_uint32),
+        ("os_error", ctypes.c_int32),
+        ("bytes", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("length", ctypes.c_size_t),
+        ("peer", Ip),
+    ]
+
+
+class UdpOptions(ctypes.Structure):
+    """``pace_udp_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("fd", ctypes.c_int32),
+        ("bind", ctypes.c_char_p),
+        ("connect", ctypes.c_char_p),
+        ("batch", ctypes.c_uint32),
+        ("max_datagram", ctypes.c_uint32),
+        ("send_buffer", ctypes.c_uint64),
+        ("receive_buffer", ctypes.c_uint64),
+        ("multicast_ttl", ctypes.c_uint32),
+        ("v6_only", ctypes.c_bool),
+        ("reuse_port", ctypes.c_bool),
+        ("broadcast", ctypes.c_bool),
+        ("multicast_loop", ctypes.c_bool),
+    ]
+
+
+class UdpStats(ctypes.Structure):
+    """``pace_udp_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("received", ctypes.c_uint64),
+        ("received_bytes", ctypes.c_uint64),
+        ("truncated", ctypes.c_uint64),
+        ("errors", ctypes.c_uint64),
+        ("sent", ctypes.c_uint64),
+        ("sent_bytes", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("failed", ctypes.c_uint64),
+        ("dropped", ctypes.c_uint64),
+    ]
+
+
 #: C's names of the structures above.
 STRUCTURES: dict[str, type[ctypes.Structure]] = {
+    "pace_inherited_t": Inherited,
+    "pace_ip_t": Ip,
+    "pace_datagram_t": Datagram,
+    "pace_udp_event_t": UdpEvent,
+    "pace_udp_options_t": UdpOptions,
+    "pace_udp_stats_t": UdpStats,
     "pace_http_options_t": HttpOptions,
     "pace_http_stats_t": HttpStats,
     "pace_request_event_t": RequestEvent,

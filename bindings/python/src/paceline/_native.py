@@ -132,7 +132,9 @@ class NativePool:
         # made by fork must not touch what is its parent's.
         pointer = getattr(self, "pointer", None)
         if pointer and not sys.is_finalizing() and self._generation == _lifetime.generation():
-            lib.pace_pool_free(pointer)
+            # Of a cycle that is collected another __del__ may still call: NULL is refused.
+            own, pointer.value = ctypes.c_void_p(pointer.value), None
+            lib.pace_pool_free(own)
 
 
 class Puller:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import struct
 import threading
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._errors import InvalidError, StaleError
+from ._errors import ForkedError, InvalidError, StaleError
 from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of, log
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
@@ -288,6 +289,7 @@ class Core(Hosts):
         self.native = Native(pointer, lib.pace_pulled_free)
         self.outbox = Outbox(self.native, "pace_pulled_pull", "pace_pulled_pollable")
         check(quick.pace_pulled_server(pointer, ctypes.byref(self.server)))
+        self.native.inside.append(self.server)
 
     def hand(self) -> Hand:
         return Hand(self)
@@ -474,19 +476,96 @@ def stats_of(server: ctypes.c_void_p) -> ServerStats:
     )
 
 
-class Serving:
-    """What Server and Http have in common. All methods may be called by any thread."""
+class Hosted:
+    """What has host threads. All methods may be called by any thread, but for those of asyncio."""
 
-    _core: Hosts
+    _core: Any  #: Its Hosts.
 
     def fileno(self) -> int:
-        """Readable while ``run`` would find something, for a server without host threads."""
+        """Readable while ``run`` would find something, without host threads (``threads=0``)."""
         raise NotImplementedError
 
     def run(self) -> int:
-        """Handles what is there; says how many events. For a server without host threads, in any loop
-        that can wait for ``fileno``."""
-        return self._core.run()
+        """Handles what is there; says how many events. For one without host threads, in any loop that can
+        wait for ``fileno``."""
+        return int(self._core.run())
+
+    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Has an asyncio loop, by default the running one, do what host threads would do, until this is
+        closed. For one without host threads. On the loop's thread. ``async with`` does it too, and
+        drains at the end."""
+        core = self._core
+        core.check_idle()
+        loop = core.loop = asyncio.get_running_loop() if loop is None else loop
+        fd = self.fileno()
+
+        def turn() -> None:
+            # The loop keeps this, as it would a thread.
+            try:
+                over = self._core.turn() < 0
+            except ForkedError:
+                over = True
+            if over:
+                loop.remove_reader(fd)
+
+        loop.add_reader(fd, turn)
+
+    async def _adrain(self, seconds: float) -> layout.DrainReport:
+        loop = asyncio.get_running_loop()
+        report, drained = layout.DrainReport(), loop.create_future()
+
+        def drain() -> None:
+            try:
+                self._core._drain(seconds, report)
+            finally:
+                loop.call_soon_threadsafe(drained.set_result, None)
+
+        self._core._apart(drain)
+        await drained
+        while self._core.mine is not None and self._core.run():
+            await asyncio.sleep(0)
+        return report
+
+    def close(self) -> None:
+        """Stops at once. ``drain`` first for an orderly end."""
+        self._core.close()
+        if not self._core.is_inside():
+            self._core.join()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended; False: it has not within ``timeout`` seconds."""
+        return bool(self._core.join(timeout))
+
+    def drain(self, seconds: float = 10) -> Any:
+        """Has what has arrived handled, and ends."""
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._core.closed:
+            self.drain()
+        self.close()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._core.closed:
+            await self._adrain(10)
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
+
+
+class Serving(Hosted):
+    """What Server and Http have in common."""
 
     @property
     def addresses(self) -> list[str]:
@@ -499,32 +578,14 @@ class Serving:
         report = self._core.drain(seconds)
         return DrainReport(report.drained, report.requested, report.cut_off)
 
-    def close(self) -> None:
-        """Stops at once; connections are cut off. ``drain`` first for an orderly end."""
-        self._core.close()
-        if not self._core.is_inside():
-            self._core.join()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it has ended; False: it has not within ``timeout`` seconds."""
-        return self._core.join(timeout)
+    async def adrain(self, seconds: float = 10) -> DrainReport:
+        """As ``drain``, in an asyncio loop that goes on meanwhile."""
+        report = await self._adrain(seconds)
+        return DrainReport(report.drained, report.requested, report.cut_off)
 
     def connection_stats(self) -> ServerStats:
         """The books of its connections."""
         return stats_of(self._core.server)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None and not self._core.closed:
-            self.drain()
-        self.close()
-
-    def __reduce__(self) -> Any:
-        raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
 
 
 class Server(Serving):
@@ -533,7 +594,7 @@ class Server(Serving):
     ``handler(conn)`` makes what has the hooks of a connection, a ConnHandler as a rule. ``listen`` is
     an address, a socket that listens, a Listen, or several of them; without, the server only connects.
     Other keywords are those of Listen, for what is listened at by plain addresses and for connections
-    that are made here. ``threads`` host threads run the hooks; with 0 you do: ``run``.
+    that are made here. ``threads`` host threads run the hooks; with 0 you do: ``run``, ``attach``.
 
     Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
     ForkedError.
@@ -572,4 +633,8 @@ class Server(Serving):
         return stats_of(self._core.server)
 
     def __enter__(self) -> Server:
+        return self
+
+    async def __aenter__(self) -> Server:
+        self.attach()
         return self
