@@ -51,6 +51,13 @@ pub(crate) fn seat_in(shared: &Shared) -> Option<usize> {
     is_inside(shared).then(|| SEAT.get())
 }
 
+/// This thread's seat in the pool whose member it is.
+#[cfg(feature = "tasks")]
+#[inline]
+pub(crate) fn seat_here() -> Option<usize> {
+    is_member().then(|| SEAT.get())
+}
+
 /// Whether this thread is a member of any pool.
 pub(crate) fn is_member() -> bool {
     POOL.try_with(Cell::get).unwrap_or(0) != 0

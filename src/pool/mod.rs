@@ -76,6 +76,8 @@ mod models;
 mod pace;
 mod placement;
 mod pull;
+#[cfg(feature = "tasks")]
+pub(crate) mod record;
 mod reserve;
 mod ring;
 mod set;
@@ -114,7 +116,7 @@ pub use timer::Timer;
 #[cfg(any(feature = "capi", feature = "tasks"))]
 pub(crate) use context::{Outcome, report};
 #[cfg(feature = "tasks")]
-pub(crate) use context::{blocking, contain, discard, seat_in, stops_around_us};
+pub(crate) use context::{blocking, contain, current, discard, seat_here, stops_around_us};
 #[cfg(feature = "capi")]
 pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;

@@ -88,6 +88,9 @@ pub(crate) struct Shared {
     pub(crate) hosted: AtomicBool,
     /// Events for hosts that pull.
     pub(crate) outbox: Outbox,
+    /// What those who stand on the pool have it keep.
+    #[cfg(feature = "tasks")]
+    kept: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
     /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
     /// without the lock.
     rings: Mutex<Arc<[Weak<dyn Served>]>>,
@@ -175,6 +178,8 @@ impl Shared {
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
+            #[cfg(feature = "tasks")]
+            kept: Mutex::default(),
             rings: Mutex::new(Arc::new([])),
         })
     }
@@ -190,9 +195,26 @@ impl Shared {
     }
 
     /// For those who must be able to ask when the pool is gone.
-    #[cfg(feature = "net")]
+    #[cfg(any(feature = "net", feature = "tasks"))]
     pub(crate) fn fork_guard(&self) -> ForkGuard {
         self.fork
+    }
+
+    #[cfg(feature = "tasks")]
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How many seats there are, for the pool's own threads and for hosts.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn members(&self) -> usize {
+        self.crew.members.len()
+    }
+
+    /// Keeps something until the pool has been swept up.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn keep(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// Code of the user has returned. In a child that it forked there is nothing to return to: this
@@ -1043,6 +1065,12 @@ impl Shared {
                 self.dropped.fetch_add(1, Relaxed);
             }
             let _panicked = context::contain(|| drop(payload));
+        }
+        #[cfg(feature = "tasks")]
+        {
+            let kept =
+                core::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+            let _panicked = context::contain(|| drop(kept));
         }
     }
 }

@@ -5,10 +5,14 @@
 
 mod parker;
 mod spin;
+#[cfg(feature = "tasks")]
+mod static_ref;
 
 pub(crate) use crossbeam_utils::CachePadded;
 pub(crate) use parker::{Parker, Unparked, Wakes};
 pub(crate) use spin::SpinWait;
+#[cfg(feature = "tasks")]
+pub(crate) use static_ref::StaticRef;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};

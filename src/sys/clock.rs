@@ -24,6 +24,16 @@ pub(crate) fn soon() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + TICK
 }
 
+/// The monotonic clock as the kernel's tick has left it: up to a tick behind. A few nanoseconds.
+#[cfg(feature = "tasks")]
+#[inline]
+pub(crate) fn coarse() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The longest tick that Linux can be built with: 100 Hz.
 #[cfg(feature = "net")]
 const TICK: u64 = 10_000_000;

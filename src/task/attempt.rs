@@ -2,17 +2,21 @@
 
 use super::record::Head;
 use core::fmt;
+use core::marker::PhantomData;
 use core::time::Duration;
 
 /// One run of a task's function, which gets it as its argument.
 pub struct Attempt<'a> {
-    head: &'a Head,
+    head: Head,
     number: u32,
+    /// It is not to be kept.
+    run: PhantomData<&'a ()>,
 }
 
-impl<'a> Attempt<'a> {
-    pub(super) fn new(head: &'a Head, number: u32) -> Self {
-        Self { head, number }
+impl Attempt<'_> {
+    #[inline]
+    pub(super) fn new(head: Head, number: u32) -> Self {
+        Self { head, number, run: PhantomData }
     }
 
     /// 1 for the first run, 2 for the first retry.
@@ -21,13 +25,13 @@ impl<'a> Attempt<'a> {
     }
 
     /// The task's name.
-    pub fn name(&self) -> &str {
-        self.head.kind.name()
+    pub fn name(&self) -> &'static str {
+        self.head.kind().name()
     }
 
-    /// The task's number, which no other task of this process has.
+    /// The task's number, which no other task of this process has or had.
     pub fn id(&self) -> u64 {
-        self.head.id
+        self.head.id()
     }
 
     /// Whether the function should give up: the task was cancelled, its time is over, or the worker
@@ -38,8 +42,17 @@ impl<'a> Attempt<'a> {
 
     /// How long until this attempt's time is over: zero if it is. None: there is no limit.
     pub fn time_left(&self) -> Option<Duration> {
-        let deadline = self.head.attempt_deadline()?;
-        Some(Duration::from_nanos(deadline.saturating_sub(self.head.kind.common().now())))
+        let limits = self.head.limits();
+        let all = self.head.submitted().saturating_add(limits.overall);
+        let deadline = self.head.attempt_deadline().min(all);
+        let left = || Duration::from_nanos(deadline.saturating_sub(self.head.kind().clock.now()));
+        (deadline != u64::MAX).then(left)
+    }
+
+    /// Says that the function still makes progress: the time of this attempt begins anew. Call it every
+    /// now and then in a function that may take long, and give the time-out that one step may take.
+    pub fn heartbeat(&self) {
+        self.head.renew(self.head.kind().clock.now());
     }
 }
 

@@ -1,18 +1,21 @@
 //! One attempt, and what follows from how it went.
 //!
 //! ```text
-//!   lane ─► begin ─► before ─► function ─► returned ─┬─ a value ───────────────► end(Completed)
-//!            │                                       ├─ failed, one is left ───► timer ─► lane
-//!            └─ ended meanwhile: dropped             └─ failed ────────────────► end(Failed)
+//!   lane ─► begin ─► function ─► returned ─┬─ a value ───────────────► finish(Completed)
+//!            │                             ├─ failed, one is left ───► timer ─► lane
+//!            └─ ended meanwhile: dropped   └─ failed ────────────────► finish(Failed | …)
 //! ```
+//!
+//! The closure travels with its runner, from the lane to the thread, to the timer, and back: it is never
+//! in two places, so attempts do not overlap.
 
 use super::attempt::{Advice, Attempt, Fault, Outcome};
-use super::record::{Head, Record};
+use super::record::{Head, Runner};
 use super::report::Status;
-use super::retry::Retry;
-use super::{STOPPING, limits, observe, stats};
+use super::stats::Event;
+use super::{STOPPING, limits, observe};
 use crate::error::Rejected;
-use crate::pool::{self, contain, message_of, seat_in};
+use crate::pool::{self, Shared, current, message_of, seat_here};
 use crate::queue::Run;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,64 +27,24 @@ const LANE_WAIT: Duration = Duration::from_millis(1);
 /// What is queued: the closure, with the end of its task that it must come to.
 pub(super) struct Job<F, T: Send + 'static> {
     runner: Runner<T>,
-    retry: Option<Retry>,
     work: F,
 }
 
-/// The closure's side of a task. Dropped before the end, it reports "cancelled".
-struct Runner<T: Send + 'static>(Arc<Record<T>>);
-
-impl<T: Send + 'static> Drop for Runner<T> {
-    fn drop(&mut self) {
-        finish(&self.0.head, Status::Cancelled);
-    }
-}
-
-/// Brings a task to an end that is not its function's own, unless it has ended. True: this was it.
-pub(super) fn finish(head: &Head, status: Status) -> bool {
-    finish_if(head, status, |_| true)
-}
-
-/// As `finish`, if `may` allows it by the status that the task has.
-pub(super) fn finish_if(head: &Head, status: Status, may: impl Fn(Status) -> bool) -> bool {
-    let Some(before) = head.end_if(status, may) else { return false };
-    head.note_times(head.kind.common().now(), before);
-    settle(head, status, Some(reason(head, status)));
-    true
-}
-
-/// Why a task has no value, in words, if its function did not say.
-pub(super) fn reason(head: &Head, status: Status) -> &'static str {
-    match status {
-        Status::Cancelled => "it was cancelled",
-        Status::Rejected => "it was dropped to make room for others",
-        _ if head.attempts() == 0 => "its time was over before it could begin",
-        _ => "its time was over",
-    }
-}
-
-/// Bookkeeping of an end, by whoever has set it.
-fn settle(head: &Head, status: Status, message: Option<&str>) {
-    let kind = &head.kind;
-    stats::ended(kind, status);
-    observe::tell_end(head, status, message);
-    kind.common().live.remove(head.id);
-    head.announce();
-    kind.common().note_end();
-}
-
 impl<F, T: Send + 'static> Job<F, T> {
-    pub(super) fn new(record: Arc<Record<T>>, retry: Option<Retry>, work: F) -> Self {
-        Self { runner: Runner(record), retry, work }
+    #[inline]
+    pub(super) fn new(runner: Runner<T>, work: F) -> Self {
+        Self { runner, work }
     }
-}
 
-/// The closure of a job that was not taken in. Its task never was.
-pub(super) fn work_of<F, T: Send + 'static>(rejected: Rejected<Job<F, T>>) -> Rejected<F> {
-    rejected.map(|job| {
-        let _first = job.runner.0.head.end_if(Status::Rejected, |_| true);
-        job.work
-    })
+    /// The closure of a job that was not taken in. `first`: its task has not ended otherwise.
+    pub(super) fn into_work(self, first: &mut bool) -> F {
+        *first = self.runner.forget();
+        self.work
+    }
+
+    fn head(&self) -> Head {
+        Head(self.runner.record())
+    }
 }
 
 impl<F, R, T> Run for Job<F, T>
@@ -90,29 +53,28 @@ where
     R: Outcome<Value = T>,
     T: Send + 'static,
 {
+    #[inline]
     fn run(mut self) {
-        let record = Arc::clone(&self.runner.0);
-        let head = &record.head;
-        let kind = &head.kind;
-        let common = kind.common();
-        if common.phase() == STOPPING {
-            finish(head, Status::Cancelled);
+        let head = self.head();
+        let kind = head.kind();
+        let now = kind.stamp();
+        if !limits::may_begin(head, kind, now) {
+            return self.not_begun();
         }
-        let now = common.now();
-        limits::end_if_late(head, now);
-        let Some(number) = head.begin(now, seat_in(&common.shared)) else {
-            pool::report(pool::Outcome::Cancelled);
-            return;
-        };
-        stats::began(kind);
-        limits::begin(&record, number, now);
+        let worker = seat_here();
+        let number = head.note_begin(now, worker);
+        if !self.runner.begin() {
+            return self.not_begun();
+        }
+        kind.stats.count(Event::Begun);
+        let _watched = limits::watch(head, kind, worker);
         let attempt = Attempt::new(head, number);
-        let run = AssertUnwindSafe(|| (self.work)(&attempt).into_result());
-        let result = catch_unwind(run);
-        head.note_return(common.now());
-        stats::returned(kind);
+        let result = catch_unwind(AssertUnwindSafe(|| (self.work)(&attempt).into_result()));
+        drop(_watched);
+        head.note_return(kind.stamp());
+        kind.stats.count(Event::Returned);
         match result {
-            Ok(Ok(value)) => self.complete(value),
+            Ok(Ok(value)) => self.runner.finish(Status::Completed as u32, Ok(value), None),
             Ok(Err(fault)) => self.failed(number, fault),
             Err(panic) => {
                 let fault = Fault::panicked(message_of(&*panic));
@@ -129,80 +91,84 @@ where
     R: Outcome<Value = T>,
     T: Send + 'static,
 {
-    fn complete(self, value: T) {
-        end_with(&self.runner.0, Status::Completed, Ok(value));
+    /// The task has ended already, or ends here.
+    #[cold]
+    fn not_begun(self) {
+        pool::report(pool::Outcome::Cancelled);
     }
 
+    #[cold]
     fn failed(self, number: u32, fault: Fault) {
-        let head = &self.runner.0.head;
+        let head = self.head();
         if head.is_asked() {
             pool::report(pool::Outcome::Cancelled);
-            return end_with(&self.runner.0, Status::Cancelled, Err(fault));
+            return self.end(Status::Cancelled, fault);
         }
         pool::report(pool::Outcome::Failed);
+        // Before another attempt can clear it.
+        let late = head.is_late();
         match self.delay_after(number, &fault) {
-            Some(delay) if head.retry() => self.try_again(number, &fault, delay),
-            _ if head.is_late() => end_with(&self.runner.0, Status::TimedOut, Err(fault)),
-            _ => end_with(&self.runner.0, Status::Failed, Err(fault)),
+            Some(delay) if self.runner.retry() => self.try_again(number, &fault, delay),
+            _ if late => self.end(Status::TimedOut, fault),
+            _ => self.end(Status::Failed, fault),
         }
+    }
+
+    fn end(self, status: Status, fault: Fault) {
+        let told = self.head().kind().told;
+        let message = told.then(|| fault.message().to_owned());
+        self.runner.finish(status as u32, Err(fault), message.as_deref());
     }
 
     /// When there is to be another attempt. None: there is none.
     fn delay_after(&self, number: u32, fault: &Fault) -> Option<Duration> {
-        let head = &self.runner.0.head;
-        if head.kind.common().phase() == STOPPING {
+        let head = self.head();
+        let kind = head.kind();
+        if kind.phase() == STOPPING {
             return None;
         }
-        let retry = self.retry.as_ref().unwrap_or(&head.kind.settings.retry);
-        let planned = retry.delay_after(number)?;
-        match fault.advice() {
-            Advice::Permanent => None,
+        let after = match fault.advice() {
+            Advice::Permanent => return None,
             Advice::After(delay) => Some(delay),
-            Advice::Transient | Advice::Panicked => Some(planned),
-        }
+            Advice::Transient | Advice::Panicked => None,
+        };
+        let elapsed = kind.clock.now().saturating_sub(head.submitted());
+        let elapsed = Duration::from_nanos(elapsed);
+        let delay = head.with_retry(|retry| retry.next(number, elapsed, after, head.id())).ok()?;
+        // One that could only begin after the end of all its time is none.
+        let overall = Duration::from_nanos(head.limits().overall);
+        (elapsed.saturating_add(delay) < overall).then_some(delay)
     }
 
     fn try_again(self, number: u32, fault: &Fault, delay: Duration) {
-        let record = Arc::clone(&self.runner.0);
-        stats::retried(&record.head.kind);
-        observe::tell_retry(&record.head, number, fault.message(), delay);
-        self.post_after(delay);
+        let head = self.head();
+        head.kind().stats.count(Event::Retried);
+        observe::tell_retry(head, number, fault.message(), delay);
+        if let Some((shared, _)) = current() {
+            self.post_after(&shared, delay);
+        }
     }
 
     /// Puts the job back into its lane after `delay`. Should that fail, the pool stops, and dropping
     /// the job ends its task.
-    fn post_after(self, delay: Duration) {
-        let shared = Arc::clone(&self.runner.0.head.kind.common().shared);
+    fn post_after(self, shared: &Arc<Shared>, delay: Duration) {
         let armed = shared.after_or_back(delay, move || self.post_again());
         if let Err((_, work)) = armed {
             drop(work);
         }
     }
 
+    /// Runs as a timer, in the pool.
     fn post_again(self) {
-        let record = Arc::clone(&self.runner.0);
-        if record.head.is_ended() {
+        let head = self.head();
+        let Some((shared, _)) = current() else { return };
+        if head.is_ended() {
             return;
         }
-        let shared = &record.head.kind.common().shared;
-        match shared.try_post(record.head.lane, self) {
+        match shared.try_post(head.lane(), self) {
             Ok(()) => {}
-            Err(Rejected::Full(job)) => job.post_after(LANE_WAIT),
+            Err(Rejected::Full(job)) => job.post_after(&shared, LANE_WAIT),
             Err(Rejected::ShutDown(job) | Rejected::Forked(job)) => drop(job),
         }
-    }
-}
-
-/// The end that the function itself has come to.
-fn end_with<T: Send + 'static>(record: &Arc<Record<T>>, status: Status, result: Result<T, Fault>) {
-    let message = result.as_ref().err().map(|fault| fault.message().to_owned());
-    let place = || record.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    *place() = Some(result);
-    if record.head.end_if(status, |_| true).is_some() {
-        settle(&record.head, status, message.as_deref());
-    } else {
-        // It has ended otherwise meanwhile, and nobody wants this.
-        let unwanted = place().take();
-        let _panicked = contain(|| drop(unwanted));
     }
 }

@@ -1,10 +1,9 @@
 //! `Task<T>`: what the submitter holds.
 
-use super::attempt::Fault;
-use super::execute::{finish_if, reason};
 use super::limits;
-use super::record::{Notify, Record};
+use super::record::{Head, Holder};
 use super::report::{Status, TaskReport};
+use super::{attempt::Fault, record};
 use crate::error::{Error, Result};
 use crate::pool::{Deadline, Shared, blocking, stops_around_us};
 use core::fmt;
@@ -12,51 +11,55 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::{Arc, PoisonError};
 
 /// A submitted task. It can be waited for by any thread, awaited, asked, and cancelled. Dropping it lets
 /// the task run on unobserved.
 #[must_use = "dropping a Task detaches it; use `post` for work that nobody waits for"]
-pub struct Task<T> {
-    record: Arc<Record<T>>,
-    taken: bool,
+pub struct Task<T: Send + 'static> {
+    holder: Holder<T>,
 }
 
 impl<T: Send + 'static> Task<T> {
-    pub(super) fn new(record: Arc<Record<T>>) -> Self {
-        Self { record, taken: false }
+    #[inline]
+    pub(super) fn new(holder: Holder<T>) -> Self {
+        Self { holder }
+    }
+
+    #[inline]
+    fn head(&self) -> Head {
+        Head(self.holder.record())
     }
 
     /// The task's name.
-    pub fn name(&self) -> &str {
-        self.record.head.kind.name()
+    pub fn name(&self) -> &'static str {
+        self.head().kind().name()
     }
 
-    /// The task's number, which no other task of its worker pool has.
+    /// The task's number, which no other task of this process has or had.
     pub fn id(&self) -> u64 {
-        self.record.head.id
+        self.head().id()
     }
 
     /// How the task stands. Any thread, never blocks.
     pub fn status(&self) -> Status {
-        self.record.head.status()
+        self.head().status()
     }
 
     /// Whether the task has ended, in whatever way. Any thread, never blocks.
     pub fn is_done(&self) -> bool {
-        self.record.head.is_ended()
+        self.head().is_ended()
     }
 
     /// Cancels the task. One that waits, for its first attempt or for another, ends here and now, as
     /// CANCELLED: true. One that runs is asked through its token, and may end as it likes: false. False
     /// too if it has ended. Any thread; O(1), never blocks.
     pub fn cancel(&self) -> bool {
-        let head = &self.record.head;
-        if head.kind.common().shared.is_forked() {
+        let head = self.head();
+        if head.kind().fork.is_child() {
             return false;
         }
         head.ask();
-        finish_if(head, Status::Cancelled, |status| status != Status::Running)
+        head.end_if(Status::Cancelled, |seen| !record::is(seen, Status::Running))
     }
 
     /// Waits until the task has ended.
@@ -64,6 +67,7 @@ impl<T: Send + 'static> Task<T> {
     /// # Errors
     /// [`Error::Forked`], and on a thread of the task's own pool [`Error::WouldDeadlock`] when all
     /// others there are waiting already. A pool thread hands leadership on before it blocks.
+    #[inline]
     pub fn wait(mut self) -> Result<TaskReport<T>> {
         self.wait_until(None)
     }
@@ -79,22 +83,21 @@ impl<T: Send + 'static> Task<T> {
 
     /// The report, if the task has ended. None: it has not, or the report was given already.
     pub fn poll_report(&mut self) -> Option<TaskReport<T>> {
-        (!self.taken && self.is_done()).then(|| self.take())
+        (!self.holder.is_taken() && self.is_done()).then(|| self.take())
     }
 
     /// Calls `callback` when the task has ended, on the thread that ends it; at once, here, if it has.
     /// It should be short. A panic in it is dropped.
     pub fn on_end(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        let record = Arc::downgrade(&self.record);
-        let call = move || {
-            let ended = record.upgrade().map(|record| record.head.status());
-            callback(ended.unwrap_or(Status::Cancelled));
-        };
-        self.record.head.when_ended(Notify::Callback(Box::new(call)));
+        let ended = self.head().when_ended(|extras| extras.callbacks.push(Box::new(callback)));
+        if !ended {
+            limits::arm_own(self.head());
+        }
     }
 
+    #[inline]
     fn wait_until(&mut self, timeout: Option<Duration>) -> Result<TaskReport<T>> {
-        if self.taken {
+        if self.holder.is_taken() {
             return Err(Error::Stale { what: "task report" });
         }
         if !self.is_done() && !self.block(timeout)? {
@@ -104,13 +107,13 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// Sleeps until the end, having told the pool whose thread this is.
+    #[cold]
     fn block(&self, timeout: Option<Duration>) -> Result<bool> {
-        let head = &self.record.head;
-        let shared = &head.kind.common().shared;
-        if shared.is_forked() {
+        let kind = self.head().kind();
+        if kind.fork.is_child() {
             return Err(Error::Forked);
         }
-        let is_own = |own: &Shared| core::ptr::eq(own, &**shared);
+        let is_own = |own: &Shared| kind.is_in(own);
         // Inside a pool that stops, what has not begun never will; and whoever is to come across it
         // may be this very thread.
         if stops_around_us(is_own) && self.cancel() {
@@ -122,10 +125,12 @@ impl<T: Send + 'static> Task<T> {
     /// Sleeps until the end, and brings it about itself when a time of the task is over: it may be that
     /// no thread of the pool is free to do so. False: the time ran out.
     fn sleep(&self, timeout: Option<Duration>) -> bool {
-        let head = &self.record.head;
+        let head = self.head();
         let deadline = Deadline::after(timeout);
         loop {
             let due = limits::enforce(head);
+            let due = (due != u64::MAX)
+                .then(|| Duration::from_nanos(due.saturating_sub(head.kind().clock.now())));
             let left = match (deadline.left(), due) {
                 (Some(left), Some(due)) => Some(left.min(due)),
                 (left, due) => left.or(due),
@@ -139,19 +144,17 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
+    /// The task has ended, and the report was not given.
+    #[inline]
     fn take(&mut self) -> TaskReport<T> {
-        self.taken = true;
-        let head = &self.record.head;
+        let said = self.holder.take();
+        let head = self.head();
         let status = head.status();
-        let said = self.record.value.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // An attempt that lost the race for the end may be about to take its value back.
-        let own = |result: &Result<T, Fault>| (status == Status::Completed) == result.is_ok();
-        let result = said.filter(own).unwrap_or_else(|| Err(Fault::new(reason(head, status))));
         TaskReport {
-            id: head.id,
-            name: Arc::clone(head.kind.name_arc()),
+            id: head.id(),
+            name: head.kind().name(),
             status,
-            result,
+            result: said.unwrap_or_else(|| Err(Fault::new(head.reason(status)))),
             queue_time: head.queue_time(),
             run_time: head.run_time(),
             attempts: head.attempts(),
@@ -164,15 +167,24 @@ impl<T: Send + 'static> Future for Task<T> {
     type Output = Result<TaskReport<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.taken {
+        if self.holder.is_taken() {
             return Poll::Ready(Err(Error::Stale { what: "task report" }));
         }
         if !self.is_done() {
-            if self.record.head.kind.common().shared.is_forked() {
+            if self.head().kind().fork.is_child() {
                 return Poll::Ready(Err(Error::Forked));
             }
-            self.record.head.when_ended(Notify::Waker(cx.waker().clone()));
-            if !self.is_done() {
+            let (mut old, mut first) = (None, true);
+            let waker = cx.waker().clone();
+            let ended = self.head().when_ended(|extras| {
+                old = extras.waker.replace(waker);
+                first = old.is_none();
+            });
+            drop(old);
+            if !ended {
+                if first {
+                    limits::arm_own(self.head());
+                }
                 return Poll::Pending;
             }
         }
@@ -180,14 +192,14 @@ impl<T: Send + 'static> Future for Task<T> {
     }
 }
 
-impl<T> Unpin for Task<T> {}
+impl<T: Send + 'static> Unpin for Task<T> {}
 
-impl<T> fmt::Debug for Task<T> {
+impl<T: Send + 'static> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task")
-            .field("name", &self.record.head.kind.name())
-            .field("id", &self.record.head.id)
-            .field("status", &self.record.head.status())
+            .field("name", &self.name())
+            .field("id", &self.id())
+            .field("status", &self.status())
             .finish_non_exhaustive()
     }
 }

@@ -2,17 +2,25 @@
 
 use super::attempt::{Attempt, Outcome};
 use super::handle::Task;
-use super::retry::Retry;
+use super::limits::Guard;
+use super::record::{self, Head};
+use super::report::Status;
 use super::stats::KindStats;
 use super::submit::{self, TaskBuilder};
-use super::{Common, WorkerPool};
+use super::{Common, OPEN, WorkerPool};
 use crate::error::{Error, Rejected, Result};
+use crate::pool::Shared;
 use crate::queue::Lane;
-use crate::time::MAX_DELAY;
+use crate::source::Clock;
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sys::fork::ForkGuard;
+use crate::time::{MAX_DELAY, Retry};
 use core::fmt;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// Times in nanoseconds; u64::MAX: no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,57 +40,118 @@ impl Default for Limits {
 }
 
 /// What all tasks of a name have unless they say otherwise.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) lane: Lane,
     pub(crate) retry: Retry,
     pub(crate) limits: Limits,
 }
 
-/// What the tasks of one name share.
+/// What the tasks of one name share. It is never freed, so that a task need not count references to it:
+/// names are few.
 pub(crate) struct KindInner {
-    name: Arc<str>,
-    common: Arc<Common>,
+    name: Box<str>,
+    common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: KindStats,
+    /// Somebody observes the ends.
+    pub(super) told: bool,
+    /// The phase of the worker pool.
+    phase: AtomicU32,
+    pub(super) clock: Clock,
+    pub(super) fork: ForkGuard,
+    pub(super) guard: &'static Guard,
+    /// The address of what its pool shares.
+    home: usize,
 }
 
 impl KindInner {
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&'static self) -> &'static str {
         &self.name
     }
 
-    pub(crate) fn name_arc(&self) -> &Arc<str> {
-        &self.name
+    /// What it shares with the other kinds of its worker pool. None: pool and worker pool are gone.
+    pub(crate) fn common(&self) -> Option<Arc<Common>> {
+        self.common.upgrade()
     }
 
-    /// What it shares with the other kinds of its worker pool.
+    pub(super) fn is_of(&self, common: &Arc<Common>) -> bool {
+        core::ptr::eq(self.common.as_ptr(), Arc::as_ptr(common))
+    }
+
+    /// Whether its tasks run in that pool. The address is only compared.
+    pub(super) fn is_in(&self, shared: &Shared) -> bool {
+        self.home == core::ptr::from_ref(shared).addr()
+    }
+
     #[inline]
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
+    pub(crate) fn phase(&self) -> u32 {
+        self.phase.load(Relaxed)
+    }
+
+    pub(super) fn enter(&self, phase: u32) {
+        self.phase.fetch_max(phase, AcqRel);
+    }
+
+    /// The time of the pool's clock; see [`record::stamp`].
+    #[inline]
+    pub(super) fn stamp(&self) -> u64 {
+        match &self.clock {
+            Clock::Monotonic => record::stamp(),
+            clock => clock.now(),
+        }
+    }
+
+    /// Whether a task of this kind has a limit in the queue or in all.
+    #[inline]
+    pub(super) fn has_waiting_limits(&self, head: Head) -> bool {
+        let limits = &self.settings.limits;
+        limits.queue & limits.overall != u64::MAX || head.has_extras()
+    }
+
+    /// A task of this kind has ended. Called once for each.
+    #[inline]
+    pub(super) fn ended(&self, status: Status) {
+        self.stats.ended(status);
+        if self.phase() != OPEN
+            && let Some(common) = self.common()
+        {
+            common.note_end();
+        }
     }
 }
 
 /// A task's name with the settings and statistics that all tasks of that name share; see
-/// [`WorkerPool::kind`]. Clones are the same.
+/// [`WorkerPool::kind`]. Clones are the same. What is known of a name is kept for the life of the
+/// process, so names should be few: "resize", not "resize image 17".
 #[derive(Clone)]
 pub struct Kind {
-    inner: Arc<KindInner>,
+    inner: &'static KindInner,
+    common: Arc<Common>,
 }
 
 impl Kind {
+    pub(super) fn of(inner: &'static KindInner, common: &Arc<Common>) -> Self {
+        Self { inner, common: Arc::clone(common) }
+    }
+
+    #[inline]
+    pub(crate) fn inner(&self) -> &'static KindInner {
+        self.inner
+    }
+
     /// The name.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &'static str {
         self.inner.name()
     }
 
     /// A task with settings of its own, to be submitted.
-    pub fn task<F, R>(&self, work: F) -> TaskBuilder<F>
+    pub fn task<F, R>(&self, work: F) -> TaskBuilder<'_, F>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        TaskBuilder::new(Arc::clone(&self.inner), work)
+        TaskBuilder::new(self.inner, Cow::Borrowed(&self.common), work)
     }
 
     /// Submits a task with the kind's settings.
@@ -94,7 +163,16 @@ impl Kind {
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        self.task(work).submit()
+        let settings = &self.inner.settings;
+        let extras = None;
+        submit::submit(
+            self.inner,
+            &self.common,
+            settings.lane,
+            settings.limits.attempt,
+            extras,
+            work,
+        )
     }
 
     /// Runs `work` once, in the kind's lane: no handle, no limits, no retries, and it costs what
@@ -107,7 +185,7 @@ impl Kind {
     where
         F: FnOnce() + Send + 'static,
     {
-        submit::post(&self.inner, work)
+        self.common.shared.post(self.inner.settings.lane, work)
     }
 }
 
@@ -179,12 +257,13 @@ impl<'a> KindBuilder<'a> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
+        self.settings.retry.check()?;
         let inner = self.pool.kinds.find_or(self.name, || self.settings.clone(), &self.pool.common);
         if inner.settings != self.settings {
             let allowed = "a name without a kind, or the settings that its kind has";
             return Err(Error::invalid("kind", self.name, allowed));
         }
-        Ok(Kind { inner })
+        Ok(Kind::of(inner, &self.pool.common))
     }
 }
 
@@ -201,12 +280,15 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The kinds of a worker pool, by name. They live as long as it does.
+/// The kinds of a worker pool, by name.
 #[derive(Default)]
-pub(crate) struct Kinds(RwLock<HashMap<Box<str>, Arc<KindInner>>>);
+pub(crate) struct Kinds(RwLock<HashMap<Box<str>, &'static KindInner>>);
+
+/// All kinds of the process, so that a tool that looks for leaks finds them.
+static ALL: Mutex<Vec<&'static KindInner>> = Mutex::new(Vec::new());
 
 impl Kinds {
-    pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> Arc<KindInner> {
+    pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> &'static KindInner {
         self.find_or(name, Settings::default, common)
     }
 
@@ -215,26 +297,34 @@ impl Kinds {
         name: &str,
         settings: impl FnOnce() -> Settings,
         common: &Arc<Common>,
-    ) -> Arc<KindInner> {
+    ) -> &'static KindInner {
         if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Arc::clone(found);
+            return found;
         }
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let kind = all.entry(name.into()).or_insert_with(|| {
-            Arc::new(KindInner {
+        all.entry(name.into()).or_insert_with(|| {
+            let kind = record::forever(KindInner {
                 name: name.into(),
-                common: Arc::clone(common),
+                common: Arc::downgrade(common),
                 settings: settings(),
                 stats: KindStats::default(),
-            })
-        });
-        Arc::clone(kind)
+                told: !common.observers.is_empty(),
+                // A shutdown tells all kinds that exist, under this lock, after it has entered.
+                phase: AtomicU32::new(common.phase()),
+                clock: common.shared.clock().clone(),
+                fork: common.shared.fork_guard(),
+                guard: common.guard,
+                home: Arc::as_ptr(&common.shared).addr(),
+            });
+            ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kind);
+            kind
+        })
     }
 
     /// All of them, by name.
-    pub(crate) fn all(&self) -> Vec<Arc<KindInner>> {
+    pub(crate) fn all(&self) -> Vec<&'static KindInner> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut kinds: Vec<_> = all.values().cloned().collect();
+        let mut kinds: Vec<_> = all.values().copied().collect();
         kinds.sort_by(|a, b| a.name.cmp(&b.name));
         kinds
     }

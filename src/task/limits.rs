@@ -1,101 +1,256 @@
-//! What is done when a time is over.
+//! What is done when a time is over, and by whom.
 //!
 //! | time | from | to | what happens at its end |
 //! |---|---|---|---|
 //! | in the queue | submission | the first attempt | the task ends as TIMED_OUT, and never begins |
 //! | of an attempt | its begin | its return | its token is set; without another attempt left, the task ends |
 //! | overall | submission | the end | the task ends; a function that runs is asked to stop |
+//!
+//! # No timer for each task
+//!
+//! Nearly all tasks end before their time is over. So arming must cost next to nothing, and three look
+//! instead of one timer each:
+//!
+//! * **The thread that would begin it.** A task whose time is over is not begun.
+//! * **Whoever waits for it** sleeps no longer than to its next limit, and enforces it. So the promise to
+//!   a waiter holds even if every thread of the pool is inside a function that does not listen.
+//! * **The guard**, for what runs: there are no more attempts under way than threads. Each thread has a
+//!   place where it says which task it runs. One timer per worker pool is armed for the earliest limit
+//!   known when it was last looked; a thread that begins an attempt with a later limit arms nothing. When
+//!   it fires it looks at all places.
+//!
+//! A callback or a future has nobody who sleeps. It gets a timer of its own.
+//!
+//! # Ordering
+//!
+//! A thread writes its place, passes a barrier, and looks for when the guard is due. The guard says that
+//! it is not armed, passes a barrier, and looks at the places. One of them sees the other.
 
-use super::execute::{finish, finish_if};
+use super::Common;
+use super::kind::KindInner;
 use super::observe;
-use super::record::{AnyRecord, Head, Record};
+use super::record::{self, Head, is};
 use super::report::Status;
+use super::{OPEN, STOPPING};
+use crate::pool::{Shared, current};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::{CachePadded, store_load_barrier};
 use core::time::Duration;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-/// Ends a task whose time in the queue, or in all, was over before it could begin.
-pub(super) fn end_if_late(head: &Head, now: u64) {
-    let waited = now.saturating_sub(head.submitted);
-    if waited >= head.limits.overall || head.attempts() == 0 && waited >= head.limits.queue {
-        end_waiting(head);
+const NEVER: u64 = u64::MAX;
+
+/// Whether a task may begin now. If not it has ended.
+#[inline]
+pub(super) fn may_begin(head: Head, kind: &'static KindInner, now: u64) -> bool {
+    if kind.phase() != OPEN && !may_begin_late(head, kind) {
+        return false;
     }
+    !kind.has_waiting_limits(head) || !end_if_waited_too_long(head, now)
 }
 
-fn end_waiting(head: &Head) {
-    finish_if(head, Status::TimedOut, |status| status != Status::Running);
+#[cold]
+fn may_begin_late(head: Head, kind: &'static KindInner) -> bool {
+    if kind.phase() == STOPPING {
+        head.end_if(Status::Cancelled, |_| true);
+    }
+    !head.is_ended()
 }
 
-/// Ends a task whose time is over. How long until it may be: None if no limit applies now.
-pub(super) fn enforce(head: &Head) -> Option<Duration> {
-    let now = head.kind.common().now();
-    let waits = head.attempts() == 0;
-    let of_queue = if waits { head.limits.queue } else { u64::MAX };
-    let from_start = head.limits.overall.min(of_queue);
-    let from_start = head.submitted.saturating_add(from_start);
-    let of_attempt = match head.status() {
-        Status::Running => head.attempt_deadline().unwrap_or(u64::MAX),
-        _ => u64::MAX,
+fn end_if_waited_too_long(head: Head, now: u64) -> bool {
+    let limits = head.limits();
+    let waited = now.saturating_sub(head.submitted());
+    let is_over = waited >= limits.overall || head.attempts() == 0 && waited >= limits.queue;
+    is_over && head.end_if(Status::TimedOut, |seen| !is(seen, Status::Running))
+}
+
+/// When the time of what the task does now is over, in all and for the attempt.
+fn limits_of(head: Head, seen: record::Look) -> (u64, u64) {
+    let limits = head.limits();
+    let from_start = match is(seen, Status::Pending) {
+        true => limits.overall.min(limits.queue),
+        false => limits.overall,
     };
-    if now >= from_start && from_start != u64::MAX {
-        if waits { end_waiting(head) } else { end_late(head) }
-    } else if now >= of_attempt {
-        attempt_is_over(head, head.attempts());
-    }
-    let due = if now >= of_attempt { from_start } else { from_start.min(of_attempt) };
-    (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(now)))
+    let of_attempt = match is(seen, Status::Running) {
+        true => head.attempt_deadline(),
+        false => NEVER,
+    };
+    (head.submitted().saturating_add(from_start), of_attempt)
 }
 
-fn end_late(head: &Head) {
-    head.make_late();
-    finish(head, Status::TimedOut);
+/// Ends a task whose time is over; marks an attempt whose time is. When the next of its limits is due:
+/// NEVER if there is none. The caller is an end of the task.
+pub(super) fn enforce(head: Head) -> u64 {
+    enforce_seen(head, head.look(), head.kind().clock.now())
 }
 
-/// Arms what a submitted task needs.
-pub(super) fn watch_over(record: &Arc<dyn AnyRecord>) {
-    let limits = record.head().limits;
-    if limits.queue != u64::MAX {
-        arm(record, limits.queue, |head| {
-            if head.attempts() == 0 {
-                end_waiting(head);
-            }
-        });
+fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
+    let (all, attempt) = limits_of(head, seen);
+    if now >= all && all != NEVER {
+        if head.make_late(seen) {
+            observe::tell_stuck(head);
+        }
+        head.end_if(Status::TimedOut, |now| now.is_same_task(seen));
+        return NEVER;
     }
-    if limits.overall != u64::MAX {
-        arm(record, limits.overall, end_late);
+    if now >= attempt && attempt != NEVER {
+        if head.make_late(seen) {
+            observe::tell_stuck(head);
+        }
+        let most = head.with_retry(|retry| retry.attempts());
+        if head.attempts() >= most {
+            let same = |now: record::Look| is(now, Status::Running) && now.is_same_attempt(seen);
+            head.end_if(Status::TimedOut, same);
+        }
+        return all;
     }
+    all.min(attempt)
 }
 
-fn arm(record: &Arc<dyn AnyRecord>, delay: u64, then: impl FnOnce(&Head) + Send + 'static) {
-    let weak: Weak<dyn AnyRecord> = Arc::downgrade(record);
-    let shared = &record.head().kind.common().shared;
+/// A timer of its own for a task whose end is not waited for by a thread.
+pub(super) fn arm_own(head: Head) {
+    let limits = head.limits();
+    let limit = limits.overall.min(limits.queue);
+    if limit == NEVER {
+        return;
+    }
+    let Some(common) = head.kind().common() else { return };
+    let due = head.submitted().saturating_add(limit);
+    look_at(&common.shared, head.id(), due.saturating_sub(head.kind().clock.now()));
+}
+
+fn look_at(shared: &Arc<Shared>, id: u64, delay: u64) {
     let armed = shared.after_or_back(Duration::from_nanos(delay), move || {
-        if let Some(record) = weak.upgrade() {
-            then(record.head());
+        let Some((head, seen)) = record::find(id) else { return };
+        if !seen.is_live() {
+            return;
+        }
+        let now = head.kind().clock.now();
+        let due = enforce_seen(head, seen, now);
+        if due != NEVER
+            && let Some((shared, _)) = current()
+        {
+            look_at(&shared, id, due.saturating_sub(now));
         }
     });
     // Without room for a timer the limit is looked at when an attempt is to begin.
     drop(armed);
 }
 
-/// An attempt has begun.
-pub(super) fn begin<T: Send + 'static>(record: &Arc<Record<T>>, number: u32, now: u64) {
-    let limit = record.head.limits.attempt;
-    if limit == u64::MAX {
-        return;
-    }
-    record.head.set_attempt_deadline(now.saturating_add(limit));
-    let record: Arc<dyn AnyRecord> = Arc::clone(record) as _;
-    arm(&record, limit, move |head| attempt_is_over(head, number));
+// --- the guard --------------------------------------------------------------------------------------
+
+/// Looks after what runs. It is never freed, like the kinds that refer to it.
+pub(crate) struct Guard {
+    /// When its timer is due; NEVER: it is not armed.
+    due: CachePadded<AtomicU64>,
+    /// Which task each member runs, if that has a limit: its id + 1, or 0.
+    places: Box<[CachePadded<AtomicU64>]>,
 }
 
-fn attempt_is_over(head: &Head, number: u32) {
-    if head.attempts() != number || head.status() != Status::Running {
-        return;
+/// Takes a task from its place when the attempt is over.
+pub(super) struct Watched(Option<&'static AtomicU64>);
+
+impl Drop for Watched {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.store(0, Release);
+        }
     }
-    if head.make_late() {
-        observe::tell_stuck(head);
+}
+
+/// An attempt has begun: has the guard look after it, if it has a limit.
+#[inline]
+pub(super) fn watch(head: Head, kind: &'static KindInner, worker: Option<usize>) -> Watched {
+    let attempt = head.attempt_deadline();
+    let all = match kind.has_waiting_limits(head) {
+        true => head.submitted().saturating_add(head.limits().overall),
+        false => NEVER,
+    };
+    let due = attempt.min(all);
+    let place = worker.and_then(|worker| kind.guard.places.get(worker));
+    match place {
+        Some(place) if due != NEVER => kind.guard.watch(head, place, due),
+        _ => Watched(None),
     }
-    if number >= head.max_attempts {
-        finish_if(head, Status::TimedOut, |status| status == Status::Running);
+}
+
+impl Guard {
+    pub(super) fn new(members: usize) -> Self {
+        Self {
+            due: CachePadded::new(AtomicU64::new(NEVER)),
+            places: (0..members).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
+        }
+    }
+
+    #[inline]
+    fn watch(&'static self, head: Head, place: &'static AtomicU64, due: u64) -> Watched {
+        // Release: the guard sees the attempt that it is about.
+        place.store(head.id() + 1, Release);
+        // Against *say that it is not armed, then look at the places* in `fire`.
+        store_load_barrier();
+        if due < self.due.load(Relaxed) {
+            self.arm_here(due);
+        }
+        Watched(Some(place))
+    }
+
+    #[cold]
+    fn arm_here(&'static self, due: u64) {
+        if let Some((shared, _)) = current() {
+            self.arm(&shared, due);
+        }
+    }
+
+    /// Arms the timer for `due`, unless it is armed for an earlier time.
+    fn arm(&'static self, shared: &Arc<Shared>, due: u64) {
+        if self.due.fetch_min(due, AcqRel) <= due {
+            return;
+        }
+        let delay = Duration::from_nanos(due.saturating_sub(shared.now()));
+        if shared.after_or_back(delay, move || self.fire(due)).is_err() {
+            // Waiters and the next to begin look after it.
+            let _ = self.due.compare_exchange(due, NEVER, AcqRel, Relaxed);
+        }
+    }
+
+    fn fire(&'static self, due: u64) {
+        // If it was armed for an earlier time since, that timer goes on from here.
+        if self.due.compare_exchange(due, NEVER, AcqRel, Relaxed).is_err() {
+            return;
+        }
+        // Against *write the place, then look when the guard is due* in `watch`.
+        store_load_barrier();
+        let next = self.places.iter().map(|place| look(place)).min();
+        if let (Some(next), Some((shared, _))) = (next, current())
+            && next != NEVER
+        {
+            self.arm(&shared, next);
+        }
+    }
+}
+
+/// Looks at the task in a place. When it must be looked at again: NEVER if nothing more can be done.
+fn look(place: &AtomicU64) -> u64 {
+    // Acquire: pairs with `watch`.
+    let Some(id) = place.load(Acquire).checked_sub(1) else { return NEVER };
+    let Some((head, seen)) = record::find(id) else { return NEVER };
+    if !is(seen, Status::Running) || place.load(Acquire) != id + 1 {
+        return NEVER;
+    }
+    enforce_seen(head, seen, head.kind().clock.now())
+}
+
+impl Common {
+    /// Threads whose functions have not returned though their time is over.
+    pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
+        let places = self.guard.places.iter().enumerate();
+        let stuck = places.filter_map(|(worker, place)| {
+            let id = place.load(Acquire).checked_sub(1)?;
+            let (head, seen) = record::find(id)?;
+            (!seen.is_live() || seen.has(crate::pool::record::LATE)).then_some((head, worker))
+        });
+        stuck.collect()
     }
 }

@@ -14,13 +14,12 @@
 //! |---|---|
 //! | `kind.rs` | a name with its settings and its counters |
 //! | `submit.rs` | ways in |
-//! | `record.rs` | the word of a task: every race for its end is settled there |
+//! | `record.rs` | what is known of a task under way; its word is in `pool/record.rs`, where every race for its end is settled |
 //! | `execute.rs` | one attempt, and what follows from how it went |
 //! | `limits.rs` | what is done when a time is over |
 //! | `attempt.rs` | what a task's function is given, and what it may answer |
 //! | `handle.rs`, `report.rs` | what the submitter holds, and gets |
-//! | `retry.rs` | how often, and after which delay |
-//! | `observe.rs` | what is told to those who count and log |
+//! //! | `observe.rs` | what is told to those who count and log |
 //! | `shutdown.rs` | refuse, drain, stop, clean up |
 //!
 //! # Promises
@@ -42,21 +41,20 @@ mod limits;
 mod observe;
 mod record;
 mod report;
-mod retry;
 mod shutdown;
 mod stats;
 mod submit;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use crate::time::Retry;
 pub use attempt::{Attempt, Fault, Outcome};
 pub use handle::Task;
 pub use kind::{Kind, KindBuilder};
 pub use observe::{EndRecord, Observer, StuckRecord};
 pub use report::{Status, TaskReport};
-pub use retry::Retry;
 pub use shutdown::{Phases, ShutdownReport};
-pub use stats::{KindSnapshot, TaskAudit, WorkerStats};
+pub use stats::{KindSnapshot, StuckTask, TaskAudit, WorkerStats};
 pub use submit::TaskBuilder;
 
 use crate::error::Result;
@@ -66,6 +64,7 @@ use crate::sync::atomic::Ordering::Acquire;
 use crate::sys::futex::Futex;
 use core::fmt;
 use kind::Kinds;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A worker pool over a [`Pool`], whose threads run its tasks beside everything else. Clones are the
@@ -85,7 +84,7 @@ use std::sync::Arc;
 ///         _ => Ok(640 * 480),
 ///     })
 ///     .lane(Lane::High)
-///     .retry(Retry::fixed(3, Duration::from_millis(1)))
+///     .retry(Retry::fixed(2, Duration::from_millis(1)))
 ///     .timeout(Duration::from_secs(2))
 ///     .submit()
 ///     .expect("an open pool");
@@ -110,7 +109,7 @@ pub(crate) const STOPPING: u32 = 2;
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) observers: Box<[Arc<dyn Observer>]>,
-    pub(crate) live: record::Live,
+    pub(crate) guard: &'static limits::Guard,
     hooks: shutdown::Hooks,
     phase: AtomicU32,
     /// Changes when something has ended that a shutdown may wait for.
@@ -120,11 +119,6 @@ pub(crate) struct Common {
 impl Common {
     pub(crate) fn phase(&self) -> u32 {
         self.phase.load(Acquire)
-    }
-
-    #[inline]
-    pub(crate) fn now(&self) -> u64 {
-        self.shared.now()
     }
 }
 
@@ -153,15 +147,18 @@ impl WorkerPoolBuilder<'_> {
     }
 
     fn make(self, shared: Arc<Shared>) -> WorkerPool {
-        let common = Common {
+        let members = shared.members();
+        let common = Arc::new(Common {
             shared,
             observers: self.observers.into(),
-            live: record::Live::default(),
+            guard: record::forever(limits::Guard::new(members)),
             hooks: shutdown::Hooks::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
-        };
-        WorkerPool { pool: self.pool.clone(), common: Arc::new(common), kinds: Arc::default() }
+        });
+        // Tasks outlive the handles of their worker pool; those who observe them do, too.
+        self.pool.shared().keep(Arc::clone(&common) as _);
+        WorkerPool { pool: self.pool.clone(), common, kinds: Arc::default() }
     }
 }
 
@@ -188,12 +185,13 @@ impl WorkerPool {
 
     /// A task, to be submitted. If no kind has this name one with default settings is made. Looking the
     /// name up takes a lock: a [`Kind`] that is kept does not.
-    pub fn task<F, R>(&self, name: &str, work: F) -> TaskBuilder<F>
+    pub fn task<F, R>(&self, name: &str, work: F) -> TaskBuilder<'_, F>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        TaskBuilder::new(self.kinds.find_or_make(name, &self.common), work)
+        let kind = self.kinds.find_or_make(name, &self.common);
+        TaskBuilder::new(kind, Cow::Borrowed(&self.common), work)
     }
 }
 

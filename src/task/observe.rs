@@ -4,7 +4,6 @@ use super::record::Head;
 use super::report::Status;
 use crate::pool::contain;
 use core::time::Duration;
-use std::sync::Arc;
 
 /// How a task ended, for observers.
 #[derive(Clone, Debug)]
@@ -56,19 +55,21 @@ pub trait Observer: Send + Sync {
     fn on_stuck(&self, _stuck: &StuckRecord<'_>) {}
 }
 
-fn each(head: &Head, tell: impl Fn(&Arc<dyn Observer>)) {
-    for observer in &head.kind.common().observers {
-        let _panicked = contain(|| tell(observer));
+fn each(head: Head, tell: impl Fn(&dyn Observer)) {
+    if !head.kind().told {
+        return;
+    }
+    let Some(common) = head.kind().common() else { return };
+    for observer in &common.observers {
+        let _panicked = contain(|| tell(&**observer));
     }
 }
 
-pub(super) fn tell_end(head: &Head, status: Status, message: Option<&str>) {
-    if head.kind.common().observers.is_empty() {
-        return;
-    }
+#[cold]
+pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
     let end = EndRecord {
-        id: head.id,
-        name: head.kind.name(),
+        id: head.id(),
+        name: head.kind().name(),
         status,
         message,
         queue_time: head.queue_time(),
@@ -79,17 +80,18 @@ pub(super) fn tell_end(head: &Head, status: Status, message: Option<&str>) {
     each(head, |observer| observer.on_end(&end));
 }
 
-pub(super) fn tell_retry(head: &Head, attempt: u32, message: &str, delay: Duration) {
+pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
     each(head, |observer| {
-        observer.on_retry(head.kind.name(), head.id, attempt, message, delay);
+        observer.on_retry(head.kind().name(), head.id(), attempt, message, delay);
     });
 }
 
-pub(super) fn tell_stuck(head: &Head) {
-    let elapsed = head.kind.common().now().saturating_sub(head.began());
+#[cold]
+pub(super) fn tell_stuck(head: Head) {
+    let elapsed = head.kind().clock.now().saturating_sub(head.began());
     let stuck = StuckRecord {
-        id: head.id,
-        name: head.kind.name(),
+        id: head.id(),
+        name: head.kind().name(),
         worker: head.worker(),
         elapsed: Duration::from_nanos(elapsed),
     };

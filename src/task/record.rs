@@ -1,335 +1,427 @@
-//! The word of a task, and what lies beside it.
+//! What a task's record holds, and the one reference to it that the rest of this module uses.
 //!
-//! # The word
-//!
-//! ```text
-//! { …, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
-//! ```
-//!
-//! | status | set by | from |
-//! |---|---|---|
-//! | PENDING | submit | |
-//! | RUNNING | `begin`, by the thread that runs the attempt | PENDING, RETRYING |
-//! | RETRYING | `retry`, by the thread whose attempt has failed | RUNNING |
-//! | an end | `end`, by anybody | any but an end |
-//!
-//! ```text
-//!             begin            end(Completed | Failed)
-//!   PENDING ─────────► RUNNING ───────────────────────►┐
-//!      │                │   ▲                          ├─ an end: never left
-//!      │         retry  ▼   │ begin                    │
-//!      │              RETRYING                         │
-//!      └────────────────┴───┴── end(Cancelled | TimedOut | Rejected) ──►┘
-//! ```
-//!
-//! `asked` and `late` only speak to the function, through its token; they decide nothing.
-//!
-//! # Invariants
-//!
-//! 1. Whoever's compare-exchange sets an end, and nobody else, tells observers, waiters and callbacks.
-//! 2. The function is called only between a `begin` that succeeded and the `retry` or return that
-//!    follows it on the same thread, and the closure is with that thread. So attempts do not overlap.
-//! 3. The value is put in place before `end` by the thread of the attempt; it is taken by the handle
-//!    after it has seen the end. If another end came first the value is dropped where it was made.
-//!
-//! # Orderings
-//!
-//! An end is set with Release and read with Acquire: the value, and what the report says. A waiter sets
-//! `waiting` by a read-modify-write of the same word before it sleeps, so no wake-up is lost; the same
-//! for `notify`.
+//! The word, and every race about a task's end, are in [`crate::pool::record`]. Records are never
+//! freed, and neither are kinds, so a task counts no references; and what is late is turned away by the
+//! generation in the word.
 
 use super::attempt::Fault;
 use super::kind::{KindInner, Limits};
+use super::observe;
 use super::report::Status;
 use crate::pool::contain;
+pub(super) use crate::pool::record::Seen as Look;
+use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen};
 use crate::queue::Lane;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sys::futex::Futex;
+use crate::sync::StaticRef;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use crate::time::Retry;
 use core::task::Waker;
 use core::time::Duration;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-const STATUS: u32 = 0b111;
-const ASKED: u32 = 1 << 3;
-const LATE: u32 = 1 << 4;
-const WAITING: u32 = 1 << 5;
-const NOTIFY: u32 = 1 << 6;
+/// The most tasks with a handle that may be under way in a process.
+pub(super) const MAX_TASKS: usize = 1 << 24;
 
 /// Nobody, as a worker's number.
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u16 = u16::MAX;
+/// The task has extras.
+const EXTRAS: u8 = 1;
 
-/// What does not depend on the type of the value.
-pub(crate) struct Head {
-    word: Futex,
-    pub(super) kind: Arc<KindInner>,
-    pub(super) id: u64,
-    pub(super) lane: Lane,
-    pub(super) limits: Limits,
-    pub(super) max_attempts: u32,
-    /// When it was submitted, in nanoseconds of the pool's clock.
-    pub(super) submitted: u64,
-    attempts: AtomicU32,
-    worker: AtomicU32,
-    /// Of the attempt that runs, or of the last one.
-    began: AtomicU64,
-    /// u64::MAX: none.
-    attempt_deadline: AtomicU64,
-    queue_time: AtomicU64,
-    run_time: AtomicU64,
-    notify: Mutex<Vec<Notify>>,
+pub(super) type Record = record::Record<TaskMeta>;
+pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
+pub(super) type Holder<T> = record::Holder<TaskMeta, Result<T, Fault>>;
+
+/// All tasks of the process.
+fn table() -> &'static RecordTable<TaskMeta> {
+    static TABLE: OnceLock<RecordTable<TaskMeta>> = OnceLock::new();
+    TABLE.get_or_init(|| RecordTable::new(MAX_TASKS))
 }
 
-/// Who is told of the end.
-pub(super) enum Notify {
-    Waker(Waker),
-    Callback(Box<dyn FnOnce() + Send>),
+thread_local! {
+    static MAGAZINE: Magazine = const { Magazine::new(|index| table().put_back(index)) };
+}
+
+/// The tenant's part of a record. Times are nanoseconds of the pool's clock.
+#[derive(Default)]
+pub(crate) struct TaskMeta {
+    kind: StaticRef<KindInner>,
+    submitted: AtomicU64,
+    /// Of the attempt that runs, or of the last one.
+    began: AtomicU64,
+    queue_time: AtomicU64,
+    run_time: AtomicU64,
+    /// Of each attempt; u64::MAX: none.
+    attempt_limit: AtomicU64,
+    attempts: AtomicU32,
+    worker: AtomicU16,
+    lane: AtomicU8,
+    flags: AtomicU8,
+    extras: Mutex<Option<Box<Extras>>>,
+}
+
+/// What few tasks have.
+#[derive(Default)]
+pub(super) struct Extras {
+    /// In place of the kind's.
+    pub(super) retry: Option<Retry>,
+    pub(super) limits: Option<Limits>,
+    /// Who is told of the end.
+    pub(super) waker: Option<Waker>,
+    pub(super) callbacks: Vec<Callback>,
+}
+
+pub(super) type Callback = Box<dyn FnOnce(Status) + Send>;
+
+impl Meta for TaskMeta {
+    type Owner = &'static KindInner;
+
+    fn table() -> &'static RecordTable<Self> {
+        table()
+    }
+
+    fn magazine() -> &'static std::thread::LocalKey<Magazine> {
+        &MAGAZINE
+    }
+
+    #[inline]
+    fn owner(&self) -> &'static KindInner {
+        self.kind.get().expect("a record that is let has a kind")
+    }
+
+    #[inline]
+    fn is_told(owner: &'static KindInner) -> bool {
+        owner.told
+    }
+
+    #[inline]
+    fn count(owner: &'static KindInner, status: u32) {
+        owner.ended(Status::from_bits(status));
+    }
+
+    fn tell(record: &'static Record, status: u32, message: Option<&str>) {
+        observe::tell_end(Head(record), Status::from_bits(status), message);
+    }
+
+    fn notify(record: &'static Record) {
+        Head(record).notify();
+    }
+
+    #[inline]
+    fn clear(&self) {
+        if self.flags.load(Relaxed) & EXTRAS != 0 {
+            let extras = self.with_extras(Option::take);
+            let _panicked = contain(|| drop(extras));
+        }
+    }
+
+    #[inline]
+    fn is_forked(owner: &'static KindInner) -> bool {
+        owner.fork.is_child()
+    }
+}
+
+impl TaskMeta {
+    fn with_extras<R>(&self, f: impl FnOnce(&mut Option<Box<Extras>>) -> R) -> R {
+        f(&mut self.extras.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A task under way. Whoever has one is an end of the task, or is ending it.
+#[derive(Clone, Copy)]
+pub(crate) struct Head(pub(super) &'static Record);
+
+/// A new task of `kind`. None: there are too many.
+#[inline]
+pub(super) fn open<T: Send + 'static>(
+    kind: &'static KindInner,
+    lane: Lane,
+    attempt_limit: u64,
+    extras: Option<Box<Extras>>,
+    now: u64,
+) -> Option<(Runner<T>, Holder<T>)> {
+    let record = table().take()?;
+    let meta = &record.meta;
+    meta.kind.set(kind);
+    meta.submitted.store(now, Relaxed);
+    meta.queue_time.store(0, Relaxed);
+    meta.run_time.store(0, Relaxed);
+    meta.attempt_limit.store(attempt_limit, Relaxed);
+    meta.attempts.store(0, Relaxed);
+    meta.worker.store(NOBODY, Relaxed);
+    meta.lane.store(lane as u8, Relaxed);
+    meta.flags.store(if extras.is_some() { EXTRAS } else { 0 }, Relaxed);
+    if extras.is_some() {
+        meta.with_extras(|place| *place = extras);
+    }
+    Some(table().publish(record))
+}
+
+/// Every task whose kind passes `of` and that has not ended, as it was seen.
+pub(super) fn live(of: impl Fn(&'static KindInner) -> bool) -> impl Iterator<Item = (Head, Seen)> {
+    table().all().filter_map(move |record| {
+        let seen = record.look();
+        (seen.is_live() && record.meta.kind.get().is_some_and(&of)).then_some((Head(record), seen))
+    })
+}
+
+/// The task with this number, as it was seen.
+pub(super) fn find(id: u64) -> Option<(Head, Seen)> {
+    let (index, generation) = Record::of_id(id);
+    let record = table().get(index)?;
+    let seen = record.look();
+    seen.is_tenant(generation).then_some((Head(record), seen))
 }
 
 impl Head {
-    pub(super) fn status(&self) -> Status {
-        // Acquire: pairs with `end`.
-        Status::from_bits(self.word.load(Acquire))
+    #[inline]
+    pub(super) fn kind(self) -> &'static KindInner {
+        self.0.meta.owner()
     }
 
-    pub(super) fn is_ended(&self) -> bool {
+    pub(super) fn id(self) -> u64 {
+        self.0.id()
+    }
+
+    pub(super) fn lane(self) -> Lane {
+        Lane::ALL[usize::from(self.0.meta.lane.load(Relaxed))]
+    }
+
+    #[inline]
+    pub(super) fn status(self) -> Status {
+        Status::from_bits(self.0.status())
+    }
+
+    pub(super) fn is_ended(self) -> bool {
         self.status().is_end()
     }
 
-    /// Sets the status if `may` allows it. The word before is the answer.
-    fn change(&self, to: Status, may: impl Fn(Status) -> bool) -> Option<u32> {
-        let mut now = self.word.load(Relaxed);
-        while may(Status::from_bits(now)) {
-            let next = now & !STATUS | to as u32;
-            match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
-                Ok(before) => return Some(before),
-                Err(other) => now = other,
-            }
-        }
-        None
+    pub(super) fn submitted(self) -> u64 {
+        self.0.meta.submitted.load(Relaxed)
     }
 
-    /// PENDING or RETRYING → RUNNING, and the number of the attempt. None: it has ended.
-    pub(super) fn begin(&self, now: u64, worker: Option<usize>) -> Option<u32> {
-        let number = self.attempts.load(Relaxed) + 1;
+    pub(super) fn began(self) -> u64 {
+        self.0.meta.began.load(Relaxed)
+    }
+
+    pub(super) fn attempts(self) -> u32 {
+        self.0.meta.attempts.load(Relaxed)
+    }
+
+    pub(super) fn worker(self) -> Option<usize> {
+        let worker = self.0.meta.worker.load(Relaxed);
+        (worker != NOBODY).then_some(usize::from(worker))
+    }
+
+    pub(super) fn queue_time(self) -> Duration {
+        Duration::from_nanos(self.0.meta.queue_time.load(Relaxed))
+    }
+
+    pub(super) fn run_time(self) -> Duration {
+        Duration::from_nanos(self.0.meta.run_time.load(Relaxed))
+    }
+
+    #[inline]
+    pub(super) fn has_extras(self) -> bool {
+        self.0.meta.flags.load(Relaxed) & EXTRAS != 0
+    }
+
+    /// The task's own limits in the queue and in all, or its kind's.
+    pub(super) fn limits(self) -> Limits {
+        let own =
+            self.has_extras().then(|| self.0.meta.with_extras(|extras| extras.as_ref()?.limits));
+        let limits = own.flatten().unwrap_or(self.kind().settings.limits);
+        Limits { attempt: self.0.meta.attempt_limit.load(Relaxed), ..limits }
+    }
+
+    /// Calls `f` with the task's own retry policy, or its kind's.
+    pub(super) fn with_retry<R>(self, f: impl FnOnce(&Retry) -> R) -> R {
+        let own = self.has_extras().then(|| {
+            self.0.meta.with_extras(|extras| extras.as_ref().and_then(|own| own.retry.clone()))
+        });
+        f(own.flatten().as_ref().unwrap_or(&self.kind().settings.retry))
+    }
+
+    /// When the attempt that runs must be over; u64::MAX: never.
+    #[inline]
+    pub(super) fn attempt_deadline(self) -> u64 {
+        self.began().saturating_add(self.0.meta.attempt_limit.load(Relaxed))
+    }
+
+    /// The function has given a sign of life: the time of its attempt begins anew.
+    pub(super) fn renew(self, now: u64) {
+        let meta = &self.0.meta;
+        meta.run_time.fetch_add(now.saturating_sub(meta.began.swap(now, Relaxed)), Relaxed);
+    }
+
+    /// Notes what the attempt that is about to begin is like, and says its number.
+    #[inline]
+    pub(super) fn note_begin(self, now: u64, worker: Option<usize>) -> u32 {
+        let meta = &self.0.meta;
+        let number = meta.attempts.load(Relaxed) + 1;
         if number == 1 {
-            self.queue_time.store(now.saturating_sub(self.submitted), Relaxed);
+            meta.queue_time.store(now.saturating_sub(self.submitted()), Relaxed);
         }
-        self.began.store(now, Relaxed);
-        self.worker.store(worker.map_or(NOBODY, |worker| worker as u32), Relaxed);
-        let waits = |status| matches!(status, Status::Pending | Status::Retrying);
-        self.change(Status::Running, waits)?;
-        self.attempts.store(number, Relaxed);
-        Some(number)
+        meta.began.store(now, Relaxed);
+        let worker = worker.and_then(|worker| u16::try_from(worker).ok());
+        meta.worker.store(worker.unwrap_or(NOBODY), Relaxed);
+        meta.attempts.store(number, Relaxed);
+        number
     }
 
     /// The attempt has returned.
-    pub(super) fn note_return(&self, now: u64) {
-        let took = now.saturating_sub(self.began.load(Relaxed));
-        self.run_time.fetch_add(took, Relaxed);
-        self.attempt_deadline.store(u64::MAX, Relaxed);
-    }
-
-    /// RUNNING → RETRYING. False: it has ended.
-    pub(super) fn retry(&self) -> bool {
-        let retries = self.change(Status::Retrying, |status| status == Status::Running).is_some();
-        self.word.fetch_and(!LATE, Relaxed);
-        retries
-    }
-
-    /// Sets an end, if `may` allows it by the status before, which is the answer. Whoever gets one has
-    /// bookkeeping to do, and calls `announce`.
-    pub(super) fn end_if(&self, status: Status, may: impl Fn(Status) -> bool) -> Option<Status> {
-        self.change(status, |now| !now.is_end() && may(now)).map(Status::from_bits)
-    }
-
-    /// Wakes who waits for the end.
-    pub(super) fn announce(&self) {
-        let word = self.word.load(Acquire);
-        if word & WAITING != 0 {
-            self.word.wake(i32::MAX);
-        }
-        if word & NOTIFY != 0 {
-            self.notify_all();
-        }
-    }
-
-    #[cold]
-    fn notify_all(&self) {
-        let all = core::mem::take(&mut *self.notify.lock().unwrap_or_else(PoisonError::into_inner));
-        for notify in all {
-            let _panicked = contain(|| match notify {
-                Notify::Waker(waker) => waker.wake(),
-                Notify::Callback(call) => call(),
-            });
-        }
-    }
-
-    /// Has `notify` called at the end, or now if that has come.
-    pub(super) fn when_ended(&self, notify: Notify) {
-        self.notify.lock().unwrap_or_else(PoisonError::into_inner).push(notify);
-        // Release: it is in its place. Acquire: pairs with `end`.
-        if Status::from_bits(self.word.fetch_or(NOTIFY, AcqRel)).is_end() {
-            self.notify_all();
-        }
-    }
-
-    /// Asks the function to give up, or the task not to begin.
-    pub(super) fn ask(&self) {
-        self.word.fetch_or(ASKED, Relaxed);
-    }
-
-    /// The attempt's time is over. True for the first who says so.
-    pub(super) fn make_late(&self) -> bool {
-        self.word.fetch_or(LATE, Relaxed) & LATE == 0
-    }
-
-    pub(super) fn is_asked(&self) -> bool {
-        self.word.load(Relaxed) & ASKED != 0
-    }
-
-    pub(super) fn is_late(&self) -> bool {
-        self.word.load(Relaxed) & LATE != 0
-    }
-
-    pub(super) fn should_stop(&self) -> bool {
-        self.word.load(Relaxed) & (ASKED | LATE) != 0 || self.is_ended()
-    }
-
-    pub(super) fn set_attempt_deadline(&self, deadline: u64) {
-        self.attempt_deadline.store(deadline, Relaxed);
-    }
-
-    pub(super) fn attempt_deadline(&self) -> Option<u64> {
-        let deadline = self.attempt_deadline.load(Relaxed);
-        (deadline != u64::MAX).then_some(deadline)
-    }
-
-    /// Sleeps until the end. False: the time ran out.
-    pub(super) fn sleep(&self, timeout: Option<Duration>) -> bool {
-        let deadline = crate::pool::Deadline::after(timeout);
-        loop {
-            // Acquire: pairs with `end`.
-            let now = self.word.fetch_or(WAITING, Acquire) | WAITING;
-            if Status::from_bits(now).is_end() {
-                return true;
-            }
-            if deadline.is_over() {
-                return false;
-            }
-            self.word.wait(now, deadline.left());
-        }
-    }
-
-    pub(super) fn attempts(&self) -> u32 {
-        self.attempts.load(Relaxed)
-    }
-
-    pub(super) fn worker(&self) -> Option<usize> {
-        let worker = self.worker.load(Relaxed);
-        (worker != NOBODY).then_some(worker as usize)
-    }
-
-    pub(super) fn began(&self) -> u64 {
-        self.began.load(Relaxed)
-    }
-
-    pub(super) fn queue_time(&self) -> Duration {
-        Duration::from_nanos(self.queue_time.load(Relaxed))
-    }
-
-    pub(super) fn run_time(&self) -> Duration {
-        Duration::from_nanos(self.run_time.load(Relaxed))
+    #[inline]
+    pub(super) fn note_return(self, now: u64) {
+        let meta = &self.0.meta;
+        let took = now.saturating_sub(meta.began.load(Relaxed));
+        meta.run_time.store(meta.run_time.load(Relaxed) + took, Relaxed);
     }
 
     /// For an end that is not an attempt's: the times until now.
-    pub(super) fn note_times(&self, now: u64, before: Status) {
+    fn note_end(self, before: Status) {
+        let now = self.kind().clock.now();
+        let meta = &self.0.meta;
         match before {
             Status::Running => {
-                self.run_time.fetch_add(now.saturating_sub(self.began()), Relaxed);
+                meta.run_time.fetch_add(now.saturating_sub(self.began()), Relaxed);
             }
             _ if self.attempts() == 0 => {
-                self.queue_time.store(now.saturating_sub(self.submitted), Relaxed);
+                meta.queue_time.store(now.saturating_sub(self.submitted()), Relaxed);
             }
             _ => {}
         }
     }
-}
 
-/// A task: what its handle and its closure share.
-pub(super) struct Record<T> {
-    pub(super) head: Head,
-    pub(super) value: Mutex<Option<Result<T, Fault>>>,
-}
+    /// Brings the task to an end that is not its function's own, if `may` allows it by what lives in the
+    /// record at that moment. True: this was it.
+    pub(super) fn end_if(self, status: Status, may: impl Fn(Seen) -> bool) -> bool {
+        let note = |before| self.note_end(Status::from_bits(before));
+        self.0.end_if(status as u32, may, note, self.reason(status))
+    }
 
-impl<T> Record<T> {
-    pub(super) fn new(
-        kind: Arc<KindInner>,
-        lane: Lane,
-        limits: Limits,
-        max_attempts: u32,
-        submitted: u64,
-    ) -> Arc<Self> {
-        let head = Head {
-            word: Futex::new(Status::Pending as u32),
-            id: kind.common().live.next_id(),
-            kind,
-            lane,
-            limits,
-            max_attempts,
-            submitted,
-            attempts: AtomicU32::new(0),
-            worker: AtomicU32::new(NOBODY),
-            began: AtomicU64::new(0),
-            attempt_deadline: AtomicU64::new(u64::MAX),
-            queue_time: AtomicU64::new(0),
-            run_time: AtomicU64::new(0),
-            notify: Mutex::default(),
-        };
-        Arc::new(Self { head, value: Mutex::default() })
+    /// Why a task that ended so has no value, if its function did not say.
+    pub(super) fn reason(self, status: Status) -> &'static str {
+        match status {
+            Status::Cancelled => "it was cancelled",
+            Status::Rejected => "it was dropped to make room for others",
+            _ if self.attempts() == 0 => "its time was over before it could begin",
+            _ => "its time was over",
+        }
+    }
+
+    /// Asks the function to give up.
+    pub(super) fn ask(self) {
+        self.0.mark(ASKED);
+    }
+
+    /// The same for an attempt that was seen to run, by whoever is no end of the task.
+    pub(super) fn ask_seen(self, seen: Seen) {
+        self.0.mark_running(seen, ASKED);
+    }
+
+    pub(super) fn is_asked(self) -> bool {
+        self.0.has(ASKED)
+    }
+
+    /// The time of the attempt that was seen is over. True for the first who says so.
+    pub(super) fn make_late(self, seen: Seen) -> bool {
+        self.0.mark_running(seen, LATE)
+    }
+
+    pub(super) fn is_late(self) -> bool {
+        self.0.has(LATE)
+    }
+
+    #[inline]
+    pub(super) fn should_stop(self) -> bool {
+        self.0.should_stop()
+    }
+
+    pub(super) fn look(self) -> Seen {
+        self.0.look()
+    }
+
+    /// Sleeps until the end, at most for `timeout`. False: it has not come.
+    pub(super) fn sleep(self, timeout: Option<Duration>) -> bool {
+        self.0.sleep(timeout)
+    }
+
+    /// Has somebody told of the end: by `put`, unless it has come. True: it has, and what was put is
+    /// called by now.
+    pub(super) fn when_ended(self, put: impl FnOnce(&mut Extras)) -> bool {
+        let meta = &self.0.meta;
+        meta.with_extras(|extras| put(extras.get_or_insert_default()));
+        meta.flags.fetch_or(EXTRAS, Relaxed);
+        let ended = self.0.ask_to_notify();
+        if ended {
+            self.notify();
+        }
+        ended
+    }
+
+    fn notify(self) {
+        let status = self.status();
+        let (waker, callbacks) = self.0.meta.with_extras(|extras| match extras {
+            Some(extras) => (extras.waker.take(), core::mem::take(&mut extras.callbacks)),
+            None => (None, Vec::new()),
+        });
+        if let Some(waker) = waker {
+            let _panicked = contain(|| waker.wake());
+        }
+        for callback in callbacks {
+            let _panicked = contain(|| callback(status));
+        }
     }
 }
 
-/// A record whose value's type is forgotten.
-pub(crate) trait AnyRecord: Send + Sync {
-    fn head(&self) -> &Head;
+/// Whether the status that was seen is `status`.
+pub(super) fn is(seen: Seen, status: Status) -> bool {
+    Status::from_bits(seen.status()) == status
 }
 
-impl<T: Send> AnyRecord for Record<T> {
-    fn head(&self) -> &Head {
-        &self.head
-    }
+// --- the time ---------------------------------------------------------------------------------------
+
+/// So many stamps of one tick are exact.
+const EXACT: u32 = 64;
+/// Of the others, one in so many is.
+const SAMPLED: u32 = 8;
+
+thread_local! {
+    static STAMPS: Stamps = const {
+        Stamps { tick: Cell::new(0), given: Cell::new(0), last: Cell::new(0) }
+    };
 }
 
-/// All tasks that have not ended.
-#[derive(Default)]
-pub(crate) struct Live {
-    next: AtomicU64,
-    all: Mutex<HashMap<u64, Arc<dyn AnyRecord>>>,
+/// Reading the clock takes longer than an empty task. A thread that asks for the time very often within
+/// one tick of the kernel's gets the last answer again for most of them.
+struct Stamps {
+    tick: Cell<u64>,
+    given: Cell<u32>,
+    last: Cell<u64>,
 }
 
-impl Live {
-    fn next_id(&self) -> u64 {
-        self.next.fetch_add(1, Relaxed) + 1
-    }
+/// The time of the machine's clock, which may be behind by up to a tick of the kernel's (1 to 10 ms) if
+/// this thread has asked for it more than 64 times within that tick.
+#[inline]
+pub(super) fn stamp() -> u64 {
+    use crate::sys::clock;
+    let stamped = STAMPS.try_with(|stamps| {
+        let tick = clock::coarse();
+        if stamps.tick.replace(tick) != tick {
+            stamps.given.set(0);
+        }
+        let given = stamps.given.get();
+        stamps.given.set(given + 1);
+        if given < EXACT || given.is_multiple_of(SAMPLED) {
+            stamps.last.set(clock::now());
+        }
+        stamps.last.get()
+    });
+    stamped.unwrap_or_else(|_| clock::now())
+}
 
-    pub(super) fn add(&self, record: Arc<dyn AnyRecord>) {
-        let id = record.head().id;
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).insert(id, record);
-    }
-
-    pub(super) fn remove(&self, id: u64) {
-        let gone = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        drop(gone);
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<dyn AnyRecord>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
+/// What outlives the worker pool that it belongs to.
+pub(super) fn forever<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
 }

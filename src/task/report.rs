@@ -76,7 +76,7 @@ pub struct TaskReport<T> {
     /// The task's number.
     pub id: u64,
     /// Its name.
-    pub name: std::sync::Arc<str>,
+    pub name: &'static str,
     /// How it ended.
     pub status: Status,
     /// Its value, if it has completed; else what went wrong last.

@@ -8,11 +8,12 @@
 //! The pool beneath is its owner's, and goes on. From inside a task, and from any other thread of the
 //! pool, a shutdown is a request: it refuses new work, and returns.
 
-use super::execute::finish_if;
+use super::record::{self, Head};
 use super::report::Status;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
 use crate::pool::{Deadline, contain};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::store_load_barrier;
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
@@ -79,10 +80,6 @@ impl Common {
         }
     }
 
-    fn enter(&self, phase: u32) {
-        self.phase.fetch_max(phase, AcqRel);
-    }
-
     /// Waits until `done`. False: the time ran out.
     fn wait_until(&self, deadline: Deadline, mut done: impl FnMut() -> bool) -> bool {
         loop {
@@ -115,21 +112,17 @@ impl WorkerPool {
             return ShutdownReport::default();
         }
         let before = self.completed();
-        common.enter(DRAINING);
+        self.enter(DRAINING);
         if self.pool.is_inside() {
             return ShutdownReport { requested: true, ..ShutdownReport::default() };
         }
         let drain = Deadline::after(Some(phases.drain));
-        let drained = common.wait_until(drain, || common.live.count() == 0);
-        common.enter(STOPPING);
+        let drained = common.wait_until(drain, || self.is_quiet());
+        self.enter(STOPPING);
         let cancelled = self.cancel_all();
         let stop = Deadline::after(Some(phases.stop));
-        common.wait_until(stop, || common.live.count() == 0);
-        let left = common.live.all();
-        let stuck = left.iter().map(|record| {
-            let head = record.head();
-            (head.kind.name().to_owned(), head.worker())
-        });
+        common.wait_until(stop, || self.is_quiet());
+        let stuck = self.left().map(|(head, _)| (head.kind().name().to_owned(), head.worker()));
         ShutdownReport {
             requested: false,
             drained,
@@ -154,14 +147,34 @@ impl WorkerPool {
         since.filter(|(_, count)| *count > 0).collect()
     }
 
+    /// Tells all kinds. Those to come look at the worker pool's own phase.
+    fn enter(&self, phase: u32) {
+        self.common.phase.fetch_max(phase, AcqRel);
+        self.kinds.all().into_iter().for_each(|kind| kind.enter(phase));
+    }
+
+    /// Whether everything that was accepted has ended.
+    fn is_quiet(&self) -> bool {
+        // Against *count as accepted and post, then look at the phase* in whoever submits.
+        store_load_barrier();
+        self.kinds.all().into_iter().all(|kind| kind.stats.under_way() == 0)
+    }
+
+    fn left(&self) -> impl Iterator<Item = (Head, record::Look)> {
+        record::live(|kind| kind.is_of(&self.common))
+    }
+
     /// What waits ends here; what runs is asked.
     fn cancel_all(&self) -> Vec<String> {
         let mut cancelled = Vec::new();
-        for record in self.common.live.all() {
-            let head = record.head();
-            head.ask();
-            if finish_if(head, Status::Cancelled, |status| status != Status::Running) {
-                cancelled.push(head.kind.name().to_owned());
+        for (head, seen) in self.left() {
+            let may =
+                |now: record::Look| now.is_same_task(seen) && !record::is(now, Status::Running);
+            let name = head.kind().name();
+            if head.end_if(Status::Cancelled, may) {
+                cancelled.push(name.to_owned());
+            } else {
+                head.ask_seen(seen);
             }
         }
         cancelled

@@ -1,70 +1,149 @@
 //! Counters, and the books that must balance.
+//!
+//! Each of the first threads that count has a shard of its own, which it changes by a plain load and
+//! store; all others share the last one. A snapshot sums the shards.
 
 use super::WorkerPool;
-use super::kind::KindInner;
+use super::kind::{Kind, KindInner};
+use super::record;
 use super::report::Status;
+use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A count.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+/// Threads that have shards of their own.
+const OWN: usize = 64;
+const SHARED: u8 = OWN as u8;
+const UNKNOWN: u8 = u8::MAX;
 
-impl Count {
-    pub(crate) fn up(&self) {
-        self.0.fetch_add(1, AcqRel);
-    }
+thread_local! {
+    static ME: Cell<u8> = const { Cell::new(UNKNOWN) };
+    static SEAT: Seat = const { Seat(Cell::new(SHARED)) };
+}
 
-    fn down(&self) {
-        self.0.fetch_sub(1, AcqRel);
-    }
+/// Bit *n*: the thread with shard *n* lives.
+static TAKEN: Mutex<u64> = Mutex::new(0);
 
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Acquire)
+/// Gives the thread's shard back when the thread ends.
+struct Seat(Cell<u8>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mine = self.0.get();
+        // What counts after this counts in the shared one.
+        let _gone = ME.try_with(|me| me.set(SHARED));
+        if mine != SHARED {
+            *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) &= !(1 << mine);
+        }
     }
 }
+
+#[inline]
+fn me() -> u8 {
+    match ME.try_with(Cell::get) {
+        Ok(UNKNOWN) => find_shard(),
+        Ok(mine) => mine,
+        Err(_) => SHARED,
+    }
+}
+
+#[cold]
+fn find_shard() -> u8 {
+    let seated = SEAT.try_with(|seat| {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = taken.trailing_ones() as u8;
+        if mine < SHARED {
+            *taken |= 1 << mine;
+        }
+        seat.0.set(mine);
+        mine
+    });
+    let mine = seated.unwrap_or(SHARED);
+    ME.set(mine);
+    mine
+}
+
+/// What is counted, by its place in a shard. The ends come first, by their status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(crate) enum Event {
+    Completed = 0,
+    Failed = 1,
+    Cancelled = 2,
+    TimedOut = 3,
+    Dropped = 4,
+    Accepted = 5,
+    Rejected = 6,
+    Retried = 7,
+    Begun = 8,
+    Returned = 9,
+}
+
+const EVENTS: usize = 10;
+
+type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
 /// What has happened to the tasks of one name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KindStats {
-    pub(super) submitted: Count,
-    pub(super) rejected: Count,
-    accepted: Count,
-    completed: Count,
-    failed: Count,
-    cancelled: Count,
-    timed_out: Count,
-    dropped: Count,
-    retried: Count,
-    running: Count,
+    shards: [OnceLock<Box<Shard>>; OWN + 1],
 }
 
-pub(super) fn accepted(kind: &KindInner) {
-    kind.stats.accepted.up();
+impl Default for KindStats {
+    fn default() -> Self {
+        Self { shards: core::array::from_fn(|_| OnceLock::new()) }
+    }
 }
 
-pub(super) fn began(kind: &KindInner) {
-    kind.stats.running.up();
-}
+impl KindStats {
+    #[inline]
+    pub(super) fn count(&self, event: Event) {
+        let me = me();
+        let shard = self.shards[usize::from(me)].get_or_init(Box::default);
+        let count = &shard[event as usize];
+        if me == SHARED {
+            count.fetch_add(1, Release);
+        } else {
+            // Release: whoever sees it sees what this thread counted before.
+            count.store(count.load(Relaxed) + 1, Release);
+        }
+    }
 
-pub(super) fn returned(kind: &KindInner) {
-    kind.stats.running.down();
-}
+    /// A task that was counted by this thread was not taken in after all.
+    #[cold]
+    pub(super) fn take_back_accepted(&self) {
+        self.shared_shard()[Event::Accepted as usize].fetch_sub(1, Release);
+    }
 
-pub(super) fn retried(kind: &KindInner) {
-    kind.stats.retried.up();
-}
+    fn shared_shard(&self) -> &Shard {
+        self.shards[OWN].get_or_init(Box::default)
+    }
 
-/// A task has ended. Called once for each.
-pub(super) fn ended(kind: &KindInner, status: Status) {
-    let stats = &kind.stats;
-    match status {
-        Status::Completed => stats.completed.up(),
-        Status::Failed => stats.failed.up(),
-        Status::Cancelled => stats.cancelled.up(),
-        Status::TimedOut => stats.timed_out.up(),
-        Status::Rejected => stats.dropped.up(),
-        Status::Pending | Status::Running | Status::Retrying => unreachable!("no end"),
+    pub(crate) fn get(&self, event: Event) -> u64 {
+        let shards = self.shards.iter().filter_map(OnceLock::get);
+        // Acquire: keeps the reads of a snapshot in order.
+        shards.map(|shard| shard[event as usize].load(Acquire)).fold(0, u64::wrapping_add)
+    }
+
+    pub(super) fn ended(&self, status: Status) {
+        self.count(match status {
+            Status::Completed => Event::Completed,
+            Status::Failed => Event::Failed,
+            Status::Cancelled => Event::Cancelled,
+            Status::TimedOut => Event::TimedOut,
+            Status::Rejected => Event::Dropped,
+            Status::Pending | Status::Running | Status::Retrying => unreachable!("no end"),
+        });
+    }
+
+    /// Accepted and not ended, by the counters: a busy kind seems to have too many rather than too few.
+    pub(super) fn under_way(&self) -> u64 {
+        use Event::{Accepted, Cancelled, Completed, Dropped, Failed, TimedOut};
+        let ends = [Completed, Failed, Cancelled, TimedOut, Dropped];
+        let ended: u64 = ends.map(|end| self.get(end)).iter().sum();
+        self.get(Accepted).saturating_sub(ended)
     }
 }
 
@@ -96,20 +175,33 @@ pub struct KindSnapshot {
     pub running: u64,
 }
 
-fn snapshot(kind: &KindInner) -> KindSnapshot {
-    let stats = &kind.stats;
+impl Kind {
+    /// What has happened to the tasks of this name. Any thread.
+    pub fn stats(&self) -> KindSnapshot {
+        snapshot(self.inner())
+    }
+}
+
+fn snapshot(kind: &'static KindInner) -> KindSnapshot {
+    let get = |event| kind.stats.get(event);
+    // What has ended is read first.
+    let (returned, completed, failed) =
+        (get(Event::Returned), get(Event::Completed), get(Event::Failed));
+    let (cancelled, timed_out, dropped) =
+        (get(Event::Cancelled), get(Event::TimedOut), get(Event::Dropped));
+    let (accepted, rejected) = (get(Event::Accepted), get(Event::Rejected));
     KindSnapshot {
         name: kind.name().to_owned(),
-        submitted: stats.submitted.get(),
-        accepted: stats.accepted.get(),
-        rejected: stats.rejected.get(),
-        completed: stats.completed.get(),
-        failed: stats.failed.get(),
-        cancelled: stats.cancelled.get(),
-        timed_out: stats.timed_out.get(),
-        dropped: stats.dropped.get(),
-        retried: stats.retried.get(),
-        running: stats.running.get(),
+        submitted: accepted + rejected,
+        accepted,
+        rejected,
+        completed,
+        failed,
+        cancelled,
+        timed_out,
+        dropped,
+        retried: get(Event::Retried),
+        running: get(Event::Begun).saturating_sub(returned),
     }
 }
 
@@ -121,6 +213,20 @@ pub struct WorkerStats {
     pub kinds: Vec<KindSnapshot>,
     /// Tasks that have not ended.
     pub in_flight: usize,
+    /// Threads inside functions whose time is over: capacity that is lost until these return.
+    pub stuck: Vec<StuckTask>,
+}
+
+/// A function that has not returned though its time is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckTask {
+    /// The task's name.
+    pub name: &'static str,
+    /// Its number.
+    pub id: u64,
+    /// The thread that it holds, as in [`Stats::threads`](crate::Stats::threads).
+    pub worker: usize,
 }
 
 /// The books of a worker pool. At rest they balance exactly; while it works the numbers are read one
@@ -160,17 +266,24 @@ impl TaskAudit {
 }
 
 impl WorkerPool {
-    /// A snapshot for people and dashboards. Any thread; allocates.
+    /// A snapshot for people and dashboards. Any thread; allocates, and looks at every task of the
+    /// process that is under way.
     pub fn stats(&self) -> WorkerStats {
-        let kinds = self.kinds.all().iter().map(|kind| snapshot(kind)).collect();
-        WorkerStats { kinds, in_flight: self.common.live.count() }
+        let in_flight = self.in_flight();
+        let kinds = self.kinds.all().into_iter().map(snapshot).collect();
+        let stuck = self.common.stuck().into_iter().map(|(head, worker)| StuckTask {
+            name: head.kind().name(),
+            id: head.id(),
+            worker,
+        });
+        WorkerStats { kinds, in_flight, stuck: stuck.collect() }
     }
 
-    /// The books; see [`TaskAudit`]. Any thread.
+    /// The books; see [`TaskAudit`]. Any thread; as long as `stats`.
     pub fn audit(&self) -> TaskAudit {
-        let in_flight = self.common.live.count() as u64;
-        let mut audit = TaskAudit { in_flight, ..TaskAudit::default() };
-        for kind in self.stats().kinds {
+        let stats = self.stats();
+        let mut audit = TaskAudit { in_flight: stats.in_flight as u64, ..TaskAudit::default() };
+        for kind in stats.kinds {
             audit.submitted += kind.submitted;
             audit.accepted += kind.accepted;
             audit.rejected += kind.rejected;
@@ -181,5 +294,10 @@ impl WorkerPool {
             audit.dropped += kind.dropped;
         }
         audit
+    }
+
+    /// Counted: the records of this worker pool whose tasks have not ended.
+    fn in_flight(&self) -> usize {
+        record::live(|kind| kind.is_of(&self.common)).count()
     }
 }

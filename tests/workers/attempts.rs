@@ -18,7 +18,7 @@ fn a_value_comes_back_with_its_report() {
     assert_eq!(task.name(), "add");
     let id = task.id();
     let report = task.wait().unwrap();
-    assert_eq!((report.id, &*report.name, report.status), (id, "add", Status::Completed));
+    assert_eq!((report.id, report.name, report.status), (id, "add", Status::Completed));
     assert_eq!((report.result.unwrap(), report.attempts), (42, 1));
     assert!(report.worker.is_some_and(|worker| worker < 2));
     settled(&workers);
@@ -35,7 +35,7 @@ fn a_failure_is_tried_again_as_often_as_was_said() {
         numbers.lock().unwrap().push(attempt.number());
         Err(Fault::new(format!("no {}", attempt.number())))
     };
-    let task = workers.task("flaky", work).retry(Retry::fixed(3, MS)).submit().unwrap();
+    let task = workers.task("flaky", work).retry(Retry::fixed(2, MS)).submit().unwrap();
     let report = task.wait().unwrap();
     assert_eq!((report.status, report.attempts), (Status::Failed, 3));
     assert_eq!(report.result.unwrap_err().message(), "no 3");
@@ -98,15 +98,15 @@ fn a_kind_lends_its_settings_to_its_tasks() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let build = |attempts| workers.kind("k").retry(Retry::fixed(attempts, MS)).build();
-    let kind = build(2).unwrap();
+    let build = |retries| workers.kind("k").retry(Retry::fixed(retries, MS)).build();
+    let kind = build(1).unwrap();
     let fails = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::new("no")) };
     assert_eq!(kind.submit(fails).unwrap().wait().unwrap().attempts, 2);
     let own = kind.task(fails).retry(Retry::none()).submit().unwrap();
     assert_eq!(own.wait().unwrap().attempts, 1);
-    assert_eq!(build(2).unwrap().name(), "k");
+    assert_eq!(build(1).unwrap().name(), "k");
     assert_eq!(
-        build(3).unwrap_err().to_string(),
+        build(2).unwrap_err().to_string(),
         "kind is k, but must be a name without a kind, or the settings that its kind has"
     );
     let wrong = workers.kind("z").timeout(Duration::ZERO).build().unwrap_err();
@@ -158,7 +158,7 @@ fn observers_hear_of_each_retry_and_each_end() {
         1 => Err(Fault::new("once")),
         _ => Ok(()),
     };
-    let task = workers.task("o", work).retry(Retry::fixed(2, MS)).submit().unwrap();
+    let task = workers.task("o", work).retry(Retry::fixed(1, MS)).submit().unwrap();
     assert_eq!(task.wait().unwrap().status, Status::Completed);
     settled(&workers);
     assert_eq!(*heard.0.lock().unwrap(), ["o retry 1 once 1ms", "o COMPLETED 2 -"]);

@@ -1,0 +1,675 @@
+//! Recycled records with two typed ends: what lies between a task's handle and its closure, when the
+//! task may run more than once, and others than these two may bring it to an end.
+//!
+//! # The word
+//!
+//! ```text
+//! { generation: 32, attempt: 8, …, let: 1, ending: 1, handle left: 1, runner left: 1, value: 1,
+//!   notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
+//! ```
+//!
+//! | status | set by | from |
+//! |---|---|---|
+//! | PENDING | whoever takes the record | free |
+//! | RUNNING | `begin`, by the thread that runs the attempt | PENDING, RETRYING |
+//! | RETRYING | `retry`, by the thread whose attempt has failed | RUNNING |
+//! | an end | the runner (`finish`), or anybody (`end_if`) | any but an end |
+//!
+//! ```text
+//!             begin             finish(value)
+//!   PENDING ─────────► RUNNING ───────────────►┐
+//!      │                │   ▲                  ├─ an end ──the last one leaves──► free
+//!      │         retry  ▼   │ begin            │
+//!      │              RETRYING                 │
+//!      └────────────────┴───┴──── end_if ─────►┘
+//! ```
+//!
+//! `asked` and `late` speak to the function only; they decide nothing here.
+//!
+//! # Invariants
+//!
+//! 1. One compare-exchange sets an end. Who made it, and nobody else, counts and tells.
+//! 2. A closure is called only after a `begin` that succeeded, by the one thread that has the runner.
+//! 3. The room is the runner's until it has set an end with `value`, then the handle's. An end that
+//!    came first leaves it with the runner, which drops what it put there.
+//! 4. A record is freed by the one change that makes "runner left, handle left, not ending" true, and
+//!    the generation grows with it: so nothing that is late touches the next tenant. A handle that sees
+//!    the runner gone and nobody ending is alone, and needs no read-modify-write.
+//! 5. Whoever ends a task without being its runner marks the word as `ending` by the same change, and
+//!    takes the mark back when all have been told: the record cannot be freed under it.
+//!
+//! # Orderings
+//!
+//! An end is set with Release and seen with Acquire: the value, and what the report says. Leaving is
+//! Release, and freeing Acquire. A waiter reads the epoch, sets `waiting` by a read-modify-write, and
+//! then sleeps on the epoch, which changes after an end that saw the mark: no wake-up is lost.
+#![allow(unsafe_code, reason = "the value is handed over through a word")]
+
+use super::slab::{Entry, Slab};
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sys::futex::Futex;
+use core::cell::RefCell;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::time::Duration;
+use std::thread::LocalKey;
+
+const STATUS: u64 = 0b111;
+pub(crate) const PENDING: u32 = 0;
+pub(crate) const RUNNING: u32 = 1;
+pub(crate) const RETRYING: u32 = 2;
+/// This and all above are ends.
+pub(crate) const FIRST_END: u32 = 3;
+const CANCELLED: u32 = 5;
+const REJECTED: u32 = 7;
+
+pub(crate) const ASKED: u64 = 1 << 3;
+pub(crate) const LATE: u64 = 1 << 4;
+const WAITING: u64 = 1 << 5;
+const NOTIFY: u64 = 1 << 6;
+const VALUE: u64 = 1 << 7;
+const RUNNER_LEFT: u64 = 1 << 8;
+const HANDLE_LEFT: u64 = 1 << 9;
+const ENDING: u64 = 1 << 10;
+const LET: u64 = 1 << 11;
+/// The number of the attempt, modulo 256: what is late for one does not meet the next.
+const ATTEMPT_SHIFT: u32 = 24;
+const ATTEMPT: u64 = 0xff << ATTEMPT_SHIFT;
+const GENERATION_SHIFT: u32 = 32;
+
+fn status_of(word: u64) -> u32 {
+    (word & STATUS) as u32
+}
+
+fn is_ended(word: u64) -> bool {
+    status_of(word) >= FIRST_END
+}
+
+/// What lived in a record at a moment: a tenancy, its status and its attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen(u64);
+
+impl Seen {
+    pub(crate) fn status(self) -> u32 {
+        status_of(self.0)
+    }
+
+    /// Whether a task lives here that has not ended.
+    pub(crate) fn is_live(self) -> bool {
+        self.0 & LET != 0 && !is_ended(self.0)
+    }
+
+    pub(crate) fn is_tenant(self, generation: u32) -> bool {
+        self.0 & LET != 0 && (self.0 >> GENERATION_SHIFT) as u32 == generation
+    }
+
+    pub(crate) fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    /// Whether `other` is of the same tenancy.
+    pub(crate) fn is_same_task(self, other: Seen) -> bool {
+        self.0 >> GENERATION_SHIFT == other.0 >> GENERATION_SHIFT
+    }
+
+    /// Whether `other` is of the same attempt.
+    pub(crate) fn is_same_attempt(self, other: Seen) -> bool {
+        self.0 >> ATTEMPT_SHIFT == other.0 >> ATTEMPT_SHIFT
+    }
+
+    fn is_running_in(self, word: u64) -> bool {
+        status_of(word) == RUNNING && word & LET != 0 && self.is_same_attempt(Seen(word))
+    }
+}
+
+/// Whether both ends have left and nobody is ending it: it must be freed.
+fn is_over(word: u64) -> bool {
+    word & (RUNNER_LEFT | HANDLE_LEFT | ENDING) == RUNNER_LEFT | HANDLE_LEFT
+}
+
+/// What a record holds beside its word, and who hears of its end. Its fields are written again for each
+/// tenant, while late ones may still read: so they are atomics.
+pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
+    /// What counts the ends; it outlives the record's tenancy.
+    type Owner: Copy;
+
+    fn table() -> &'static RecordTable<Self>;
+    /// This thread's few free records of that table.
+    fn magazine() -> &'static LocalKey<Magazine>;
+    fn owner(&self) -> Self::Owner;
+    /// Whether somebody is to be told of each end.
+    fn is_told(owner: Self::Owner) -> bool;
+    /// An end was set.
+    fn count(owner: Self::Owner, status: u32);
+    /// The record is there until this returns. `status` is what has been set; `before` what was.
+    fn tell(record: &'static Record<Self>, status: u32, message: Option<&str>);
+    /// Calls whoever asked by `Record::ask_to_notify`.
+    fn notify(record: &'static Record<Self>);
+    /// Drops what the tenancy leaves behind.
+    fn clear(&self);
+    /// In a forked child nothing is touched.
+    fn is_forked(owner: Self::Owner) -> bool;
+}
+
+/// Room for a small value; a larger one is boxed and its pointer lies here.
+const INLINE: usize = 32;
+
+#[repr(C, align(8))]
+struct Room(MaybeUninit<[u8; INLINE]>);
+
+const fn fits<V>() -> bool {
+    size_of::<V>() <= size_of::<Room>() && align_of::<V>() <= align_of::<Room>()
+}
+
+/// One type-stable record.
+#[repr(align(64))]
+pub(crate) struct Record<M> {
+    word: AtomicU64,
+    epoch: Futex,
+    index: u32,
+    link: AtomicU32,
+    pub(crate) meta: M,
+    room: UnsafeCell<Room>,
+}
+
+// SAFETY: the room is touched by one end at a time, as the word says (invariant 3), and only `Send`
+// values are put into it.
+unsafe impl<M: Sync> Sync for Record<M> {}
+// SAFETY: as above; the rest is atomics and `M`.
+unsafe impl<M: Send> Send for Record<M> {}
+
+impl<M: Meta> Entry for Record<M> {
+    const CHUNK: usize = if cfg!(loom) { 2 } else { 256 };
+
+    fn new(index: u32) -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            epoch: Futex::new(0),
+            index,
+            link: AtomicU32::new(0),
+            meta: M::default(),
+            room: UnsafeCell::new(Room(MaybeUninit::uninit())),
+        }
+    }
+
+    fn link(&self) -> &AtomicU32 {
+        &self.link
+    }
+}
+
+impl<M: Meta> Record<M> {
+    /// Which tenancy of which record: no other in this process, until a record has had 2^32 of them.
+    pub(crate) fn id(&self) -> u64 {
+        self.word.load(Relaxed) >> GENERATION_SHIFT << GENERATION_SHIFT | u64::from(self.index)
+    }
+
+    /// The index and the generation of an id.
+    pub(crate) fn of_id(id: u64) -> (u32, u32) {
+        (id as u32, (id >> GENERATION_SHIFT) as u32)
+    }
+
+    #[inline]
+    pub(crate) fn status(&self) -> u32 {
+        // Acquire: pairs with whoever set the end.
+        status_of(self.word.load(Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flags: u64) -> bool {
+        self.word.load(Relaxed) & flags != 0
+    }
+
+    /// Whether the function should give up: it was asked, its time is over, or the task has ended.
+    #[inline]
+    pub(crate) fn should_stop(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        word & (ASKED | LATE) != 0 || is_ended(word)
+    }
+
+    /// Sets one of `ASKED` and `LATE`. True: it was not set. The caller is one of the ends.
+    pub(crate) fn mark(&self, flag: u64) -> bool {
+        self.word.fetch_or(flag, Relaxed) & flag == 0
+    }
+
+    /// Marks the attempt that `seen` has shown to run. True: it was not marked, and runs. Any thread.
+    pub(crate) fn mark_running(&self, seen: Seen, flag: u64) -> bool {
+        let mut now = self.word.load(Relaxed);
+        while seen.is_running_in(now) && now & flag == 0 {
+            match self.word.compare_exchange_weak(now, now | flag, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(other) => now = other,
+            }
+        }
+        false
+    }
+
+    /// What lives here now. Any thread.
+    pub(crate) fn look(&self) -> Seen {
+        // Acquire: pairs with `publish`, `begin` and whoever set an end.
+        Seen(self.word.load(Acquire))
+    }
+
+    /// Sets an end, if `may` allows it by what lives here at that moment, and does all that follows from
+    /// it; `note` comes first, with the status before. Any thread. True: it was this call.
+    pub(crate) fn end_if(
+        &'static self,
+        status: u32,
+        may: impl Fn(Seen) -> bool,
+        note: impl FnOnce(u32),
+        message: &str,
+    ) -> bool {
+        let mut now = self.word.load(Acquire);
+        let before = loop {
+            if now & LET == 0 || is_ended(now) || !may(Seen(now)) {
+                return false;
+            }
+            let next = now & !STATUS | u64::from(status) | ENDING;
+            match self.word.compare_exchange_weak(now, next, AcqRel, Acquire) {
+                Ok(before) => break before,
+                Err(other) => now = other,
+            }
+        };
+        let owner = self.meta.owner();
+        note(status_of(before));
+        M::count(owner, status);
+        if M::is_told(owner) {
+            M::tell(self, status, Some(message));
+        }
+        self.wake(before);
+        if before & NOTIFY != 0 {
+            M::notify(self);
+        }
+        // Release: this side is through with the record. Acquire: it may be the last.
+        if is_over(self.word.fetch_and(!ENDING, AcqRel) & !ENDING) {
+            self.free();
+        }
+        true
+    }
+
+    #[inline]
+    fn wake(&self, before: u64) {
+        if before & WAITING != 0 {
+            self.wake_waiters();
+        }
+    }
+
+    /// At worst it wakes the next tenant's waiters, who look again.
+    #[cold]
+    fn wake_waiters(&self) {
+        self.epoch.fetch_add(1, AcqRel);
+        self.epoch.wake(i32::MAX);
+    }
+
+    /// Sleeps until the end, at most for `timeout`. False: it has not come, as far as is known.
+    pub(crate) fn sleep(&self, timeout: Option<Duration>) -> bool {
+        // Acquire: a wake-up that comes after this load changes the epoch.
+        let epoch = self.epoch.load(Acquire);
+        // Acquire: pairs with whoever set the end.
+        if is_ended(self.word.fetch_or(WAITING, AcqRel)) {
+            return true;
+        }
+        self.epoch.wait(epoch, timeout);
+        is_ended(self.word.load(Acquire))
+    }
+
+    /// What `Meta::notify` calls is in its place. True: the end has come, and nobody else will call it.
+    pub(crate) fn ask_to_notify(&self) -> bool {
+        // Release: it is in its place. Acquire: pairs with whoever set the end.
+        is_ended(self.word.fetch_or(NOTIFY, AcqRel))
+    }
+
+    /// # Safety
+    /// The caller is the runner, and has set no end with `VALUE`.
+    unsafe fn write<V>(&self, value: V) {
+        self.room.with_mut(|room| {
+            // SAFETY: the room is the runner's (invariant 3); size and alignment are checked.
+            unsafe {
+                if const { fits::<V>() } {
+                    room.cast::<V>().write(value);
+                } else {
+                    room.cast::<Box<V>>().write(Box::new(value));
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// A `V` was written, the room is the caller's (invariant 3), and it is taken only once.
+    unsafe fn take<V>(&self) -> V {
+        self.room.with_mut(|room| {
+            // SAFETY: as the caller promises.
+            unsafe {
+                if const { fits::<V>() } {
+                    room.cast::<V>().read()
+                } else {
+                    *room.cast::<Box<V>>().read()
+                }
+            }
+        })
+    }
+
+    /// The caller is the last.
+    fn free(&self) {
+        self.meta.clear();
+        let generation = (self.word.load(Relaxed) >> GENERATION_SHIFT) as u32;
+        // Release: pairs with the Acquire of whoever looks at a tenancy from outside. The slab orders
+        // it for the next tenant.
+        self.word.store(u64::from(generation.wrapping_add(1)) << GENERATION_SHIFT, Release);
+        M::table().give_back(self.index);
+    }
+
+    fn leave(&self, side: u64) {
+        // Release: this side is through. Acquire: it may be the last.
+        if is_over(self.word.fetch_or(side, AcqRel) | side) {
+            self.free();
+        }
+    }
+}
+
+/// The closure's side. Dropped without `finish` it ends the task as cancelled, unless it has ended.
+pub(crate) struct Runner<M: Meta, V> {
+    record: &'static Record<M>,
+    value: PhantomData<fn(V)>,
+}
+
+impl<M: Meta, V> Runner<M, V> {
+    #[inline]
+    pub(crate) fn record(&self) -> &'static Record<M> {
+        self.record
+    }
+
+    /// PENDING or RETRYING → RUNNING. False: it has ended. Release: what was noted of the attempt.
+    #[inline]
+    pub(crate) fn begin(&self) -> bool {
+        let word = &self.record.word;
+        let mut now = word.load(Relaxed);
+        while matches!(status_of(now), PENDING | RETRYING) {
+            let attempt = now.wrapping_add(1 << ATTEMPT_SHIFT) & ATTEMPT;
+            let next = now & !(STATUS | LATE | ATTEMPT) | attempt | u64::from(RUNNING);
+            match word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return true,
+                Err(other) => now = other,
+            }
+        }
+        false
+    }
+
+    /// RUNNING → RETRYING. False: it has ended.
+    pub(crate) fn retry(&self) -> bool {
+        let word = &self.record.word;
+        let mut now = word.load(Relaxed);
+        while status_of(now) == RUNNING {
+            let next = now & !(STATUS | LATE) | u64::from(RETRYING);
+            match word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return true,
+                Err(other) => now = other,
+            }
+        }
+        false
+    }
+
+    /// The task's own end, with its value. If another end came first the value is dropped here.
+    #[inline]
+    pub(crate) fn finish(self, status: u32, value: V, message: Option<&str>) {
+        let record = ManuallyDrop::new(self).record;
+        let owner = record.meta.owner();
+        let told = M::is_told(owner);
+        // SAFETY: this is the runner, and only below it sets an end with `VALUE`.
+        unsafe { record.write(value) };
+        let mut now = record.word.load(Relaxed);
+        loop {
+            if is_ended(now) {
+                // SAFETY: another end leaves the room with the runner.
+                let unwanted = unsafe { record.take::<V>() };
+                record.leave(RUNNER_LEFT);
+                let _panicked = super::context::contain(|| drop(unwanted));
+                return;
+            }
+            let lingers = told || now & (NOTIFY | HANDLE_LEFT) != 0;
+            let leaving = if lingers { 0 } else { RUNNER_LEFT };
+            let wanted = if now & HANDLE_LEFT != 0 { 0 } else { VALUE };
+            let next = now & !STATUS | u64::from(status) | leaving | wanted;
+            // Release: the value. Acquire: it may have been marked by a handle that left.
+            match record.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) if lingers => return Self::linger(record, now, status, message),
+                Ok(_) => break,
+                Err(other) => now = other,
+            }
+        }
+        // The handle may free the record from here on.
+        M::count(owner, status);
+        record.wake(now);
+    }
+
+    /// After an end with somebody to be told, or without a handle.
+    #[cold]
+    fn linger(record: &'static Record<M>, before: u64, status: u32, message: Option<&str>) {
+        let owner = record.meta.owner();
+        M::count(owner, status);
+        if M::is_told(owner) {
+            M::tell(record, status, message);
+        }
+        record.wake(before);
+        if before & NOTIFY != 0 {
+            M::notify(record);
+        }
+        // SAFETY: the handle had left, so the room has stayed with the runner.
+        let unwanted = (before & HANDLE_LEFT != 0).then(|| unsafe { record.take::<V>() });
+        record.leave(RUNNER_LEFT);
+        let _panicked = super::context::contain(|| drop(unwanted));
+    }
+
+    /// Leaves a task that was not taken in after all, and that nobody counts. False: somebody has ended
+    /// it meanwhile, and has counted it.
+    pub(crate) fn forget(self) -> bool {
+        let record = ManuallyDrop::new(self).record;
+        let mut now = record.word.load(Relaxed);
+        let first = loop {
+            if is_ended(now) {
+                break false;
+            }
+            let next = now & !STATUS | u64::from(REJECTED);
+            match record.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => break true,
+                Err(other) => now = other,
+            }
+        };
+        record.leave(RUNNER_LEFT);
+        first
+    }
+}
+
+impl<M: Meta, V> Drop for Runner<M, V> {
+    fn drop(&mut self) {
+        let record = self.record;
+        record.end_if(CANCELLED, |_| true, |_| {}, "it was cancelled");
+        record.leave(RUNNER_LEFT);
+    }
+}
+
+/// The handle's side.
+pub(crate) struct Holder<M: Meta, V> {
+    record: &'static Record<M>,
+    taken: bool,
+    value: PhantomData<V>,
+}
+
+// SAFETY: `&Holder` gives no access to the value, and the record is Sync.
+unsafe impl<M: Meta, V: Send> Sync for Holder<M, V> {}
+
+impl<M: Meta, V> Holder<M, V> {
+    #[inline]
+    pub(crate) fn record(&self) -> &'static Record<M> {
+        self.record
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken
+    }
+
+    /// What the function has come to. None: the end was another's, or has not come. Once.
+    pub(crate) fn take(&mut self) -> Option<V> {
+        // Acquire: pairs with `finish`.
+        let word = self.record.word.load(Acquire);
+        if self.taken || !is_ended(word) {
+            return None;
+        }
+        self.taken = true;
+        // SAFETY: `VALUE` was seen with Acquire, and `taken` makes this the only time.
+        (word & VALUE != 0).then(|| unsafe { self.record.take::<V>() })
+    }
+}
+
+impl<M: Meta, V> Drop for Holder<M, V> {
+    fn drop(&mut self) {
+        let record = self.record;
+        if M::is_forked(record.meta.owner()) {
+            return;
+        }
+        // Acquire: the value, and the runner's leaving.
+        let mut word = record.word.load(Acquire);
+        let unwanted = loop {
+            // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
+            let take = || (word & VALUE != 0 && !self.taken).then(|| unsafe { record.take::<V>() });
+            if word & (RUNNER_LEFT | ENDING) == RUNNER_LEFT {
+                let unwanted = take();
+                record.free();
+                break unwanted;
+            }
+            if word & VALUE != 0 {
+                let unwanted = take();
+                record.leave(HANDLE_LEFT);
+                break unwanted;
+            }
+            // Release: this side is through. Acquire: it may be the last.
+            match record.word.compare_exchange_weak(word, word | HANDLE_LEFT, AcqRel, Acquire) {
+                Ok(_) if is_over(word | HANDLE_LEFT) => {
+                    record.free();
+                    break None;
+                }
+                Ok(_) => break None,
+                Err(other) => word = other,
+            }
+        };
+        // Last, because its destructor may panic.
+        drop(unwanted);
+    }
+}
+
+/// All records. They are recycled, so a task allocates only while more are under way than ever before.
+pub(crate) struct RecordTable<M> {
+    records: Slab<Record<M>>,
+}
+
+impl<M: Meta> RecordTable<M> {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { records: Slab::new(limit) }
+    }
+
+    /// A free record, whose fields the caller writes before `publish`. None: all are in use.
+    #[inline]
+    pub(crate) fn take(&'static self) -> Option<&'static Record<M>> {
+        let index = match M::magazine().try_with(|some| some.take(|| self.records.take())) {
+            Ok(index) => index?,
+            // This thread ends.
+            Err(_) => self.records.take()?,
+        };
+        Some(&self.records[index])
+    }
+
+    /// The two ends of a record that the caller has taken.
+    #[inline]
+    pub(crate) fn publish<V: Send + 'static>(
+        &'static self,
+        record: &'static Record<M>,
+    ) -> (Runner<M, V>, Holder<M, V>) {
+        let word = record.word.load(Relaxed);
+        // Release: whoever sees the tenancy sees its fields.
+        record.word.store(word | LET, Release);
+        let runner = Runner { record, value: PhantomData };
+        (runner, Holder { record, taken: false, value: PhantomData })
+    }
+
+    fn give_back(&self, index: u32) {
+        let give_back = |index| self.records.give_back(index);
+        if M::magazine().try_with(|some| some.give_back(index, give_back)).is_err() {
+            give_back(index);
+        }
+    }
+
+    /// For the end of a thread's magazine.
+    pub(crate) fn put_back(&self, index: u32) {
+        self.records.give_back(index);
+    }
+
+    /// The record of an index that was given out.
+    pub(crate) fn get(&'static self, index: u32) -> Option<&'static Record<M>> {
+        self.records.get(index)
+    }
+
+    /// Every record that was ever used.
+    pub(crate) fn all(&'static self) -> impl Iterator<Item = &'static Record<M>> {
+        self.records.indices().filter_map(|index| self.records.get(index))
+    }
+}
+
+/// A few free records of one thread, so that a thread that submits and waits does not pass each of them
+/// through a word that all threads share.
+pub(crate) struct Magazine {
+    free: RefCell<Vec<u32>>,
+    /// Where they go when the thread ends.
+    home: fn(u32),
+}
+
+impl Magazine {
+    const ROOM: usize = 64;
+
+    pub(crate) const fn new(home: fn(u32)) -> Self {
+        Self { free: RefCell::new(Vec::new()), home }
+    }
+
+    #[inline]
+    fn take(&self, fetch: impl Fn() -> Option<u32>) -> Option<u32> {
+        let mut free = self.free.borrow_mut();
+        free.pop().or_else(|| Self::refill(&mut free, fetch))
+    }
+
+    #[cold]
+    fn refill(free: &mut Vec<u32>, fetch: impl Fn() -> Option<u32>) -> Option<u32> {
+        let first = fetch()?;
+        if cfg!(not(loom)) {
+            free.reserve(Self::ROOM);
+            free.extend(core::iter::from_fn(fetch).take(Self::ROOM / 2));
+            free.reverse();
+        }
+        Some(first)
+    }
+
+    #[inline]
+    fn give_back(&self, index: u32, home: impl Fn(u32)) {
+        let mut free = self.free.borrow_mut();
+        if free.len() == free.capacity() || free.len() >= Self::ROOM {
+            Self::spill(&mut free, home);
+        }
+        if cfg!(loom) {
+            return (self.home)(index);
+        }
+        free.push(index);
+    }
+
+    #[cold]
+    fn spill(free: &mut Vec<u32>, home: impl Fn(u32)) {
+        free.reserve(Self::ROOM - free.len().min(Self::ROOM));
+        if free.len() >= Self::ROOM {
+            free.drain(..Self::ROOM / 2).for_each(home);
+        }
+    }
+}
+
+impl Drop for Magazine {
+    fn drop(&mut self) {
+        self.free.get_mut().drain(..).for_each(self.home);
+    }
+}
