@@ -33,7 +33,8 @@ pub unsafe extern "C" fn pace_pool_after(
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(timer, "timer") }?;
         let work = Work::new(run, user_data, drop)?;
-        match pool.pool.shared().after_or_back(nanos(delay_ns), move || ignore(work.run())) {
+        match pool.pool.shared().after_or_back(nanos(delay_ns), move || ignore(work.run()), |_| ())
+        {
             Ok(timer) => {
                 to.set(name(&timer));
                 Ok(())

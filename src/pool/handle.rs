@@ -352,35 +352,17 @@ impl Pool {
     where
         F: FnMut() -> Flow + Send + 'static,
     {
-        self.register_periodic(period, false, |period, due| {
-            Box::new(Periodic { handler, period, due })
-        })
+        self.shared().every(Duration::ZERO, period, handler)
     }
 
-    /// Registers what `activity` makes of the period and the first deadline.
+    /// See [`Shared::register_periodic`].
     pub(crate) fn register_periodic(
         &self,
         period: Duration,
         pulled: bool,
         activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
     ) -> Result<Handle<()>> {
-        let shared = self.shared();
-        shared.check_open()?;
-        if !(MIN_PERIOD..=MAX_DELAY).contains(&period) {
-            let allowed = "1 microsecond to 100 years";
-            return Err(Error::invalid("period", format!("{period:?}"), allowed));
-        }
-        let period = period.as_nanos() as u64;
-        let due = shared.now() + period;
-        let traits = Traits { set: shared.pick_set(), timer: true, pulled, ..Traits::default() };
-        let payload = Payload::Activity(activity(period, due));
-        let key = shared.allocate(traits, -1, payload)?;
-        shared.arm(key, due);
-        if shared.is_too_late() {
-            drop(shared.close(key, false));
-            return Err(Error::ShutDown);
-        }
-        Ok(Handle::new(shared, key))
+        self.shared().register_periodic(Duration::ZERO, period, pulled, activity)
     }
 }
 
@@ -399,6 +381,48 @@ impl Pool {
 const MIN_PERIOD: Duration = Duration::from_micros(1);
 
 impl Shared {
+    /// As [`Pool::every`], with the first call `delay` later.
+    pub(crate) fn every<F>(
+        self: &Arc<Self>,
+        delay: Duration,
+        period: Duration,
+        handler: F,
+    ) -> Result<Handle<()>>
+    where
+        F: FnMut() -> Flow + Send + 'static,
+    {
+        self.register_periodic(delay, period, false, |period, due| {
+            Box::new(Periodic { handler, period, due })
+        })
+    }
+
+    /// Registers what `activity` makes of the period and the first deadline, `delay` (of a valid length)
+    /// and a period from now.
+    pub(crate) fn register_periodic(
+        self: &Arc<Self>,
+        delay: Duration,
+        period: Duration,
+        pulled: bool,
+        activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
+    ) -> Result<Handle<()>> {
+        self.check_open()?;
+        if !(MIN_PERIOD..=MAX_DELAY).contains(&period) {
+            let allowed = "1 microsecond to 100 years";
+            return Err(Error::invalid("period", format!("{period:?}"), allowed));
+        }
+        let period = period.as_nanos() as u64;
+        let due = self.now().saturating_add(delay.as_nanos() as u64).saturating_add(period);
+        let traits = Traits { set: self.pick_set(), timer: true, pulled, ..Traits::default() };
+        let payload = Payload::Activity(activity(period, due));
+        let key = self.allocate(traits, -1, payload)?;
+        self.arm(key, due);
+        if self.is_too_late() {
+            drop(self.close(key, false));
+            return Err(Error::ShutDown);
+        }
+        Ok(Handle::new(self, key))
+    }
+
     /// A slot for a payload, or an error that says that there is none.
     pub(crate) fn allocate(
         &self,
@@ -415,10 +439,16 @@ impl Shared {
 
     /// Publishes a timer and hands it to its set.
     pub(crate) fn arm(&self, key: Key, deadline: u64) {
+        self.arm_named(key, deadline, |_| ());
+    }
+
+    /// As `arm`; `named` is called in between. If the timer is closed by then, its set finds that out.
+    pub(crate) fn arm_named(&self, key: Key, deadline: u64, named: impl FnOnce(Key)) {
         let slot = self.slots.slot(key.index);
         slot.set_deadline(deadline);
         let set = slot.traits().set;
         self.slots.publish(key, Start::Armed);
+        named(key);
         self.sets[set as usize].arm(&self.slots, key.index, deadline);
         if self.hosted.load(Relaxed) {
             self.refresh_alarm();

@@ -122,10 +122,12 @@ pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
 #[cfg(feature = "capi")]
 pub(crate) use slab::{Entry, Slab};
+#[cfg(any(feature = "capi", feature = "net"))]
+pub(crate) use slots::Activity;
+#[cfg(any(feature = "capi", feature = "net", feature = "tasks"))]
+pub(crate) use slots::Key;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;
-#[cfg(any(feature = "capi", feature = "net"))]
-pub(crate) use slots::{Activity, Key};
 #[cfg(feature = "tasks")]
 pub(crate) use submit::message_of;
 

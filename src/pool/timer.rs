@@ -3,7 +3,7 @@
 use super::slots::{Close, Key, Payload, Traits};
 use super::{Pool, Shared};
 use crate::error::{Error, Result};
-use crate::queue::Erased;
+use crate::queue::{Erased, Run};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::time::MAX_DELAY;
 use core::fmt;
@@ -29,13 +29,7 @@ impl Timer {
         if self.shared.is_forked() {
             return false;
         }
-        let (closed, payload) = self.shared.close(self.key, false);
-        let cancelled = closed == Close::Mine;
-        if cancelled {
-            self.shared.dropped.fetch_add(1, Relaxed);
-        }
-        drop(payload);
-        cancelled
+        self.shared.cancel_timer(self.key)
     }
 
     /// Puts the timer off until `delay` from now, which must not be earlier than it was due. One
@@ -77,7 +71,7 @@ impl Pool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared().after_or_back(delay, work).map_err(|(error, _)| error)
+        self.shared().after_or_back(delay, work, |_| ()).map_err(|(error, _)| error)
     }
 
     /// The timer that a number from outside names. None: no timer lives in that slot.
@@ -90,15 +84,25 @@ impl Pool {
 }
 
 impl Shared {
-    /// As [`Pool::after`]; if that fails the closure comes back.
-    pub(crate) fn after_or_back<F>(
+    /// Cancels a timer, as [`Timer::cancel`].
+    pub(crate) fn cancel_timer(&self, key: Key) -> bool {
+        let (closed, payload) = self.close(key, false);
+        let cancelled = closed == Close::Mine;
+        if cancelled {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+        drop(payload);
+        cancelled
+    }
+
+    /// As [`Pool::after`]; if that fails the work comes back. `named` is told the timer's key when it can
+    /// be cancelled already, and cannot fire yet.
+    pub(crate) fn after_or_back<F: Run>(
         self: &Arc<Self>,
         delay: Duration,
         work: F,
-    ) -> Result<Timer, (Error, F)>
-    where
-        F: FnOnce() + Send + 'static,
-    {
+        named: impl FnOnce(Key),
+    ) -> Result<Timer, (Error, F)> {
         let shared = self;
         if let Err(error) = shared.check_open() {
             return Err((error, work));
@@ -120,7 +124,7 @@ impl Shared {
             Err(_) => unreachable!("it comes back as it was"),
         };
         shared.timers_armed.fetch_add(1, Relaxed);
-        shared.arm(key, shared.now().saturating_add(nanos(delay)));
+        shared.arm_named(key, shared.now().saturating_add(nanos(delay)), named);
         let timer = Timer { shared: Arc::clone(shared), key };
         if shared.is_too_late() {
             timer.cancel();

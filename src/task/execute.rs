@@ -13,44 +13,68 @@ use super::attempt::{Advice, Attempt, Fault, Outcome};
 use super::record::{Head, Runner};
 use super::report::Status;
 use super::stats::Event;
+use super::waiting::Turn;
 use super::{STOPPING, limits, observe};
-use crate::error::Rejected;
-use crate::pool::{self, Shared, current, message_of, seat_here};
+use crate::error::Error;
+use crate::pool::{self, contain, current, message_of, seat_here};
 use crate::queue::Run;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
-/// When a retry finds its lane full it tries again after this.
-const LANE_WAIT: Duration = Duration::from_millis(1);
 
 /// What is queued: the closure, with the end of its task that it must come to.
-pub(super) struct Job<F, T: Send + 'static> {
+pub(super) struct Job<B, T: Send + 'static> {
     runner: Runner<T>,
-    work: F,
+    body: B,
 }
 
-impl<F, T: Send + 'static> Job<F, T> {
+/// A task's closure, or one with what few tasks have besides.
+pub(super) trait Body: Send + 'static {
+    type Output;
+
+    fn call(&mut self, attempt: &Attempt<'_>) -> Self::Output;
+
+    /// Its turn at its key, if it has one.
+    fn turn(&mut self) -> Option<&mut Turn> {
+        None
+    }
+}
+
+impl<F, R> Body for F
+where
+    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+{
+    type Output = R;
+
     #[inline]
-    pub(super) fn new(runner: Runner<T>, work: F) -> Self {
-        Self { runner, work }
+    fn call(&mut self, attempt: &Attempt<'_>) -> R {
+        self(attempt)
+    }
+}
+
+impl<B, T: Send + 'static> Job<B, T> {
+    #[inline]
+    pub(super) fn new(runner: Runner<T>, body: B) -> Self {
+        Self { runner, body }
     }
 
     /// The closure of a job that was not taken in. `first`: its task has not ended otherwise.
-    pub(super) fn into_work(self, first: &mut bool) -> F {
+    pub(super) fn into_body(self, first: &mut bool) -> B {
         *first = self.runner.forget();
-        self.work
+        self.body
     }
 
-    fn head(&self) -> Head {
+    pub(super) fn body(&mut self) -> &mut B {
+        &mut self.body
+    }
+
+    pub(super) fn head(&self) -> Head {
         Head(self.runner.record())
     }
 }
 
-impl<F, R, T> Run for Job<F, T>
+impl<B, T> Run for Job<B, T>
 where
-    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-    R: Outcome<Value = T>,
+    B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
 {
     #[inline]
@@ -61,6 +85,12 @@ where
         if !limits::may_begin(head, kind, now) {
             return self.not_begun();
         }
+        if let Some(gate) = &kind.gate {
+            match gate.pass(head, self) {
+                Some(job) => self = job,
+                None => return pool::report(pool::Outcome::Cancelled),
+            }
+        }
         let worker = seat_here();
         let number = head.note_begin(now, worker);
         if !self.runner.begin() {
@@ -69,7 +99,7 @@ where
         kind.stats.count(Event::Begun);
         let _watched = limits::watch(head, kind, worker);
         let attempt = Attempt::new(head, number);
-        let result = catch_unwind(AssertUnwindSafe(|| (self.work)(&attempt).into_result()));
+        let result = catch_unwind(AssertUnwindSafe(|| self.body.call(&attempt).into_result()));
         drop(_watched);
         head.note_return(kind.stamp());
         kind.stats.count(Event::Returned);
@@ -85,10 +115,9 @@ where
     }
 }
 
-impl<F, R, T> Job<F, T>
+impl<B, T> Job<B, T>
 where
-    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-    R: Outcome<Value = T>,
+    B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
 {
     /// The task has ended already, or ends here.
@@ -108,7 +137,7 @@ where
         // Before another attempt can clear it.
         let late = head.is_late();
         match self.delay_after(number, &fault) {
-            Some(delay) if self.runner.retry() => self.try_again(number, &fault, delay),
+            Some(delay) if self.runner.retry() => self.try_again(number, fault, delay),
             _ if late => self.end(Status::TimedOut, fault),
             _ => self.end(Status::Failed, fault),
         }
@@ -132,43 +161,31 @@ where
             Advice::After(delay) => Some(delay),
             Advice::Transient | Advice::Panicked => None,
         };
-        let elapsed = kind.clock.now().saturating_sub(head.submitted());
-        let elapsed = Duration::from_nanos(elapsed);
-        let delay = head.with_retry(|retry| retry.next(number, elapsed, after, head.id())).ok()?;
+        let now = kind.clock.now();
+        let elapsed = Duration::from_nanos(now.saturating_sub(head.submitted()));
+        let seed = kind.lobby.draw();
+        // A function of the user's may choose the delay, and panic.
+        let next = || head.with_retry(|retry| retry.next(number, elapsed, after, seed));
+        let delay = contain(next)?.ok()?;
         // One that could only begin after the end of all its time is none.
         let overall = Duration::from_nanos(head.limits().overall);
-        (elapsed.saturating_add(delay) < overall).then_some(delay)
+        if elapsed.saturating_add(delay) >= overall {
+            return None;
+        }
+        kind.affords_retry(now).then_some(delay)
     }
 
-    fn try_again(self, number: u32, fault: &Fault, delay: Duration) {
+    fn try_again(self, number: u32, fault: Fault, delay: Duration) {
         let head = self.head();
         head.kind().stats.count(Event::Retried);
         observe::tell_retry(head, number, fault.message(), delay);
-        if let Some((shared, _)) = current() {
-            self.post_after(&shared, delay);
+        if delay.is_zero() {
+            return self.go_on();
         }
-    }
-
-    /// Puts the job back into its lane after `delay`. Should that fail, the pool stops, and dropping
-    /// the job ends its task.
-    fn post_after(self, shared: &Arc<Shared>, delay: Duration) {
-        let armed = shared.after_or_back(delay, move || self.post_again());
-        if let Err((_, work)) = armed {
-            drop(work);
-        }
-    }
-
-    /// Runs as a timer, in the pool.
-    fn post_again(self) {
-        let head = self.head();
         let Some((shared, _)) = current() else { return };
-        if head.is_ended() {
-            return;
-        }
-        match shared.try_post(head.lane(), self) {
-            Ok(()) => {}
-            Err(Rejected::Full(job)) => job.post_after(&shared, LANE_WAIT),
-            Err(Rejected::ShutDown(job) | Rejected::Forked(job)) => drop(job),
+        // Every timer is in use. By any other error the pool stops, and the task ends with its job.
+        if let Err((Error::Full { .. }, job)) = self.sleep(&shared, delay) {
+            job.end(Status::Failed, fault);
         }
     }
 }

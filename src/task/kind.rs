@@ -1,12 +1,16 @@
 //! A name with its settings and its counters.
 
 use super::attempt::{Attempt, Outcome};
+use super::budget::{Budget, RetryBudget};
+use super::gate::Gate;
 use super::handle::Task;
 use super::limits::Guard;
+use super::rate::Rate;
 use super::record::{self, Head};
 use super::report::Status;
-use super::stats::KindStats;
+use super::stats::{Event, KindStats};
 use super::submit::{self, TaskBuilder};
+use super::waiting::Lobby;
 use super::{Common, OPEN, WorkerPool};
 use crate::error::{Error, Rejected, Result};
 use crate::pool::Shared;
@@ -45,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) lane: Lane,
     pub(crate) retry: Retry,
     pub(crate) limits: Limits,
+    pub(crate) budget: Option<RetryBudget>,
+    pub(crate) rate: Option<Rate>,
 }
 
 /// What the tasks of one name share. It is never freed, so that a task need not count references to it:
@@ -61,6 +67,10 @@ pub(crate) struct KindInner {
     pub(super) clock: Clock,
     pub(super) fork: ForkGuard,
     pub(super) guard: &'static Guard,
+    pub(super) lobby: &'static Lobby,
+    /// Tasks of this name that wait for its rate.
+    pub(super) gate: Option<Gate>,
+    pub(super) budget: Option<Budget>,
     /// The address of what its pool shares.
     home: usize,
 }
@@ -100,6 +110,16 @@ impl KindInner {
             Clock::Monotonic => record::stamp(),
             clock => clock.now(),
         }
+    }
+
+    /// Whether the retry budget allows one more at `now`.
+    pub(super) fn affords_retry(&self, now: u64) -> bool {
+        let Some(budget) = &self.budget else { return true };
+        let affords = budget.take(now, self.stats.get(Event::Accepted));
+        if !affords {
+            self.stats.count(Event::RetryRefused);
+        }
+        affords
     }
 
     /// Whether a task of this kind has a limit in the queue or in all.
@@ -239,6 +259,20 @@ impl<'a> KindBuilder<'a> {
         self
     }
 
+    /// How many retries its tasks may make together, so that a backend that fails is not stormed: a task
+    /// whose retry is refused fails at once. Default: as many as their policies allow.
+    pub fn retry_budget(mut self, budget: RetryBudget) -> Self {
+        self.settings.budget = Some(budget);
+        self
+    }
+
+    /// How often its tasks may start. Each attempt is a start. Those that must wait start in the order
+    /// of their submission. Default: as often as they can.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.settings.rate = Some(rate);
+        self
+    }
+
     fn check(&mut self, name: &'static str, limit: Duration) -> u64 {
         if limit.is_zero() || limit > MAX_DELAY {
             let wrong =
@@ -258,6 +292,8 @@ impl<'a> KindBuilder<'a> {
             return Err(wrong);
         }
         self.settings.retry.check()?;
+        self.settings.budget.as_ref().map_or(Ok(()), RetryBudget::check)?;
+        self.settings.rate.as_ref().map_or(Ok(()), Rate::check)?;
         let inner = self.pool.kinds.find_or(self.name, || self.settings.clone(), &self.pool.common);
         if inner.settings != self.settings {
             let allowed = "a name without a kind, or the settings that its kind has";
@@ -303,17 +339,24 @@ impl Kinds {
         }
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.entry(name.into()).or_insert_with(|| {
+            let settings = settings();
+            let (budget, rate) = (settings.budget, settings.rate);
+            let clock = common.shared.clock().clone();
+            let checked = "settings that were checked";
             let kind = record::forever(KindInner {
                 name: name.into(),
                 common: Arc::downgrade(common),
-                settings: settings(),
+                budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),
+                gate: rate.map(|rate| Gate::new(rate, common.lobby.most).expect(checked)),
+                settings,
                 stats: KindStats::default(),
                 told: !common.observers.is_empty(),
                 // A shutdown tells all kinds that exist, under this lock, after it has entered.
                 phase: AtomicU32::new(common.phase()),
-                clock: common.shared.clock().clone(),
+                clock,
                 fork: common.shared.fork_guard(),
                 guard: common.guard,
+                lobby: common.lobby,
                 home: Arc::as_ptr(&common.shared).addr(),
             });
             ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kind);

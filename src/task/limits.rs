@@ -121,19 +121,23 @@ pub(super) fn arm_own(head: Head) {
 }
 
 fn look_at(shared: &Arc<Shared>, id: u64, delay: u64) {
-    let armed = shared.after_or_back(Duration::from_nanos(delay), move || {
-        let Some((head, seen)) = record::find(id) else { return };
-        if !seen.is_live() {
-            return;
-        }
-        let now = head.kind().clock.now();
-        let due = enforce_seen(head, seen, now);
-        if due != NEVER
-            && let Some((shared, _)) = current()
-        {
-            look_at(&shared, id, due.saturating_sub(now));
-        }
-    });
+    let armed = shared.after_or_back(
+        Duration::from_nanos(delay),
+        move || {
+            let Some((head, seen)) = record::find(id) else { return };
+            if !seen.is_live() {
+                return;
+            }
+            let now = head.kind().clock.now();
+            let due = enforce_seen(head, seen, now);
+            if due != NEVER
+                && let Some((shared, _)) = current()
+            {
+                look_at(&shared, id, due.saturating_sub(now));
+            }
+        },
+        |_| (),
+    );
     // Without room for a timer the limit is looked at when an attempt is to begin.
     drop(armed);
 }
@@ -209,7 +213,7 @@ impl Guard {
             return;
         }
         let delay = Duration::from_nanos(due.saturating_sub(shared.now()));
-        if shared.after_or_back(delay, move || self.fire(due)).is_err() {
+        if shared.after_or_back(delay, move || self.fire(due), |_| ()).is_err() {
             // Waiters and the next to begin look after it.
             let _ = self.due.compare_exchange(due, NEVER, AcqRel, Relaxed);
         }

@@ -19,7 +19,12 @@
 //! | `limits.rs` | what is done when a time is over |
 //! | `attempt.rs` | what a task's function is given, and what it may answer |
 //! | `handle.rs`, `report.rs` | what the submitter holds, and gets |
-//! //! | `observe.rs` | what is told to those who count and log |
+//! | `waiting.rs` | where a task is while it neither runs nor lies in a lane |
+//! | `keyed.rs` | one task at a time per key, in order |
+//! | `rate.rs`, `gate.rs` | how often the tasks of a name may start; those that must wait for it |
+//! | `budget.rs` | how many retries the tasks of a name may make together |
+//! | `periodic.rs` | a function that runs again and again |
+//! | `observe.rs` | what is told to those who count and log |
 //! | `shutdown.rs` | refuse, drain, stop, clean up |
 //!
 //! # Promises
@@ -34,11 +39,16 @@
 //!    out + dropped + in flight, and in flight is counted.
 
 mod attempt;
+mod budget;
 mod execute;
+mod gate;
 mod handle;
+mod keyed;
 mod kind;
 mod limits;
 mod observe;
+mod periodic;
+mod rate;
 mod record;
 mod report;
 mod shutdown;
@@ -46,18 +56,22 @@ mod stats;
 mod submit;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod waiting;
 
-pub use crate::time::Retry;
+pub use crate::time::{Backoff, GiveUp, Jitter, Retry};
 pub use attempt::{Attempt, Fault, Outcome};
+pub use budget::RetryBudget;
 pub use handle::Task;
 pub use kind::{Kind, KindBuilder};
 pub use observe::{EndRecord, Observer, StuckRecord};
+pub use periodic::{Missed, Periodic};
+pub use rate::Rate;
 pub use report::{Status, TaskReport};
 pub use shutdown::{Phases, ShutdownReport};
 pub use stats::{KindSnapshot, StuckTask, TaskAudit, WorkerStats};
 pub use submit::TaskBuilder;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pool::{Pool, Shared};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Acquire;
@@ -110,6 +124,7 @@ pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) observers: Box<[Arc<dyn Observer>]>,
     pub(crate) guard: &'static limits::Guard,
+    lobby: &'static waiting::Lobby,
     hooks: shutdown::Hooks,
     phase: AtomicU32,
     /// Changes when something has ended that a shutdown may wait for.
@@ -127,9 +142,28 @@ impl Common {
 pub struct WorkerPoolBuilder<'a> {
     pool: &'a Pool,
     observers: Vec<Arc<dyn Observer>>,
+    max_waiting: usize,
+    seed: Option<u64>,
 }
 
+/// How many tasks may wait for their keys, and for the rate of each name, unless set.
+const DEFAULT_MAX_WAITING: usize = 1 << 16;
+
 impl WorkerPoolBuilder<'_> {
+    /// How many tasks may wait for their keys, and how many for the rate of each name, before others are
+    /// refused as `Full`. 1 to 2^24; default 65,536.
+    pub fn max_waiting(mut self, tasks: usize) -> Self {
+        self.max_waiting = tasks;
+        self
+    }
+
+    /// From what the jitter of retries is drawn, in the order of the failures: so a run can be repeated.
+    /// Default: another one for each worker pool, so that those of a fleet do not retry in step.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Tells `observer` what happens. May be called several times.
     pub fn observe(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
@@ -143,6 +177,9 @@ impl WorkerPoolBuilder<'_> {
     pub fn build(self) -> Result<WorkerPool> {
         let shared = Arc::clone(self.pool.shared());
         shared.check_open()?;
+        if !(1..=1 << 24).contains(&self.max_waiting) {
+            return Err(Error::invalid("max_waiting", self.max_waiting, "1 to 16777216"));
+        }
         Ok(self.make(shared))
     }
 
@@ -152,6 +189,7 @@ impl WorkerPoolBuilder<'_> {
             shared,
             observers: self.observers.into(),
             guard: record::forever(limits::Guard::new(members)),
+            lobby: record::forever(waiting::Lobby::new(self.max_waiting, self.seed)),
             hooks: shutdown::Hooks::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
@@ -170,7 +208,12 @@ impl WorkerPool {
 
     /// Settings to build a worker pool from.
     pub fn builder(pool: &Pool) -> WorkerPoolBuilder<'_> {
-        WorkerPoolBuilder { pool, observers: Vec::new() }
+        WorkerPoolBuilder {
+            pool,
+            observers: Vec::new(),
+            max_waiting: DEFAULT_MAX_WAITING,
+            seed: None,
+        }
     }
 
     /// The pool whose threads run the tasks.

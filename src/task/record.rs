@@ -8,9 +8,10 @@ use super::attempt::Fault;
 use super::kind::{KindInner, Limits};
 use super::observe;
 use super::report::Status;
-use crate::pool::contain;
+use super::waiting;
 pub(super) use crate::pool::record::Seen as Look;
 use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen};
+use crate::pool::{Key, contain};
 use crate::queue::Lane;
 use crate::sync::StaticRef;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -28,6 +29,8 @@ pub(super) const MAX_TASKS: usize = 1 << 24;
 const NOBODY: u16 = u16::MAX;
 /// The task has extras.
 const EXTRAS: u8 = 1;
+/// Its name's gate has let it go.
+const RELEASED: u8 = 2;
 
 pub(super) type Record = record::Record<TaskMeta>;
 pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
@@ -70,6 +73,17 @@ pub(super) struct Extras {
     /// Who is told of the end.
     pub(super) waker: Option<Waker>,
     pub(super) callbacks: Vec<Callback>,
+    /// Where its job waits.
+    pub(super) place: Place,
+}
+
+/// Where a job waits from which it can be taken.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Place {
+    #[default]
+    Elsewhere,
+    Timer(Key),
+    Gate,
 }
 
 pub(super) type Callback = Box<dyn FnOnce(Status) + Send>;
@@ -235,6 +249,16 @@ impl Head {
         Limits { attempt: self.0.meta.attempt_limit.load(Relaxed), ..limits }
     }
 
+    /// Its name's gate lets it go on.
+    pub(super) fn set_released(self) {
+        self.0.meta.flags.fetch_or(RELEASED, Relaxed);
+    }
+
+    /// Whether its name's gate has let it go since this was last asked.
+    pub(super) fn take_released(self) -> bool {
+        self.0.meta.flags.fetch_and(!RELEASED, Relaxed) & RELEASED != 0
+    }
+
     /// Calls `f` with the task's own retry policy, or its kind's.
     pub(super) fn with_retry<R>(self, f: impl FnOnce(&Retry) -> R) -> R {
         let own = self.has_extras().then(|| {
@@ -362,10 +386,14 @@ impl Head {
 
     fn notify(self) {
         let status = self.status();
-        let (waker, callbacks) = self.0.meta.with_extras(|extras| match extras {
-            Some(extras) => (extras.waker.take(), core::mem::take(&mut extras.callbacks)),
-            None => (None, Vec::new()),
+        let (waker, callbacks, place) = self.0.meta.with_extras(|extras| match extras {
+            Some(extras) => {
+                let callbacks = core::mem::take(&mut extras.callbacks);
+                (extras.waker.take(), callbacks, core::mem::take(&mut extras.place))
+            }
+            None => (None, Vec::new(), Place::Elsewhere),
         });
+        waiting::take_out(self, place);
         if let Some(waker) = waker {
             let _panicked = contain(|| waker.wake());
         }

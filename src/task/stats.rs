@@ -79,9 +79,10 @@ pub(crate) enum Event {
     Retried = 7,
     Begun = 8,
     Returned = 9,
+    RetryRefused = 10,
 }
 
-const EVENTS: usize = 10;
+const EVENTS: usize = 11;
 
 type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
@@ -171,6 +172,8 @@ pub struct KindSnapshot {
     pub dropped: u64,
     /// Attempts that failed and were followed by another.
     pub retried: u64,
+    /// Retries that their budget did not allow.
+    pub retries_refused: u64,
     /// Attempts whose functions run now.
     pub running: u64,
 }
@@ -201,6 +204,7 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
         timed_out,
         dropped,
         retried: get(Event::Retried),
+        retries_refused: get(Event::RetryRefused),
         running: get(Event::Begun).saturating_sub(returned),
     }
 }

@@ -1,8 +1,10 @@
 //! A pool with its worker pool, whose books balance at the end.
 
 use super::common::until;
-use paceline::Pool;
-use paceline::task::WorkerPool;
+use paceline::task::{Attempt, WorkerPool};
+use paceline::{Pool, ScriptedSource, SourceKind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// `threads` threads that are not pinned.
 pub fn pool(threads: usize) -> Pool {
@@ -32,5 +34,60 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             return output;
         }
         std::thread::park();
+    }
+}
+
+/// A worker pool of one thread whose clock is turned by the test.
+pub struct Stage {
+    script: ScriptedSource,
+    pub pool: Pool,
+    pub workers: WorkerPool,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let script = ScriptedSource::new();
+        let kind = SourceKind::Scripted(script.clone());
+        let pool = Pool::builder().threads(1).source(kind).build().unwrap();
+        let workers = WorkerPool::new(&pool);
+        Self { script, pool, workers }
+    }
+
+    /// Lets everything happen that can without time passing.
+    pub fn settle(&self) {
+        assert!(self.script.settle(Duration::from_secs(60)));
+    }
+
+    /// Lets `by` pass while the thread is busy. What is returned lets everything happen.
+    pub fn pass_without_settling(&self, by: Duration) -> impl FnOnce() + '_ {
+        self.script.advance(by);
+        || self.settle()
+    }
+
+    /// Lets `by` pass, and everything happen that this brings about.
+    pub fn pass(&self, by: Duration) {
+        self.script.advance(by);
+        self.settle();
+    }
+}
+
+/// Where tasks note down what they are, in the order in which they run.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<u32>>>);
+
+impl Notes {
+    /// A function that notes `number` down.
+    pub fn pen(&self, number: u32) -> impl FnMut(&Attempt<'_>) + Send + 'static {
+        let notes = self.clone();
+        move |_: &Attempt<'_>| notes.add(number)
+    }
+
+    pub fn add(&self, number: u32) {
+        self.0.lock().unwrap().push(number);
+    }
+
+    /// What was noted since this was last called.
+    pub fn take(&self) -> Vec<u32> {
+        std::mem::take(&mut self.0.lock().unwrap())
     }
 }

@@ -4,7 +4,12 @@
 mod common;
 
 mod attempts;
+mod delayed;
 mod ends;
+mod keyed;
 mod kit;
 mod limits;
+mod periodic;
+mod rate;
+mod retries;
 mod shutdown;
