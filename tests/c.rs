@@ -245,9 +245,9 @@ fn memcheck_finds_only_the_seeded_fault() {
         let output = command.output().expect("valgrind starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for name in [
-        "task", "handle", "queue", "pull", "server", "conn", "http", "udp", "filter", "requests",
-    ] {
+    for name in
+        ["task", "handle", "queue", "pull", "server", "conn", "http", "udp", "filter", "requests"]
+    {
         let (code, errors) = memcheck(name);
         assert_eq!(code, Some(0), "{name}:\n{errors}");
     }

@@ -125,6 +125,10 @@ pub(super) struct Output<W> {
     accepted: u64,
     /// Positions in the stream, in order, and the tokens to tell when they have been sent. Few
     /// connections ever have any.
+    #[allow(
+        clippy::box_collection,
+        reason = "few connections track writes, and idle ones are smaller"
+    )]
     tracked: Option<Box<VecDeque<(u64, u64)>>>,
     marks: Marks,
     blocked: bool,
