@@ -110,10 +110,14 @@ fn send_and_wait(client: &std::net::UdpSocket, socket: &UdpSocket, many: u8) {
 fn waiting(socket: &UdpSocket) -> u64 {
     let file = if socket.address().is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
     let port = format!(":{:04X}", socket.address().port());
-    let table = std::fs::read_to_string(file).unwrap();
-    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let line = table.lines().map(fields).find(|fields| fields[1].ends_with(&port)).unwrap();
-    u64::from_str_radix(line[4].split_once(':').unwrap().1, 16).unwrap()
+    // A line can be passed over while sockets come and go: the table is not read in one piece.
+    loop {
+        let table = std::fs::read_to_string(file).unwrap();
+        let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        if let Some(line) = table.lines().map(fields).find(|fields| fields[1].ends_with(&port)) {
+            return u64::from_str_radix(line[4].split_once(':').unwrap().1, 16).unwrap();
+        }
+    }
 }
 
 /// All that had arrived is handled.
