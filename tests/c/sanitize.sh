@@ -22,6 +22,13 @@ compile() {
         -lpthread -ldl -lm -lrt -o "$2"
 }
 
+# What the tool cannot know to be in order: a descriptor that one thread has registered, and another one
+# closes that was told of it by the kernel (docs/TESTING.md).
+only_descriptors() {
+    [ "$tool" = thread ] && ! grep -q '\.[ch]:[0-9]*: ' "$1" &&
+        [ "$(grep -c 'WARNING: ThreadSanitizer: data race' "$1")" = "$(grep -c 'Location is file descriptor' "$1")" ]
+}
+
 if [ $# -eq 0 ]; then
     set -- "$here"/*.c
 fi
@@ -32,8 +39,12 @@ for program do
     name=$(basename "$program" .c)
     compile "$here/$name.c" "$made/$name"
     # A million calls take the tool for races some minutes.
-    if "$made/$name" 1 "$calls" >"$made/$name.log" 2>&1; then
+    status=0
+    "$made/$name" 1 "$calls" >"$made/$name.log" 2>&1 || status=$?
+    if [ $status -eq 0 ]; then
         echo "$name: ok"
+    elif [ $status -eq 66 ] && only_descriptors "$made/$name.log"; then
+        echo "$name: ok, but for descriptors"
     else
         cat "$made/$name.log"
         echo "$name: FAILED"

@@ -443,6 +443,10 @@ fn the_books_balance_whatever_happens() {
             answered.successful > 10 && refused.total() > 10 && refused.panicked > 0
         });
         drop(clients.split_off(clients.len() / 2));
+        // At least one is left that nobody answers.
+        let mut last = Asker::connect(&address);
+        last.send(format!("GET /keep {HOST}\r\n"));
+        until("one is kept", || !kept.lock().unwrap().is_empty());
         assert!(pool.shutdown(LONG).drained);
         let stats = balanced(&server);
         assert!(stats.aborted.total() > 0, "{stats:#?}");

@@ -38,11 +38,13 @@ struct Incoming {
     total: u64,
     /// Of them, those since its rate was looked at last.
     lately: u64,
+    /// Whoever takes it has held it back since then.
+    held: bool,
 }
 
 impl Incoming {
     fn new(length: Length) -> Self {
-        Self { reader: BodyReader::new(length), total: 0, lately: 0 }
+        Self { reader: BodyReader::new(length), total: 0, lately: 0, held: false }
     }
 
     fn took(&mut self, count: usize) {
@@ -553,6 +555,7 @@ impl Talk {
         let answered = self.exchange.leave();
         let taken = ran.unwrap_or(data.len());
         feed.incoming.took(taken);
+        feed.incoming.held |= taken < data.len();
         self.stage = Stage::Feed(feed);
         match answered {
             Some(outcome) => self.conclude(service, conn, outcome),
@@ -820,7 +823,9 @@ impl Talk {
         let limits = &service.limits;
         let expected = u128::from(limits.body_rate) * limits.body_time.as_nanos() / 1_000_000_000;
         // What is not read is not the peer's fault.
-        let held = conn.link.is_paused() || conn.link.outlet.is_pressed();
+        let held = core::mem::take(&mut incoming.held)
+            || conn.link.is_paused()
+            || conn.link.outlet.is_pressed();
         let came = core::mem::take(&mut incoming.lately);
         if held || u128::from(came) >= expected {
             return conn.set_deadline(Some(limits.body_time));
