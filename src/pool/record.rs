@@ -571,7 +571,7 @@ impl<M: Meta> RecordTable<M> {
     /// A free record, whose fields the caller writes before `publish`. None: all are in use.
     #[inline]
     pub(crate) fn take(&'static self) -> Option<&'static Record<M>> {
-        let index = match M::magazine().try_with(|some| some.take(|| self.records.take())) {
+        let index = match M::magazine().try_with(|some| some.take(&self.records)) {
             Ok(index) => index?,
             // This thread ends.
             Err(_) => self.records.take()?,
@@ -593,9 +593,8 @@ impl<M: Meta> RecordTable<M> {
     }
 
     fn give_back(&self, index: u32) {
-        let give_back = |index| self.records.give_back(index);
-        if M::magazine().try_with(|some| some.give_back(index, give_back)).is_err() {
-            give_back(index);
+        if M::magazine().try_with(|some| some.give_back(index, &self.records)).is_err() {
+            self.records.give_back(index);
         }
     }
 
@@ -624,47 +623,50 @@ pub(crate) struct Magazine {
 }
 
 impl Magazine {
-    const ROOM: usize = 64;
+    /// So many are fetched, or given back, at once.
+    const SHARE: usize = 64;
 
     pub(crate) const fn new(home: fn(u32)) -> Self {
         Self { free: RefCell::new(Vec::new()), home }
     }
 
     #[inline]
-    fn take(&self, fetch: impl Fn() -> Option<u32>) -> Option<u32> {
+    fn take<E: Entry>(&self, slab: &Slab<E>) -> Option<u32> {
+        if cfg!(loom) {
+            return slab.take();
+        }
         let mut free = self.free.borrow_mut();
-        free.pop().or_else(|| Self::refill(&mut free, fetch))
+        free.pop().or_else(|| Self::refill(&mut free, slab))
     }
 
     #[cold]
-    fn refill(free: &mut Vec<u32>, fetch: impl Fn() -> Option<u32>) -> Option<u32> {
-        let first = fetch()?;
-        if cfg!(not(loom)) {
-            free.reserve(Self::ROOM);
-            free.extend(core::iter::from_fn(fetch).take(Self::ROOM / 2));
+    fn refill<E: Entry>(free: &mut Vec<u32>, slab: &Slab<E>) -> Option<u32> {
+        slab.take_free(Self::SHARE, free);
+        if free.is_empty() {
+            free.extend(core::iter::from_fn(|| slab.take()).take(Self::SHARE));
             free.reverse();
         }
-        Some(first)
+        free.pop()
     }
 
     #[inline]
-    fn give_back(&self, index: u32, home: impl Fn(u32)) {
-        let mut free = self.free.borrow_mut();
-        if free.len() == free.capacity() || free.len() >= Self::ROOM {
-            Self::spill(&mut free, home);
-        }
+    fn give_back<E: Entry>(&self, index: u32, slab: &Slab<E>) {
+        // Models have all their threads on one.
         if cfg!(loom) {
-            return (self.home)(index);
+            return slab.give_back(index);
+        }
+        let mut free = self.free.borrow_mut();
+        if free.len() >= 2 * Self::SHARE {
+            Self::spill(&mut free, slab);
         }
         free.push(index);
     }
 
+    /// The older half goes.
     #[cold]
-    fn spill(free: &mut Vec<u32>, home: impl Fn(u32)) {
-        free.reserve(Self::ROOM - free.len().min(Self::ROOM));
-        if free.len() >= Self::ROOM {
-            free.drain(..Self::ROOM / 2).for_each(home);
-        }
+    fn spill<E: Entry>(free: &mut Vec<u32>, slab: &Slab<E>) {
+        slab.give_back_all(&free[..Self::SHARE]);
+        free.drain(..Self::SHARE);
     }
 }
 

@@ -75,6 +75,56 @@ impl<E: Entry> Slab<E> {
         }
     }
 
+    /// Gives several entries back by one change of the shared word.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn give_back_all(&self, indices: &[u32]) {
+        let [first, .., last] = indices else {
+            return indices.iter().for_each(|&index| self.give_back(index));
+        };
+        for pair in indices.windows(2) {
+            self[pair[0]].link().store(pair[1] + 1, Relaxed);
+        }
+        let last = self[*last].link();
+        let mut head = self.free.load(Relaxed);
+        loop {
+            last.store(head as u32, Relaxed);
+            let after = head & !0xffff_ffff | u64::from(first + 1);
+            match self.free.compare_exchange_weak(head, after, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes up to `most` free entries by one change of the shared word. None are made anew, so `taken`
+    /// may stay as it was.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn take_free(&self, most: usize, taken: &mut Vec<u32>) {
+        let before = taken.len();
+        let mut head = self.free.load(Acquire);
+        loop {
+            taken.truncate(before);
+            let mut next = head as u32;
+            // What is behind the head may be taken and linked anew meanwhile. Then the tag has changed,
+            // and nothing of this counts.
+            while taken.len() - before < most
+                && let Some(index) = next.checked_sub(1)
+                && let Some(entry) = self.get(index)
+            {
+                taken.push(index);
+                next = entry.link().load(Relaxed);
+            }
+            if taken.len() == before {
+                return;
+            }
+            let after = ((head >> 32) + 1) << 32 | u64::from(next);
+            match self.free.compare_exchange_weak(head, after, Acquire, Acquire) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
     /// Every index that was ever given out.
     pub(crate) fn indices(&self) -> core::ops::Range<u32> {
         0..self.fresh.load(Acquire)

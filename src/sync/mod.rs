@@ -75,3 +75,13 @@ pub(crate) fn store_load_barrier() {
     #[cfg(not(any(paceline_tsan, all(target_arch = "x86_64", not(any(loom, miri))))))]
     atomic::fence(atomic::Ordering::SeqCst);
 }
+
+/// The same, right after a read-modify-write of this thread: on x86-64 that is the barrier already.
+#[cfg(feature = "tasks")]
+#[inline(always)]
+pub(crate) fn barrier_after_change() {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri, paceline_tsan))))]
+    core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, paceline_tsan)))))]
+    store_load_barrier();
+}

@@ -35,8 +35,8 @@ pub(crate) fn coarse() -> u64 {
 }
 
 /// The longest tick that Linux can be built with: 100 Hz.
-#[cfg(feature = "net")]
-const TICK: u64 = 10_000_000;
+#[cfg(any(feature = "net", feature = "tasks"))]
+pub(crate) const TICK: u64 = 10_000_000;
 
 /// Whole seconds since 1970, from the clock that the kernel moves with its tick: a few nanoseconds.
 #[cfg(feature = "http")]

@@ -81,7 +81,7 @@ where
     fn run(mut self) {
         let head = self.head();
         let kind = head.kind();
-        let now = kind.stamp();
+        let now = kind.stamp(head.attempt_limit());
         if !limits::may_begin(head, kind, now) {
             return self.not_begun();
         }
@@ -93,16 +93,16 @@ where
         }
         let worker = seat_here();
         let number = head.note_begin(now, worker);
+        let (place, due) = limits::take_place(head, kind, worker);
         if !self.runner.begin() {
+            drop(place);
             return self.not_begun();
         }
-        kind.stats.count(Event::Begun);
-        let _watched = limits::watch(head, kind, worker);
+        kind.guard.watch(due);
         let attempt = Attempt::new(head, number);
         let result = catch_unwind(AssertUnwindSafe(|| self.body.call(&attempt).into_result()));
-        drop(_watched);
-        head.note_return(kind.stamp());
-        kind.stats.count(Event::Returned);
+        drop(place);
+        head.note_return(kind.stamp(u64::MAX));
         match result {
             Ok(Ok(value)) => self.runner.finish(Status::Completed as u32, Ok(value), None),
             Ok(Err(fault)) => self.failed(number, fault),

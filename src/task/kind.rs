@@ -103,11 +103,12 @@ impl KindInner {
         self.phase.fetch_max(phase, AcqRel);
     }
 
-    /// The time of the pool's clock; see [`record::stamp`].
+    /// The time of the pool's clock: exactly if a time that is short begins with it, else as
+    /// [`record::stamp`] tells it.
     #[inline]
-    pub(super) fn stamp(&self) -> u64 {
+    pub(super) fn stamp(&self, limit: u64) -> u64 {
         match &self.clock {
-            Clock::Monotonic => record::stamp(),
+            Clock::Monotonic if limit >= record::LONG => record::stamp(),
             clock => clock.now(),
         }
     }

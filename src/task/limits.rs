@@ -23,7 +23,7 @@
 //!
 //! # Ordering
 //!
-//! A thread writes its place, passes a barrier, and looks for when the guard is due. The guard says that
+//! A thread writes its place, changes the task's word, which is a barrier, and looks when the guard is due. The guard says that
 //! it is not armed, passes a barrier, and looks at the places. One of them sees the other.
 
 use super::Common;
@@ -35,7 +35,7 @@ use super::{OPEN, STOPPING};
 use crate::pool::{Shared, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, store_load_barrier};
+use crate::sync::{CachePadded, barrier_after_change, store_load_barrier};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn limits_of(head: Head, seen: record::Look) -> (u64, u64) {
         true => head.attempt_deadline(),
         false => NEVER,
     };
-    (head.submitted().saturating_add(from_start), of_attempt)
+    (head.deadline_from_start(from_start), of_attempt)
 }
 
 /// Ends a task whose time is over; marks an attempt whose time is. When the next of its limits is due:
@@ -116,7 +116,7 @@ pub(super) fn arm_own(head: Head) {
         return;
     }
     let Some(common) = head.kind().common() else { return };
-    let due = head.submitted().saturating_add(limit);
+    let due = head.deadline_from_start(limit);
     look_at(&common.shared, head.id(), due.saturating_sub(head.kind().clock.now()));
 }
 
@@ -148,7 +148,7 @@ fn look_at(shared: &Arc<Shared>, id: u64, delay: u64) {
 pub(crate) struct Guard {
     /// When its timer is due; NEVER: it is not armed.
     due: CachePadded<AtomicU64>,
-    /// Which task each member runs, if that has a limit: its id + 1, or 0.
+    /// Which task each member runs: its id + 1, or 0.
     places: Box<[CachePadded<AtomicU64>]>,
 }
 
@@ -164,20 +164,25 @@ impl Drop for Watched {
     }
 }
 
-/// An attempt has begun: has the guard look after it, if it has a limit.
+/// Notes in the member's place that it is about to begin an attempt. When that must be over is the
+/// second answer.
 #[inline]
-pub(super) fn watch(head: Head, kind: &'static KindInner, worker: Option<usize>) -> Watched {
+pub(super) fn take_place(
+    head: Head,
+    kind: &'static KindInner,
+    worker: Option<usize>,
+) -> (Watched, u64) {
     let attempt = head.attempt_deadline();
-    let all = match kind.has_waiting_limits(head) {
-        true => head.submitted().saturating_add(head.limits().overall),
-        false => NEVER,
+    let due = match kind.has_waiting_limits(head) {
+        true => attempt.min(head.overall_deadline()),
+        false => attempt,
     };
-    let due = attempt.min(all);
-    let place = worker.and_then(|worker| kind.guard.places.get(worker));
-    match place {
-        Some(place) if due != NEVER => kind.guard.watch(head, place, due),
-        _ => Watched(None),
+    let place = worker.and_then(|worker| kind.guard.places.get(worker)).map(|place| &**place);
+    if let Some(place) = place {
+        // Release: the guard sees the attempt that it is about.
+        place.store(head.id() + 1, Release);
     }
+    (Watched(place), due)
 }
 
 impl Guard {
@@ -188,16 +193,28 @@ impl Guard {
         }
     }
 
+    /// How many functions of tasks of this kind run now.
+    pub(super) fn running(&self, kind: &'static KindInner) -> u64 {
+        let running = self.places.iter().filter(|place| {
+            let id = place.load(Acquire).checked_sub(1);
+            let task = id.and_then(record::find);
+            task.is_some_and(|(head, _)| core::ptr::eq(head.kind(), kind))
+        });
+        running.count() as u64
+    }
+
+    /// Has the guard look when `due`, at the latest. The caller has taken its place, and has made the
+    /// attempt RUNNING since.
     #[inline]
-    fn watch(&'static self, head: Head, place: &'static AtomicU64, due: u64) -> Watched {
-        // Release: the guard sees the attempt that it is about.
-        place.store(head.id() + 1, Release);
+    pub(super) fn watch(&'static self, due: u64) {
+        if due == NEVER {
+            return;
+        }
         // Against *say that it is not armed, then look at the places* in `fire`.
-        store_load_barrier();
+        barrier_after_change();
         if due < self.due.load(Relaxed) {
             self.arm_here(due);
         }
-        Watched(Some(place))
     }
 
     #[cold]
@@ -240,10 +257,10 @@ fn look(place: &AtomicU64) -> u64 {
     // Acquire: pairs with `watch`.
     let Some(id) = place.load(Acquire).checked_sub(1) else { return NEVER };
     let Some((head, seen)) = record::find(id) else { return NEVER };
-    if !is(seen, Status::Running) || place.load(Acquire) != id + 1 {
-        return NEVER;
+    match seen.is_live() && place.load(Acquire) == id + 1 {
+        true => enforce_seen(head, seen, head.kind().clock.now()),
+        false => NEVER,
     }
-    enforce_seen(head, seen, head.kind().clock.now())
 }
 
 impl Common {

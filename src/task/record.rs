@@ -16,6 +16,7 @@ use crate::queue::Lane;
 use crate::sync::StaticRef;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use crate::sys::clock;
 use crate::time::Retry;
 use core::task::Waker;
 use core::time::Duration;
@@ -267,10 +268,23 @@ impl Head {
         f(own.flatten().as_ref().unwrap_or(&self.kind().settings.retry))
     }
 
+    #[inline]
+    pub(super) fn attempt_limit(self) -> u64 {
+        self.0.meta.attempt_limit.load(Relaxed)
+    }
+
     /// When the attempt that runs must be over; u64::MAX: never.
     #[inline]
     pub(super) fn attempt_deadline(self) -> u64 {
-        self.began().saturating_add(self.0.meta.attempt_limit.load(Relaxed))
+        deadline(self.began(), self.attempt_limit())
+    }
+
+    pub(super) fn overall_deadline(self) -> u64 {
+        self.deadline_from_start(self.limits().overall)
+    }
+
+    pub(super) fn deadline_from_start(self, limit: u64) -> u64 {
+        deadline(self.submitted(), limit)
     }
 
     /// The function has given a sign of life: the time of its attempt begins anew.
@@ -408,12 +422,24 @@ pub(super) fn is(seen: Seen, status: Status) -> bool {
     Status::from_bits(seen.status()) == status
 }
 
+/// When a time that began at a stamp is over. Never early: of a long time the stamp may be behind.
+#[inline]
+fn deadline(stamp: u64, limit: u64) -> u64 {
+    match limit {
+        u64::MAX => u64::MAX,
+        LONG.. => stamp.saturating_add(limit).saturating_add(clock::TICK),
+        _ => stamp.saturating_add(limit),
+    }
+}
+
 // --- the time ---------------------------------------------------------------------------------------
 
 /// So many stamps of one tick are exact.
 const EXACT: u32 = 64;
 /// Of the others, one in so many is.
 const SAMPLED: u32 = 8;
+/// What limits times of this length or more may be told by a stamp that is a tick behind.
+pub(super) const LONG: u64 = 1_000_000_000;
 
 thread_local! {
     static STAMPS: Stamps = const {
@@ -433,7 +459,6 @@ struct Stamps {
 /// this thread has asked for it more than 64 times within that tick.
 #[inline]
 pub(super) fn stamp() -> u64 {
-    use crate::sys::clock;
     let stamped = STAMPS.try_with(|stamps| {
         let tick = clock::coarse();
         if stamps.tick.replace(tick) != tick {

@@ -77,12 +77,10 @@ pub(crate) enum Event {
     Accepted = 5,
     Rejected = 6,
     Retried = 7,
-    Begun = 8,
-    Returned = 9,
-    RetryRefused = 10,
+    RetryRefused = 8,
 }
 
-const EVENTS: usize = 11;
+const EVENTS: usize = 9;
 
 type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
@@ -188,8 +186,7 @@ impl Kind {
 fn snapshot(kind: &'static KindInner) -> KindSnapshot {
     let get = |event| kind.stats.get(event);
     // What has ended is read first.
-    let (returned, completed, failed) =
-        (get(Event::Returned), get(Event::Completed), get(Event::Failed));
+    let (completed, failed) = (get(Event::Completed), get(Event::Failed));
     let (cancelled, timed_out, dropped) =
         (get(Event::Cancelled), get(Event::TimedOut), get(Event::Dropped));
     let (accepted, rejected) = (get(Event::Accepted), get(Event::Rejected));
@@ -205,7 +202,7 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
         dropped,
         retried: get(Event::Retried),
         retries_refused: get(Event::RetryRefused),
-        running: get(Event::Begun).saturating_sub(returned),
+        running: kind.guard.running(kind),
     }
 }
 

@@ -98,7 +98,7 @@ where
 
     /// Submits it. Any thread. From outside the pool's threads this waits while the lane is full;
     /// inside a handler or task it never waits. With at most 40 bytes of captures, and a value of at
-    /// most 16 bytes, it allocates nothing once warm.
+    /// most 24 bytes, it allocates nothing once warm.
     ///
     /// # Errors
     /// [`Rejected`] gives the closure back: `Full` (inside; or when 16,777,216 tasks with handles are
@@ -133,7 +133,10 @@ where
     if kind.gate.as_ref().is_some_and(Gate::is_full) {
         return Err(refused(kind, Rejected::Full(work)));
     }
-    let opened = record::open::<R::Value>(kind, lane, attempt_limit, extras, kind.stamp());
+    let own = extras.as_ref().and_then(|extras| extras.limits);
+    let limits = own.as_ref().unwrap_or(&kind.settings.limits);
+    let now = kind.stamp(limits.queue.min(limits.overall));
+    let opened = record::open::<R::Value>(kind, lane, attempt_limit, extras, now);
     let Some((runner, holder)) = opened else {
         return Err(refused(kind, Rejected::Full(work)));
     };

@@ -20,6 +20,8 @@ mod heap;
 mod house;
 mod leadership;
 mod pull;
+#[cfg(feature = "tasks")]
+mod record;
 mod reserve;
 mod room;
 mod shutdown;
