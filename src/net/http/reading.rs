@@ -428,6 +428,8 @@ mod tests {
             "GET / HTTP/1.",
             "GET /\r\n",
             "GET / HTTP/1.1\r\nX: y\r\n",
+            // As long as those two lines.
+            "GET /123456 HTTP/1.1\r\n",
             " / HTTP/1.1\r\n",
             "\r\n",
             "\r\n\r\nGET / HTTP/1.1\r\n",
