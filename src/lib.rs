@@ -2,7 +2,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(feature = "config")]
+#[cfg(any(feature = "config", feature = "log"))]
 pub mod admin;
 mod error;
 #[cfg(feature = "capi")]

@@ -409,6 +409,42 @@ fn the_table_and_the_builder_agree_on_every_range() {
     }
 }
 
+/// As above, for the log.
+#[test]
+#[cfg(feature = "log")]
+fn the_table_and_the_builder_of_the_log_agree_on_every_range() {
+    let builder = |name: &str, value: u64| {
+        let builder = Settings::default().log_builder().facade(false);
+        match name {
+            "max_size" => builder.max_size(value as usize),
+            "files" => builder.files(value as usize),
+            "capacity" => builder.capacity(value as usize),
+            other => panic!("{other} is not looked at"),
+        }
+    };
+    for field in Settings::fields().filter(|field| field.section == "log") {
+        let (Kind::Count { low, high } | Kind::Bytes { low, high }) = field.kind else { continue };
+        for (value, is_good) in [(low - 1, false), (low, true), (high, true), (high + 1, false)] {
+            let set = Settings::layers().set(&field.key(), value).build();
+            assert_eq!(set.is_ok(), is_good, "{} {value}", field.key());
+            assert_eq!(builder(field.name, value).build().is_ok(), is_good, "{value}");
+        }
+    }
+}
+
+#[test]
+#[cfg(feature = "log")]
+fn the_log_is_built_from_its_section() {
+    let folder = Folder::new("log");
+    let text = "log: {facade: false, file: a.log, max_size: 2 MiB, files: 7, capacity: 16}";
+    let settings = Settings::layers().file(folder.write("a.yaml", text)).build().unwrap();
+    assert_eq!(
+        format!("{:?}", settings.log_builder()),
+        "OutcomeLogBuilder { facade: false, file: Some(\"a.log\"), max_size: 2097152, files: 7, \
+         capacity: 16, .. }"
+    );
+}
+
 /// docs/SETTINGS.md is made from the table.
 #[test]
 fn the_documented_table_is_the_table() {

@@ -7,6 +7,8 @@
 mod node;
 mod table;
 
+#[cfg(feature = "log")]
+pub use table::LogSettings;
 pub use table::{Field, Kind, PoolSettings};
 
 use crate::error::{Error, Problem, Result};
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use table::{POOL, Value};
+use table::{TABLE, Value};
 
 /// A file of settings may have up to so many bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -43,6 +45,9 @@ const PREFIX: &str = "PACELINE_";
 pub struct Settings {
     /// What a [`Pool`] is built with.
     pub pool: PoolSettings,
+    /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
+    #[cfg(feature = "log")]
+    pub log: LogSettings,
 }
 
 impl Settings {
@@ -53,12 +58,18 @@ impl Settings {
 
     /// The table of all settings.
     pub fn fields() -> impl Iterator<Item = &'static Field> {
-        POOL.iter()
+        TABLE.iter().flat_map(|section| section.iter())
     }
 
     /// A builder with the settings of the section `pool`.
     pub fn pool_builder(&self) -> Builder {
         self.pool.apply(Pool::builder())
+    }
+
+    /// A builder with the settings of the section `log`.
+    #[cfg(feature = "log")]
+    pub fn log_builder(&self) -> super::OutcomeLogBuilder {
+        self.log.apply(super::OutcomeLog::builder())
     }
 }
 

@@ -149,8 +149,7 @@ impl Core {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `claim`.
-        self.shard.owned.store(false, Release);
+        self.shard.give_up();
     }
 }
 
@@ -168,6 +167,12 @@ impl Shard {
     fn claim(&self) -> bool {
         // Acquire: pairs with the Release of its last owner.
         self.owned.compare_exchange(false, true, Acquire, Relaxed).is_ok()
+    }
+
+    /// The owner only, as its last.
+    fn give_up(&self) {
+        // Release: pairs with the Acquire in `claim`.
+        self.owned.store(false, Release);
     }
 
     /// The owner only (invariant 1).
@@ -328,12 +333,12 @@ mod models {
                 let claimed = next.claim();
                 if claimed {
                     next.record(1);
-                    next.owned.store(false, Release);
+                    next.give_up();
                 }
                 claimed
             });
             shard.record(1);
-            shard.owned.store(false, Release);
+            shard.give_up();
             let inherited = heir.join().unwrap();
             assert_eq!(shard.counts[1].load(Relaxed), 1 + u64::from(inherited));
             assert_eq!(shard.sum.load(Relaxed), 1 + u64::from(inherited));

@@ -164,6 +164,9 @@ pub(crate) struct Member {
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
     pub(crate) pin_failed: AtomicU32,
+    /// The kernel's number of its thread, while a thread of the pool runs here; else 0.
+    #[cfg(feature = "metrics")]
+    pub(crate) kernel_thread: AtomicU32,
 }
 
 impl Member {
@@ -179,6 +182,8 @@ impl Member {
             turn: AtomicU32::new(0),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
+            #[cfg(feature = "metrics")]
+            kernel_thread: AtomicU32::new(0),
         }
     }
 

@@ -71,6 +71,8 @@ mod context;
 mod crew;
 mod handle;
 mod host;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(all(test, loom))]
 mod models;
 mod pace;

@@ -97,6 +97,8 @@ fn thread_body(
         let _panicked = hook.map(|hook| context::contain(|| hook(index)));
     };
     move || {
+        #[cfg(feature = "metrics")]
+        shared.crew.members[index].kernel_thread.store(thread::id(), Relaxed);
         let result = shared.pin_current(index);
         let _nobody_listens = pinned.send(result);
         drop(pinned);
@@ -106,6 +108,8 @@ fn thread_body(
         call(on_start);
         Worker::new(&shared, index, u64::MAX).run();
         call(on_stop);
+        #[cfg(feature = "metrics")]
+        shared.crew.members[index].kernel_thread.store(0, Relaxed);
         shared.leave();
     }
 }

@@ -144,27 +144,7 @@ impl ThreadStats {
 impl Pool {
     /// A snapshot for people and dashboards. Any thread; allocates.
     pub fn stats(&self) -> Stats {
-        let shared = self.shared();
-        Stats {
-            threads: (0..shared.crew.members.len())
-                .map(|index| shared.thread_stats(index))
-                .collect(),
-            sets: shared
-                .sets
-                .iter()
-                .map(|set| SetStats {
-                    leader: set.leader(),
-                    harvests: set.harvests(),
-                    surplus: set.surplus.len(),
-                })
-                .collect(),
-            queued: Lane::ALL.map(|lane| shared.tasks.len(lane)),
-            handles: shared.slots.in_use(),
-            wakes: shared.crew.wakes(),
-            parked: shared.crew.sleepers(),
-            active: shared.active(),
-            watch: shared.crew.watch(),
-        }
+        self.shared().stats()
     }
 
     /// The books; see [`Audit`]. Any thread.
@@ -174,6 +154,27 @@ impl Pool {
 }
 
 impl Shared {
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            threads: (0..self.crew.members.len()).map(|index| self.thread_stats(index)).collect(),
+            sets: self
+                .sets
+                .iter()
+                .map(|set| SetStats {
+                    leader: set.leader(),
+                    harvests: set.harvests(),
+                    surplus: set.surplus.len(),
+                })
+                .collect(),
+            queued: Lane::ALL.map(|lane| self.tasks.len(lane)),
+            handles: self.slots.in_use(),
+            wakes: self.crew.wakes(),
+            parked: self.crew.sleepers(),
+            active: self.active(),
+            watch: self.crew.watch(),
+        }
+    }
+
     fn thread_stats(&self, index: usize) -> ThreadStats {
         let member = &self.crew.members[index];
         let tally = &member.tally;
@@ -203,7 +204,7 @@ impl Shared {
         self.crew.members[thread].stuck.store(stuck, Relaxed);
     }
 
-    fn audit(&self) -> Audit {
+    pub(crate) fn audit(&self) -> Audit {
         let sum = |count: fn(&super::crew::Tally) -> u64| -> u64 {
             self.crew.members.iter().map(|member| count(&member.tally)).sum()
         };

@@ -46,6 +46,8 @@ mod handle;
 mod keyed;
 mod kind;
 mod limits;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod observe;
 mod periodic;
 mod rate;
@@ -144,6 +146,8 @@ pub struct WorkerPoolBuilder<'a> {
     observers: Vec<Arc<dyn Observer>>,
     max_waiting: usize,
     seed: Option<u64>,
+    #[cfg(feature = "metrics")]
+    metrics: Option<(crate::metrics::Registry, String)>,
 }
 
 /// How many tasks may wait for their keys, and for the rate of each name, unless set.
@@ -170,15 +174,34 @@ impl WorkerPoolBuilder<'_> {
         self
     }
 
+    /// Puts the figures of this worker pool into a registry, with the label `workers` = `name`, for as
+    /// long as it lives: the counts of each kind, and how long tasks wait and run. What threads do is
+    /// [`Pool::attach_metrics`]'s.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self, registry: &crate::metrics::Registry, name: &str) -> Self {
+        self.metrics = Some((registry.clone(), name.into()));
+        self
+    }
+
     /// A worker pool with these settings.
     ///
     /// # Errors
-    /// [`Error::ShutDown`](crate::Error::ShutDown) and [`Error::Forked`](crate::Error::Forked).
-    pub fn build(self) -> Result<WorkerPool> {
+    /// [`Error::ShutDown`](crate::Error::ShutDown) and [`Error::Forked`](crate::Error::Forked);
+    /// [`Error::Invalid`](crate::Error::Invalid) and [`Error::Full`](crate::Error::Full) if the registry
+    /// has no place for its figures.
+    #[cfg_attr(not(feature = "metrics"), allow(unused_mut))]
+    pub fn build(mut self) -> Result<WorkerPool> {
         let shared = Arc::clone(self.pool.shared());
         shared.check_open()?;
         if !(1..=1 << 24).contains(&self.max_waiting) {
             return Err(Error::invalid("max_waiting", self.max_waiting, "1 to 16777216"));
+        }
+        #[cfg(feature = "metrics")]
+        if let Some((registry, name)) = self.metrics.take() {
+            self.observers.push(Arc::new(metrics::Times::new(&registry, &name)?));
+            let workers = self.make(shared);
+            metrics::attach(&registry, name, &workers);
+            return Ok(workers);
         }
         Ok(self.make(shared))
     }
@@ -213,6 +236,8 @@ impl WorkerPool {
             observers: Vec::new(),
             max_waiting: DEFAULT_MAX_WAITING,
             seed: None,
+            #[cfg(feature = "metrics")]
+            metrics: None,
         }
     }
 

@@ -3,15 +3,15 @@
 //! Each of the first threads that count has a shard of its own, which it changes by a plain load and
 //! store; all others share the last one. A snapshot sums the shards.
 
-use super::WorkerPool;
-use super::kind::{Kind, KindInner};
+use super::kind::{Kind, KindInner, Kinds};
 use super::record;
 use super::report::Status;
+use super::{Common, WorkerPool};
 use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Threads that have shards of their own.
 const OWN: usize = 64;
@@ -266,18 +266,27 @@ impl TaskAudit {
     }
 }
 
+pub(super) fn stats_of(common: &Arc<Common>, kinds: &Kinds) -> WorkerStats {
+    let in_flight = in_flight(common);
+    let kinds = kinds.all().into_iter().map(snapshot).collect();
+    let stuck = common.stuck().into_iter().map(|(head, worker)| StuckTask {
+        name: head.kind().name(),
+        id: head.id(),
+        worker,
+    });
+    WorkerStats { kinds, in_flight, stuck: stuck.collect() }
+}
+
+/// Counted: the records of this worker pool whose tasks have not ended.
+fn in_flight(common: &Arc<Common>) -> usize {
+    record::live(|kind| kind.is_of(common)).count()
+}
+
 impl WorkerPool {
     /// A snapshot for people and dashboards. Any thread; allocates, and looks at every task of the
     /// process that is under way.
     pub fn stats(&self) -> WorkerStats {
-        let in_flight = self.in_flight();
-        let kinds = self.kinds.all().into_iter().map(snapshot).collect();
-        let stuck = self.common.stuck().into_iter().map(|(head, worker)| StuckTask {
-            name: head.kind().name(),
-            id: head.id(),
-            worker,
-        });
-        WorkerStats { kinds, in_flight, stuck: stuck.collect() }
+        stats_of(&self.common, &self.kinds)
     }
 
     /// The books; see [`TaskAudit`]. Any thread; as long as `stats`.
@@ -295,10 +304,5 @@ impl WorkerPool {
             audit.dropped += kind.dropped;
         }
         audit
-    }
-
-    /// Counted: the records of this worker pool whose tasks have not ended.
-    fn in_flight(&self) -> usize {
-        record::live(|kind| kind.is_of(&self.common)).count()
     }
 }

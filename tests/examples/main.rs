@@ -46,6 +46,27 @@ fn hello_says_what_its_tasks_say() {
     assert_eq!(printed(run("hello", &[])), expected);
 }
 
+/// What it measures follows what it says.
+#[test]
+#[cfg(all(feature = "metrics", feature = "tasks"))]
+fn worker_says_what_became_of_its_tasks() {
+    let expected = "\
+        status       tasks\n\
+        COMPLETED       95\n\
+        FAILED           4\n\
+        TIMED_OUT        1\n\
+        the squares add up to 312524\n\
+        4 failed, because there is no such number\n\
+        attempts that were followed by another: 93\n\
+        the periodic task ran at least 3 times\n\
+        clean-up: the backend is told goodbye\n\
+        drained: true, stuck: 0\n\
+        the books balance: true\n";
+    let output = printed(run("worker", &[]));
+    let measured = output.strip_prefix(expected);
+    assert!(measured.is_some_and(|times| times.starts_with("waited: p50 ")), "{output}");
+}
+
 #[test]
 fn the_readme_shows_its_example_and_what_it_prints() {
     let shown = include_str!("../../README.md");

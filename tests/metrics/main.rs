@@ -4,6 +4,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(feature = "tasks")]
+mod pools;
 mod text;
 
 use paceline::Error;

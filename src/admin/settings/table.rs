@@ -2,6 +2,8 @@
 //! documents settings goes by it.
 
 use super::node::Node;
+#[cfg(feature = "log")]
+use crate::admin::OutcomeLogBuilder;
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 use bytesize::ByteSize;
 use core::fmt;
@@ -253,7 +255,7 @@ macro_rules! section {
             }
         }
 
-        pub(super) const $ROWS: &[Field] = &[
+        const $ROWS: &[Field] = &[
             $(Field {
                 section: stringify!($section),
                 name: stringify!($name),
@@ -302,3 +304,26 @@ section! {
     stack_size: usize, Kind::Bytes { low: 64 << 10, high: 4 << 30 }, "2 MiB",
         "Stack of each thread.";
 }
+
+#[cfg(feature = "log")]
+section! {
+    /// Settings of an [`OutcomeLog`](crate::admin::OutcomeLog); what is `None` is left to its builder.
+    LogSettings in log, for OutcomeLogBuilder, rows LOG:
+    facade: bool, Kind::Flag, "true",
+        "Whether the log facade is told.";
+    file: String, Kind::Text, "none",
+        "The file that JSON lines are appended to.";
+    max_size: usize, Kind::Bytes { low: 1 << 10, high: 1 << 40 }, "64 MiB",
+        "How large the file may become before it is rotated.";
+    files: usize, Kind::Count { low: 1, high: 1000 }, "4",
+        "How many files are kept, the one that is written included.";
+    capacity: usize, Kind::Count { low: 1, high: 1 << 20 }, "8192",
+        "How many outcomes may wait to be told.";
+}
+
+/// All settings, by section.
+pub(super) const TABLE: &[&[Field]] = &[
+    POOL,
+    #[cfg(feature = "log")]
+    LOG,
+];
