@@ -4,6 +4,7 @@
 mod common;
 
 mod attempts;
+mod chaos;
 mod delayed;
 mod ends;
 mod keyed;
