@@ -186,8 +186,8 @@ impl WorkerPoolBuilder<'_> {
     /// A worker pool with these settings.
     ///
     /// # Errors
-    /// [`Error::ShutDown`](crate::Error::ShutDown) and [`Error::Forked`](crate::Error::Forked);
-    /// [`Error::Invalid`](crate::Error::Invalid) and [`Error::Full`](crate::Error::Full) if the registry
+    /// [`Error::ShutDown`] and [`Error::Forked`];
+    /// [`Error::Invalid`] and [`Error::Full`] if the registry
     /// has no place for its figures.
     #[cfg_attr(not(feature = "metrics"), allow(unused_mut))]
     pub fn build(mut self) -> Result<WorkerPool> {
