@@ -32,6 +32,12 @@
 //!
 //! Invariants 2 and 3 of the pool speak of threads that are not set aside; that is all that changes.
 //!
+//! # The overseer
+//!
+//! Whoever adapts the number to the load must be able to look while every active thread is inside a long
+//! task. So the first of those that are set aside asks it, and sleeps for as long as it says: for good,
+//! unless there is something to look at.
+//!
 //! # Orderings
 //!
 //! *Change the number, barrier, wake and ring* against *announce, barrier, look at the number*. A
@@ -43,6 +49,8 @@ use super::{Pool, Shared};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{Wakes, store_load_barrier};
+use core::time::Duration;
+use std::sync::{Arc, PoisonError};
 
 impl Pool {
     /// Lets only the first `threads` of the ordinary threads work; the others finish what they are at,
@@ -69,7 +77,55 @@ impl Pool {
     }
 }
 
+/// Whoever decides how many threads are active. One of those that are set aside asks it to look, because
+/// every active one may be inside a long task.
+pub(crate) trait Overseer: Send + Sync {
+    /// Looks, and may change the number. After which time to look again; None: when it is called
+    /// (`wake_overseer`).
+    fn look(&self, shared: &Shared) -> Option<Duration>;
+}
+
 impl Shared {
+    /// Has `overseer` decide, as long as it lives. False: another one does.
+    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
+    pub(crate) fn let_oversee(&self, overseer: &Arc<dyn Overseer>) -> bool {
+        let mut place = self.overseer.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = place.as_ref().is_none_or(|other| other.strong_count() == 0);
+        if free {
+            *place = Some(Arc::downgrade(overseer));
+        }
+        free
+    }
+
+    /// Has the first thread that is set aside, if one is, ask the overseer.
+    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
+    pub(crate) fn wake_overseer(&self) {
+        let first = self.places() as usize;
+        self.call_back(first.min(self.crew.ordinary)..(first + 1).min(self.crew.ordinary));
+    }
+
+    /// What the thread with this rank, which is set aside, sleeps for.
+    fn oversee(&self, rank: u32) -> Option<Duration> {
+        if rank != self.places() {
+            return None;
+        }
+        let place = self.overseer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        place?.upgrade()?.look(self)
+    }
+
+    /// How many ordinary threads there are.
+    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
+    pub(crate) fn ordinary_threads(&self) -> usize {
+        self.crew.ordinary
+    }
+
+    /// Tasks that nobody has begun: in the lanes, and claimed with others.
+    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
+    pub(crate) fn waiting_tasks(&self) -> usize {
+        let held: usize = self.crew.members.iter().map(|member| member.hand.len()).sum();
+        self.queued().0 + held
+    }
+
     /// How many ordinary threads there must be at work.
     pub(crate) fn least_active(&self) -> usize {
         if self.sets.len() == 1 { 1 } else { self.sets.len() + 1 }
@@ -112,8 +168,12 @@ impl Shared {
 
     #[cold]
     fn has_no_place(&self, rank: u32) -> bool {
-        let places = self.active.load(Acquire) + self.waiting.load(Acquire);
-        rank > 0 && rank >= places && self.is_open_to(false)
+        rank > 0 && rank >= self.places() && self.is_open_to(false)
+    }
+
+    /// How many threads are active, those included that work in the place of others.
+    fn places(&self) -> u32 {
+        self.active.load(Acquire) + self.waiting.load(Acquire)
     }
 }
 
@@ -124,7 +184,7 @@ impl Worker<'_> {
         self.put_down(Role::Parked);
         while shared.is_set_aside(self.rank) {
             // Whatever the reason, the number says whether it is for this thread (rule 3).
-            let _woken = self.seat.parker.park(None);
+            let _woken = self.seat.parker.park(shared.oversee(self.rank));
         }
         self.set_role(Role::Leader);
         // What passed was sleep, and is no handler's.

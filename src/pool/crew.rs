@@ -6,7 +6,7 @@ use super::context::Outcome;
 use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord};
 use crate::queue::{ChainHand, Hand, LANES, Lane};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
 use core::ops::Range;
 
@@ -157,8 +157,6 @@ pub(crate) struct Member {
     role: AtomicU32,
     /// When the handler that runs began, for reports of slow ones; 0: none runs, or nobody asked.
     pub(crate) began: AtomicU64,
-    /// What it runs does not heed its deadline: somebody has said so.
-    pub(crate) stuck: AtomicBool,
     /// Whose turn it was when the seat's last tenant left.
     pub(crate) turn: AtomicU32,
     /// The CPU it is pinned to plus one, or 0.
@@ -178,7 +176,6 @@ impl Member {
             tally: CachePadded::new(Tally::new()),
             role: AtomicU32::new(0),
             began: AtomicU64::new(0),
-            stuck: AtomicBool::new(false),
             turn: AtomicU32::new(0),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),

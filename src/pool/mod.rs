@@ -99,6 +99,8 @@ mod timer;
 mod wake;
 mod worker;
 
+#[cfg(feature = "tasks")]
+pub(crate) use active::Overseer;
 pub use config::{Builder, Promotion, SourceKind};
 #[cfg(feature = "config")]
 pub(crate) use config::{MAX_JOINED, MAX_THREADS};

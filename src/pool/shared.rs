@@ -63,6 +63,7 @@ pub(crate) struct Shared {
     drain_deadline: AtomicU64,
     /// How many ordinary threads work, the first ones (`active.rs`).
     pub(super) active: CachePadded<AtomicU32>,
+    pub(super) overseer: Mutex<Option<Weak<dyn super::active::Overseer>>>,
     /// Members inside a wait of ours; see `begin_wait` for which.
     pub(super) waiting: AtomicU32,
     /// Members that take part now.
@@ -163,6 +164,7 @@ impl Shared {
             phase: CachePadded::new(AtomicU32::new(OPEN)),
             drain_deadline: AtomicU64::new(u64::MAX),
             active: CachePadded::new(AtomicU32::new(ordinary.max(1) as u32)),
+            overseer: Mutex::default(),
             waiting: AtomicU32::new(0),
             present: AtomicU32::new(0),
             changed: Futex::new(0),

@@ -55,7 +55,7 @@ pub struct ThreadStats {
     /// The lane that it is reserved for ([`Builder::reserve`](super::Builder::reserve)).
     pub reserved: Option<Lane>,
     /// What it runs has taken longer than the limit of
-    /// [`Builder::on_slow`](super::Builder::on_slow), or than its own.
+    /// [`Builder::on_slow`](super::Builder::on_slow). A worker pool knows of the limits of its tasks.
     pub stuck: bool,
     /// The CPU it is pinned to.
     pub cpu: Option<usize>,
@@ -181,7 +181,7 @@ impl Shared {
         ThreadStats {
             role: member.role(),
             reserved: self.crew.reserved_for(index),
-            stuck: member.stuck.load(Relaxed) || self.is_slow(member),
+            stuck: self.is_slow(member),
             cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
             pin_failed: member.pin_failed.load(Relaxed) != 0,
             terms: tally.terms.get(),
@@ -195,13 +195,6 @@ impl Shared {
             parked: tally.parked.get(),
             ticks: tally.ticks.get(),
         }
-    }
-
-    /// What this thread runs does not end in time, or does at last. For whoever knows the limits of
-    /// what runs; the pool does nothing about it but say so.
-    #[allow(dead_code, reason = "the worker pool's")]
-    pub(crate) fn mark_stuck(&self, thread: usize, stuck: bool) {
-        self.crew.members[thread].stuck.store(stuck, Relaxed);
     }
 
     pub(crate) fn audit(&self) -> Audit {

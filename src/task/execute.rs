@@ -98,6 +98,9 @@ where
             drop(place);
             return self.not_begun();
         }
+        if let (Some(waits), 1) = (kind.waits, number) {
+            waits.note(now.saturating_sub(head.submitted()));
+        }
         kind.guard.watch(due);
         let attempt = Attempt::new(head, number);
         let result = catch_unwind(AssertUnwindSafe(|| self.body.call(&attempt).into_result()));

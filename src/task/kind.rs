@@ -8,6 +8,7 @@ use super::limits::Guard;
 use super::rate::Rate;
 use super::record::{self, Head};
 use super::report::Status;
+use super::scaling::Waits;
 use super::stats::{Event, KindStats};
 use super::submit::{self, TaskBuilder};
 use super::waiting::Lobby;
@@ -71,6 +72,8 @@ pub(crate) struct KindInner {
     /// Tasks of this name that wait for its rate.
     pub(super) gate: Option<Gate>,
     pub(super) budget: Option<Budget>,
+    /// Where waits in the queue are counted, if somebody adapts to them.
+    pub(super) waits: Option<&'static Waits>,
     /// The address of what its pool shares.
     home: usize,
 }
@@ -358,6 +361,7 @@ impl Kinds {
                 fork: common.shared.fork_guard(),
                 guard: common.guard,
                 lobby: common.lobby,
+                waits: common.scaler.as_ref().map(|scaler| scaler.waits()),
                 home: Arc::as_ptr(&common.shared).addr(),
             });
             ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kind);

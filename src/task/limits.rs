@@ -263,15 +263,22 @@ fn look(place: &AtomicU64) -> u64 {
     }
 }
 
-impl Common {
+impl Guard {
     /// Threads whose functions have not returned though their time is over.
     pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
-        let places = self.guard.places.iter().enumerate();
+        let places = self.places.iter().enumerate();
         let stuck = places.filter_map(|(worker, place)| {
             let id = place.load(Acquire).checked_sub(1)?;
             let (head, seen) = record::find(id)?;
             (!seen.is_live() || seen.has(crate::pool::record::LATE)).then_some((head, worker))
         });
         stuck.collect()
+    }
+}
+
+impl Common {
+    /// As [`Guard::stuck`].
+    pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
+        self.guard.stuck()
     }
 }

@@ -25,6 +25,8 @@
 //! | `budget.rs` | how many retries the tasks of a name may make together |
 //! | `periodic.rs` | a function that runs again and again |
 //! | `observe.rs` | what is told to those who count and log |
+//! | `scaling.rs` | how many threads are active |
+//! | `health.rs` | how it is, in one word |
 //! | `shutdown.rs` | refuse, drain, stop, clean up |
 //!
 //! # Promises
@@ -43,6 +45,7 @@ mod budget;
 mod execute;
 mod gate;
 mod handle;
+mod health;
 mod keyed;
 mod kind;
 mod limits;
@@ -53,6 +56,7 @@ mod periodic;
 mod rate;
 mod record;
 mod report;
+mod scaling;
 mod shutdown;
 mod stats;
 mod submit;
@@ -64,11 +68,13 @@ pub use crate::time::{Backoff, GiveUp, Jitter, Retry};
 pub use attempt::{Attempt, Fault, Outcome};
 pub use budget::RetryBudget;
 pub use handle::Task;
+pub use health::{Health, HealthReport};
 pub use kind::{Kind, KindBuilder};
 pub use observe::{EndRecord, Observer, StuckRecord};
 pub use periodic::{Missed, Periodic};
 pub use rate::Rate;
 pub use report::{Status, TaskReport};
+pub use scaling::Scaling;
 pub use shutdown::{Phases, ShutdownReport};
 pub use stats::{KindSnapshot, StuckTask, TaskAudit, WorkerStats};
 pub use submit::TaskBuilder;
@@ -127,6 +133,7 @@ pub(crate) struct Common {
     pub(crate) observers: Box<[Arc<dyn Observer>]>,
     pub(crate) guard: &'static limits::Guard,
     lobby: &'static waiting::Lobby,
+    pub(crate) scaler: Option<Arc<scaling::Scaler>>,
     hooks: shutdown::Hooks,
     phase: AtomicU32,
     /// Changes when something has ended that a shutdown may wait for.
@@ -148,6 +155,7 @@ pub struct WorkerPoolBuilder<'a> {
     seed: Option<u64>,
     #[cfg(feature = "metrics")]
     metrics: Option<(crate::metrics::Registry, String)>,
+    scaling: Option<Scaling>,
 }
 
 /// How many tasks may wait for their keys, and for the rate of each name, unless set.
@@ -165,6 +173,14 @@ impl WorkerPoolBuilder<'_> {
     /// Default: another one for each worker pool, so that those of a fleet do not retry in step.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Adapts the number of active threads to how long tasks wait, between `min_active` and all of the
+    /// pool's. One worker pool of a pool may do that, for as long as the pool lives, and nobody else
+    /// should call [`Pool::set_active`] then. Default: all threads are active.
+    pub fn scaling(mut self, scaling: Scaling) -> Self {
+        self.scaling = Some(scaling);
         self
     }
 
@@ -188,7 +204,7 @@ impl WorkerPoolBuilder<'_> {
     /// # Errors
     /// [`Error::ShutDown`] and [`Error::Forked`];
     /// [`Error::Invalid`] and [`Error::Full`] if the registry
-    /// has no place for its figures.
+    /// has no place for its figures, or a setting is out of its range.
     #[cfg_attr(not(feature = "metrics"), allow(unused_mut))]
     pub fn build(mut self) -> Result<WorkerPool> {
         let shared = Arc::clone(self.pool.shared());
@@ -196,22 +212,30 @@ impl WorkerPoolBuilder<'_> {
         if !(1..=1 << 24).contains(&self.max_waiting) {
             return Err(Error::invalid("max_waiting", self.max_waiting, "1 to 16777216"));
         }
+        let guard = record::forever(limits::Guard::new(shared.members()));
+        let scaler = self.scaling.map(|scaling| scaling::Scaler::start(scaling, &shared, guard));
+        let scaler = scaler.transpose()?;
         #[cfg(feature = "metrics")]
         if let Some((registry, name)) = self.metrics.take() {
             self.observers.push(Arc::new(metrics::Times::new(&registry, &name)?));
-            let workers = self.make(shared);
+            let workers = self.make(shared, guard, scaler);
             metrics::attach(&registry, name, &workers);
             return Ok(workers);
         }
-        Ok(self.make(shared))
+        Ok(self.make(shared, guard, scaler))
     }
 
-    fn make(self, shared: Arc<Shared>) -> WorkerPool {
-        let members = shared.members();
+    fn make(
+        self,
+        shared: Arc<Shared>,
+        guard: &'static limits::Guard,
+        scaler: Option<Arc<scaling::Scaler>>,
+    ) -> WorkerPool {
         let common = Arc::new(Common {
+            scaler,
             shared,
             observers: self.observers.into(),
-            guard: record::forever(limits::Guard::new(members)),
+            guard,
             lobby: record::forever(waiting::Lobby::new(self.max_waiting, self.seed)),
             hooks: shutdown::Hooks::default(),
             phase: AtomicU32::new(OPEN),
@@ -226,7 +250,8 @@ impl WorkerPoolBuilder<'_> {
 impl WorkerPool {
     /// A worker pool with default settings.
     pub fn new(pool: &Pool) -> WorkerPool {
-        Self::builder(pool).make(Arc::clone(pool.shared()))
+        let guard = record::forever(limits::Guard::new(pool.shared().members()));
+        Self::builder(pool).make(Arc::clone(pool.shared()), guard, None)
     }
 
     /// Settings to build a worker pool from.
@@ -238,6 +263,7 @@ impl WorkerPool {
             seed: None,
             #[cfg(feature = "metrics")]
             metrics: None,
+            scaling: None,
         }
     }
 

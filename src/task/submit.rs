@@ -142,6 +142,9 @@ where
     };
     kind.stats.count(Event::Accepted);
     let posted = common.shared.post(lane, Job::new(runner, work));
+    if let (Some(scaler), Ok(())) = (&common.scaler, &posted) {
+        scaler.note_submission(&common.shared);
+    }
     answer(kind, holder, posted)
 }
 
@@ -195,6 +198,9 @@ impl Plan<'_> {
         };
         kind.stats.count(Event::Accepted);
         let taken = Job::new(runner, Special::new(work, key)).come_in(&common.shared, delay);
+        if let (Some(scaler), Ok(())) = (&common.scaler, &taken) {
+            scaler.note_submission(&common.shared);
+        }
         answer(kind, holder, taken).map_err(|rejected| rejected.map(Special::into_work))
     }
 }

@@ -13,4 +13,5 @@ mod limits;
 mod periodic;
 mod rate;
 mod retries;
+mod scaling;
 mod shutdown;
