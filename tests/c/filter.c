@@ -187,6 +187,15 @@ static int32_t make_none(void *data, pace_conn_t *conn, void **filter) {
     return ECONNREFUSED;
 }
 
+static turning_t lent;
+
+static int32_t make_lent(void *data, pace_conn_t *conn, void **filter) {
+    (void)data, (void)conn;
+    lent = (turning_t){0};
+    *filter = &lent;
+    return 0;
+}
+
 static void failures_are_told(void) {
     pace_filter_hooks_t filter = turning();
     ends_with("what?", &filter, PACE_REASON_FAILED, EIO); /* EPROTO has no kind of its own */
@@ -201,6 +210,7 @@ static void failures_are_told(void) {
     ends_with("!ab", &filter, PACE_REASON_FAILED, ECONNREFUSED);
     CHECK(atomic_load(&freed) == 0 && atomic_load(&plains) == 0);
     filter = turning();
+    filter.make = make_lent;
     filter.finish = NULL;
     filter.free = NULL;
     ends_with("!a.", &filter, PACE_REASON_PEER, 0);
