@@ -25,10 +25,9 @@ pub(crate) struct Ageing {
 
 impl Ageing {
     pub(crate) fn new(after: u64) -> Self {
-        let next_look = if after == u64::MAX { u64::MAX } else { 0 };
         Self {
             after,
-            next_look: CachePadded::new(AtomicU64::new(next_look)),
+            next_look: CachePadded::new(AtomicU64::new(0)),
             marks: core::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -36,7 +35,7 @@ impl Ageing {
     /// Looks, if it is time to.
     #[inline]
     pub(crate) fn note_time(&self, now: u64, tasks: &TaskQueue) {
-        if now >= self.next_look.load(Relaxed) {
+        if self.after != u64::MAX && now >= self.next_look.load(Relaxed) {
             self.look(now, tasks);
         }
     }

@@ -62,6 +62,8 @@ impl House {
         let config = Builder::default()
             .threads(threads)
             .reserve(Lane::Critical, reserved)
+            // Its words would be explored with every reading of the clock.
+            .ageing(None)
             .max_joined(0)
             .lane_capacity(capacity)
             .strand_capacity(capacity)
