@@ -161,6 +161,12 @@ extern "C" {
 /** Another thread waits for this task already. */
 #define PACE_EBUSY (-15)
 
+/** Nobody subscribes to the key of a request. */
+#define PACE_ENORESPONDERS (-16)
+
+/** The library was built without that. */
+#define PACE_EUNSUPPORTED (-17)
+
 /** What a call answers: PACE_OK, or one of the negative codes. */
 typedef int32_t pace_status_t;
 
@@ -378,6 +384,16 @@ typedef struct pace_pool_config_t {
      * NULL: nothing.
      */
     pace_drop_fn hook_drop;
+    /**
+     * So many threads are added, 0 to 48, that run nothing but tasks of a lane, by PACE_LANE_: with all
+     * others inside long tasks these still start at once. Default: none.
+     */
+    uint32_t reserve[4];
+    /**
+     * After how long a wait in a lane every fourth pick is of that lane: 1 ms to 1 h; 0 (default): 1 s;
+     * PACE_FOREVER: never.
+     */
+    uint64_t ageing_ns;
 } pace_pool_config_t;
 
 /** How a shutdown went. Set struct_size to sizeof the struct before the call. */
@@ -423,6 +439,31 @@ pace_status_t pace_pool_config_init(pace_pool_config_t *config, size_t size);
  */
 pace_status_t pace_pool_new(const pace_pool_config_t *config,
                             pace_pool_t **pool);
+
+/**
+ * Builds a pool as pace_pool_new() does, from a file of settings: JSON if its name ends in .json, YAML if
+ * in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_… win over the file.
+ *
+ * PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
+ * is allowed. Otherwise as pace_pool_new().
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_pool_new_configured(const char *path,
+                                       bool environment,
+                                       pace_pool_t **pool);
+
+/**
+ * Lets only the first `threads` of the ordinary threads work; the others finish what they are at, and
+ * park until more are wanted. Parked threads cost nothing. 1 to the number of ordinary threads; with more
+ * than one handle set, at least one more than there are sets.
+ *
+ * PACE_EINVAL names the range; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pool_set_active(pace_pool_t *pool,
+                                   uint32_t threads);
 
 /**
  * Shuts the pool down: refuses new work from outside, runs what was accepted for up to `drain_ns`,
@@ -1104,6 +1145,67 @@ pace_status_t pace_queue_is_closed(const pace_queue_t *queue, bool *closed);
  */
 void pace_queue_free(pace_queue_t *queue);
 
+/* ---------------------------------------------------------------------- Signals of the process */
+
+/** Watches for signals while it lives. */
+typedef struct pace_signals_t pace_signals_t;
+
+/** Called on the pool with the number of a signal. */
+typedef void (*pace_signal_fn)(void *user_data, int32_t signal);
+
+/**
+ * Blocks `count` signals (numbers as SIGTERM) in the calling thread, and from then on calls `on_signal` on
+ * the pool with each that is sent to the process. Signals of one number that come before it is called are
+ * one, as ever. Call it in the main thread before others are started: a thread that does not block a
+ * signal gets it as if this were not here. The pool's own threads block all that matter. Two of these
+ * should not share a signal: each of them is told to one.
+ *
+ * PACE_EINVAL for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's own fault
+ * (SEGV and its like), and if there is none; PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
+ * are in use; PACE_EOS.
+ *
+ * Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.
+ */
+pace_status_t pace_signals_new(pace_pool_t *pool,
+                               const int32_t *numbers,
+                               size_t count,
+                               pace_signal_fn on_signal,
+                               void *user_data,
+                               pace_drop_fn drop,
+                               pace_signals_t **signals);
+
+/**
+ * SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
+ * it has accepted for up to `drain_for_ns`. Whoever wants to know how it went calls pace_signals_wait(), and
+ * then pace_pool_shutdown() too.
+ *
+ * As pace_signals_new().
+ *
+ * Threads: any. In handlers: as there.
+ */
+pace_status_t pace_signals_shut_down(pace_pool_t *pool,
+                                     uint64_t drain_for_ns,
+                                     pace_signals_t **signals);
+
+/**
+ * Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
+ * come.
+ *
+ * PACE_ESHUTDOWN: the pool has ended; PACE_EDEADLOCK on a thread of the pool, which it would hold up.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_signals_wait(pace_signals_t *signals,
+                                int32_t *signal);
+
+/**
+ * Watches no more. The signals stay blocked, so that one that comes late does not end the process. NULL:
+ * nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_signals_free(pace_signals_t *signals);
+
 /* ----------------------------------------------------------------------- Host threads: joining */
 
 /**
@@ -1488,6 +1590,23 @@ pace_status_t pace_conn_write_vectored(pace_conn_t *conn,
                                        uint32_t *wrote);
 
 /**
+ * Writes without copying, for large buffers. `drop` is called once with `user_data` when the bytes are
+ * not needed any more, since they were sent or never will be: perhaps before this returns, on
+ * whatever thread that is. It may call what a handler may. If this fails nothing has moved: `drop` does
+ * not run. `drop` may be NULL, for bytes that live for ever. Otherwise as pace_conn_write().
+ *
+ * PACE_ESTALE, PACE_EFULL as there.
+ *
+ * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+ */
+pace_status_t pace_conn_write_owned(pace_conn_t *conn,
+                                    const void *bytes,
+                                    size_t size,
+                                    void *user_data,
+                                    pace_drop_fn drop,
+                                    uint32_t *wrote);
+
+/**
  * Writes, and has the hook `written` called with `token` when all of it, and all before it, has been
  * given to the kernel. Otherwise as pace_conn_write().
  *
@@ -1724,11 +1843,15 @@ typedef struct pace_filter_hooks_t {
     pace_filter_cut_off_fn cut_off;
     /** The filter is not needed any more. NULL: nothing. */
     pace_filter_free_fn free;
-    /**
-     * What `make` is given, good until the server was freed and its connections have ended, which the
-     * `drop` of its hooks or routes tells.
-     */
+    /** What `make` is given, good until `drop` runs. */
     void *user_data;
+    /**
+     * Called once with user_data, for each listener with these hooks, when the listener and all filters
+     * that it made are gone: no hook is called any more. If the server does not start it is not called,
+     * and no hook was. NULL: nothing; the end of the server and its connections tells, too, as the `drop`
+     * of their hooks or routes does.
+     */
+    pace_drop_fn drop;
 } pace_filter_hooks_t;
 
 /**
@@ -2142,6 +2265,21 @@ pace_status_t pace_server_conn_write_vectored(pace_server_t *server,
                                               uint32_t *wrote);
 
 /**
+ * As pace_conn_write_owned().
+ *
+ * PACE_ESTALE, PACE_EFULL as for pace_server_conn_write().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_server_conn_write_owned(pace_server_t *server,
+                                           pace_conn_id_t conn,
+                                           const void *bytes,
+                                           size_t size,
+                                           void *user_data,
+                                           pace_drop_fn drop,
+                                           uint32_t *wrote);
+
+/**
  * As pace_conn_write_tracked(); the hook runs where the connection's hooks run.
  *
  * PACE_ESTALE, PACE_EFULL as for pace_server_conn_write().
@@ -2529,7 +2667,7 @@ void pace_pulled_free(pace_pulled_t *pulled);
 /** A request, for as long as its handler runs: good for that call only, and on that thread. */
 typedef struct pace_request_t pace_request_t;
 
-/** Text that belongs to a request, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`. */
+/** Text that is lent, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`. */
 typedef struct pace_text_t {
     /** NULL if there is none. */
     const char *text;
@@ -2537,7 +2675,7 @@ typedef struct pace_text_t {
     size_t size;
 } pace_text_t;
 
-/** A header of a request, or a parameter of its path. */
+/** A header, or a parameter of a request's path. */
 typedef struct pace_field_t {
     /** As it was sent, or as the route's pattern has it. */
     pace_text_t name;
@@ -3750,6 +3888,3068 @@ pace_status_t pace_udp_pulled_pollable(pace_udp_pulled_t *pulled, int32_t *fd);
  */
 void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 
+/* ----------------------------------------------- Worker pools: what a task's function is given */
+
+/** An attempt, for as long as its function runs: good for that call only, and on that thread. */
+typedef struct pace_attempt_t pace_attempt_t;
+
+/**
+ * A task of a worker pool. It is called for each attempt, by one thread at a time. *outcome is
+ * PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
+ * pace_attempt_fail(), pace_attempt_permanent() and pace_attempt_retry_after() counts if the outcome is
+ * not 0.
+ */
+typedef void (*pace_attempt_fn)(void *user_data, pace_attempt_t *attempt, int32_t *outcome);
+
+/** One task of a batch. */
+typedef struct pace_attempt_work_t {
+    /** The task; not NULL. */
+    pace_attempt_fn run;
+    /** What it is given. */
+    void *user_data;
+    /** Runs once after its last attempt, or when it ends without one. NULL: nothing. */
+    pace_drop_fn drop;
+} pace_attempt_work_t;
+
+/**
+ * 1 for the first attempt, 2 for the first retry.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_number(const pace_attempt_t *attempt, uint32_t *number);
+
+/**
+ * The task's number, as in its report.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_task(const pace_attempt_t *attempt, uint64_t *id);
+
+/**
+ * The name of the task's kind. Static.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_name(const pace_attempt_t *attempt, const char **name);
+
+/**
+ * Whether the function should give up: the task was cancelled, its time is over, or the worker pool
+ * stops. What it answers after that is not waited for by anybody.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_is_cancelled(const pace_attempt_t *attempt, bool *cancelled);
+
+/**
+ * How long until the time of this attempt is over: 0 if it is, PACE_FOREVER if there is no limit.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_time_left(const pace_attempt_t *attempt, uint64_t *time_ns);
+
+/**
+ * Says that the function still makes progress: the time of this attempt begins anew.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_heartbeat(const pace_attempt_t *attempt);
+
+/**
+ * Says what went wrong, for the report. The text is UTF-8, and is copied. It does not make the attempt
+ * fail: the outcome does.
+ *
+ * PACE_EINVAL for a text that is not UTF-8.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_fail(pace_attempt_t *attempt,
+                                const char *message);
+
+/**
+ * Says that no other attempt will help: if this one fails, there is none.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_permanent(pace_attempt_t *attempt);
+
+/**
+ * Says that another attempt may help, not earlier than `delay_ns` from now.
+ *
+ * Threads: the function's. In handlers: in this task's; it never waits.
+ */
+pace_status_t pace_attempt_retry_after(pace_attempt_t *attempt, uint64_t delay_ns);
+
+/* ----------------------------------------------------- Worker pools: what runs around attempts */
+
+/**
+ * Called before an attempt's function. *outcome is 0 beforehand: then the attempt goes on. Any other
+ * refuses it: it fails as if its function had reported that, with what was said by pace_attempt_fail(),
+ * pace_attempt_permanent() and pace_attempt_retry_after().
+ */
+typedef void (*pace_before_fn)(void *user_data, pace_attempt_t *attempt, int32_t *outcome);
+
+/** Called after an attempt's function, if it was not refused before, whatever came of it. */
+typedef void (*pace_after_fn)(void *user_data, const pace_attempt_t *attempt);
+
+/**
+ * Called before the one after, if the attempt has failed, with what it reported and what went wrong. The
+ * text is good during the call.
+ */
+typedef void (*pace_on_error_fn)(void *user_data,
+                                 const pace_attempt_t *attempt,
+                                 int32_t outcome,
+                                 const char *message);
+
+/**
+ * What runs around each attempt of every task of a worker pool, on the attempt's own thread and within
+ * its time, by several threads at once. Each function may be NULL.
+ */
+typedef struct pace_middleware_t {
+    /** Before the function. */
+    pace_before_fn before;
+    /** After it. */
+    pace_after_fn after;
+    /** Before that, if the attempt has failed. */
+    pace_on_error_fn on_error;
+    /** What they are given. */
+    void *user_data;
+    /** Runs once after the last call, when the worker pool and its pool have been freed. NULL: nothing. */
+    pace_drop_fn drop;
+} pace_middleware_t;
+
+/* ----------------------------------------------- Worker pools: the log of what became of tasks */
+
+/** A task has ended. */
+#define PACE_OUTCOME_END 0
+
+/** An attempt has failed, and another one comes. */
+#define PACE_OUTCOME_RETRY 1
+
+/** An attempt has not returned though its time is over. */
+#define PACE_OUTCOME_STUCK 2
+
+/** A log of outcomes: a thread of its own, which is created with it. */
+typedef struct pace_outcome_log_t pace_outcome_log_t;
+
+/** Something that happened to a task. */
+typedef struct pace_outcome_t {
+    /** PACE_OUTCOME_. */
+    uint32_t event;
+    /** How it stands: PACE_TASK_. */
+    uint32_t status;
+    /** When, since 1970 (UTC). */
+    uint64_t time_ns;
+    /** The task's number, as in its report. */
+    uint64_t id;
+    /** The name of its kind. */
+    const char *name;
+    /** What went wrong last; empty if nothing did. */
+    const char *message;
+    /** END: from its submission to its first attempt. */
+    uint64_t queue_time_ns;
+    /** END: what its attempts took together. STUCK: how long this one has run. */
+    uint64_t run_time_ns;
+    /** RETRY: when the next attempt comes. */
+    uint64_t delay_ns;
+    /** END: how many there were. RETRY: the number of the one that failed. */
+    uint32_t attempts;
+    /** The thread of the last one, or PACE_NONE. */
+    uint32_t worker;
+} pace_outcome_t;
+
+/** Called for each outcome, on the log's own thread. What it points to is good during the call. */
+typedef void (*pace_outcome_fn)(void *user_data, const pace_outcome_t *outcome);
+
+/**
+ * Settings of a log of outcomes. Call pace_outcome_log_config_init(), change what you like, call
+ * pace_outcome_log_new().
+ */
+typedef struct pace_outcome_log_config_t {
+    /** Set by pace_outcome_log_config_init(). */
+    uint32_t struct_size;
+    /**
+     * How many outcomes may wait to be told, 1 to 2^20. Default 8192. What comes while so many wait is
+     * dropped, and counted.
+     */
+    uint32_t capacity;
+    /** The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. */
+    const char *file;
+    /**
+     * How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
+     * on. Default 64 MiB.
+     */
+    uint64_t max_size;
+    /** How many files are kept, the one that is written included: 1 to 1000. Default 4. */
+    uint32_t files;
+    /** Zero. */
+    uint32_t reserved;
+    /** Told of each outcome. NULL (default): nobody is. */
+    pace_outcome_fn on_outcome;
+    /** What it is given. */
+    void *user_data;
+    /** Runs once after the last call. NULL: nothing. */
+    pace_drop_fn drop;
+} pace_outcome_log_config_t;
+
+/** What a log of outcomes has done. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_outcome_log_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Outcomes that its thread has taken. */
+    uint64_t told;
+    /** Outcomes that found no room. */
+    uint64_t dropped;
+    /** Lines that could not be written. */
+    uint64_t errors;
+    /** The last of these errors, or NULL. Good until this thread asks again, or ends. */
+    const char *last_error;
+} pace_outcome_log_stats_t;
+
+/**
+ * Fills a configuration with the defaults. `size` is sizeof *config.
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_outcome_log_config_init(pace_outcome_log_config_t *config, size_t size);
+
+/**
+ * Changes a configuration to what the section `log` of a file of settings says, as
+ * pace_workers_config_load() does. The text of `file` is good until this thread loads another, or ends.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_outcome_log_config_load(pace_outcome_log_config_t *config,
+                                           const char *path,
+                                           bool environment);
+
+/**
+ * Starts a log of outcomes. A `config` of NULL means the defaults. Give it to worker pools as
+ * pace_workers_config_t.outcome_log; they keep it. That its file cannot be opened is no error: it is tried
+ * again for each line, and counted.
+ *
+ * PACE_EINVAL names the field, its value and the allowed range; PACE_EVERSION; PACE_EOS if the thread
+ * cannot be created.
+ *
+ * Threads: any. In handlers: yes; it creates a thread.
+ */
+pace_status_t pace_outcome_log_new(const pace_outcome_log_config_t *config,
+                                   pace_outcome_log_t **log);
+
+/**
+ * Waits for up to `timeout_ns` until everything that happened before was told and written.
+ *
+ * PACE_ETIMEDOUT; PACE_EDEADLOCK inside its own callback.
+ *
+ * Threads: any but the log's. In handlers: it holds one up.
+ */
+pace_status_t pace_outcome_log_flush(pace_outcome_log_t *log, uint64_t timeout_ns);
+
+/**
+ * What a log has done so far.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_outcome_log_stats(pace_outcome_log_t *log,
+                                     pace_outcome_log_stats_t *stats);
+
+/**
+ * Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends.
+ * NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_outcome_log_free(pace_outcome_log_t *log);
+
+/* -------------------------------------------------------------------------------- Worker pools */
+
+/** In a worker pool's shutdown: so many tasks of a name completed since it began. */
+#define PACE_ENDED_COMPLETED 0
+
+/** A task was cancelled. */
+#define PACE_ENDED_CANCELLED 1
+
+/** A task's function has not returned, or its attempt is out with a host that has not completed it. */
+#define PACE_ENDED_STUCK 2
+
+/** A clean-up hook for which there was no time. */
+#define PACE_ENDED_HOOK 3
+
+/** A worker pool over a pool, whose threads run its tasks beside everything else. */
+typedef struct pace_workers_t pace_workers_t;
+
+/**
+ * Settings of a worker pool. Call pace_workers_config_init(), change what you like, call
+ * pace_workers_new().
+ */
+typedef struct pace_workers_config_t {
+    /** Set by pace_workers_config_init(). */
+    uint32_t struct_size;
+    /**
+     * How many tasks may wait for their keys, and how many for the rate of each kind, before others are
+     * refused: 1 to 2^24. Default 65,536.
+     */
+    uint32_t max_waiting;
+    /** How many tasks may wait to be pulled before others are refused: 1 to 2^24. Default 2^20. */
+    uint32_t max_pulled;
+    /**
+     * How many tasks with ids may exist at once: 1 to 2^24, rounded up to the next multiple of 256. Default
+     * 2^22. Memory is taken as they appear.
+     */
+    uint32_t max_tasks;
+    /**
+     * From what the jitter of retries is drawn, so that a run can be repeated. 0 (default): another one
+     * for each worker pool.
+     */
+    uint64_t seed;
+    /**
+     * Adapt the number of active threads to how long tasks wait, between min_active and all. One worker
+     * pool of a pool may. Default: all threads are active.
+     */
+    bool scaling;
+    /** Count for pace_workers_metrics(). Default: not, for it costs each task something. */
+    bool metrics;
+    /** Zero. */
+    uint8_t reserved[2];
+    /** The least number of active threads, at least 1. Default 1. */
+    uint32_t min_active;
+    /** More threads when the percentile of the waits is above this. Default 2 ms. */
+    uint64_t scaling_high_ns;
+    /** Fewer when it is below this, at most half of scaling_high_ns. Default 200 µs. */
+    uint64_t scaling_low_ns;
+    /** How often it is looked at, 1 ms to 1 h. Default 20 ms. */
+    uint64_t scaling_period_ns;
+    /** Which percentile, 1 to 100. Default 95. */
+    uint32_t scaling_percentile;
+    /** How many quiet periods in a row it takes for one thread less, at least 1. Default 10. */
+    uint32_t scaling_patience;
+    /** What figures of it are labelled with: UTF-8. NULL: "workers". */
+    const char *name;
+    /** PACE_FULL_: what is done when a lane is full, unless a kind or a task says otherwise. */
+    uint32_t full;
+    /**
+     * How many tasks with PACE_FULL_DROP_OLDEST may wait, in all lanes together, before the oldest is
+     * dropped: up to 2^24. 0 (default): the pool's lane_capacity.
+     */
+    uint32_t max_droppable;
+    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    uint64_t full_wait_ns;
+    /** What runs around each attempt, the first outermost. NULL (default): nothing. */
+    const pace_middleware_t *middleware;
+    /** How many those are, up to 64. */
+    uint32_t middleware_count;
+    /** Zero. */
+    uint32_t reserved2;
+    /** Where outcomes are told. NULL (default): nowhere. */
+    const pace_outcome_log_t *outcome_log;
+} pace_workers_config_t;
+
+/** A clean-up hook. */
+typedef void (*pace_clean_up_fn)(void *user_data);
+
+/** How the shutdown of a worker pool went. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_workers_report_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** It was called inside the pool, so it was only a request: new tasks are refused. */
+    bool requested;
+    /** Everything ended by itself. */
+    bool drained;
+    /** Zero. */
+    uint8_t reserved[2];
+    /** Tasks that completed since it began. */
+    uint64_t completed;
+    /** Tasks that were cancelled. */
+    uint64_t cancelled;
+    /** Tasks whose functions have not returned. */
+    uint32_t stuck;
+    /** Clean-up hooks for which there was no time. */
+    uint32_t failed_hooks;
+} pace_workers_report_t;
+
+/**
+ * Called for each line of a shutdown's report: PACE_ENDED_, the name of the kind or hook, how many, and
+ * the thread (PACE_ENDED_STUCK only) or PACE_NONE. The name is good during the call.
+ */
+typedef void (*pace_ended_fn)(void *user_data,
+                              uint32_t what,
+                              const char *name,
+                              uint64_t count,
+                              uint32_t thread);
+
+/**
+ * Fills a configuration with the defaults. `size` is sizeof *config.
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_config_init(pace_workers_config_t *config, size_t size);
+
+/**
+ * Changes a configuration to what the section `workers` of a file of settings says: JSON if its name ends
+ * in .json, YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_WORKERS_…
+ * win over the file. What neither says stays as it is; what is changed after this call wins over both.
+ *
+ * PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
+ * is allowed; the configuration is as it was. PACE_EVERSION: pace_workers_config_init() was not called.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_workers_config_load(pace_workers_config_t *config,
+                                       const char *path,
+                                       bool environment);
+
+/**
+ * Makes a worker pool over a pool. A `config` of NULL means the defaults. It needs no thread of its own.
+ *
+ * PACE_EINVAL names the field, its value and the allowed range; PACE_EVERSION, PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_new(pace_pool_t *pool,
+                               const pace_workers_config_t *config,
+                               pace_workers_t **workers);
+
+/**
+ * Has `run` called at the end of a shutdown, the hook that was registered last first. The name is
+ * copied.
+ *
+ * PACE_EINVAL for a name that is not UTF-8.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_on_shutdown(pace_workers_t *workers,
+                                       const char *name,
+                                       pace_clean_up_fn run,
+                                       void *user_data,
+                                       pace_drop_fn drop);
+
+/**
+ * Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
+ * cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
+ * hooks for up to `clean_up_for_ns` (one that has begun is waited for). The pool beneath goes on. Hosts that
+ * pull should go on meanwhile. Calling it again is harmless. `report` and `each` may be NULL; `each` is
+ * called for each line of the report, on this thread, before this returns.
+ *
+ * Inside the pool it is a request: new tasks are refused from then on, and it returns.
+ *
+ * PACE_EVERSION: report->struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, as a request.
+ */
+pace_status_t pace_workers_shutdown(pace_workers_t *workers,
+                                    uint64_t drain_for_ns,
+                                    uint64_t stop_for_ns,
+                                    uint64_t clean_up_for_ns,
+                                    pace_workers_report_t *report,
+                                    pace_ended_fn each,
+                                    void *user_data);
+
+/**
+ * Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
+ * accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
+ * has failed for good. Free its kinds before or after. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
+ */
+void pace_workers_free(pace_workers_t *workers);
+
+/* -------------------------------------------- Worker pools: names of tasks, and their settings */
+
+/** For a kind: no retries. For a task: as its kind. */
+#define PACE_RETRY_DEFAULT 0
+
+/** No retries. */
+#define PACE_RETRY_NONE 1
+
+/** first_ns after each failure. */
+#define PACE_RETRY_FIXED 2
+
+/** first_ns after the first failure, twice that after the second, three times after the third. */
+#define PACE_RETRY_LINEAR 3
+
+/**
+ * first_ns after the first failure, and twice as long after each other. first_ns and cap_ns are 100 ms
+ * and 30 s if both are 0.
+ */
+#define PACE_RETRY_EXPONENTIAL 4
+
+/** Anything from first_ns to cap_ns after each failure. */
+#define PACE_RETRY_RANDOM 5
+
+/** What the kind's retry_delay says. */
+#define PACE_RETRY_CUSTOM 6
+
+/** As the shape has it: FULL for exponential delays, else NONE. */
+#define PACE_JITTER_DEFAULT 0
+
+/** Exactly the delay. */
+#define PACE_JITTER_NONE 1
+
+/** Anything from nothing to the delay, evenly. */
+#define PACE_JITTER_FULL 2
+
+/** Anything from half of the delay to all of it, evenly. */
+#define PACE_JITTER_EQUAL 3
+
+/**
+ * For a task: as its kind; for a kind: as its worker pool; for that: wait for room outside the pool's
+ * threads, as long as it takes; inside, PACE_EFULL.
+ */
+#define PACE_FULL_DEFAULT 0
+
+/** PACE_EFULL at once. */
+#define PACE_FULL_REJECT 1
+
+/** Wait for full_wait_ns at most. */
+#define PACE_FULL_WAIT 2
+
+/** The first attempt runs in the submitter's thread; inside the pool PACE_EFULL. */
+#define PACE_FULL_RUN_HERE 3
+
+/** The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED. */
+#define PACE_FULL_DROP_OLDEST 4
+
+/** A kind of tasks: a name with its settings and its statistics. */
+typedef struct pace_kind_t pace_kind_t;
+
+/** How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT. */
+typedef struct pace_retry_t {
+    /** PACE_RETRY_. */
+    uint32_t shape;
+    /** PACE_JITTER_. */
+    uint32_t jitter;
+    /** How many retries there are at most: one less than attempts. */
+    uint32_t retries;
+    /** Zero. */
+    uint32_t reserved;
+    /** See PACE_RETRY_. */
+    uint64_t first_ns;
+    /** No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay. */
+    uint64_t cap_ns;
+    /** No attempt begins later after the submission than this. 0: no limit. */
+    uint64_t within_ns;
+} pace_retry_t;
+
+/**
+ * The delay before a retry, in nanoseconds: `retry` is 1 after the first failure. It is called on the
+ * threads of the pool, by several at once, and must be quick.
+ */
+typedef uint64_t (*pace_delay_fn)(void *user_data, uint32_t retry);
+
+/** Settings of a kind. Call pace_kind_config_init(), change what you like, call pace_kind_new(). */
+typedef struct pace_kind_config_t {
+    /** Set by pace_kind_config_init(). */
+    uint32_t struct_size;
+    /** PACE_LANE_. Default PACE_LANE_NORMAL. */
+    uint32_t lane;
+    /** Default: no retries. */
+    pace_retry_t retry;
+    /** How long each attempt may take, up to 100 years. 0 (default): no limit. */
+    uint64_t timeout_ns;
+    /** How long a task may wait for its first attempt. 0 (default): no limit. */
+    uint64_t queue_timeout_ns;
+    /** How long a task may take in all, from its submission to its end. 0 (default): no limit. */
+    uint64_t deadline_ns;
+    /** For PACE_RETRY_CUSTOM. */
+    pace_delay_fn retry_delay;
+    /** What it is given. */
+    void *retry_data;
+    /** Runs once after its last call: kinds last as long as the process, so perhaps never. NULL: nothing. */
+    pace_drop_fn retry_drop;
+    /** Retries are bounded together by the budget of the next three fields. Default: they are not. */
+    bool retry_budget;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** So many retries in each second, 0 to 1,000,000. Default 10. */
+    uint32_t budget_per_second;
+    /** So many retries for each first attempt besides, 0 to 1000. Default 0.2. */
+    double budget_ratio;
+    /** At most so many retries are saved up, 1 to 1,000,000. Default 100. */
+    uint32_t budget_burst;
+    /** So many attempts may start in each rate_per_ns. 0 (default): as many as can. */
+    uint32_t rate_starts;
+    /** 1 ns for each start to 100 years. Default one second. */
+    uint64_t rate_per_ns;
+    /** So many starts at once after a time with fewer, at least 1. Default 1. */
+    uint32_t rate_burst;
+    /** So many attempts may run at once. 0 (default): as many as can. */
+    uint32_t max_running;
+    /**
+     * How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
+     * limit.
+     */
+    uint64_t soft_timeout_ns;
+    /**
+     * How long an attempt whose time is over, and that another might follow, may take to return: then the
+     * task ends. 0 (default): one second.
+     */
+    uint64_t grace_ns;
+    /** PACE_FULL_: what is done when the lane is full. Default: as its worker pool. */
+    uint32_t full;
+    /** Zero. */
+    uint32_t reserved2;
+    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    uint64_t full_wait_ns;
+} pace_kind_config_t;
+
+/**
+ * Fills a configuration with the defaults. `size` is sizeof *config.
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_kind_config_init(pace_kind_config_t *config, size_t size);
+
+/**
+ * A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
+ * of one is kept for the life of the process. The name is UTF-8, and is copied. A `config` of NULL means
+ * the defaults. The same name with the same settings is the same kind.
+ *
+ * PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_kind_new(pace_workers_t *workers,
+                            const char *name,
+                            const pace_kind_config_t *config,
+                            pace_kind_t **kind);
+
+/**
+ * Runs a function once, in the kind's lane: no id, no limits, no retries, and it costs what
+ * pace_pool_post() costs. It is counted in the pool's books, not in the kind's. While the lane is full the
+ * kind's policy is followed; PACE_FULL_DROP_OLDEST is PACE_FULL_REJECT here, for what has no id is not
+ * dropped, and drops nobody.
+ *
+ * PACE_EFULL, PACE_ESHUTDOWN; PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits there.
+ */
+pace_status_t pace_kind_post(const pace_kind_t *kind,
+                             pace_task_fn run,
+                             void *user_data,
+                             pace_drop_fn drop);
+
+/**
+ * Frees what names a kind. Its tasks go on, and what is known of the name is kept. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_kind_free(pace_kind_t *kind);
+
+/* ------------------------------------------------------------------------- Worker pools: tasks */
+
+/** It waits for its first attempt. */
+#define PACE_TASK_PENDING 0
+
+/** An attempt runs. */
+#define PACE_TASK_RUNNING 1
+
+/** An attempt has failed, and the next one is to come. */
+#define PACE_TASK_RETRYING 2
+
+/** It has succeeded. This and all above are ends. */
+#define PACE_TASK_COMPLETED 3
+
+/** Its last attempt failed. */
+#define PACE_TASK_FAILED 4
+
+/** It was cancelled, or the pool stopped. */
+#define PACE_TASK_CANCELLED 5
+
+/** One of its times was over. */
+#define PACE_TASK_TIMED_OUT 6
+
+/** It had been taken in, and was dropped for the sake of others. */
+#define PACE_TASK_REJECTED 7
+
+/**
+ * What one task, or all of a batch, have in place of their kind's settings. Call
+ * pace_task_options_init(), and change what you like.
+ */
+typedef struct pace_task_options_t {
+    /** Set by pace_task_options_init(). */
+    uint32_t struct_size;
+    /** PACE_LANE_. PACE_DEFAULT: the kind's. */
+    uint32_t lane;
+    /** PACE_RETRY_DEFAULT: the kind's. */
+    pace_retry_t retry;
+    /** How long each attempt may take. 0: as the kind has it; PACE_FOREVER: no limit. So for the next two. */
+    uint64_t timeout_ns;
+    /** How long it may wait for its first attempt. */
+    uint64_t queue_timeout_ns;
+    /** How long it may take in all, from now to its end. */
+    uint64_t deadline_ns;
+    /** Not before so long from now, up to 100 years. Its limits begin when it is due. */
+    uint64_t delay_ns;
+    /**
+     * If `keyed`: of the tasks of a worker pool with equal keys one runs at a time, in the order of their
+     * submission.
+     */
+    uint64_t key;
+    /** It has a key. */
+    bool keyed;
+    /** Zero. */
+    uint8_t reserved[7];
+    /**
+     * How long each attempt may take before it is asked to give up. 0: as the kind has it; PACE_FOREVER:
+     * no limit.
+     */
+    uint64_t soft_timeout_ns;
+    /** How long an attempt whose time is over may take to return. 0: as the kind has it. */
+    uint64_t grace_ns;
+    /** PACE_FULL_. Not for tasks without a function. */
+    uint32_t full;
+    /** Zero. */
+    uint32_t reserved2;
+    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    uint64_t full_wait_ns;
+} pace_task_options_t;
+
+/** How a task ended. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_task_report_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** PACE_TASK_COMPLETED or above. */
+    uint32_t status;
+    /** The task's number, which no other task of this process has or had. */
+    uint64_t id;
+    /** The name of its kind. Static. */
+    const char *name;
+    /**
+     * What went wrong last; NULL if it has completed. Good until this thread gets another report, or
+     * ends.
+     */
+    const char *message;
+    /** What the last attempt reported; PACE_EFAILED if none did, 0 if it has completed. */
+    int32_t outcome;
+    /** How many attempts were begun. */
+    uint32_t attempts;
+    /** From its submission, or from when it was due, to the first attempt; or to its end without one. */
+    uint64_t queue_time_ns;
+    /** What its attempts took together. */
+    uint64_t run_time_ns;
+    /** The thread of the last one, or PACE_NONE. */
+    uint32_t worker;
+    /** Zero. */
+    uint32_t reserved;
+} pace_task_report_t;
+
+/** Called when a task has ended, with PACE_TASK_. */
+typedef void (*pace_task_ended_fn)(void *user_data, uint32_t status);
+
+/**
+ * Fills options with the defaults. `size` is sizeof *options.
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_task_options_init(pace_task_options_t *options, size_t size);
+
+/**
+ * Submits a task of a kind. `options` may be NULL. `task` may be NULL: then the task has no id, and
+ * nobody learns its outcome but the statistics. An id is given back by pace_workers_wait() or
+ * pace_workers_detach(). From outside the pool's threads it waits while the lane is full; inside a handler
+ * it never waits.
+ *
+ * PACE_EFULL (inside; or all ids are in use; or too many wait for their key, their rate or their time),
+ * PACE_ESHUTDOWN, PACE_EINVAL, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits there.
+ */
+pace_status_t pace_workers_submit(pace_workers_t *workers,
+                                  const pace_kind_t *kind,
+                                  pace_attempt_fn run,
+                                  void *user_data,
+                                  pace_drop_fn drop,
+                                  const pace_task_options_t *options,
+                                  pace_task_t *task);
+
+/**
+ * Submits `count` tasks of a kind, in order, with the same options; without any, up to 32 by one atomic
+ * step. `tasks` is NULL or has room for
+ * `count` ids. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
+ * user_data is still the caller's.
+ *
+ * As pace_workers_submit(); PACE_EINVAL, with none taken and *accepted unchanged, if any of them has no
+ * `run`.
+ *
+ * Threads: any. In handlers: yes, it never waits there.
+ */
+pace_status_t pace_workers_submit_batch(pace_workers_t *workers,
+                                        const pace_kind_t *kind,
+                                        const pace_attempt_work_t *work,
+                                        size_t count,
+                                        const pace_task_options_t *options,
+                                        pace_task_t *tasks,
+                                        size_t *accepted);
+
+/**
+ * Waits for up to `timeout_ns` until a task has ended, and says how. `report` may be NULL. One thread at a
+ * time may wait for a task. PACE_OK gives the id back; its `drop` may run a little later.
+ *
+ * The others do not give it back: PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on
+ * a thread of the pool, when all others wait already), PACE_ESTALE, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes; it hands leadership on before it waits.
+ */
+pace_status_t pace_workers_wait(pace_workers_t *workers,
+                                pace_task_t task,
+                                uint64_t timeout_ns,
+                                pace_task_report_t *report);
+
+/**
+ * How a task stands: PACE_TASK_. The answer may be out of date when it arrives, unless it is an end.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_status(pace_workers_t *workers,
+                                  pace_task_t task,
+                                  uint32_t *status);
+
+/**
+ * Cancels a task. *cancelled: true, it waited, and has ended as PACE_TASK_CANCELLED; false, it runs and
+ * is asked to give up, or it has ended. Its id is still to be given back.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_cancel(pace_workers_t *workers,
+                                  pace_task_t task,
+                                  bool *cancelled);
+
+/**
+ * Drops a task for the sake of others, by a policy of the host's own. *dropped: true, it waited, and has
+ * ended as PACE_TASK_REJECTED; false, it runs, or has ended. Its id is still to be given back.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_drop(pace_workers_t *workers,
+                                pace_task_t task,
+                                bool *dropped);
+
+/**
+ * Has `ended` called when a task has ended, with PACE_TASK_, on the thread that ends it; at once, here, if
+ * it has. It should be short, and cannot give the id back. It may be called for a task several times, with
+ * a function each.
+ *
+ * PACE_ESTALE; PACE_EBUSY while another thread waits for it.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_on_end(pace_workers_t *workers,
+                                  pace_task_t task,
+                                  pace_task_ended_fn ended,
+                                  void *user_data,
+                                  pace_drop_fn drop);
+
+/**
+ * Gives a task's id back without waiting: it goes on, and nobody learns its outcome.
+ *
+ * PACE_ESTALE; PACE_EBUSY while another thread waits for it.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_detach(pace_workers_t *workers, pace_task_t task);
+
+/* ----------------------------------------------- Worker pools: a descriptor that tells of ends */
+
+/**
+ * A descriptor for a loop of one's own, which becomes readable when a task ends that it was given to. One
+ * may serve many tasks.
+ */
+typedef struct pace_task_fd_t pace_task_fd_t;
+
+/**
+ * Makes one that is not readable yet.
+ *
+ * PACE_EOS when the process or the system is out of descriptors.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_task_fd_new(pace_task_fd_t **task_fd);
+
+/**
+ * *fd is readable from the end of a task until pace_task_fd_take(). It belongs to task_fd: never read or
+ * close it.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_task_fd_pollable(const pace_task_fd_t *task_fd,
+                                    int32_t *fd);
+
+/**
+ * *ended says how many ends it has told of since this was last called; it is not readable until the next.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_task_fd_take(const pace_task_fd_t *task_fd,
+                                uint64_t *ended);
+
+/**
+ * Has `task_fd` tell of a task's end; at once, if it has ended. Each call counts as one. task_fd may be
+ * freed before that.
+ *
+ * PACE_ESTALE; PACE_EBUSY while another thread waits for it.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_tell(pace_workers_t *workers,
+                                pace_task_t task,
+                                const pace_task_fd_t *task_fd);
+
+/**
+ * Frees it; its descriptor is closed when those tasks have ended. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_task_fd_free(pace_task_fd_t *task_fd);
+
+/* ---------------------------------------------- Worker pools: attempts that are pulled as data */
+
+/** An attempt has begun. */
+#define PACE_TASK_EVENT_ATTEMPT 0
+
+/**
+ * A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED. An attempt of it
+ * may be out still, and is to be completed all the same.
+ */
+#define PACE_TASK_EVENT_END 1
+
+/** In a completion: if the attempt failed, another one may help. */
+#define PACE_ADVICE_ANY 0
+
+/** None will. */
+#define PACE_ADVICE_PERMANENT 1
+
+/** One may, after after_ns. */
+#define PACE_ADVICE_AFTER 2
+
+/** What pace_workers_pull() brings. */
+typedef struct pace_task_event_t {
+    /** PACE_TASK_EVENT_. */
+    uint32_t kind;
+    /** 1 for a task's first attempt; 0 for an end. */
+    uint32_t number;
+    /** PACE_TASK_: how the task stands. */
+    uint32_t status;
+    /** Zero. */
+    uint32_t reserved;
+    /** What was given when it was submitted. */
+    uint64_t token;
+    /** Names the attempt until it is completed; 0 for an end. */
+    uint64_t attempt;
+    /** The task's number, as in its report. */
+    uint64_t id;
+} pace_task_event_t;
+
+/** How an attempt ended. */
+typedef struct pace_attempt_end_t {
+    /** Which. */
+    uint64_t attempt;
+    /** 0 for success; PACE_EFAILED, or a number of your own. */
+    int32_t outcome;
+    /** PACE_ADVICE_, if the outcome is not 0. */
+    uint32_t advice;
+    /** For PACE_ADVICE_AFTER. */
+    uint64_t after_ns;
+    /** What went wrong, for the report: UTF-8, and copied. NULL: nothing is known. */
+    const char *message;
+    /** Out: how the task stands now: PACE_TASK_RETRYING, or an end. */
+    uint32_t status;
+    /**
+     * Out: PACE_OK; PACE_ESTALE: it was completed already, or its task has ended meanwhile; PACE_EINVAL:
+     * the advice is none, and it is still out.
+     */
+    int32_t result;
+} pace_attempt_end_t;
+
+/**
+ * Submits a task without a function: each of its attempts comes out of pace_workers_pull(), with
+ * `token`, and is completed by pace_workers_complete(). All else is as for pace_workers_submit(), but it
+ * never waits. How it ends is the answer to a completion, or a PACE_TASK_EVENT_END.
+ *
+ * PACE_EFULL, PACE_ESHUTDOWN, PACE_EINVAL, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_submit_pulled(pace_workers_t *workers,
+                                         const pace_kind_t *kind,
+                                         uint64_t token,
+                                         const pace_task_options_t *options,
+                                         pace_task_t *task);
+
+/**
+ * Submits `count` tasks as pace_workers_submit_pulled() does, in order, with the same options. `tasks` is
+ * NULL or has room for `count` ids. *accepted says how many were taken, also for PACE_EFULL and
+ * PACE_ESHUTDOWN.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_submit_pulled_batch(pace_workers_t *workers,
+                                               const pace_kind_t *kind,
+                                               const uint64_t *tokens,
+                                               size_t count,
+                                               const pace_task_options_t *options,
+                                               pace_task_t *tasks,
+                                               size_t *accepted);
+
+/**
+ * Waits for up to `timeout_ns` for attempts, begins up to `capacity` of them in the order of lanes, and
+ * tells of ends. PACE_OK: *count is 1 or more. An attempt is out until it was completed, by any thread:
+ * until then its task runs.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the worker pool was shut down, or its pool, and nothing
+ * is left to tell (an end that a cancel or a completion brings about after that is told by a pull after
+ * it); PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_workers_pull(pace_workers_t *workers,
+                                pace_task_event_t *events,
+                                size_t capacity,
+                                uint64_t timeout_ns,
+                                size_t *count);
+
+/**
+ * Completes `count` attempts, in order. Each says in `result` what has become of that, and in `status`
+ * how its task stands; the status of the call is the first result that is not PACE_OK.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_complete(pace_workers_t *workers,
+                                    pace_attempt_end_t *completions,
+                                    size_t count);
+
+/**
+ * Whether an attempt that is out should be given up: its task was cancelled, its time is over, or the
+ * worker pool stops.
+ *
+ * PACE_ESTALE: it was completed.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_is_cancelled(pace_workers_t *workers,
+                                        uint64_t attempt,
+                                        bool *cancelled);
+
+/**
+ * Says that an attempt that is out still makes progress: its time begins anew.
+ *
+ * PACE_ESTALE: it was completed.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_heartbeat(pace_workers_t *workers, uint64_t attempt);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to the worker pool: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_pollable(pace_workers_t *workers,
+                                    int32_t *fd);
+
+/* ------------------------------------------------ Worker pools: tasks that run again and again */
+
+/** Ticks that come while a run has not ended are skipped. */
+#define PACE_MISSED_SKIP 0
+
+/** However many there were, one run makes up for them, as soon as the one before has ended. */
+#define PACE_MISSED_COALESCE 1
+
+/** A task that runs again and again. */
+typedef struct pace_periodic_t pace_periodic_t;
+
+/**
+ * Runs a task every `period_ns` (1 µs to 100 years), first after one period and the options' delay. Each
+ * run is a task of its own, with these options: its own attempts and limits. Runs never overlap.
+ * `missed` is PACE_MISSED_. `options` may be NULL. It ends with pace_periodic_free(), or when the worker
+ * pool is shut down.
+ *
+ * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool are in use.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_workers_every(pace_workers_t *workers,
+                                 const pace_kind_t *kind,
+                                 uint64_t period_ns,
+                                 uint32_t missed,
+                                 pace_attempt_fn run,
+                                 void *user_data,
+                                 pace_drop_fn drop,
+                                 const pace_task_options_t *options,
+                                 pace_periodic_t **periodic);
+
+/**
+ * How many runs were submitted, and how many ticks started none: the run before had not ended, or its
+ * lane was full. Both may be NULL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_periodic_counts(const pace_periodic_t *periodic,
+                                   uint64_t *runs,
+                                   uint64_t *missed);
+
+/**
+ * Ends a periodic task: a run that has begun goes on, and no other begins. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_periodic_free(pace_periodic_t *periodic);
+
+/* --------------------------------------------------- Worker pools: statistics, health, figures */
+
+/** Every thread comes back in time. */
+#define PACE_HEALTH_READY 0
+
+/** Some threads are inside functions that have outlived their time and do not listen. */
+#define PACE_HEALTH_DEGRADED 1
+
+/** All ordinary threads are. */
+#define PACE_HEALTH_STUCK 2
+
+/** It takes no more tasks. */
+#define PACE_HEALTH_DRAINING 3
+
+/** A JSON object with `families`. */
+#define PACE_METRICS_JSON 0
+
+/** The text format that Prometheus reads, as OpenMetrics 1.0 has it. */
+#define PACE_METRICS_PROMETHEUS 1
+
+/**
+ * What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
+ * sizeof the struct before the call, here and below.
+ */
+typedef struct pace_kind_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Tasks that were handed in. */
+    uint64_t submitted;
+    /** Those that were taken. */
+    uint64_t accepted;
+    /** Those that were given back. */
+    uint64_t rejected;
+    /** Those that have succeeded. */
+    uint64_t completed;
+    /** Those whose last attempt failed. */
+    uint64_t failed;
+    /** Those that were cancelled. */
+    uint64_t cancelled;
+    /** Those whose time was over. */
+    uint64_t timed_out;
+    /** Those that were taken, and dropped for the sake of others. */
+    uint64_t dropped;
+    /** Attempts that failed and were followed by another. */
+    uint64_t retried;
+    /** Retries that their budget did not allow. */
+    uint64_t retries_refused;
+    /** Attempts whose functions run now, or that are out with a host. */
+    uint64_t running;
+} pace_kind_stats_t;
+
+/**
+ * The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
+ * accepted = completed + failed + cancelled + timed_out + dropped + in_flight.
+ */
+typedef struct pace_workers_audit_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether they do. */
+    bool balances;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Tasks that were handed in. */
+    uint64_t submitted;
+    /** Those that were taken. */
+    uint64_t accepted;
+    /** Those that were given back. */
+    uint64_t rejected;
+    /** Those that have succeeded. */
+    uint64_t completed;
+    /** Those whose last attempt failed. */
+    uint64_t failed;
+    /** Those that were cancelled. */
+    uint64_t cancelled;
+    /** Those whose time was over. */
+    uint64_t timed_out;
+    /** Those that were taken, and dropped for the sake of others. */
+    uint64_t dropped;
+    /** Those that have not ended: counted, not derived from the others. */
+    uint64_t in_flight;
+} pace_workers_audit_t;
+
+/** How a worker pool is, with what is left of it. */
+typedef struct pace_health_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** PACE_HEALTH_. */
+    uint32_t health;
+    /** The pool's ordinary threads. */
+    uint32_t threads;
+    /** Those of them that are stuck. */
+    uint32_t stuck;
+    /** Those that are active and not stuck: what is left to run tasks now. */
+    uint32_t capacity;
+    /** Those of them that run nothing now. */
+    uint32_t free;
+    /** Reserved threads that are not stuck. */
+    uint32_t reserved_threads;
+    /** Zero. */
+    uint32_t reserved;
+    /** Tasks that wait in the lanes. */
+    uint64_t queued;
+} pace_health_t;
+
+/**
+ * What has happened to the tasks of a kind.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_kind_stats(const pace_kind_t *kind, pace_kind_stats_t *stats);
+
+/**
+ * The books.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_audit(pace_workers_t *workers, pace_workers_audit_t *audit);
+
+/**
+ * How a worker pool is.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_health(pace_workers_t *workers, pace_health_t *health);
+
+/**
+ * The figures of a worker pool that was made with `metrics`, of its pool, and of the process and the
+ * system, as text that ends with NUL. *needed says how many bytes it takes, with that, also for
+ * PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask
+ * for some more.
+ *
+ * PACE_EFULL; PACE_EINVAL if it was made without, or `format` is none of PACE_METRICS_.
+ *
+ * Threads: any. In handlers: it may read files of /proc; allocates.
+ */
+pace_status_t pace_workers_metrics(pace_workers_t *workers,
+                                   uint32_t format,
+                                   char *text,
+                                   size_t size,
+                                   size_t *needed);
+
+/* ---------------------------------------------------- Worker pools: figures of a program's own */
+
+/** A number that only grows. */
+#define PACE_METRIC_COUNTER 0
+
+/** A number that goes up and down. */
+#define PACE_METRIC_GAUGE 1
+
+/** How times are distributed: recorded in nanoseconds, and read in seconds. */
+#define PACE_METRIC_TIMES 2
+
+/** How amounts of memory or data are, in bytes. */
+#define PACE_METRIC_BYTES 3
+
+/** How other numbers are. */
+#define PACE_METRIC_NUMBERS 4
+
+/** A figure of a program's own. */
+typedef struct pace_metric_t pace_metric_t;
+
+/** A label of a figure: UTF-8, both. */
+typedef struct pace_label_t {
+    /** Letters, digits and underscores. */
+    const char *name;
+    /** Anything. */
+    const char *value;
+} pace_label_t;
+
+/**
+ * A figure in the registry of a worker pool that was made with `metrics`: pace_workers_metrics() tells it
+ * from then on. `kind` is PACE_METRIC_. A name has letters, digits and underscores, and does not end as
+ * text formats end theirs (_total, _sum, ...). With the same name and labels it is the same figure. Names,
+ * help and labels are UTF-8, and are copied; `labels` are up to 16.
+ *
+ * PACE_EINVAL if it was made without, a name is not one, or belongs to figures of another kind; PACE_EFULL
+ * for more than 16384 figures.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_metric(pace_workers_t *workers,
+                                  uint32_t kind,
+                                  const char *name,
+                                  const char *help,
+                                  const pace_label_t *labels,
+                                  size_t label_count,
+                                  pace_metric_t **metric);
+
+/**
+ * Counts so many more.
+ *
+ * PACE_EINVAL if it is no counter.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_count(const pace_metric_t *metric, uint64_t count);
+
+/**
+ * Says what it is now.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_set(const pace_metric_t *metric, double value);
+
+/**
+ * Says that it is so much more; less, if that is negative.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_change(const pace_metric_t *metric, double difference);
+
+/**
+ * Records one value of a distribution.
+ *
+ * PACE_EINVAL if it is none.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_record(const pace_metric_t *metric, uint64_t value);
+
+/**
+ * Frees what names a figure, which stays in the registry. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_metric_free(pace_metric_t *metric);
+
+/* --------------------------------------------------------------------------- The hub: messages */
+
+/** After all others. */
+#define PACE_PRIORITY_LOW (-1)
+
+/** Unless set. */
+#define PACE_PRIORITY_NORMAL 0
+
+/** Before normal ones. */
+#define PACE_PRIORITY_HIGH 1
+
+/** Before all others. */
+#define PACE_PRIORITY_CRITICAL 2
+
+/** What is published beside a payload. Call pace_publication_init() first. */
+typedef struct pace_publication_t {
+    /** Set by pace_publication_init(). */
+    uint32_t struct_size;
+    /** PACE_PRIORITY_. Default normal. */
+    int32_t priority;
+    /** Up to 64 names and values, of up to 65536 bytes in all, in UTF-8. Default none. */
+    const pace_field_t *headers;
+    /** How many. */
+    size_t header_count;
+    /** This thread waits where a mailbox that is full asks for it. Default: it is refused there. */
+    bool may_block;
+    /** Zero. */
+    uint8_t reserved[7];
+} pace_publication_t;
+
+/** Names a subscription of a hub, until it is unsubscribed or its hub is freed. 0 names none. */
+typedef struct pace_subscription_t {
+    /** Opaque. */
+    uint64_t id;
+} pace_subscription_t;
+
+/**
+ * A message. What it points to is lent: to a handler until it returns, to the thread that
+ * pulled it until that pulls again.
+ */
+typedef struct pace_message_t {
+    /** The number of this message in its hub: 1 for the first. Those of one publisher's messages grow. */
+    uint64_t sequence;
+    /** When it was published: nanoseconds since 1970, by the clock of the system. */
+    uint64_t time_ns;
+    /** The lag mark: how many messages this subscription has lost since the one before. */
+    uint64_t lost_before;
+    /** What it was published with, without a NUL behind it. */
+    pace_text_t key;
+    /** Its bytes, which lie at any address. NULL if there are none. */
+    const void *payload;
+    /** How many. */
+    size_t size;
+    /** Its headers, in order. NULL if it has none. */
+    const pace_field_t *headers;
+    /** How many. */
+    size_t header_count;
+    /** PACE_PRIORITY_. */
+    int32_t priority;
+    /** Which attempt at this message it is: 1 unless the handler has failed at it before. */
+    uint32_t attempt;
+    /** Whose it is; of no name if it was pulled. */
+    pace_subscription_t subscription;
+} pace_message_t;
+
+/**
+ * The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
+ * been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason.
+ */
+typedef void (*pace_message_fn)(void *user_data,
+                                const pace_message_t *message,
+                                int32_t *outcome);
+
+/**
+ * Fills in the defaults; `size` is sizeof *publication.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_publication_init(pace_publication_t *publication, size_t size);
+
+/**
+ * The reason why the handler that runs on this thread fails at its message, up to 1024 bytes of it; it
+ * is copied. Without one the number in *outcome is the reason. Does nothing for a message that is dealt
+ * with.
+ *
+ * PACE_EINVAL for text that is not UTF-8; PACE_ESTALE outside a handler of a hub.
+ *
+ * Threads: the handler's. In handlers: in one of a hub; it never waits.
+ */
+pace_status_t pace_message_fail(const char *reason);
+
+/* ---------------------------------------------------------------------- The hub: what it keeps */
+
+/** As a limit: none. */
+#define PACE_UNLIMITED UINT64_MAX
+
+/** When more waits for the disk than may, the archive goes without what has waited longest, which is counted. */
+#define PACE_DISK_GIVE_UP 0
+
+/**
+ * Publishers wait, for up to disk_wait_ns, and their publication fails then: PACE_ETIMEDOUT. On threads of the
+ * pool it fails at once.
+ */
+#define PACE_DISK_WAIT 1
+
+/**
+ * What a hub keeps of the messages that a pattern matches. Call pace_history_options_init() first. Each limit
+ * applies by itself, and what is oldest goes first; PACE_UNLIMITED: no limit.
+ */
+typedef struct pace_history_options_t {
+    /** Set by pace_history_options_init(). */
+    uint32_t struct_size;
+    /** PACE_DISK_. Default: it gives up. */
+    uint32_t when_full;
+    /** Of which keys. Default NULL: all (">"). */
+    const char *pattern;
+    /** How many messages are kept in memory. Default 1024. */
+    uint64_t keep_count;
+    /** How many bytes: payload, headers, and 96 for each message. Default: no limit. */
+    uint64_t keep_bytes;
+    /** For how long, up to 100 years. Default: no limit. */
+    uint64_t keep_age_ns;
+    /**
+     * A file of SQLite that keeps them, too. The hub's sequences go on where it ends. It is closed when the hub
+     * is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
+     * NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
+     */
+    const char *archive;
+    /** What the archive keeps. Default of all three: no limit. */
+    uint64_t archive_count;
+    /** The size of the file. */
+    uint64_t archive_bytes;
+    /** Up to 100 years. */
+    uint64_t archive_age_ns;
+    /**
+     * A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
+     * are lost and counted. Default NULL: none.
+     */
+    const char *lines;
+    /** How large that becomes before it is renamed to `.1`, 1 KiB to 1 TiB. Default 64 MiB. */
+    uint64_t lines_max_size;
+    /** How many such files are kept, 1 to 1000. Default 4. */
+    uint32_t lines_files;
+    /** What waits is written when it is so many messages, 1 to 65536. Default 1024. */
+    uint32_t commit_messages;
+    /** And after so long in any case, up to an hour. Default 10 ms. */
+    uint64_t commit_delay_ns;
+    /** How many messages may wait for the disk, commit_messages to 2^32. Default 65536. */
+    uint64_t waiting_messages;
+    /** How many bytes, 1 MiB to 1 TiB. Default 64 MiB. */
+    uint64_t waiting_bytes;
+    /** For PACE_DISK_WAIT: up to 100 years. */
+    uint64_t disk_wait_ns;
+    /**
+     * A commit of the archive counts as durable when the file was written, and not only when the disk has it:
+     * it outlives the process, and not a loss of power. Default false.
+     */
+    bool process_only;
+    /** Reads the whole archive when it is opened, and refuses it if it is damaged. Default false. */
+    bool check;
+    /** Zero. */
+    uint8_t reserved[6];
+} pace_history_options_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_history_options_init(pace_history_options_t *options, size_t size);
+
+/* ---------------------------------------------------------------- The hub: keys and publishing */
+
+/** Keyed publish/subscribe on a pool. */
+typedef struct pace_hub_t pace_hub_t;
+
+/** A key of a hub that was looked up once. Publishing with it is faster than with its text. */
+typedef struct pace_key_t pace_key_t;
+
+/** Settings of a hub. Call pace_hub_options_init() first. */
+typedef struct pace_hub_options_t {
+    /** Set by pace_hub_options_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The largest payload, 1 byte to 1 GiB. Default 16 MiB. */
+    uint64_t max_payload;
+    /**
+     * How many dead letters are kept, 1 to 10,000,000; then the oldest is forgotten for the newest. 0
+     * (default): 10,000.
+     */
+    uint64_t dead_letters;
+    /** What is kept of its messages; queries and replays ask the first that keeps all they want. Default none. */
+    const pace_history_options_t *histories;
+    /** How many, up to 31. */
+    size_t history_count;
+    /** The label `hub` of its figures, UTF-8. It is copied. NULL (default): "main". */
+    const char *name;
+    /**
+     * How many errors are kept for pace_hub_errors(), 1 to 1,000,000; then the oldest is forgotten for the
+     * newest. 0 (default): 1024.
+     */
+    uint64_t errors;
+    /**
+     * How often losses of the same kind are told under $SYS., 1 ms to 1 hour. 0 (default): each second. The
+     * first of a burst is told at once.
+     */
+    uint64_t notice_interval_ns;
+    /**
+     * Of so many keys, up to 1,000,000, it is counted how often each was published, and of others the sum.
+     * 0 (default): of none, which costs nothing.
+     */
+    uint64_t count_keys;
+} pace_hub_options_t;
+
+/**
+ * What became of a publication at the moment of publishing. Set struct_size to sizeof the struct before
+ * the call. Each subscription that matched is in exactly one of enqueued, dropped, rejected and
+ * dead_lettered.
+ */
+typedef struct pace_receipt_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The message's number in its hub; of a batch, that of its last message. */
+    uint64_t sequence;
+    /** Subscriptions whose pattern, and filters, it matched. */
+    uint64_t matched;
+    /** Of these, those that will get it, or have got it (inline). */
+    uint64_t enqueued;
+    /** Of these, those that have dropped it because their mailbox was full. */
+    uint64_t dropped;
+    /** Of these, those that have refused it because their mailbox was full. */
+    uint64_t rejected;
+    /** Of these, those that are suspended: it has become their dead letter. */
+    uint64_t dead_lettered;
+} pace_receipt_t;
+
+/**
+ * The books of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
+ * whenever nothing is under way:
+ *
+ * matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+ */
+typedef struct pace_hub_audit_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether every message that matched is accounted for. */
+    bool balances;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Messages that were published. */
+    uint64_t published;
+    /** The sum over all messages of the subscriptions that each matched. */
+    uint64_t matched;
+    /** Of these, those that handlers have dealt with, or pullers have taken. */
+    uint64_t delivered;
+    /** Those that handlers failed at for good. */
+    uint64_t failed;
+    /** Those that have become dead letters. */
+    uint64_t dead_lettered;
+    /** Those that full mailboxes have dropped or conflated. */
+    uint64_t dropped;
+    /** Those that full mailboxes have refused. */
+    uint64_t rejected;
+    /** Those that waited when their subscription ended. */
+    uint64_t discarded;
+    /** Those that wait now. */
+    uint64_t waiting;
+    /** Those that are being handled now. */
+    uint64_t running;
+    /** Of those that matched, dead letters that were delivered again. */
+    uint64_t redelivered;
+} pace_hub_audit_t;
+
+/** Called for each pattern that somebody subscribes to, with the number of its subscriptions. */
+typedef void (*pace_pattern_fn)(void *user_data, pace_text_t pattern, size_t subscriptions);
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_options_init(pace_hub_options_t *options, size_t size);
+
+/**
+ * Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the
+ * hub.
+ *
+ * PACE_EINVAL, PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN; PACE_EOS if an archive cannot be
+ * opened, PACE_EUNSUPPORTED if the library was built without archives; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes; it may wait for the disk if it has an archive.
+ */
+pace_status_t pace_hub_new(pace_pool_t *pool,
+                           const pace_hub_options_t *options,
+                           pace_hub_t **hub);
+
+/**
+ * Frees a hub, and unsubscribes all that have a name or were never given one. It does not wait for
+ * handlers: their `drop` tells. Keys and mailboxes may be freed later. NULL is a no-op, and in a forked
+ * child nothing is freed.
+ *
+ * Threads: any, as long as no other uses the hub any more. In handlers: yes, it never waits.
+ */
+void pace_hub_free(pace_hub_t *hub);
+
+/**
+ * Looks a key up. Keys are tokens with dots between them, without blanks, `*`, `>` and control
+ * characters; those that begin with `$` are the hub's.
+ *
+ * PACE_EINVAL for a bad key.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_key(pace_hub_t *hub, const char *text, pace_key_t **key);
+
+/**
+ * The text of a key. It lives as long as the key.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_key_text(const pace_key_t *key, pace_text_t *text);
+
+/**
+ * Frees a key. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses the key any more. In handlers: yes, it never waits.
+ */
+void pace_key_free(pace_key_t *key);
+
+/**
+ * Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
+ * failure: the receipt says it. `receipt` may be NULL.
+ *
+ * PACE_EINVAL for a payload beyond max_payload; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_key_publish(const pace_key_t *key,
+                               const void *bytes,
+                               size_t size,
+                               pace_receipt_t *receipt);
+
+/**
+ * As pace_key_publish(), with the text of the key, which is looked up.
+ *
+ * PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_publish(pace_hub_t *hub,
+                               const char *key,
+                               const void *bytes,
+                               size_t size,
+                               pace_receipt_t *receipt);
+
+/**
+ * Publishes with headers, a priority, or leave to wait.
+ *
+ * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+ *
+ * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ */
+pace_status_t pace_key_publish_with(const pace_key_t *key,
+                                    const pace_publication_t *publication,
+                                    const void *bytes,
+                                    size_t size,
+                                    pace_receipt_t *receipt);
+
+/**
+ * Publishes several messages of one key, in order. The receipt is the sum of theirs.
+ *
+ * PACE_EINVAL: nothing was published; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_key_publish_batch(const pace_key_t *key,
+                                     const pace_piece_t *pieces,
+                                     size_t count,
+                                     pace_receipt_t *receipt);
+
+/**
+ * Adds up all books. Exact only while nothing is published and no handler runs; takes time with the
+ * number of keys and subscriptions.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_audit(pace_hub_t *hub, pace_hub_audit_t *audit);
+
+/**
+ * How many subscriptions a key has, those of patterns included.
+ *
+ * PACE_EINVAL for a bad key.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_subscriber_count(pace_hub_t *hub, const char *key, size_t *count);
+
+/**
+ * Calls `each` for every pattern that somebody subscribes to, sorted, in this thread.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *user_data);
+
+/* ------------------------------------------------------------- The hub: publishers with limits */
+
+/** A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one. */
+typedef struct pace_publisher_t pace_publisher_t;
+
+/** Settings of a publisher. Call pace_publisher_options_init() first. */
+typedef struct pace_publisher_options_t {
+    /** Set by pace_publisher_options_init(). */
+    uint32_t struct_size;
+    /** Lets mailboxes that block make it wait. It is refused inside handlers then. Default: it does not. */
+    bool may_block;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** So many messages in each quota_per_ns, evenly spread. 0 (default): no limit. */
+    uint32_t quota;
+    /** So many at once after a time with fewer, at least 1. Default 1. */
+    uint32_t quota_burst;
+    /** 1 ns for each message to 100 years. Default one second. */
+    uint64_t quota_per_ns;
+    /** Patterns of the keys that it may publish with. Default none: all keys. */
+    const char *const *allow;
+    /** How many. */
+    size_t allow_count;
+} pace_publisher_options_t;
+
+/** What a publisher has done. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_publisher_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Messages that were published. */
+    uint64_t published;
+    /** Messages that were not: beyond the quota, of a key that is not allowed, or invalid. */
+    uint64_t refused;
+    /** The sum of what receipts called enqueued. */
+    uint64_t enqueued;
+    /** The sum of what receipts called dropped and rejected. */
+    uint64_t lost;
+} pace_publisher_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_publisher_options_init(pace_publisher_options_t *options, size_t size);
+
+/**
+ * Makes a publisher of this name, which is for people to read and is copied. `options` may be NULL. It may
+ * outlive the hub's pointer.
+ *
+ * PACE_EINVAL for a bad pattern or rate; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_publisher_new(pace_hub_t *hub,
+                                 const char *name,
+                                 const pace_publisher_options_t *options,
+                                 pace_publisher_t **publisher);
+
+/**
+ * As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
+ * publisher has its own.
+ *
+ * PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota; PACE_EVERSION,
+ * PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+ *
+ * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ */
+pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
+                                     const pace_key_t *key,
+                                     const pace_publication_t *publication,
+                                     const void *bytes,
+                                     size_t size,
+                                     pace_receipt_t *receipt);
+
+/**
+ * As pace_key_publish_batch(). Each message takes of the quota; those before the first that is beyond it are
+ * published.
+ *
+ * PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota; PACE_ESHUTDOWN, PACE_EDEADLOCK.
+ *
+ * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ */
+pace_status_t pace_publisher_publish_batch(pace_publisher_t *publisher,
+                                           const pace_key_t *key,
+                                           const pace_piece_t *pieces,
+                                           size_t count,
+                                           pace_receipt_t *receipt);
+
+/**
+ * The counts of a publisher.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_publisher_stats(pace_publisher_t *publisher,
+                                   pace_publisher_stats_t *stats);
+
+/**
+ * Frees a publisher. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses the publisher any more. In handlers: yes, it never waits.
+ */
+void pace_publisher_free(pace_publisher_t *publisher);
+
+/* ---------------------------------------------------------------- The hub: filters of messages */
+
+/**
+ * Says which messages come into a mailbox. What does not pass does not match. It never changes, and may be
+ * given to any number of subscriptions, which share what it counts.
+ */
+typedef struct pace_message_filter_t pace_message_filter_t;
+
+/**
+ * Whether a message passes: 0 for no. It is called by publishers, by several at once, before the message is
+ * in any mailbox, and must be quick.
+ */
+typedef int32_t (*pace_message_test_fn)(void *user_data, const pace_message_t *message);
+
+/**
+ * Messages that have a header of this name with this value, compared byte for byte.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_header(const char *name,
+                                         const char *value,
+                                         pace_message_filter_t **filter);
+
+/**
+ * Messages whose payload has these `size` bytes, `offset` bytes after its beginning. The bytes are copied.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_bytes(size_t offset,
+                                        const void *bytes,
+                                        size_t size,
+                                        pace_message_filter_t **filter);
+
+/**
+ * Messages that are published at `from_ns` or later and before `to_ns`: nanoseconds since 1970, by the clock
+ * of the system.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_time(uint64_t from_ns,
+                                       uint64_t to_ns,
+                                       pace_message_filter_t **filter);
+
+/**
+ * No more than `messages` (at least 1) in each `per_ns` (1 ns for each to 100 years), evenly spread, and up
+ * to `burst` (at least 1) at once after a time with fewer. Whichever it is asked about uses one up, so
+ * behind others it belongs second in pace_message_filter_and().
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_rate(uint32_t messages,
+                                       uint64_t per_ns,
+                                       uint32_t burst,
+                                       pace_message_filter_t **filter);
+
+/**
+ * Messages of which `test` says so. `drop` runs when neither a filter nor a subscription has it any more; one
+ * that has ended may have it until the next message of its key, or the end of the hub.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_test(pace_message_test_fn test,
+                                       void *user_data,
+                                       pace_drop_fn drop,
+                                       pace_message_filter_t **filter);
+
+/**
+ * Messages that pass both; the second is not asked about those that do not pass the first. Both can be freed.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_and(const pace_message_filter_t *first,
+                                      const pace_message_filter_t *second,
+                                      pace_message_filter_t **filter);
+
+/**
+ * Messages that pass one of both; the second is not asked about those that pass the first. Both can be freed.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_or(const pace_message_filter_t *first,
+                                     const pace_message_filter_t *second,
+                                     pace_message_filter_t **filter);
+
+/**
+ * Messages that do not pass `of`, which can be freed.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_message_filter_not(const pace_message_filter_t *of,
+                                      pace_message_filter_t **filter);
+
+/**
+ * Frees a filter. Subscriptions and filters that were made with it keep what they need. NULL is a no-op.
+ *
+ * Threads: any, as long as no other uses the filter any more. In handlers: yes, it never waits.
+ */
+void pace_message_filter_free(pace_message_filter_t *filter);
+
+/* ------------------------------------------------------------------------ The hub: supervision */
+
+/** A message that its handler has failed at for good is kept among the hub's dead letters. */
+#define PACE_FATE_DEAD_LETTER 0
+
+/** It is dropped, and counted as failed. */
+#define PACE_FATE_DISCARD 1
+
+/** A failure restarts the handler that failed. */
+#define PACE_RESTART_ONE_FOR_ONE 0
+
+/** It restarts all handlers of the supervisor, each before its next message. */
+#define PACE_RESTART_ONE_FOR_ALL 1
+
+/** Any number of restarts: no failure suspends. */
+#define PACE_RESTARTS_UNLIMITED UINT32_MAX
+
+/** Counts the restarts of several subscriptions, and suspends all of them when there are too many. */
+typedef struct pace_supervisor_t pace_supervisor_t;
+
+/**
+ * Called when a handler is restarted, with the user_data of the handler, on the thread that runs it, before
+ * its next message. `failure` is what it has failed with; its text is NULL when another of the supervisor
+ * has failed, and after a suspension. `count` is how often it was restarted, this time included.
+ */
+typedef void (*pace_restart_fn)(void *user_data, pace_text_t failure, uint64_t count);
+
+/**
+ * Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
+ * PACE_RESTARTS_UNLIMITED) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
+ * waits for them, and what comes, becomes dead letters until pace_hub_resume().
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_supervisor_new(uint32_t strategy,
+                                  uint32_t restarts,
+                                  uint64_t within_ns,
+                                  pace_supervisor_t **supervisor);
+
+/**
+ * Whether its subscriptions are suspended.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_supervisor_is_suspended(const pace_supervisor_t *supervisor,
+                                           bool *suspended);
+
+/**
+ * Frees what names a supervisor. Its subscriptions keep it. NULL is a no-op.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_supervisor_free(pace_supervisor_t *supervisor);
+
+/* ---------------------------------------------------------------------- The hub: subscriptions */
+
+/** On the pool, never on two threads at once, in the order of its mailbox. */
+#define PACE_EXECUTION_SERIAL 0
+
+/**
+ * In the publisher's thread, before publishing returns, with no mailbox. Several publishers may be in
+ * it at once.
+ */
+#define PACE_EXECUTION_INLINE 1
+
+/** On up to `threads` threads of the pool at once. Messages begin in the order of the mailbox. */
+#define PACE_EXECUTION_CONCURRENT 2
+
+/**
+ * On the pool, one at a time with all others of its hub that have this, whatever their keys, in the one
+ * order in which the messages were published.
+ */
+#define PACE_EXECUTION_STRAND 3
+
+/** A message for a full mailbox is refused, and its publisher told so. */
+#define PACE_OVERFLOW_REJECT 0
+
+/** It is dropped. */
+#define PACE_OVERFLOW_DROP_NEWEST 1
+
+/** The one that has waited for longest is dropped for it. */
+#define PACE_OVERFLOW_DROP_OLDEST 2
+
+/** At most one message per key waits, full or not: a newer one takes the place of the older. */
+#define PACE_OVERFLOW_CONFLATE 3
+
+/** Its publisher waits for up to block_ns, if it may block, and then it is refused. */
+#define PACE_OVERFLOW_BLOCK 4
+
+/** What waits is discarded, and a handler that runs is not waited for. */
+#define PACE_UNSUBSCRIBE_ASYNC 0
+
+/** Takes no more messages; those that wait are delivered still. */
+#define PACE_UNSUBSCRIBE_DRAIN 1
+
+/** As ASYNC, and waits until no handler runs. Inside a handler it does not wait. */
+#define PACE_UNSUBSCRIBE_SYNC 2
+
+/** A message goes to one member of the group after the other. */
+#define PACE_BALANCE_ROUND_ROBIN 0
+
+/** To the one for which the fewest messages wait. */
+#define PACE_BALANCE_LEAST_LOADED 1
+
+/** To any, evenly. */
+#define PACE_BALANCE_RANDOM 2
+
+/**
+ * All messages of a key go to one member, in order; when the members change some keys move, and the new
+ * member of a key gets nothing of it before the old one has finished. For serial execution.
+ */
+#define PACE_BALANCE_BY_KEY 3
+
+/** As PACE_BALANCE_BY_KEY, by the value of the first header of a name; messages without it go by their key. */
+#define PACE_BALANCE_BY_HEADER 4
+
+/** Settings of a subscription. Call pace_subscription_options_init() first. */
+typedef struct pace_subscription_options_t {
+    /** Set by pace_subscription_options_init(). */
+    uint32_t struct_size;
+    /** PACE_EXECUTION_. Default serial. */
+    uint32_t execution;
+    /** For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at. */
+    uint32_t threads;
+    /** PACE_OVERFLOW_. Default reject. */
+    uint32_t overflow;
+    /** How many messages may wait, 1 to 2^24. Default 1024. */
+    uint64_t capacity;
+    /** For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. */
+    uint64_t block_ns;
+    /**
+     * For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to
+     * 100 years. Default 0: never.
+     */
+    uint64_t lease_ns;
+    /** Delivers messages by their priority. Default: in the order of publishing alone. */
+    bool by_priority;
+    /**
+     * Refuses the subscription if its pattern has one with the same handler and user_data. Default: it
+     * may have.
+     */
+    bool unique;
+    /** Zero. */
+    uint8_t reserved[6];
+    /**
+     * How a message that the handler fails at is tried again; a serial handler gets no other until then.
+     * For serial and concurrent execution. Default: not at all.
+     */
+    pace_retry_t retry;
+    /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
+    uint32_t fate;
+    /**
+     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+     * suspend the subscription: what waits, and what comes, becomes dead letters until pace_hub_resume().
+     */
+    uint32_t restarts;
+    /** 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says. */
+    uint64_t within_ns;
+    /** Counts restarts together with others, in place of the two above. Default NULL: alone. */
+    const pace_supervisor_t *supervisor;
+    /**
+     * Called when the handler is restarted, with its user_data: after it has given a message up, when
+     * another of its supervisor has, and after a suspension. Default NULL.
+     */
+    pace_restart_fn on_restart;
+    /** Which messages come into the mailbox; it can be freed then. Default NULL: all. */
+    const pace_message_filter_t *filter;
+    /**
+     * Shares the messages with all subscriptions of this pattern that have the same group, 1 to 255 bytes:
+     * each goes to one of them. Not for inline and strand execution, nor with a filter. Default NULL: none.
+     */
+    const char *group;
+    /** For PACE_BALANCE_BY_HEADER: the name of the header. */
+    const char *balance_header;
+    /** For PACE_BALANCE_RANDOM: the same seed gives the same sequence. */
+    uint64_t balance_seed;
+    /** Which member gets a message: PACE_BALANCE_; all of a group have the same. Default: round robin. */
+    uint32_t balance;
+    /** Zero. */
+    uint32_t reserved2;
+} pace_subscription_options_t;
+
+/**
+ * The counts of one subscription. Set struct_size to sizeof the struct before the call.
+ *
+ * matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+ */
+typedef struct pace_subscription_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Publications that matched since it began. */
+    uint64_t matched;
+    /** Messages that the handler has dealt with, or a puller has taken. */
+    uint64_t delivered;
+    /** Messages that the handler failed at for good. */
+    uint64_t failed;
+    /** Messages that have become dead letters. */
+    uint64_t dead_lettered;
+    /** Messages that a full mailbox has dropped, or conflated. */
+    uint64_t dropped;
+    /** Messages that a full mailbox has refused. */
+    uint64_t rejected;
+    /** Messages that waited when the subscription ended. */
+    uint64_t discarded;
+    /** Messages that wait now. */
+    uint64_t waiting;
+    /** Messages that are being handled now, or are about to be. */
+    uint64_t running;
+    /** Of those that matched, messages that were dead letters before. */
+    uint64_t redelivered;
+    /** Publications of its pattern that its filters kept away; they do not count as matched. */
+    uint64_t filtered;
+    /** How often it was restarted. */
+    uint64_t restarts;
+    /** Its number, which no other subscription of its hub has or had; dead letters tell it. */
+    uint64_t number;
+    /** Whether it was suspended, because its handler has failed too often. */
+    bool suspended;
+    /** Zero. */
+    uint8_t reserved2[7];
+} pace_subscription_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_subscription_options_init(pace_subscription_options_t *options,
+                                             size_t size);
+
+/**
+ * Subscribes to a key ("orders.eu.created") or a pattern: `*` stands for one token, a final `>` for one
+ * or more. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
+ * `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
+ * ended and no handler runs.
+ *
+ * PACE_EINVAL for a bad pattern or option, or a second subscription that is to be unique; PACE_EFULL when
+ * 2^20 subscriptions have names; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_subscribe(pace_hub_t *hub,
+                                 const char *pattern,
+                                 const pace_subscription_options_t *options,
+                                 pace_message_fn handler,
+                                 void *user_data,
+                                 pace_drop_fn drop,
+                                 pace_subscription_t *subscription);
+
+/**
+ * Ends a subscription, whose name is stale from then on. *ended, which may be NULL, says whether no
+ * handler runs or will run, and `drop` has run; otherwise it runs after the last. `how` is
+ * PACE_UNSUBSCRIBE_.
+ *
+ * PACE_ESTALE, PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
+ */
+pace_status_t pace_hub_unsubscribe(pace_hub_t *hub,
+                                   pace_subscription_t subscription,
+                                   uint32_t how,
+                                   bool *ended);
+
+/**
+ * Ends the suspension of a subscription, and of all others of its supervisor: messages that come are
+ * delivered again, and those that became dead letters stay so. *resumed, which may be NULL, says whether one
+ * was suspended.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_resume(pace_hub_t *hub,
+                              pace_subscription_t subscription,
+                              bool *resumed);
+
+/**
+ * The counts of a subscription, as they are now.
+ *
+ * PACE_ESTALE, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_subscription_stats(pace_hub_t *hub,
+                                      pace_subscription_t subscription,
+                                      pace_subscription_stats_t *stats);
+
+/* ---------------------------------------------------- The hub: mailboxes that the host empties */
+
+/**
+ * Bytes: if no message of a pull has a longer payload, the payloads lie one after the other, in order and
+ * without gaps, so that the host may copy all of them at once.
+ */
+#define PACE_PULLED_TOGETHER 256
+
+/** A subscription of a hub that the host empties itself. */
+typedef struct pace_mailbox_t pace_mailbox_t;
+
+/**
+ * Subscribes with a mailbox that the caller empties. Of the options the execution and `unique` are not
+ * looked at, and those of supervision are refused, because there is no handler; NULL: 1024 messages, of
+ * which more are refused.
+ *
+ * PACE_EINVAL for a bad pattern or option; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_mailbox(pace_hub_t *hub,
+                               const char *pattern,
+                               const pace_subscription_options_t *options,
+                               pace_mailbox_t **mailbox);
+
+/**
+ * Waits for up to `timeout_ns` for messages, and takes up to `capacity` of them, in order. PACE_OK:
+ * *count is 1 or more. They count as delivered, and stay where they are until the thread that has pulled
+ * them pulls again, from whatever mailbox, or ends. Payloads of up to PACE_PULLED_TOGETHER bytes lie one
+ * after the other.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: the subscription has ended, and all that waited was pulled;
+ * PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when the pool ends; PACE_EDEADLOCK on a thread of the
+ * pool, if no other is left.
+ *
+ * Threads: any. In handlers: yes. It waits, unless the time is 0.
+ */
+pace_status_t pace_mailbox_pull(pace_mailbox_t *mailbox,
+                                pace_message_t *messages,
+                                size_t capacity,
+                                uint64_t timeout_ns,
+                                size_t *count);
+
+/**
+ * *fd is readable while a message may wait, or the subscription has ended. It belongs to the mailbox:
+ * never read or close it. A pull that finds nothing makes it unreadable.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_pollable(pace_mailbox_t *mailbox,
+                                    int32_t *fd);
+
+/**
+ * The counts of its subscription, as they are now. What was pulled counts as delivered.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_stats(pace_mailbox_t *mailbox, pace_subscription_stats_t *stats);
+
+/**
+ * Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits can be pulled still. *ended, which may be
+ * NULL, says whether nothing is left.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_unsubscribe(pace_mailbox_t *mailbox,
+                                       uint32_t how,
+                                       bool *ended);
+
+/**
+ * Ends the subscription, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses the mailbox any more. In handlers: yes, it never waits.
+ */
+void pace_mailbox_free(pace_mailbox_t *mailbox);
+
+/* ----------------------------------------------------------------------- The hub: dead letters */
+
+/** The handler has failed at it for good. */
+#define PACE_DEAD_FAILED 1
+
+/** The handler has panicked at it for good: one of Rust's. */
+#define PACE_DEAD_PANICKED 2
+
+/** The subscription was suspended. */
+#define PACE_DEAD_SUSPENDED 3
+
+/**
+ * Which dead letters: those that all conditions hold for. Set struct_size to sizeof the struct, and what
+ * is not asked about to zero.
+ */
+typedef struct pace_dead_filter_t {
+    /** sizeof the struct. */
+    uint32_t struct_size;
+    /** PACE_DEAD_. 0: whatever it died of. */
+    uint32_t reason;
+    /** Whose key this pattern matches. NULL: any. */
+    const char *pattern;
+    /** That were for the subscription of this number; see pace_subscription_stats_t. 0: any. */
+    uint64_t subscription;
+    /** With this number or a later one. */
+    uint64_t first;
+    /** With this number or an earlier one. 0: any. */
+    uint64_t last;
+    /** That died at this time or later: nanoseconds since 1970. */
+    uint64_t since_ns;
+    /** At most so many, the oldest. 0: all. */
+    uint64_t limit;
+} pace_dead_filter_t;
+
+/** A message that a subscription could not deal with. What it points to is lent to the function that gets it. */
+typedef struct pace_dead_letter_t {
+    /** The message, as it was published; its attempt is the last one. */
+    pace_message_t message;
+    /** The letter's number in its hub: 1 for the first. */
+    uint64_t number;
+    /** The number of the subscription that it was for; see pace_subscription_stats_t. */
+    uint64_t subscription;
+    /** When it died: nanoseconds since 1970, by the clock of the system. */
+    uint64_t died_ns;
+    /** The pattern of the subscription. */
+    pace_text_t pattern;
+    /** What the handler said at its last attempt. NULL: nothing. */
+    pace_text_t failure;
+    /** PACE_DEAD_. */
+    uint32_t reason;
+    /** How often the handler was called with it: 0 if it came to a suspended subscription. */
+    uint32_t attempts;
+} pace_dead_letter_t;
+
+/** Called for a dead letter, in the thread that asks. */
+typedef void (*pace_dead_letter_fn)(void *user_data, const pace_dead_letter_t *letter);
+
+/**
+ * What became of dead letters that were to be delivered again. Set struct_size to sizeof the struct before
+ * the call.
+ */
+typedef struct pace_redelivered_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** They wait in the mailboxes of their subscriptions again. */
+    uint64_t enqueued;
+    /**
+     * They are dead letters still, with new numbers: the mailbox was full, or the subscription is
+     * suspended, or has no mailbox because it is inline.
+     */
+    uint64_t refused;
+    /** They are dead letters still, with new numbers: their subscription has ended. */
+    uint64_t orphaned;
+} pace_redelivered_t;
+
+/**
+ * How many dead letters there were. Set struct_size to sizeof the struct before the call.
+ *
+ * buried = held + forgotten + removed
+ */
+typedef struct pace_dead_letter_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Messages that have become dead letters. */
+    uint64_t buried;
+    /** Of these, those that are kept now. */
+    uint64_t held;
+    /** Those that were forgotten for newer ones. */
+    uint64_t forgotten;
+    /** Those that were taken out, to be delivered again or not. */
+    uint64_t removed;
+} pace_dead_letter_stats_t;
+
+/**
+ * Calls `each` for the dead letters that the filter names, the oldest first, in this thread. They stay what
+ * they are. `filter` may be NULL: all; `each` may be NULL: they are only counted. `count` may be NULL.
+ *
+ * PACE_EINVAL, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_dead_letters(pace_hub_t *hub,
+                                    const pace_dead_filter_t *filter,
+                                    pace_dead_letter_fn each,
+                                    void *user_data,
+                                    size_t *count);
+
+/**
+ * As pace_hub_dead_letters(), and takes them out.
+ *
+ * PACE_EINVAL, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_remove_dead_letters(pace_hub_t *hub,
+                                           const pace_dead_filter_t *filter,
+                                           pace_dead_letter_fn each,
+                                           void *user_data,
+                                           size_t *count);
+
+/**
+ * Delivers dead letters once more, each to the subscription that it was for and to no other, behind what
+ * waits there. `filter` may be NULL: all; `redelivered` may be NULL.
+ *
+ * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_redeliver(pace_hub_t *hub,
+                                 const pace_dead_filter_t *filter,
+                                 pace_redelivered_t *redelivered);
+
+/**
+ * How many dead letters there were, and what became of them.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_dead_letter_stats(pace_hub_t *hub, pace_dead_letter_stats_t *stats);
+
+/**
+ * Makes a message that was pulled from this mailbox a dead letter, after so many attempts: it counts as
+ * dead-lettered then, and no longer as delivered. With 0 attempts the reason is PACE_DEAD_SUSPENDED, and else
+ * PACE_DEAD_FAILED. The message may be a copy of what was pulled; all that it points to is copied. `failure`
+ * may be NULL.
+ *
+ * PACE_EINVAL for what cannot be a message of this mailbox.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_bury(pace_mailbox_t *mailbox,
+                                const pace_message_t *message,
+                                const char *failure,
+                                uint32_t attempts);
+
+/* --------------------------------------------------------------------------- The hub: requests */
+
+/**
+ * Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
+ * Reply-To is added to those of `publication`, which may be NULL. *reply stays where it is until this thread
+ * asks or pulls again, or ends.
+ *
+ * PACE_ENORESPONDERS: nobody subscribes to the key; PACE_EFULL: none of those who do has taken it, because
+ * they are full or suspended; PACE_ETIMEDOUT: a reply that comes later is lost. PACE_EINVAL, PACE_EVERSION,
+ * PACE_ESHUTDOWN; PACE_EDEADLOCK on a thread of the pool, if no other is left.
+ *
+ * Threads: any. In handlers: yes. It waits.
+ */
+pace_status_t pace_key_request(const pace_key_t *key,
+                               const pace_publication_t *publication,
+                               const void *bytes,
+                               size_t size,
+                               uint64_t timeout_ns,
+                               pace_message_t *reply);
+
+/**
+ * Replies to a request, which may be a copy of the message that came. Any thread may, any number of times:
+ * the first reply counts. `receipt` may be NULL; its `enqueued` is 1 also if nobody waits any more.
+ *
+ * PACE_EINVAL if the message is no request; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_reply(pace_hub_t *hub,
+                             const pace_message_t *request,
+                             const void *bytes,
+                             size_t size,
+                             pace_receipt_t *receipt);
+
+/* ---------------------------------------------------------------- The hub: queries and replays */
+
+/** With the oldest message that is kept; `at` is not looked at. */
+#define PACE_REPLAY_BEGINNING 0
+
+/** With the message of the number `at`, or the next one that there is. */
+#define PACE_REPLAY_SEQUENCE 1
+
+/** With the first that was published at `at` or later: nanoseconds since 1970. */
+#define PACE_REPLAY_TIME 2
+
+/** With the last `at` messages that are kept. */
+#define PACE_REPLAY_LAST 3
+
+/** With the next message; `at` is not looked at. */
+#define PACE_REPLAY_NOW 4
+
+/** A replay to whoever pulls. */
+typedef struct pace_replay_mailbox_t pace_replay_mailbox_t;
+
+/** A replay to a handler. */
+typedef struct pace_replay_t pace_replay_t;
+
+/**
+ * Which messages of a history are asked for. Set struct_size to sizeof the struct, and what is not asked about
+ * to zero.
+ */
+typedef struct pace_query_t {
+    /** sizeof the struct. */
+    uint32_t struct_size;
+    /** With a limit: the newest ones, and not the oldest; they come in their order all the same. */
+    bool newest;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Of keys that this pattern matches. NULL: all (">"). */
+    const char *pattern;
+    /** With this number or a later one. */
+    uint64_t first;
+    /** With this number or an earlier one. 0: any. */
+    uint64_t last;
+    /** Published at this time or later: nanoseconds since 1970. */
+    uint64_t since_ns;
+    /** Published at this time or before. 0: any. */
+    uint64_t until_ns;
+    /** At most so many. 0: all. */
+    uint64_t limit;
+} pace_query_t;
+
+/** Called for a message that was asked for, in the thread that asks. */
+typedef void (*pace_record_fn)(void *user_data, const pace_message_t *message);
+
+/** What a history has done since its hub was made. Texts are lent to the function that gets it. */
+typedef struct pace_history_stats_t {
+    /** Of which keys. */
+    pace_text_t pattern;
+    /** Messages that it took. */
+    uint64_t recorded;
+    /** Those that are in memory. */
+    uint64_t in_memory;
+    /** How many bytes those count for. */
+    uint64_t memory_bytes;
+    /** Those that wait to be written. */
+    uint64_t waiting;
+    /** Commits that were made. */
+    uint64_t commits;
+    /** Messages that the archive goes without; see PACE_DISK_GIVE_UP. */
+    uint64_t given_up;
+    /** Commits that failed, to be tried again. */
+    uint64_t errors;
+    /** How often a replay could not read the archive. */
+    uint64_t read_errors;
+    /** Everything with a sequence up to this is in the archive, but for what was given up. 0: there is none. */
+    uint64_t durable;
+    /** Lines that could not be written. */
+    uint64_t lines_lost;
+    /** The last of the errors, until a commit has been made. Empty: none. */
+    pace_text_t last_error;
+    /** The last of the read errors. Empty: none. */
+    pace_text_t last_read_error;
+    /** Why the last line was lost. Empty: none was. */
+    pace_text_t last_lines_error;
+} pace_history_stats_t;
+
+/** Called for a history of a hub, in the thread that asks. */
+typedef void (*pace_history_fn)(void *user_data, const pace_history_stats_t *stats);
+
+/** What a replay has done. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_replay_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Messages that the handler has dealt with. */
+    uint64_t delivered;
+    /** Those at which it failed. */
+    uint64_t failed;
+    /** Those that were no longer kept when their turn came. */
+    uint64_t lost;
+    /** The sequence of the last that was delivered; 0 for none. */
+    uint64_t last;
+} pace_replay_stats_t;
+
+/**
+ * Calls `each` for what the history has kept that the query asks for, in order, in this thread. `query` may be
+ * NULL: all; `each` may be NULL: they are only counted. `count` may be NULL. It reads the disk if it must.
+ *
+ * PACE_EINVAL, also if no history keeps all that the pattern matches; PACE_EOS if the archive cannot be read;
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_query(pace_hub_t *hub,
+                             const pace_query_t *query,
+                             pace_record_fn each,
+                             void *user_data,
+                             size_t *count);
+
+/**
+ * Calls `each` for every history of the hub, in the order in which they were given, in this thread.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_history_stats(pace_hub_t *hub, pace_history_fn each, void *user_data);
+
+/**
+ * Writes everything that was published before the call to all archives, in this thread: then it is durable.
+ *
+ * PACE_EOS: it is tried again later.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_flush(pace_hub_t *hub);
+
+/**
+ * Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and
+ * `at` say, and goes on with what is published: each message once, in the order of their sequences. The handler
+ * runs on one thread of the pool at a time; a message that it fails at is counted, and the next one comes. What
+ * was no longer kept when its turn came is in the lag mark of the next. `drop` runs when the replay has ended.
+ *
+ * PACE_EINVAL, also if no history keeps all that the pattern matches; PACE_EOS if the archive cannot be read;
+ * PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_replay(pace_hub_t *hub,
+                              const char *pattern,
+                              uint32_t from,
+                              uint64_t at,
+                              pace_message_fn handler,
+                              void *user_data,
+                              pace_drop_fn drop,
+                              pace_replay_t **replay);
+
+/**
+ * The counts of a replay.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_stats(pace_replay_t *replay, pace_replay_stats_t *stats);
+
+/**
+ * Ends a replay. `how` is PACE_UNSUBSCRIBE_; there is nothing to drain. *ended, which may be NULL, says whether
+ * no handler runs or will run, and `drop` has run.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
+ */
+pace_status_t pace_replay_end(pace_replay_t *replay,
+                              uint32_t how,
+                              bool *ended);
+
+/**
+ * Ends a replay, without waiting for its handler, and frees it. NULL is a no-op, and in a forked child nothing
+ * is freed.
+ *
+ * Threads: any, as long as no other uses the replay any more. In handlers: yes, it never waits.
+ */
+void pace_replay_free(pace_replay_t *replay);
+
+/**
+ * As pace_hub_replay(), to whoever pulls.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_replay_mailbox(pace_hub_t *hub,
+                                      const char *pattern,
+                                      uint32_t from,
+                                      uint64_t at,
+                                      pace_replay_mailbox_t **mailbox);
+
+/**
+ * As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
+ * first. Each goes to one of those who pull.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
+ * the time is 0.
+ *
+ * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
+ */
+pace_status_t pace_replay_mailbox_pull(pace_replay_mailbox_t *mailbox,
+                                       pace_message_t *messages,
+                                       size_t capacity,
+                                       uint64_t timeout_ns,
+                                       size_t *count);
+
+/**
+ * Frees a replay. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_replay_mailbox_free(pace_replay_mailbox_t *mailbox);
+
+/* ------------------------------------------------------------ The hub: what it tells of itself */
+
+/** It is as it should be. */
+#define PACE_SEVERITY_INFO 0
+
+/** Something was lost or put right, as was asked for. */
+#define PACE_SEVERITY_WARNING 1
+
+/** Something does not work any more. */
+#define PACE_SEVERITY_ERROR 2
+
+/**
+ * Which errors: those that all conditions hold for. Set struct_size to sizeof the struct, and what is not
+ * asked about to zero.
+ */
+typedef struct pace_error_filter_t {
+    /** sizeof the struct. */
+    uint32_t struct_size;
+    /** That are this bad, or worse: PACE_SEVERITY_. */
+    uint32_t severity;
+    /** Of events whose names begin so: "subscription.overflow", or "history.". NULL: any. */
+    const char *event;
+    /** Whose origins begin so: "publisher", or "subscription 7 ". NULL: any. */
+    const char *origin;
+    /** Of this time or later: nanoseconds since 1970. */
+    uint64_t since_ns;
+    /** With greater numbers than this. */
+    uint64_t after;
+    /** At most so many, the latest. 0: all. */
+    uint64_t limit;
+} pace_error_filter_t;
+
+/** Something that went wrong in a hub. Texts are lent to the function that gets it. */
+typedef struct pace_hub_error_t {
+    /** Its number: 1 for the hub's first. */
+    uint64_t number;
+    /** When: nanoseconds since 1970. */
+    uint64_t time_ns;
+    /** What happened: the key of its notice without "$SYS.". */
+    pace_text_t event;
+    /** Where: "subscription 7 (orders.>)", say. */
+    pace_text_t origin;
+    /** What there is to say, for people. */
+    pace_text_t message;
+    /** PACE_SEVERITY_: a warning or worse. */
+    uint32_t severity;
+    /** Zero. */
+    uint32_t reserved;
+} pace_hub_error_t;
+
+/** Called for an error, in the thread that asks. */
+typedef void (*pace_hub_error_fn)(void *user_data, const pace_hub_error_t *error);
+
+/**
+ * Calls `each` for the warnings and errors that the filter names, the oldest first, in this thread. `filter`
+ * may be NULL: all that are kept; `each` may be NULL: they are only counted. `count` may be NULL.
+ *
+ * A hub tells of itself under keys that begin with "$SYS.": whoever subscribes to "$SYS.>" gets all of it,
+ * as any messages, each with an object of JSON: `event`, `time`, `severity`, `origin`, `message`, and fields
+ * of its own. Warnings and errors are kept besides, whether anybody subscribes or not.
+ *
+ * PACE_EINVAL, PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_errors(pace_hub_t *hub,
+                              const pace_error_filter_t *filter,
+                              pace_hub_error_fn each,
+                              void *user_data,
+                              size_t *count);
+
+/* ------------------------------------------------------------------------ The hub: its figures */
+
+/**
+ * Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
+ * dead letters, notices and histories. Times are in seconds.
+ */
+#define PACE_METRICS_HUB 2
+
+/** What a hub has and has told, beside its books. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_hub_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Keys that are known. */
+    uint64_t keys;
+    /** Subscriptions that have not ended. */
+    uint64_t subscriptions;
+    /** Of these, those that are suspended. */
+    uint64_t suspended;
+    /** Publishers that somebody has. */
+    uint64_t publishers;
+    /** Dead letters that are kept. */
+    uint64_t dead_letters;
+    /** Notices that were published under $SYS. */
+    uint64_t told;
+    /** Notices that were not, because too many waited. */
+    uint64_t lost;
+    /** Warnings and errors that were recorded. */
+    uint64_t errors;
+    /** Of these, those that were forgotten for newer ones. */
+    uint64_t forgotten;
+} pace_hub_stats_t;
+
+/**
+ * What a hub has and has told; its books are pace_hub_audit()'s. It takes time with the number of keys and
+ * subscriptions.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_stats(pace_hub_t *hub,
+                             pace_hub_stats_t *stats);
+
+/**
+ * The figures of a hub as text that ends with NUL: PACE_METRICS_HUB, or its metrics with the label `hub`, as
+ * PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS. *needed says how many bytes it takes, with the NUL, also for
+ * PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for
+ * some more. It takes time with the number of keys and subscriptions.
+ *
+ * PACE_EFULL; PACE_EINVAL if `format` is none of PACE_METRICS_.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_metrics(pace_hub_t *hub,
+                               uint32_t format,
+                               char *text,
+                               size_t size,
+                               size_t *needed);
+
+/**
+ * Tells the figures of a hub with those of a worker pool that was made with `metrics`: pace_workers_metrics()
+ * has them from then on, for as long as the hub lives.
+ *
+ * PACE_EINVAL if it was made without.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_share_metrics(pace_hub_t *hub,
+                                     pace_workers_t *workers);
+
+/* -------------------------------------------------------------- The hub: thresholds of figures */
+
+/** The number of a counter or gauge; of a distribution, how many values it has. */
+#define PACE_THRESHOLD_NUMBER 0
+
+/** How much that grows in a second, from one look to the next. */
+#define PACE_THRESHOLD_RATE 1
+
+/** A quantile of a distribution. */
+#define PACE_THRESHOLD_QUANTILE 2
+
+/** Thresholds that are watched. */
+typedef struct pace_watch_t pace_watch_t;
+
+/** A limit for a figure. Call pace_threshold_init() first. */
+typedef struct pace_threshold_t {
+    /** Set by pace_threshold_init(). */
+    uint32_t struct_size;
+    /** What of the figure: PACE_THRESHOLD_. Default: its number. */
+    uint32_t part;
+    /** How bad it is: PACE_SEVERITY_. Default: a warning. */
+    uint32_t severity;
+    /** Crossed when the figure is below the limit. Default: above it. */
+    bool below;
+    /** Zero. */
+    uint8_t reserved[3];
+    /**
+     * The name of the figure, as pace_hub_metrics() with PACE_METRICS_JSON has it: "paceline_hub_waiting",
+     * say. It must be set.
+     */
+    const char *metric;
+    /** Of the first that has all of these. Default: of the first. */
+    const pace_label_t *labels;
+    /** How many, up to 16. */
+    size_t label_count;
+    /** A number. */
+    double limit;
+    /** Back when the figure is not beyond this, which lies before the limit. NaN (default): the limit itself. */
+    double back_at;
+    /** For PACE_THRESHOLD_QUANTILE: 0 to 1. Otherwise not looked at. */
+    double quantile;
+} pace_threshold_t;
+
+/** A threshold was crossed, or the figure came back. The text is lent to the function that gets it. */
+typedef struct pace_crossing_t {
+    /** As people read it: "crossed at 1203: paceline_hub_waiting above 1000". */
+    pace_text_t message;
+    /** The figure. */
+    double figure;
+    /** Which of the thresholds: 0 for the first. */
+    size_t threshold;
+    /** As bad as the threshold says; coming back is PACE_SEVERITY_INFO. */
+    uint32_t severity;
+    /** True: crossed; false: back. */
+    bool crossed;
+    /** Zero. */
+    uint8_t reserved[3];
+} pace_crossing_t;
+
+/** Called when a threshold is crossed and when its figure is back, on a thread of the pool, by one at a time. */
+typedef void (*pace_crossing_fn)(void *user_data, const pace_crossing_t *crossing);
+
+/** What a watch has done. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_watch_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** How many thresholds are crossed now. */
+    uint32_t crossed;
+    /** How often it has looked. */
+    uint64_t looks;
+} pace_watch_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *threshold.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_threshold_init(pace_threshold_t *threshold, size_t size);
+
+/**
+ * Watches figures from now on, until the watch is freed: looks at them each `every_ns` (1 ms to 1 day), and
+ * tells of each of up to 1024 thresholds that is crossed, and when its figure is back: to subscriptions under
+ * "$SYS.threshold.", and by `on_crossing`, which may be NULL. They are figures of the hub, or, if `workers` is
+ * not NULL, what pace_workers_metrics() tells of that worker pool. A figure that is not there crosses nothing.
+ * `drop` runs when the watch was freed, and no call runs any more.
+ *
+ * PACE_EINVAL, also if the worker pool was made without `metrics`; PACE_EVERSION; PACE_EFULL when all
+ * max_handles are in use, PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_watch(pace_hub_t *hub,
+                             pace_workers_t *workers,
+                             uint64_t every_ns,
+                             const pace_threshold_t *thresholds,
+                             size_t count,
+                             pace_crossing_fn on_crossing,
+                             void *user_data,
+                             pace_drop_fn drop,
+                             pace_watch_t **watch);
+
+/**
+ * What a watch has done.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_watch_stats(const pace_watch_t *watch, pace_watch_stats_t *stats);
+
+/**
+ * Ends a watch, without waiting for a call that runs, and frees it. NULL is a no-op, and in a forked child
+ * nothing is freed.
+ *
+ * Threads: any, as long as no other uses the watch any more. In handlers: yes, it never waits.
+ */
+void pace_watch_free(pace_watch_t *watch);
+
 /* ------------------------------------------------------------------------ Statistics and books */
 
 /** In statistics: no thread, no CPU. */
@@ -3772,6 +6972,9 @@ void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 
 /** Runs a task. */
 #define PACE_ROLE_TASK 5
+
+/** Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing. */
+#define PACE_ROLE_PARKED 6
 
 /**
  * A snapshot of a pool. Counts are since the start and never fall. Set struct_size to sizeof the

@@ -2,17 +2,21 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(any(feature = "config", feature = "log"))]
+#[cfg(any(feature = "config", feature = "log", feature = "systemd", feature = "webhook"))]
 pub mod admin;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
+#[cfg(feature = "hub")]
+pub mod hub;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(feature = "net")]
 pub mod net;
 mod pool;
 mod queue;
+#[cfg(any(feature = "hub", feature = "log"))]
+mod rotate;
 mod source;
 mod sync;
 mod sys;

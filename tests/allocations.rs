@@ -312,6 +312,52 @@ fn events_allocate_nothing() {
     finish(&pool);
 }
 
+/// Payloads that lie in their messages, for subscriptions of each kind, by text and by key.
+#[cfg(feature = "hub")]
+#[test]
+fn publishing_allocates_nothing() {
+    use paceline::hub::{Execution, Hub, Message};
+    let _guard = hang_guard();
+    let (pool, allocations) = Allocations::of_pool(eight());
+    let hub = Hub::new(&pool).unwrap();
+    let handled = Count::new();
+    let subscribe = |pattern, execution| {
+        let handled = handled.clone();
+        let settings = hub.subscription(pattern).capacity(4096).execution(execution);
+        settings.serve_shared(move |_: &Message<'_>| handled.up()).unwrap()
+    };
+    let mut subscriptions: Vec<_> =
+        (0..4).map(|_| subscribe("plain.key", Execution::Serial)).collect();
+    let kinds = [Execution::Serial, Execution::Inline, Execution::Concurrent(2), Execution::Strand];
+    subscriptions.extend(kinds.map(|execution| subscribe("mixed.*", execution)));
+    let keys = [hub.key("plain.key").unwrap(), hub.key("mixed.key").unwrap()];
+    let publisher = hub.publisher("test").build().unwrap();
+    let mut sent = 0;
+    let mut round = |messages: u64| {
+        for number in 0..messages {
+            let payload = [number as u8; paceline::hub::INLINE];
+            for key in &keys {
+                let receipt = match number % 3 {
+                    0 => hub.publish(key, &payload),
+                    1 => hub.publish(key.as_str(), &payload),
+                    _ => publisher.publish(key, &payload),
+                };
+                assert_eq!(receipt.unwrap().enqueued, 4);
+            }
+            let batch = [payload; 2];
+            assert_eq!(hub.publish_batch(&keys[0], &batch).unwrap().enqueued, 8);
+        }
+        sent += 16 * messages;
+        wait_for(&handled, sent);
+    };
+    // More at once than there will be: where messages wait has been made as large as it will be.
+    (0..20).for_each(|_| round(1000));
+    let made = allocations.in_steady_state(300, |_| round(10));
+    assert_eq!(made, 0);
+    drop(subscriptions);
+    finish(&pool);
+}
+
 /// Requests that their handlers answer at once, with a header of theirs and a parameter of the path.
 #[cfg(feature = "http")]
 #[test]

@@ -190,10 +190,52 @@ fn a_log_that_is_held_up_drops_and_counts_and_workers_go_on() {
     gate.until_entered(1);
     twelve_tasks(&workers);
     until("what found no room", || log.stats().dropped == 11);
+    assert!(matches!(log.flush(Duration::ZERO), Err(Error::TimedOut)), "there is no room for it");
     gate.open();
     log.flush(PATIENCE).unwrap();
     let stats = log.stats();
     assert_eq!((stats.told, stats.dropped), (1 + 13 - 11, 11));
+}
+
+/// Goal: a callback that waits for the log itself is told so. Method: it flushes, with patience for ever.
+#[test]
+fn a_callback_that_flushes_is_told_that_it_would_wait_for_itself() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (own, place) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+    let (log, said) = (own.clone(), place.clone());
+    let built = OutcomeLog::builder().facade(false).callback(move |_| {
+        let log: Option<Arc<OutcomeLog>> = log.lock().unwrap().take();
+        *said.lock().unwrap() = log.map(|log| log.flush(Duration::MAX));
+    });
+    let log = built.build().unwrap();
+    *own.lock().unwrap() = Some(log.clone());
+    let workers = workers(&pool, &log);
+    workers.task("one", |_: &Attempt<'_>| ()).submit().unwrap().wait().unwrap();
+    until("the callback", || place.lock().unwrap().is_some());
+    assert!(matches!(*place.lock().unwrap(), Some(Err(Error::WouldDeadlock))));
+}
+
+/// Goal: a signal for the program never meets the log's thread, where nobody has blocked it. Method: what
+/// the kernel says that thread blocks.
+#[test]
+fn the_thread_of_a_log_blocks_signals() {
+    let _guard = hang_guard();
+    let _log = OutcomeLog::builder().facade(false).build().unwrap();
+    let threads = || fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    // Threads of other tests come and go.
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let is_of_a_log = |thread: &PathBuf| read(thread.join("comm")) == "paceline-log\n";
+    until("the log's thread", || threads().any(|thread| is_of_a_log(&thread)));
+    for thread in threads().filter(is_of_a_log) {
+        let status = read(thread.join("status"));
+        let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")) else {
+            continue;
+        };
+        let mask = u64::from_str_radix(mask, 16).unwrap();
+        let term = 1 << (libc::SIGTERM - 1);
+        assert!(mask & term != 0, "{mask:x}");
+    }
 }
 
 #[test]

@@ -62,8 +62,9 @@ fn structures_are_as_c_has_them() {
 }
 
 #[test]
-fn a_library_that_does_not_fit_is_told() {
+fn what_does_not_fit_is_told() {
     unittest("test_library.py");
+    unittest("test_arguments.py");
 }
 
 #[test]
@@ -76,6 +77,17 @@ fn the_executor_is_a_standard_one() {
 fn pools_queues_and_rings() {
     unittest("test_pool.py");
     unittest("test_queue.py");
+}
+
+#[test]
+fn worker_pools() {
+    unittest("test_workers.py");
+    unittest("test_extensions.py");
+}
+
+#[test]
+fn hubs() {
+    unittest("test_hub*.py");
 }
 
 #[test]

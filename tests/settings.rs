@@ -200,7 +200,7 @@ fn a_bomb_of_aliases_is_refused() {
     }
     let complaints = folder.complaints("bomb.yaml", text);
     assert!(complaints[0].starts_with("bomb.yaml: "), "{complaints:?}");
-    assert!(complaints[0].contains("budget"), "{complaints:?}");
+    assert!(complaints[0].contains("what aliases stand for"), "{complaints:?}");
 }
 
 #[test]
@@ -430,6 +430,61 @@ fn the_table_and_the_builder_of_the_log_agree_on_every_range() {
             assert_eq!(builder(field.name, value).build().is_ok(), is_good, "{value}");
         }
     }
+}
+
+/// As above, for worker pools.
+#[test]
+#[cfg(feature = "tasks")]
+fn the_table_and_the_builder_of_worker_pools_agree_on_every_range() {
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let builder = |name: &str, value: u64| {
+        let builder = Settings::default().worker_pool_builder(&pool);
+        match name {
+            "max_droppable" => builder.max_droppable(value as usize),
+            "max_waiting" => builder.max_waiting(value as usize),
+            other => panic!("{other} is not looked at"),
+        }
+    };
+    for field in Settings::fields().filter(|field| field.section == "workers") {
+        // How many threads may be active depends on the pool.
+        let Kind::Count { low, high } = field.kind else { continue };
+        for (value, is_good) in [(low - 1, false), (low, true), (high, true), (high + 1, false)] {
+            let set = Settings::layers().set(&field.key(), value).build();
+            assert_eq!(set.is_ok(), is_good, "{} {value}", field.key());
+            if field.name != "min_active" {
+                assert_eq!(builder(field.name, value).build().is_ok(), is_good, "{value}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(feature = "tasks")]
+fn a_worker_pool_is_built_from_its_section() {
+    let folder = Folder::new("workers");
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let text = "workers: {min_active: 2, full: drop_oldest, max_droppable: 7, max_waiting: 16}";
+    let settings = Settings::layers().file(folder.write("a.yaml", text)).build().unwrap();
+    let builder = settings.worker_pool_builder(&pool);
+    assert_eq!(
+        format!("{builder:?}"),
+        "WorkerPoolBuilder { max_waiting: 16, full: DropOldest, max_droppable: Some(7), scaling: \
+         Some(Scaling { min_active: 2, high: 2ms, low: 200µs, percentile: 95, period: 20ms, \
+         patience: 10 }), .. }"
+    );
+    assert!(builder.build().is_ok());
+    for (text, full) in [("wait", "Wait("), ("reject", "Reject"), ("run_here", "RunHere")] {
+        let settings = Settings::layers().set("workers.full", text).build().unwrap();
+        let builder = format!("{:?}", settings.worker_pool_builder(&pool));
+        assert!(builder.contains(&format!("full: {full}")), "{builder}");
+    }
+    assert_eq!(
+        folder.complaints("b.json", r#"{"workers": {"full": "drop", "min_active": 0}}"#),
+        [
+            "b.json: workers.full is \"drop\", but must be wait or reject or run_here or drop_oldest",
+            "b.json: workers.min_active is 0, but must be 1 to 1024",
+        ]
+    );
 }
 
 #[test]

@@ -181,6 +181,46 @@ fn a_postponed_timer_keeps_to_its_new_time_and_an_earlier_one_is_not_taken() {
     assert_eq!(fired.get(), 1);
 }
 
+/// Goal: timers of a thread that has ended, more than it could keep to itself, fire, or are cancelled by
+/// others, and their slots are free after that. Method: the same by two threads, one after the other.
+#[test]
+fn timers_outlive_the_thread_that_armed_them() {
+    const TIMERS: u64 = 1500;
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let at_rest = pool.stats().handles;
+    let (ran, dropped) = (Count::new(), Count::new());
+    let mut cancelled = 0;
+    for round in 1..=2 {
+        let (armed, ran, gone) = (pool.clone(), ran.clone(), dropped.clone());
+        let arming = thread::spawn(move || {
+            let arm = |number: u64| {
+                let (count, held) = (ran.clone(), gone.on_drop());
+                let work = move || {
+                    let _held = held;
+                    count.up();
+                };
+                armed.after(20 * MILLISECOND + Duration::from_nanos(number % 7), work).unwrap()
+            };
+            let timers: Vec<Timer> = (0..TIMERS).map(arm).collect();
+            // Every third by who armed it.
+            timers.iter().step_by(3).filter(|timer| timer.cancel()).count() as u64
+                + thread::spawn(move || {
+                    timers.iter().skip(1).step_by(3).filter(|t| t.cancel()).count()
+                })
+                .join()
+                .unwrap() as u64
+        });
+        cancelled += arming.join().unwrap();
+        until("the rest has run", || dropped.get() == round * TIMERS);
+    }
+    until("every slot is free", || pool.stats().handles == at_rest);
+    finish(&pool);
+    assert_eq!((ran.get(), dropped.get()), (2 * TIMERS - cancelled, 2 * TIMERS));
+    let audit = pool.audit();
+    assert_eq!((audit.completed, audit.cancelled), (ran.get(), cancelled), "{audit:?}");
+}
+
 #[test]
 fn a_dropped_timer_runs_all_the_same() {
     let _guard = hang_guard();

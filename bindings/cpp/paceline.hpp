@@ -113,6 +113,8 @@ enum class Code : std::int32_t {
     Os = PACE_EOS,
     Version = PACE_EVERSION,
     Busy = PACE_EBUSY,
+    NoResponders = PACE_ENORESPONDERS,
+    Unsupported = PACE_EUNSUPPORTED,
 };
 
 /// The constant's name in paceline.h, such as "PACE_EFULL". Static.
@@ -378,6 +380,8 @@ enum class Role : std::uint32_t {
     Leader = PACE_ROLE_LEADER,
     Processing = PACE_ROLE_PROCESSING,
     Task = PACE_ROLE_TASK,
+    /// Set aside by Pool::set_active(), or by a worker pool's scaling.
+    Parked = PACE_ROLE_PARKED,
 };
 
 /// What a descriptor is ready for.
@@ -1326,6 +1330,10 @@ struct Config {
     std::string name{};
     /// Bytes per thread.
     std::optional<std::uint64_t> stack_size{};
+    /// Threads that run nothing but tasks of a lane, by Lane.
+    std::array<std::uint32_t, 4> reserve{};
+    /// After how long a wait in a lane every fourth pick is of that lane; `forever`: never.
+    std::optional<nanoseconds> ageing{};
     /// Called on each thread first and last of all, with its index.
     std::function<void(std::uint32_t)> on_start{}, on_stop{};
     /// Called for what takes longer than `slow`.
@@ -1346,6 +1354,10 @@ struct Config {
     Config &set_pin_strict(bool value = true) { return pin_strict = value, *this; }
     Config &set_name(std::string value) { return name = std::move(value), *this; }
     Config &set_stack_size(std::uint64_t value) { return stack_size = value, *this; }
+    Config &set_reserve(Lane lane, std::uint32_t value) {
+        return reserve[static_cast<std::size_t>(lane)] = value, *this;
+    }
+    Config &set_ageing(nanoseconds value) { return ageing = value, *this; }
     Config &set_on_start(std::function<void(std::uint32_t)> hook) {
         return on_start = std::move(hook), *this;
     }
@@ -1404,6 +1416,8 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
     raw.pin_strict = config.pin_strict;
     raw.name = config.name.empty() ? nullptr : config.name.c_str();
     set(raw.stack_size, config.stack_size);
+    std::copy(config.reserve.begin(), config.reserve.end(), raw.reserve);
+    set_time(raw.ageing_ns, config.ageing);
     raw.on_start = config.on_start ? Hooks::start : nullptr;
     raw.on_stop = config.on_stop ? Hooks::stop : nullptr;
     raw.on_slow = config.on_slow ? Hooks::slow : nullptr;
@@ -1473,6 +1487,18 @@ public:
             return Error::last(status);
         }
         (void)hooks.release();
+        return Pool(std::make_shared<const detail::Core>(pool));
+    }
+
+    /// From a file of settings (JSON or YAML, by its name; empty: none), over which variables
+    /// PACELINE_… win if `environment`. Code::Invalid tells all that is wrong in them.
+    static Result<Pool> from_settings(const std::string &path, bool environment) {
+        pace_pool_t *pool = nullptr;
+        const pace_status_t status =
+            pace_pool_new_configured(path.empty() ? nullptr : path.c_str(), environment, &pool);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
         return Pool(std::make_shared<const detail::Core>(pool));
     }
 
@@ -1674,6 +1700,11 @@ public:
         });
     }
 
+    /// Lets only the first `threads` of the ordinary threads work; the others park, and cost nothing.
+    Result<void> set_active(std::uint32_t threads) const {
+        return detail::outcome(pace_pool_set_active(native(), threads));
+    }
+
     /// Refuses new work, waits for up to `drain` until everything that was accepted has ended,
     /// cancels the rest, and stops the threads. Inside a handler it is a request.
     Result<Report> shutdown(nanoseconds drain) const {
@@ -1698,6 +1729,9 @@ private:
     friend class PulledUdp;
     friend class PulledServer;
     friend class PulledRequests;
+    friend class WorkerPool;
+    friend class Signals;
+    friend class Hub;
 
     explicit Pool(detail::SharedCore core) noexcept : core_(std::move(core)) {}
 
@@ -2148,6 +2182,33 @@ Result<std::string> text_of(Ask ask) {
 }
 
 /// Pieces as C has them.
+template <class Bytes>
+std::string_view view_of(const Bytes &bytes) noexcept {
+    static_assert(sizeof(*std::data(bytes)) == 1, "only bytes are written");
+    return {reinterpret_cast<const char *>(std::data(bytes)), std::size(bytes)};
+}
+
+template <class Bytes>
+std::string_view view_of(const std::shared_ptr<Bytes> &bytes) noexcept {
+    return bytes ? view_of(*bytes) : std::string_view();
+}
+
+template <class Bytes, class Write>
+Result<Wrote> write_owned(Bytes &&bytes, Write write) {
+    static_assert(!std::is_lvalue_reference_v<Bytes>, "a buffer is given away: std::move() it");
+    auto box = std::make_unique<Bytes>(std::move(bytes));
+    const std::string_view view = view_of(*box);
+    std::uint32_t what = 0;
+    const pace_status_t status =
+        write(view.data(), view.size(), box.get(), drop_box<Bytes>, &what);
+    if (status == PACE_OK) {
+        (void)box.release();
+    } else {
+        give_back<Bytes>(bytes, *box);
+    }
+    return wrote(status, what);
+}
+
 inline std::vector<pace_piece_t> pieces_of(span<const std::string_view> pieces) {
     std::vector<pace_piece_t> raw;
     raw.reserve(pieces.size());
@@ -2182,6 +2243,15 @@ public:
         const auto status =
             pace_server_conn_write_vectored(server(), id_, raw.data(), raw.size(), &what);
         return detail::wrote(status, what);
+    }
+    /// Writes without copying, for large buffers: what has data() and size() of bytes, as a std::string
+    /// or a std::vector, or a std::shared_ptr to one. It goes when it was sent or never will be, on
+    /// whatever thread that is. One that is refused stays the caller's.
+    template <class Bytes>
+    Result<Wrote> write_owned(Bytes &&bytes) const {
+        return detail::write_owned(std::forward<Bytes>(bytes), [this](auto... lent) {
+            return pace_server_conn_write_owned(server(), id_, lent...);
+        });
     }
     /// Writes, and has `written` called with the token when the kernel has all of it.
     Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) const {
@@ -2361,6 +2431,7 @@ struct FilterBox {
     }
     static void free(void *filter) noexcept { delete static_cast<Filter *>(filter); }
 
+    /// The factory is C's when the server has started.
     static pace_filter_hooks_t hooks(FilterFactory *factory) noexcept {
         pace_filter_hooks_t hooks{};
         (void)pace_filter_hooks_init(&hooks, sizeof hooks);
@@ -2371,12 +2442,10 @@ struct FilterBox {
         hooks.cut_off = cut_off;
         hooks.free = free;
         hooks.user_data = factory;
+        hooks.drop = drop_box<FilterFactory>;
         return hooks;
     }
 };
-
-/// Factories of a server's filters, for as long as it has connections.
-using Filters = std::vector<std::unique_ptr<FilterFactory>>;
 
 } // namespace detail
 
@@ -2428,6 +2497,12 @@ public:
         std::uint32_t what = 0;
         const auto status = pace_conn_write_vectored(raw_, raw.data(), raw.size(), &what);
         return detail::wrote(status, what);
+    }
+    template <class Bytes>
+    Result<Wrote> write_owned(Bytes &&bytes) {
+        return detail::write_owned(std::forward<Bytes>(bytes), [this](auto... lent) {
+            return pace_conn_write_owned(raw_, lent...);
+        });
     }
     Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) {
         std::uint32_t what = 0;
@@ -2554,7 +2629,6 @@ struct ServerState {
 
     const ConnFactory factory;
     const std::function<void(const char *)> on_exhausted;
-    Filters filters;
     mutable std::mutex mutex;
     std::weak_ptr<const ServerCore> known;
 
@@ -2794,9 +2868,10 @@ namespace detail {
 struct Listeners {
     std::vector<pace_listener_options_t> raw;
     std::vector<pace_filter_hooks_t> hooks;
+    /// Factories of filters, which go with their listeners once the server is made.
+    std::vector<std::unique_ptr<FilterFactory>> filters;
 
-    /// `filters` must live as long as the server has connections.
-    Listeners(const std::vector<Listen> &listeners, Filters &filters) {
+    explicit Listeners(const std::vector<Listen> &listeners) {
         raw.reserve(listeners.size());
         hooks.reserve(listeners.size());
         for (const Listen &listener : listeners) {
@@ -2806,6 +2881,13 @@ struct Listeners {
                 hooks.push_back(FilterBox::hooks(filters.back().get()));
                 raw.back().filter = &hooks.back();
             }
+        }
+    }
+
+    /// The server is made.
+    void keep() noexcept {
+        for (auto &filter : filters) {
+            (void)filter.release();
         }
     }
 };
@@ -2904,7 +2986,7 @@ public:
     static Result<Server> create(const Pool &pool, const ServerConfig &config,
                                  ConnFactory factory) {
         auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
-        const detail::Listeners listeners(config.listeners, state->filters);
+        detail::Listeners listeners(config.listeners);
         pace_server_options_t options{};
         (void)pace_server_options_init(&options, sizeof options);
         options.listeners = listeners.raw.data();
@@ -2923,7 +3005,7 @@ public:
         hooks.close = detail::ConnBox::close_new;
         hooks.user_data = state.get();
         hooks.drop = detail::drop_box<detail::ServerState>;
-        return start(pool, options, hooks, std::move(state));
+        return start(pool, options, hooks, std::move(state), listeners);
     }
 
     /// As above, with `H(args...)` for each connection; the arguments are copied.
@@ -3012,7 +3094,8 @@ private:
 
     static Result<Server> start(const Pool &pool, const pace_server_options_t &options,
                                 const pace_conn_hooks_t &hooks,
-                                std::unique_ptr<detail::ServerState> state) {
+                                std::unique_ptr<detail::ServerState> state,
+                                detail::Listeners &listeners) {
         // See ServerState::core().
         std::lock_guard<std::mutex> lock(state->mutex);
         pace_server_t *server = nullptr;
@@ -3020,6 +3103,7 @@ private:
         if (status != PACE_OK) {
             return Error::last(status);
         }
+        listeners.keep();
         auto *known = state.release();
         auto core = std::make_shared<const detail::ServerCore>(pool.core_, server);
         known->known = core;
@@ -3177,24 +3261,18 @@ struct PulledCore {
 class [[nodiscard]] PulledServer {
 public:
     /// `wanted` says with PACE_WANTED_ bits which events there are besides data; for others a connection
-    /// does what it does without hooks. Errors as Server::create(). Listen::filter and on_exhausted must be
-    /// empty: nothing is called back.
+    /// does what it does without hooks. Errors as Server::create(). on_exhausted must be empty, or this is
+    /// Code::Invalid: it is a callback of hooks, which there are none of here.
     static Result<PulledServer> create(const Pool &pool, const ServerConfig &config,
                                        std::uint32_t wanted = PACE_WANTED_ALL) {
-        std::vector<pace_listener_options_t> listeners;
-        for (const Listen &listener : config.listeners) {
-            if (listener.filter) {
-                return Error(Code::Invalid, "filter is set, where nothing is called back");
-            }
-            listeners.push_back(listener.native());
-        }
         if (config.on_exhausted) {
-            return Error(Code::Invalid, "on_exhausted is set, where nothing is called back");
+            return Error(Code::Invalid, "on_exhausted is set, but a PulledServer has no hooks");
         }
+        detail::Listeners listeners(config.listeners);
         pace_server_options_t options{};
         (void)pace_server_options_init(&options, sizeof options);
-        options.listeners = listeners.data();
-        options.listener_count = listeners.size();
+        options.listeners = listeners.raw.data();
+        options.listener_count = listeners.raw.size();
         pace_listener_options_t outgoing{};
         if (config.outgoing) {
             outgoing = config.outgoing->native();
@@ -3207,6 +3285,7 @@ public:
         pace_server_t *server = nullptr;
         pace_status_t status = pace_pulled_new(pool.native(), &options, wanted, &pulled);
         if (status == PACE_OK) {
+            listeners.keep();
             status = pace_pulled_server(pulled, &server);
         }
         if (status != PACE_OK) {
@@ -4096,7 +4175,7 @@ public:
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
     Result<void> start(const HttpConfig &config) {
-        const detail::Listeners listeners(config.listeners, state_->filters);
+        detail::Listeners listeners(config.listeners);
         pace_http_options_t options{};
         (void)pace_http_options_init(&options, sizeof options);
         options.listeners = listeners.raw.data();
@@ -4126,6 +4205,7 @@ public:
         pace_status_t status = pace_http_start(native(), &options);
         pace_server_t *under = nullptr;
         if (status == PACE_OK) {
+            listeners.keep();
             status = pace_http_server(native(), &under);
         }
         if (status != PACE_OK) {
@@ -4363,6 +4443,2792 @@ inline Result<void> Http::route_pulled_streaming(const char *method, const char 
     return detail::outcome(
         pace_http_route_pulled_streaming(native(), method, pattern, requests.native(), route));
 }
+
+// ---- signals of the process ----------------------------------------------------------------------
+
+/// Watches for signals while it lives. When it goes the signals stay blocked, so that one that comes late
+/// does not end the process. Make it in the main thread before others are started.
+class [[nodiscard]] Signals {
+public:
+    /// Calls `f(int)` on the pool with each of these signals that is sent to the process.
+    template <class F>
+    static Result<Signals> create(const Pool &pool, span<const std::int32_t> numbers, F &&f) {
+        using D = std::decay_t<F>;
+        auto box = std::make_unique<D>(std::forward<F>(f));
+        pace_signals_t *signals = nullptr;
+        const pace_status_t status = pace_signals_new(
+            pool.native(), numbers.data(), numbers.size(),
+            [](void *data, std::int32_t signal) noexcept {
+                (void)detail::guard([&] { (*static_cast<D *>(data))(static_cast<int>(signal)); });
+            },
+            box.get(), detail::drop_box<D>, &signals);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        (void)box.release();
+        return Signals(signals, pool.core_);
+    }
+    /// SIGTERM and SIGINT begin to shut the pool down: it refuses work from outside, and runs what it has
+    /// accepted for up to `drain`. Whoever wants to know how it went waits, and calls Pool::shutdown() too.
+    static Result<Signals> shut_down(const Pool &pool, nanoseconds drain) {
+        pace_signals_t *signals = nullptr;
+        const pace_status_t status =
+            pace_signals_shut_down(pool.native(), detail::nanos(drain), &signals);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Signals(signals, pool.core_);
+    }
+
+    Signals(Signals &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
+    Signals &operator=(Signals &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Signals() { pace_signals_free(raw_); }
+
+    /// Waits for a signal whose callable has run and that nobody has waited for. Code::ShutDown: the pool
+    /// has ended; Code::WouldDeadlock on a thread of the pool.
+    Result<int> wait() const {
+        std::int32_t signal = 0;
+        const pace_status_t status = pace_signals_wait(raw_, &signal);
+        return status == PACE_OK ? Result<int>(signal) : Result<int>(Error::last(status));
+    }
+
+private:
+    Signals(pace_signals_t *raw, detail::SharedCore core) noexcept
+        : raw_(raw), core_(std::move(core)) {}
+
+    pace_signals_t *raw_;
+    detail::SharedCore core_;
+};
+
+// ---- worker pools --------------------------------------------------------------------------------
+
+/// How a task of a worker pool stands. Completed and all below it are ends.
+enum class TaskStatus : std::uint32_t {
+    Pending = PACE_TASK_PENDING,
+    Running = PACE_TASK_RUNNING,
+    Retrying = PACE_TASK_RETRYING,
+    Completed = PACE_TASK_COMPLETED,
+    Failed = PACE_TASK_FAILED,
+    Cancelled = PACE_TASK_CANCELLED,
+    TimedOut = PACE_TASK_TIMED_OUT,
+    Rejected = PACE_TASK_REJECTED,
+};
+
+/// How failed attempts are followed by others.
+class Retry {
+public:
+    static Retry none() noexcept { return Retry(PACE_RETRY_NONE, 0, {}, {}); }
+    /// Each `delay` after the failure before it.
+    static Retry fixed(std::uint32_t retries, nanoseconds delay) noexcept {
+        return Retry(PACE_RETRY_FIXED, retries, delay, {});
+    }
+    /// Each `step` later after its failure than the one before.
+    static Retry linear(std::uint32_t retries, nanoseconds step) noexcept {
+        return Retry(PACE_RETRY_LINEAR, retries, step, {});
+    }
+    /// Each twice as late as the one before, with full jitter: from 100 ms to 30 s unless given.
+    static Retry exponential(std::uint32_t retries, nanoseconds first = {},
+                             nanoseconds cap = {}) noexcept {
+        return Retry(PACE_RETRY_EXPONENTIAL, retries, first, cap);
+    }
+    /// Each anywhere between the two after its failure.
+    static Retry random(std::uint32_t retries, nanoseconds least, nanoseconds most) noexcept {
+        return Retry(PACE_RETRY_RANDOM, retries, least, most);
+    }
+
+    /// No attempt begins later than this after the submission.
+    Retry &within(nanoseconds limit) noexcept {
+        raw_.within_ns = detail::nanos(limit);
+        return *this;
+    }
+    /// PACE_JITTER_: how delays are spread.
+    Retry &jitter(std::uint32_t jitter) noexcept {
+        raw_.jitter = jitter;
+        return *this;
+    }
+
+    const pace_retry_t &native() const noexcept { return raw_; }
+
+private:
+    Retry(std::uint32_t shape, std::uint32_t retries, nanoseconds first, nanoseconds cap) noexcept {
+        raw_.shape = shape;
+        raw_.retries = retries;
+        raw_.first_ns = detail::nanos(first);
+        raw_.cap_ns = detail::nanos(cap);
+    }
+
+    pace_retry_t raw_{};
+};
+
+/// How many retries the tasks of a kind may make together: see pace_kind_config_t.
+struct RetryBudget {
+    double ratio{0.2};
+    std::uint32_t per_second{10};
+    std::uint32_t burst{100};
+};
+
+/// How often tasks of a kind may start.
+struct Rate {
+    std::uint32_t starts{};
+    nanoseconds per{std::chrono::seconds(1)};
+    std::uint32_t burst{1};
+};
+
+/// What is done with a task for which its lane has no room.
+class Full {
+public:
+    /// It is given back at once.
+    static Full reject() noexcept { return Full(PACE_FULL_REJECT); }
+    /// Its submitter waits for room; inside the pool it is given back.
+    static Full wait(nanoseconds time = forever) noexcept { return Full(PACE_FULL_WAIT, time); }
+    /// Its first attempt runs in the submitter's thread; inside the pool it is given back.
+    static Full run_here() noexcept { return Full(PACE_FULL_RUN_HERE); }
+    /// The oldest task with this policy in the lowest lane is dropped, and ends as Rejected.
+    static Full drop_oldest() noexcept { return Full(PACE_FULL_DROP_OLDEST); }
+
+    /// Writes it to a struct of paceline.h.
+    template <class Raw>
+    void fill(Raw &raw) const noexcept {
+        raw.full = full_;
+        raw.full_wait_ns = detail::nanos(time_);
+    }
+
+private:
+    explicit Full(std::uint32_t full, nanoseconds time = {}) noexcept : full_(full), time_(time) {}
+
+    std::uint32_t full_;
+    nanoseconds time_;
+};
+
+/// Settings of a kind. Times that are zero are no limit.
+struct KindConfig {
+    Lane lane{Lane::Normal};
+    std::optional<Retry> retry{};
+    /// How long each attempt may take.
+    nanoseconds timeout{};
+    /// How long a task may wait for its first attempt.
+    nanoseconds queue_timeout{};
+    /// How long a task may take in all.
+    nanoseconds deadline{};
+    std::optional<RetryBudget> retry_budget{};
+    std::optional<Rate> rate{};
+    /// How many attempts may run at once. Zero: as many as can.
+    std::uint32_t max_running{};
+    /// How long each attempt may take before it is asked to give up; nothing else follows.
+    nanoseconds soft_timeout{};
+    /// How long an attempt whose time is over, and that another might follow, may take to return. Zero: one
+    /// second.
+    nanoseconds grace{};
+    /// What is done when the lane is full. None: as the worker pool has it.
+    std::optional<Full> full{};
+};
+
+/// What one task has in place of its kind's settings. Times that are zero are the kind's.
+struct TaskOptions {
+    std::optional<Lane> lane{};
+    std::optional<Retry> retry{};
+    nanoseconds timeout{};
+    nanoseconds queue_timeout{};
+    nanoseconds deadline{};
+    /// Not before so long from now.
+    nanoseconds delay{};
+    /// Tasks with equal keys run one at a time, in the order of their submission.
+    std::optional<std::uint64_t> key{};
+    nanoseconds soft_timeout{};
+    nanoseconds grace{};
+    std::optional<Full> full{};
+};
+
+/// One run of a task's callable, which may take it as its argument. Good during that run.
+class Attempt {
+public:
+    explicit Attempt(pace_attempt_t *raw) noexcept : raw_(raw) {}
+    Attempt(const Attempt &) = delete;
+    Attempt &operator=(const Attempt &) = delete;
+
+    /// 1 for the first run, 2 for the first retry.
+    std::uint32_t number() const noexcept {
+        std::uint32_t number = 0;
+        (void)pace_attempt_number(raw_, &number);
+        return number;
+    }
+    /// The task's number, as in its report.
+    std::uint64_t task() const noexcept {
+        std::uint64_t id = 0;
+        (void)pace_attempt_task(raw_, &id);
+        return id;
+    }
+    /// The name of the task's kind. Static.
+    const char *name() const noexcept {
+        const char *name = "";
+        (void)pace_attempt_name(raw_, &name);
+        return name;
+    }
+    /// Whether the callable should give up: the task was cancelled, its time is over, or the worker
+    /// pool stops.
+    bool is_cancelled() const noexcept {
+        bool cancelled = false;
+        (void)pace_attempt_is_cancelled(raw_, &cancelled);
+        return cancelled;
+    }
+    /// How long until the time of this attempt is over; `forever` without a limit.
+    nanoseconds time_left() const noexcept {
+        std::uint64_t left = PACE_FOREVER;
+        (void)pace_attempt_time_left(raw_, &left);
+        const auto most = static_cast<std::uint64_t>(forever.count());
+        return left >= most ? forever : nanoseconds(static_cast<std::int64_t>(left));
+    }
+    /// Says that it still makes progress: the time of this attempt begins anew.
+    void heartbeat() const noexcept { (void)pace_attempt_heartbeat(raw_); }
+    /// If this attempt fails, there is no other. What throws next says why.
+    void permanent() noexcept { (void)pace_attempt_permanent(raw_); }
+    /// If this attempt fails, the next is not earlier than `delay` from now.
+    void retry_after(nanoseconds delay) noexcept {
+        (void)pace_attempt_retry_after(raw_, detail::nanos(delay));
+    }
+
+    pace_attempt_t *native() const noexcept { return raw_; }
+
+private:
+    pace_attempt_t *raw_;
+};
+
+/// How a task ended.
+template <class T>
+struct TaskReport {
+    TaskStatus status{};
+    /// The task's number, which no other task of this process has or had.
+    std::uint64_t id{};
+    /// The name of its kind. Static.
+    const char *name{};
+    /// What went wrong last: what() of what was thrown. Empty if it has completed.
+    std::string message{};
+    std::uint32_t attempts{};
+    /// From its submission, or from when it was due, to the first attempt.
+    nanoseconds queue_time{};
+    /// What its attempts took together.
+    nanoseconds run_time{};
+    /// The thread of the last attempt, if there was one on a thread of the pool.
+    std::optional<std::uint32_t> worker{};
+    /// What the callable returned, if the task has completed: a monostate for void.
+    std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value{};
+
+    bool completed() const noexcept { return status == TaskStatus::Completed; }
+};
+
+namespace detail {
+
+/// A worker pool's C object, which keeps its pool's.
+struct WorkersCore {
+    WorkersCore(SharedCore core, pace_workers_t *raw) noexcept
+        : pool(std::move(core)), workers(raw) {}
+    WorkersCore(const WorkersCore &) = delete;
+    WorkersCore &operator=(const WorkersCore &) = delete;
+    ~WorkersCore() { pace_workers_free(workers); }
+
+    const SharedCore pool;
+    pace_workers_t *const workers;
+};
+
+using SharedWorkers = std::shared_ptr<const WorkersCore>;
+
+/// Says what was thrown, for the report. Called inside a catch block.
+inline void tell_thrown(pace_attempt_t *attempt) noexcept {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        (void)pace_attempt_fail(attempt, thrown.what());
+    } catch (...) {
+        (void)pace_attempt_fail(attempt, "what was thrown is no std::exception");
+    }
+#else
+    (void)attempt;
+#endif
+}
+
+template <class F, class = void>
+struct AttemptResult {
+    using type = std::invoke_result_t<F &>;
+};
+template <class F>
+struct AttemptResult<F, std::enable_if_t<std::is_invocable_v<F &, Attempt &>>> {
+    using type = std::invoke_result_t<F &, Attempt &>;
+};
+
+template <class F>
+decltype(auto) call_attempt(F &f, Attempt &attempt) {
+    if constexpr (std::is_invocable_v<F &, Attempt &>) {
+        return f(attempt);
+    } else {
+        return f();
+    }
+}
+
+/// A callable that may run several times, and the place for its value.
+template <class F, class T>
+struct Attempted final : PlaceOf<T> {
+    std::optional<F> f;
+
+    template <class G>
+    explicit Attempted(G &&g) : f(std::forward<G>(g)) {}
+
+    static void run(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
+        auto *self = static_cast<Attempted *>(data);
+        PACELINE_DETAIL_TRY {
+            Attempt attempt(raw);
+            self->fill([&]() -> decltype(auto) { return call_attempt(*self->f, attempt); });
+            *outcome = PACE_OK;
+        }
+        PACELINE_DETAIL_CATCH {
+            tell_thrown(raw);
+            *outcome = PACE_EFAILED;
+        }
+    }
+
+    static void drop(void *data) noexcept {
+        auto *self = static_cast<Attempted *>(data);
+        self->f.reset();
+        self->release();
+    }
+};
+
+inline pace_task_options_t to_native(const TaskOptions &options) noexcept {
+    pace_task_options_t raw{};
+    (void)pace_task_options_init(&raw, sizeof raw);
+    if (options.lane) {
+        raw.lane = static_cast<std::uint32_t>(*options.lane);
+    }
+    if (options.retry) {
+        raw.retry = options.retry->native();
+    }
+    raw.timeout_ns = nanos(options.timeout);
+    raw.queue_timeout_ns = nanos(options.queue_timeout);
+    raw.deadline_ns = nanos(options.deadline);
+    raw.delay_ns = nanos(options.delay);
+    raw.keyed = options.key.has_value();
+    raw.key = options.key.value_or(0);
+    raw.soft_timeout_ns = nanos(options.soft_timeout);
+    raw.grace_ns = nanos(options.grace);
+    if (options.full) {
+        options.full->fill(raw);
+    }
+    return raw;
+}
+
+} // namespace detail
+
+/// A descriptor for a loop of one's own: readable from the end of a task that it was given to until
+/// take(). One may serve many tasks.
+class [[nodiscard]] TaskFd {
+public:
+    static Result<TaskFd> create() {
+        pace_task_fd_t *raw = nullptr;
+        const pace_status_t status = pace_task_fd_new(&raw);
+        return status == PACE_OK ? Result<TaskFd>(TaskFd(raw)) : Result<TaskFd>(Error::last(status));
+    }
+
+    TaskFd(TaskFd &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    TaskFd &operator=(TaskFd &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~TaskFd() { pace_task_fd_free(raw_); }
+
+    /// The descriptor. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_task_fd_pollable(raw_, &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+    /// How many ends it has told of since this was last called; it is not readable until the next.
+    Result<std::uint64_t> take() const {
+        std::uint64_t ended = 0;
+        const pace_status_t status = pace_task_fd_take(raw_, &ended);
+        return status == PACE_OK ? Result<std::uint64_t>(ended)
+                                 : Result<std::uint64_t>(Error::last(status));
+    }
+
+    pace_task_fd_t *native() const noexcept { return raw_; }
+
+private:
+    explicit TaskFd(pace_task_fd_t *raw) noexcept : raw_(raw) {}
+
+    pace_task_fd_t *raw_;
+};
+
+/// A task of a worker pool, to wait for. When it goes the task goes on all the same.
+template <class T>
+class [[nodiscard]] WorkTask {
+public:
+    WorkTask() noexcept = default;
+    WorkTask(WorkTask &&other) noexcept
+        : core_(std::move(other.core_)), id_(other.id_),
+          place_(std::exchange(other.place_, nullptr)) {}
+    WorkTask &operator=(WorkTask &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(id_, other.id_);
+        std::swap(place_, other.place_);
+        return *this;
+    }
+    ~WorkTask() { detach(); }
+
+    /// Whether there is something to wait for.
+    bool valid() const noexcept { return core_ != nullptr; }
+
+    /// Waits until the task has ended, and says how. Code::WouldDeadlock, Code::Busy and Code::TimedOut
+    /// leave something to wait for.
+    Result<TaskReport<T>> wait(nanoseconds time = forever) {
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        pace_task_report_t raw{};
+        raw.struct_size = sizeof raw;
+        const pace_status_t status =
+            pace_workers_wait(core_->workers, id_, detail::nanos(time), &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        TaskReport<T> report;
+        report.status = static_cast<TaskStatus>(raw.status);
+        report.id = raw.id;
+        report.name = raw.name;
+        report.message = raw.message == nullptr ? "" : raw.message;
+        report.attempts = raw.attempts;
+        report.queue_time = nanoseconds(static_cast<std::int64_t>(raw.queue_time_ns));
+        report.run_time = nanoseconds(static_cast<std::int64_t>(raw.run_time_ns));
+        if (raw.worker != PACE_NONE) {
+            report.worker = raw.worker;
+        }
+        if (report.completed()) {
+            if constexpr (std::is_void_v<T>) {
+                report.value.emplace();
+            } else if (place_ != nullptr) {
+                report.value = std::move(place_->value);
+            }
+        }
+        let_go();
+        return report;
+    }
+
+    /// How it stands; out of date when it arrives, unless it is an end.
+    Result<TaskStatus> status() const {
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        std::uint32_t raw = 0;
+        const pace_status_t status = pace_workers_status(core_->workers, id_, &raw);
+        return status == PACE_OK ? Result<TaskStatus>(static_cast<TaskStatus>(raw))
+                                 : Result<TaskStatus>(Error::last(status));
+    }
+
+    /// True: it waited, and has ended as Cancelled. False: it runs and is asked, or it has ended.
+    Result<bool> cancel() const {
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        bool cancelled = false;
+        const pace_status_t status = pace_workers_cancel(core_->workers, id_, &cancelled);
+        return status == PACE_OK ? Result<bool>(cancelled) : Result<bool>(Error::last(status));
+    }
+
+    /// True: it waited, and has ended as Rejected, for the sake of others. False: it runs, or has ended.
+    Result<bool> drop() const {
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        bool dropped = false;
+        const pace_status_t status = pace_workers_drop(core_->workers, id_, &dropped);
+        return status == PACE_OK ? Result<bool>(dropped) : Result<bool>(Error::last(status));
+    }
+
+    /// Calls `f(TaskStatus)` when it has ended, on the thread that ends it; here, at once, if it has.
+    template <class F>
+    Result<void> on_end(F &&f) const {
+        using D = std::decay_t<F>;
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        auto box = std::make_unique<D>(std::forward<F>(f));
+        const pace_status_t status = pace_workers_on_end(
+            core_->workers, id_,
+            [](void *data, std::uint32_t raw) noexcept {
+                (void)detail::guard([&] { (*static_cast<D *>(data))(static_cast<TaskStatus>(raw)); });
+            },
+            box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// Has `fd` tell of its end; at once, if it has ended.
+    Result<void> tell(const TaskFd &fd) const {
+        if (!valid()) {
+            return detail::gone("task");
+        }
+        return detail::outcome(pace_workers_tell(core_->workers, id_, fd.native()));
+    }
+
+    /// Lets it go on without anybody waiting for it.
+    void detach() noexcept {
+        if (valid()) {
+            (void)pace_workers_detach(core_->workers, id_);
+            let_go();
+        }
+    }
+
+    /// For calls to paceline.h.
+    pace_task_t native() const noexcept { return id_; }
+
+private:
+    friend class Kind;
+
+    WorkTask(detail::SharedWorkers core, pace_task_t id, detail::PlaceOf<T> *place) noexcept
+        : core_(std::move(core)), id_(id), place_(place) {}
+
+    void let_go() noexcept {
+        if (place_ != nullptr) {
+            std::exchange(place_, nullptr)->release();
+        }
+        core_.reset();
+    }
+
+    detail::SharedWorkers core_;
+    pace_task_t id_{};
+    detail::PlaceOf<T> *place_ = nullptr;
+};
+
+/// A task that runs again and again, until it goes.
+class [[nodiscard]] Periodic {
+public:
+    Periodic(Periodic &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
+    Periodic &operator=(Periodic &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Periodic() { pace_periodic_free(raw_); }
+
+    /// How many runs were submitted, and how many ticks started none.
+    struct Counts {
+        std::uint64_t runs{}, missed{};
+    };
+    Result<Counts> counts() const {
+        Counts counts;
+        const pace_status_t status = pace_periodic_counts(raw_, &counts.runs, &counts.missed);
+        return status == PACE_OK ? Result<Counts>(counts) : Result<Counts>(Error::last(status));
+    }
+
+private:
+    friend class Kind;
+
+    Periodic(pace_periodic_t *raw, detail::SharedWorkers core) noexcept
+        : raw_(raw), core_(std::move(core)) {}
+
+    pace_periodic_t *raw_;
+    detail::SharedWorkers core_;
+};
+
+/// What becomes of the ticks of a Periodic that come while a run has not ended.
+enum class Missed : std::uint32_t {
+    Skip = PACE_MISSED_SKIP,
+    Coalesce = PACE_MISSED_COALESCE,
+};
+
+/// A name of tasks with its settings and statistics. Its callables are called as f(Attempt &) or f(),
+/// once for each attempt; one that throws has failed, and what() is the report's message.
+class [[nodiscard]] Kind {
+public:
+    Kind(Kind &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
+    Kind &operator=(Kind &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Kind() { pace_kind_free(raw_); }
+
+    template <class F>
+    using TaskFor = WorkTask<std::decay_t<typename detail::AttemptResult<std::decay_t<F>>::type>>;
+
+    /// Submits a task. A callable that is refused is given back.
+    template <class F>
+    Result<TaskFor<F>> submit(F &&f, const TaskOptions &options = {}) const {
+        using D = std::decay_t<F>;
+        using R = typename detail::AttemptResult<D>::type;
+        static_assert(!std::is_reference_v<R>, "return a value or a pointer: the task keeps it");
+        using Box = detail::Attempted<D, R>;
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        auto *box = new Box(std::forward<F>(f));
+        pace_task_t id{};
+        const pace_status_t status =
+            pace_workers_submit(core_->workers, raw_, Box::run, box, Box::drop, &raw, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(f, *box->f);
+            box->release();
+            box->release();
+            return error;
+        }
+        return TaskFor<F>(core_, id, box);
+    }
+
+    /// Runs `f()` once, in the kind's lane, for what Pool::post() costs: no limits, no retries, and it is
+    /// counted in the pool's books, not in the kind's. A callable that is refused is given back.
+    template <class F>
+    Result<void> post(F &&f) const {
+        static_assert(detail::is_task<F>, "what is posted is called without arguments");
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        detail::Packed<F> packed(std::forward<F>(f));
+        const pace_work_t &work = packed.work();
+        return detail::outcome(
+            packed.settle(pace_kind_post(raw_, work.run, work.user_data, work.drop)));
+    }
+
+    /// Submits the callables in order, for whose outcomes nobody waits; says how many were taken. Those
+    /// that were are moved from.
+    template <class F>
+    Result<std::size_t> post_batch(span<F> work, const TaskOptions &options = {}) const {
+        using R = typename detail::AttemptResult<F>::type;
+        using Box = detail::Attempted<F, R>;
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        std::vector<Box *> boxes;
+        std::vector<pace_attempt_work_t> works;
+        boxes.reserve(work.size());
+        works.reserve(work.size());
+        for (F &f : work) {
+            boxes.push_back(new Box(std::move(f)));
+            // Nobody waits for the value.
+            boxes.back()->release();
+            works.push_back({Box::run, boxes.back(), Box::drop});
+        }
+        std::size_t accepted = 0;
+        const pace_status_t status = pace_workers_submit_batch(
+            core_->workers, raw_, works.data(), works.size(), &raw, nullptr, &accepted);
+        for (std::size_t n = accepted; n < boxes.size(); ++n) {
+            detail::give_back<F>(work[n], *boxes[n]->f);
+            boxes[n]->release();
+        }
+        if (status == PACE_OK || accepted > 0) {
+            return accepted;
+        }
+        return Error::last(status);
+    }
+
+    /// Runs it every `period`, first after one: each run is a task of its own, and runs never overlap.
+    template <class F>
+    Result<Periodic> every(nanoseconds period, F &&f, Missed missed = Missed::Skip,
+                           const TaskOptions &options = {}) const {
+        using D = std::decay_t<F>;
+        using Box = detail::Attempted<D, void>;
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        auto *box = new Box(std::forward<F>(f));
+        pace_periodic_t *periodic = nullptr;
+        const pace_status_t status = pace_workers_every(
+            core_->workers, raw_, detail::nanos(period), static_cast<std::uint32_t>(missed),
+            Box::run, box, Box::drop, &raw, &periodic);
+        box->release();
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(f, *box->f);
+            box->release();
+            return error;
+        }
+        return Periodic(periodic, core_);
+    }
+
+    /// Submits a task without a callable: its attempts come out of WorkerPool::pull() with `token`.
+    Result<WorkTask<void>> submit_pulled(std::uint64_t token, const TaskOptions &options = {}) const {
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        pace_task_t id{};
+        const pace_status_t status =
+            pace_workers_submit_pulled(core_->workers, raw_, token, &raw, &id);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return WorkTask<void>(core_, id, nullptr);
+    }
+
+    /// The same for many, which nobody waits for; says how many were taken.
+    Result<std::size_t> post_pulled_batch(span<const std::uint64_t> tokens,
+                                          const TaskOptions &options = {}) const {
+        if (!core_) {
+            return detail::gone("kind");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        std::size_t accepted = 0;
+        const pace_status_t status = pace_workers_submit_pulled_batch(
+            core_->workers, raw_, tokens.data(), tokens.size(), &raw, nullptr, &accepted);
+        if (status == PACE_OK || accepted > 0) {
+            return accepted;
+        }
+        return Error::last(status);
+    }
+
+    /// What has happened to the tasks of this name. Fields as in paceline.h.
+    Result<pace_kind_stats_t> stats() const {
+        pace_kind_stats_t stats{};
+        stats.struct_size = sizeof stats;
+        const pace_status_t status = pace_kind_stats(raw_, &stats);
+        return status == PACE_OK ? Result<pace_kind_stats_t>(stats)
+                                 : Result<pace_kind_stats_t>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Kind's.
+    pace_kind_t *native() const noexcept { return raw_; }
+
+private:
+    friend class WorkerPool;
+
+    Kind(pace_kind_t *raw, detail::SharedWorkers core) noexcept
+        : raw_(raw), core_(std::move(core)) {}
+
+    pace_kind_t *raw_;
+    detail::SharedWorkers core_;
+};
+
+/// What runs around each attempt of every task of a worker pool, on the attempt's own thread and within its
+/// time, by several threads at once. It should be short.
+class Middleware {
+public:
+    Middleware() = default;
+    Middleware(const Middleware &) = delete;
+    Middleware &operator=(const Middleware &) = delete;
+    virtual ~Middleware() = default;
+
+    /// Before the callable. False, or what it throws, refuses the attempt: it fails.
+    virtual bool before(Attempt &attempt) {
+        (void)attempt;
+        return true;
+    }
+    /// After the callable, if it was not refused before, whatever came of it.
+    virtual void after(const Attempt &attempt) { (void)attempt; }
+    /// Before that, if the attempt has failed, with what() of what was thrown.
+    virtual void on_error(const Attempt &attempt, const char *message) { (void)attempt, (void)message; }
+};
+
+/// Something that happened to a task.
+struct Outcome {
+    /// PACE_OUTCOME_: an end, a retry, or an attempt that has outlived its time.
+    std::uint32_t event{};
+    TaskStatus status{};
+    std::chrono::system_clock::time_point time{};
+    std::uint64_t id{};
+    std::string name{};
+    /// What went wrong last; empty if nothing did.
+    std::string message{};
+    nanoseconds queue_time{};
+    nanoseconds run_time{};
+    /// For a retry: when it comes.
+    nanoseconds delay{};
+    std::uint32_t attempts{};
+    std::optional<std::uint32_t> worker{};
+};
+
+/// Settings of an OutcomeLog. What is not set is as `settings` has it, a file of settings (JSON or YAML, by
+/// its name), over which variables PACELINE_LOG_… win if `environment`; and then as paceline.h has it.
+struct OutcomeLogConfig {
+    std::string settings{};
+    bool environment = false;
+    /// The file that lines of JSON are appended to.
+    std::string file{};
+    std::optional<std::uint64_t> max_size{};
+    std::optional<std::uint32_t> files{};
+    std::optional<std::uint32_t> capacity{};
+    /// Called on the log's own thread.
+    std::function<void(const Outcome &)> on_outcome{};
+};
+
+/// Tells what became of tasks, by a thread of its own: to a callable and a file that is rotated. Copies are
+/// the same log.
+class OutcomeLog {
+public:
+    /// None.
+    OutcomeLog() noexcept = default;
+
+    static Result<OutcomeLog> create(OutcomeLogConfig config) {
+        pace_outcome_log_config_t raw{};
+        (void)pace_outcome_log_config_init(&raw, sizeof raw);
+        if (!config.settings.empty() || config.environment) {
+            const char *path = config.settings.empty() ? nullptr : config.settings.c_str();
+            const pace_status_t status =
+                pace_outcome_log_config_load(&raw, path, config.environment);
+            if (status != PACE_OK) {
+                return Error::last(status);
+            }
+        }
+        if (!config.file.empty()) {
+            raw.file = config.file.c_str();
+        }
+        raw.max_size = config.max_size.value_or(raw.max_size);
+        raw.files = config.files.value_or(raw.files);
+        raw.capacity = config.capacity.value_or(raw.capacity);
+        using Function = std::function<void(const Outcome &)>;
+        std::unique_ptr<Function> box;
+        if (config.on_outcome) {
+            box = std::make_unique<Function>(std::move(config.on_outcome));
+            raw.on_outcome = told;
+            raw.user_data = box.get();
+            raw.drop = detail::drop_box<Function>;
+        }
+        pace_outcome_log_t *log = nullptr;
+        const pace_status_t status = pace_outcome_log_new(&raw, &log);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        (void)box.release();
+        OutcomeLog made;
+        made.raw_.reset(log, pace_outcome_log_free);
+        return made;
+    }
+
+    /// Waits until everything that happened before was told and written. Code::TimedOut;
+    /// Code::WouldDeadlock in its own callable.
+    Result<void> flush(nanoseconds time) const {
+        return detail::outcome(pace_outcome_log_flush(native(), detail::nanos(time)));
+    }
+    /// What it has done so far. Fields as in paceline.h.
+    Result<pace_outcome_log_stats_t> stats() const {
+        pace_outcome_log_stats_t stats{};
+        stats.struct_size = sizeof stats;
+        const pace_status_t status = pace_outcome_log_stats(native(), &stats);
+        return status == PACE_OK ? Result<pace_outcome_log_stats_t>(stats)
+                                 : Result<pace_outcome_log_stats_t>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the OutcomeLog's.
+    pace_outcome_log_t *native() const noexcept { return raw_.get(); }
+
+private:
+    static void told(void *data, const pace_outcome_t *raw) noexcept {
+        (void)detail::guard([&] {
+            const auto time = [](std::uint64_t ns) { return nanoseconds(static_cast<std::int64_t>(ns)); };
+            Outcome outcome;
+            outcome.event = raw->event;
+            outcome.status = static_cast<TaskStatus>(raw->status);
+            outcome.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                time(raw->time_ns));
+            outcome.id = raw->id;
+            outcome.name = raw->name;
+            outcome.message = raw->message;
+            outcome.queue_time = time(raw->queue_time_ns);
+            outcome.run_time = time(raw->run_time_ns);
+            outcome.delay = time(raw->delay_ns);
+            outcome.attempts = raw->attempts;
+            if (raw->worker != PACE_NONE) {
+                outcome.worker = raw->worker;
+            }
+            (*static_cast<std::function<void(const Outcome &)> *>(data))(outcome);
+        });
+    }
+
+    std::shared_ptr<pace_outcome_log_t> raw_;
+};
+
+/// How the number of active threads follows how long tasks wait: see pace_workers_config_t.
+struct Scaling {
+    std::uint32_t min_active{1};
+    nanoseconds high{std::chrono::milliseconds(2)};
+    nanoseconds low{std::chrono::microseconds(200)};
+    nanoseconds period{std::chrono::milliseconds(20)};
+    std::uint32_t percentile{95};
+    std::uint32_t patience{10};
+};
+
+/// Settings of a worker pool. What is not set is as `settings` has it, a file of settings (JSON or YAML, by
+/// its name), over which variables PACELINE_WORKERS_… win if `environment`; and then as paceline.h has it.
+struct WorkersConfig {
+    std::string settings{};
+    bool environment = false;
+    /// What its figures are labelled with.
+    std::string name{};
+    std::optional<std::uint32_t> max_waiting{};
+    std::optional<std::uint32_t> max_pulled{};
+    std::optional<std::uint32_t> max_tasks{};
+    std::optional<std::uint32_t> max_droppable{};
+    std::optional<std::uint64_t> seed{};
+    std::optional<Scaling> scaling{};
+    /// Count for WorkerPool::metrics().
+    bool metrics = false;
+    std::optional<Full> full{};
+    /// The first is the outermost.
+    std::vector<std::shared_ptr<Middleware>> middleware{};
+    OutcomeLog outcome_log{};
+};
+
+namespace detail {
+
+/// A text of figures, which may take more digits when it is asked for again.
+template <class F> Result<std::string> figures_of(F &&ask) {
+    std::string text;
+    std::size_t needed = 0;
+    for (;;) {
+        const pace_status_t status = ask(text.data(), text.size(), &needed);
+        if (status == PACE_OK) {
+            text.resize(needed - 1);
+            return text;
+        }
+        if (status != PACE_EFULL) {
+            return Error::last(status);
+        }
+        text.resize(needed + needed / 8);
+    }
+}
+
+struct MiddlewareBox {
+    using Owned = std::shared_ptr<Middleware>;
+
+    static void before(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
+        PACELINE_DETAIL_TRY {
+            Attempt attempt(raw);
+            *outcome = (*static_cast<Owned *>(data))->before(attempt) ? PACE_OK : PACE_EFAILED;
+        }
+        PACELINE_DETAIL_CATCH {
+            tell_thrown(raw);
+            *outcome = PACE_EFAILED;
+        }
+    }
+    static void after(void *data, const pace_attempt_t *raw) noexcept {
+        const Attempt attempt(const_cast<pace_attempt_t *>(raw));
+        (void)guard([&] { (*static_cast<Owned *>(data))->after(attempt); });
+    }
+    static void on_error(void *data, const pace_attempt_t *raw, std::int32_t,
+                         const char *message) noexcept {
+        const Attempt attempt(const_cast<pace_attempt_t *>(raw));
+        (void)guard([&] { (*static_cast<Owned *>(data))->on_error(attempt, message); });
+    }
+};
+
+} // namespace detail
+
+/// A figure of a program's own, beside a worker pool's. Copies are the same figure.
+class Metric {
+public:
+    /// PACE_METRIC_: what it is.
+    enum class Kind : std::uint32_t {
+        Counter = PACE_METRIC_COUNTER,
+        Gauge = PACE_METRIC_GAUGE,
+        Times = PACE_METRIC_TIMES,
+        Bytes = PACE_METRIC_BYTES,
+        Numbers = PACE_METRIC_NUMBERS,
+    };
+
+    /// For a counter: so many more.
+    Result<void> count(std::uint64_t count = 1) const {
+        return detail::outcome(pace_metric_count(raw_.get(), count));
+    }
+    /// For a gauge: it is this now.
+    Result<void> set(double value) const { return detail::outcome(pace_metric_set(raw_.get(), value)); }
+    /// For a gauge: it is so much more, or less.
+    Result<void> change(double difference) const {
+        return detail::outcome(pace_metric_change(raw_.get(), difference));
+    }
+    /// For a distribution: one value of it.
+    Result<void> record(std::uint64_t value) const {
+        return detail::outcome(pace_metric_record(raw_.get(), value));
+    }
+    /// For one of times.
+    Result<void> record(nanoseconds time) const { return record(detail::nanos(time)); }
+
+private:
+    friend class WorkerPool;
+
+    Metric(pace_metric_t *raw, detail::SharedWorkers core)
+        // The figure is freed before what it belongs to.
+        : raw_(raw, [core = std::move(core)](pace_metric_t *metric) { pace_metric_free(metric); }) {}
+
+    std::shared_ptr<pace_metric_t> raw_;
+};
+
+/// How long each phase of a worker pool's shutdown may take.
+struct Phases {
+    nanoseconds drain{std::chrono::seconds(30)};
+    nanoseconds stop{std::chrono::seconds(5)};
+    nanoseconds clean_up{std::chrono::seconds(5)};
+};
+
+/// A line of a shutdown's report: what is PACE_ENDED_.
+struct Ended {
+    std::uint32_t what{};
+    std::string name{};
+    std::uint64_t count{};
+    /// The thread that a stuck one holds.
+    std::optional<std::uint32_t> thread{};
+};
+
+/// How the shutdown of a worker pool went.
+struct WorkersReport {
+    bool drained{};
+    bool requested{};
+    std::uint64_t completed{}, cancelled{};
+    std::uint32_t stuck{}, failed_hooks{};
+    std::vector<Ended> lines{};
+};
+
+/// Tasks with names, priorities, retries and limits, on a pool's threads. When it goes it is not shut
+/// down: its tasks go on until the pool stops.
+class [[nodiscard]] WorkerPool {
+public:
+    /// Makes one with what pace_workers_config_init() says, changed by `change(pace_workers_config_t &)`.
+    template <class F, class = std::enable_if_t<std::is_invocable_v<F &, pace_workers_config_t &>>>
+    static Result<WorkerPool> create(const Pool &pool, F &&change) {
+        pace_workers_config_t config{};
+        (void)pace_workers_config_init(&config, sizeof config);
+        std::forward<F>(change)(config);
+        return from_native(pool, config);
+    }
+    static Result<WorkerPool> create(const Pool &pool, const WorkersConfig &settings = {}) {
+        pace_workers_config_t config{};
+        (void)pace_workers_config_init(&config, sizeof config);
+        if (!settings.settings.empty() || settings.environment) {
+            const char *path = settings.settings.empty() ? nullptr : settings.settings.c_str();
+            const pace_status_t status =
+                pace_workers_config_load(&config, path, settings.environment);
+            if (status != PACE_OK) {
+                return Error::last(status);
+            }
+        }
+        config.name = settings.name.empty() ? nullptr : settings.name.c_str();
+        config.max_waiting = settings.max_waiting.value_or(config.max_waiting);
+        config.max_pulled = settings.max_pulled.value_or(config.max_pulled);
+        config.max_tasks = settings.max_tasks.value_or(config.max_tasks);
+        config.max_droppable = settings.max_droppable.value_or(config.max_droppable);
+        config.seed = settings.seed.value_or(config.seed);
+        config.metrics = settings.metrics;
+        if (settings.scaling) {
+            config.scaling = true;
+            config.min_active = settings.scaling->min_active;
+            config.scaling_high_ns = detail::nanos(settings.scaling->high);
+            config.scaling_low_ns = detail::nanos(settings.scaling->low);
+            config.scaling_period_ns = detail::nanos(settings.scaling->period);
+            config.scaling_percentile = settings.scaling->percentile;
+            config.scaling_patience = settings.scaling->patience;
+        }
+        if (settings.full) {
+            settings.full->fill(config);
+        }
+        config.outcome_log = settings.outcome_log.native();
+        using Box = detail::MiddlewareBox;
+        std::vector<std::unique_ptr<Box::Owned>> boxes;
+        std::vector<pace_middleware_t> raw;
+        for (const auto &each : settings.middleware) {
+            boxes.push_back(std::make_unique<Box::Owned>(each));
+            raw.push_back({Box::before, Box::after, Box::on_error, boxes.back().get(),
+                           detail::drop_box<Box::Owned>});
+        }
+        config.middleware = raw.data();
+        config.middleware_count = static_cast<std::uint32_t>(raw.size());
+        auto made = from_native(pool, config);
+        if (made) {
+            for (auto &box : boxes) {
+                (void)box.release();
+            }
+        }
+        return made;
+    }
+
+    WorkerPool(WorkerPool &&) noexcept = default;
+    WorkerPool &operator=(WorkerPool &&) noexcept = default;
+
+    /// A kind of tasks. The same name with the same settings is the same kind.
+    Result<Kind> kind(const char *name, const KindConfig &settings = {}) const {
+        pace_kind_config_t raw{};
+        (void)pace_kind_config_init(&raw, sizeof raw);
+        raw.lane = static_cast<std::uint32_t>(settings.lane);
+        if (settings.retry) {
+            raw.retry = settings.retry->native();
+        }
+        raw.timeout_ns = detail::nanos(settings.timeout);
+        raw.queue_timeout_ns = detail::nanos(settings.queue_timeout);
+        raw.deadline_ns = detail::nanos(settings.deadline);
+        if (settings.retry_budget) {
+            raw.retry_budget = true;
+            raw.budget_ratio = settings.retry_budget->ratio;
+            raw.budget_per_second = settings.retry_budget->per_second;
+            raw.budget_burst = settings.retry_budget->burst;
+        }
+        if (settings.rate) {
+            raw.rate_starts = settings.rate->starts;
+            raw.rate_per_ns = detail::nanos(settings.rate->per);
+            raw.rate_burst = settings.rate->burst;
+        }
+        raw.max_running = settings.max_running;
+        raw.soft_timeout_ns = detail::nanos(settings.soft_timeout);
+        raw.grace_ns = detail::nanos(settings.grace);
+        if (settings.full) {
+            settings.full->fill(raw);
+        }
+        pace_kind_t *kind = nullptr;
+        const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Kind(kind, core_);
+    }
+
+    /// Has `f()` called at the end of a shutdown, the last one that was registered first.
+    template <class F>
+    Result<void> on_shutdown(const char *name, F &&f) const {
+        using D = std::decay_t<F>;
+        auto box = std::make_unique<D>(std::forward<F>(f));
+        const pace_status_t status = pace_workers_on_shutdown(
+            native(), name,
+            [](void *data) noexcept { (void)detail::guard([&] { (*static_cast<D *>(data))(); }); },
+            box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// Refuses new tasks, lets what was accepted end, cancels the rest, runs the hooks. Inside the pool
+    /// it is a request.
+    Result<WorkersReport> shutdown(const Phases &phases = {}) const {
+        WorkersReport report;
+        pace_workers_report_t raw{};
+        raw.struct_size = sizeof raw;
+        const auto each = [](void *data, std::uint32_t what, const char *name, std::uint64_t count,
+                             std::uint32_t thread) noexcept {
+            (void)detail::guard([&] {
+                Ended line{what, name, count, {}};
+                if (thread != PACE_NONE) {
+                    line.thread = thread;
+                }
+                static_cast<WorkersReport *>(data)->lines.push_back(std::move(line));
+            });
+        };
+        const pace_status_t status =
+            pace_workers_shutdown(native(), detail::nanos(phases.drain), detail::nanos(phases.stop),
+                                  detail::nanos(phases.clean_up), &raw, each, &report);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        report.drained = raw.drained;
+        report.requested = raw.requested;
+        report.completed = raw.completed;
+        report.cancelled = raw.cancelled;
+        report.stuck = raw.stuck;
+        report.failed_hooks = raw.failed_hooks;
+        return report;
+    }
+
+    /// Waits for attempts of tasks that have no callable, and for ends; says how many came.
+    Result<std::size_t> pull(span<pace_task_event_t> events, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_workers_pull(native(), events.data(), events.size(),
+                                                       detail::nanos(time), &count);
+        return status == PACE_OK ? Result<std::size_t>(count)
+                                 : Result<std::size_t>(Error::last(status));
+    }
+    /// Completes attempts; each says in its `result` and `status` what came of it.
+    Result<void> complete(span<pace_attempt_end_t> ends) const {
+        return detail::outcome(pace_workers_complete(native(), ends.data(), ends.size()));
+    }
+    /// Whether an attempt that is out should be given up.
+    Result<bool> is_cancelled(std::uint64_t attempt) const {
+        bool cancelled = false;
+        const pace_status_t status = pace_workers_is_cancelled(native(), attempt, &cancelled);
+        return status == PACE_OK ? Result<bool>(cancelled) : Result<bool>(Error::last(status));
+    }
+    /// An attempt that is out still makes progress.
+    Result<void> heartbeat(std::uint64_t attempt) const {
+        return detail::outcome(pace_workers_heartbeat(native(), attempt));
+    }
+    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_workers_pollable(native(), &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+
+    /// The books. Fields as in paceline.h.
+    Result<pace_workers_audit_t> audit() const {
+        pace_workers_audit_t audit{};
+        audit.struct_size = sizeof audit;
+        const pace_status_t status = pace_workers_audit(native(), &audit);
+        return status == PACE_OK ? Result<pace_workers_audit_t>(audit)
+                                 : Result<pace_workers_audit_t>(Error::last(status));
+    }
+    /// How it is, with what is left of it. Fields as in paceline.h.
+    Result<pace_health_t> health() const {
+        pace_health_t health{};
+        health.struct_size = sizeof health;
+        const pace_status_t status = pace_workers_health(native(), &health);
+        return status == PACE_OK ? Result<pace_health_t>(health)
+                                 : Result<pace_health_t>(Error::last(status));
+    }
+    /// Figures as text, PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS, if its `metrics` was set.
+    Result<std::string> metrics(std::uint32_t format) const {
+        return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
+            return pace_workers_metrics(native(), format, text, size, needed);
+        });
+    }
+
+    /// A figure of the program's own, if its `metrics` was set: metrics() tells it from then on. With the
+    /// same name and labels it is the same. Code::Invalid for a name that is none or is taken.
+    Result<Metric> metric(Metric::Kind kind, const std::string &name, const std::string &help,
+                          const std::vector<std::pair<std::string, std::string>> &labels = {}) const {
+        std::vector<pace_label_t> raw;
+        for (const auto &[label, value] : labels) {
+            raw.push_back({label.c_str(), value.c_str()});
+        }
+        pace_metric_t *made = nullptr;
+        const pace_status_t status =
+            pace_workers_metric(native(), static_cast<std::uint32_t>(kind), name.c_str(),
+                                help.c_str(), raw.data(), raw.size(), &made);
+        return status == PACE_OK ? Result<Metric>(Metric(made, core_))
+                                 : Result<Metric>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the WorkerPool's.
+    pace_workers_t *native() const noexcept { return core_ ? core_->workers : nullptr; }
+
+private:
+    explicit WorkerPool(detail::SharedWorkers core) noexcept : core_(std::move(core)) {}
+
+    static Result<WorkerPool> from_native(const Pool &pool, const pace_workers_config_t &config) {
+        pace_workers_t *workers = nullptr;
+        const pace_status_t status = pace_workers_new(pool.native(), &config, &workers);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return WorkerPool(std::make_shared<const detail::WorkersCore>(pool.core_, workers));
+    }
+
+    detail::SharedWorkers core_;
+};
+
+// ---- the event hub -------------------------------------------------------------------------------
+
+/// Which messages of a mailbox that regards it are delivered first.
+enum class Priority : std::int32_t {
+    Low = PACE_PRIORITY_LOW,
+    Normal = PACE_PRIORITY_NORMAL,
+    High = PACE_PRIORITY_HIGH,
+    Critical = PACE_PRIORITY_CRITICAL,
+};
+
+/// Where a subscription's handler runs.
+enum class Execution : std::uint32_t {
+    /// On the pool, never on two threads at once, in the order of its mailbox.
+    Serial = PACE_EXECUTION_SERIAL,
+    /// In the publisher's thread, before publishing returns, with no mailbox.
+    Inline = PACE_EXECUTION_INLINE,
+    /// On up to SubscriptionConfig::threads threads of the pool at once.
+    Concurrent = PACE_EXECUTION_CONCURRENT,
+    /// On the pool, one at a time with all others of its hub that have this, in one order over all keys.
+    Strand = PACE_EXECUTION_STRAND,
+};
+
+/// What happens to a message for a mailbox that is full.
+enum class Overflow : std::uint32_t {
+    Reject = PACE_OVERFLOW_REJECT,
+    DropNewest = PACE_OVERFLOW_DROP_NEWEST,
+    DropOldest = PACE_OVERFLOW_DROP_OLDEST,
+    Conflate = PACE_OVERFLOW_CONFLATE,
+    Block = PACE_OVERFLOW_BLOCK,
+};
+
+/// How to unsubscribe.
+enum class Unsubscribe : std::uint32_t {
+    Async = PACE_UNSUBSCRIBE_ASYNC,
+    Drain = PACE_UNSUBSCRIBE_DRAIN,
+    Sync = PACE_UNSUBSCRIBE_SYNC,
+};
+
+/// What becomes of a message that its handler has failed at for good.
+enum class Fate : std::uint32_t {
+    DeadLetter = PACE_FATE_DEAD_LETTER,
+    Discard = PACE_FATE_DISCARD,
+};
+
+/// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`.
+struct Intensity {
+    std::uint32_t restarts{3};
+    nanoseconds within{std::chrono::seconds(5)};
+
+    /// No failure suspends.
+    static Intensity unlimited() noexcept {
+        return Intensity{PACE_RESTARTS_UNLIMITED, nanoseconds(1)};
+    }
+};
+
+/// Whom a failure restarts: the handler that failed, or all of its supervisor.
+enum class RestartStrategy : std::uint32_t {
+    OneForOne = PACE_RESTART_ONE_FOR_ONE,
+    OneForAll = PACE_RESTART_ONE_FOR_ALL,
+};
+
+/// Counts the restarts of several subscriptions, and suspends all of them when there are too many.
+class [[nodiscard]] Supervisor {
+public:
+    static Result<Supervisor> create(RestartStrategy strategy, Intensity intensity = {}) {
+        pace_supervisor_t *raw = nullptr;
+        const pace_status_t status =
+            pace_supervisor_new(static_cast<std::uint32_t>(strategy), intensity.restarts,
+                                detail::nanos(intensity.within), &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Supervisor(raw);
+    }
+
+    /// Whether its subscriptions are suspended.
+    bool is_suspended() const noexcept {
+        bool suspended = false;
+        return pace_supervisor_is_suspended(raw_.get(), &suspended) == PACE_OK && suspended;
+    }
+
+    /// For calls to paceline.h. Stays the Supervisor's.
+    const pace_supervisor_t *native() const noexcept { return raw_.get(); }
+
+private:
+    explicit Supervisor(pace_supervisor_t *raw) : raw_(raw, pace_supervisor_free) {}
+
+    std::shared_ptr<pace_supervisor_t> raw_;
+};
+
+/// Which member of a group gets a message.
+class Balance {
+public:
+    static Balance round_robin() { return Balance(PACE_BALANCE_ROUND_ROBIN); }
+    static Balance least_loaded() { return Balance(PACE_BALANCE_LEAST_LOADED); }
+    static Balance random(std::uint64_t seed = 0) { return Balance(PACE_BALANCE_RANDOM, {}, seed); }
+    /// All messages of a key go to one member, in order, also while members come and go.
+    static Balance by_key() { return Balance(PACE_BALANCE_BY_KEY); }
+    /// As by_key(), by the value of the first header of this name.
+    static Balance by_header(std::string name) {
+        return Balance(PACE_BALANCE_BY_HEADER, std::move(name));
+    }
+
+private:
+    friend struct SubscriptionConfig;
+    explicit Balance(std::uint32_t kind, std::string header = {}, std::uint64_t seed = 0)
+        : kind_(kind), header_(std::move(header)), seed_(seed) {}
+
+    std::uint32_t kind_;
+    std::string header_;
+    std::uint64_t seed_;
+};
+
+struct Message;
+
+/// Which messages come into a mailbox. Copies are the same filter.
+///
+///     auto urgent = MessageFilter::header("kind", "alarm").value() ||
+///                   MessageFilter::bytes(0, "!").value();
+class MessageFilter {
+public:
+    // What is moved is copied, so that there is always one.
+    MessageFilter(const MessageFilter &) = default;
+    MessageFilter &operator=(const MessageFilter &) = default;
+
+    /// Messages that have a header of this name with this value.
+    static Result<MessageFilter> header(const char *name, const char *value) {
+        pace_message_filter_t *raw = nullptr;
+        return made(pace_message_filter_header(name, value, &raw), raw);
+    }
+    /// Messages whose payload has these bytes, so many bytes after its beginning.
+    static Result<MessageFilter> bytes(std::size_t offset, std::string_view bytes) {
+        pace_message_filter_t *raw = nullptr;
+        return made(pace_message_filter_bytes(offset, bytes.data(), bytes.size(), &raw), raw);
+    }
+    /// Messages that are published at `from` or later and before `to`.
+    static Result<MessageFilter> published(std::chrono::system_clock::time_point from,
+                                           std::chrono::system_clock::time_point to) {
+        pace_message_filter_t *raw = nullptr;
+        return made(pace_message_filter_time(since_1970(from), since_1970(to), &raw), raw);
+    }
+    /// So many messages in each `per`, evenly spread, and `burst` at once after a time with fewer. It uses
+    /// one up whenever it is asked, so it belongs behind others.
+    static Result<MessageFilter> at_most(std::uint32_t messages,
+                                         nanoseconds per = std::chrono::seconds(1),
+                                         std::uint32_t burst = 1) {
+        pace_message_filter_t *raw = nullptr;
+        return made(pace_message_filter_rate(messages, detail::nanos(per), burst, &raw), raw);
+    }
+    /// Messages of which a bool(const Message &) says so. Publishers call it, several at once; what throws
+    /// does not pass.
+    template <class F> static Result<MessageFilter> test(F &&says);
+
+    friend MessageFilter operator&&(const MessageFilter &a, const MessageFilter &b) {
+        pace_message_filter_t *raw = nullptr;
+        (void)pace_message_filter_and(a.native(), b.native(), &raw);
+        return MessageFilter(raw);
+    }
+    friend MessageFilter operator||(const MessageFilter &a, const MessageFilter &b) {
+        pace_message_filter_t *raw = nullptr;
+        (void)pace_message_filter_or(a.native(), b.native(), &raw);
+        return MessageFilter(raw);
+    }
+    MessageFilter operator!() const {
+        pace_message_filter_t *raw = nullptr;
+        (void)pace_message_filter_not(native(), &raw);
+        return MessageFilter(raw);
+    }
+
+    /// For calls to paceline.h. Stays the MessageFilter's.
+    const pace_message_filter_t *native() const noexcept { return raw_.get(); }
+
+private:
+    explicit MessageFilter(pace_message_filter_t *raw) : raw_(raw, pace_message_filter_free) {}
+
+    /// `raw` is looked at when the status is known, in whatever order arguments are evaluated.
+    static Result<MessageFilter> made(pace_status_t status, pace_message_filter_t *const &raw) {
+        return status == PACE_OK ? Result<MessageFilter>(MessageFilter(raw))
+                                 : Result<MessageFilter>(Error::last(status));
+    }
+    static std::uint64_t since_1970(std::chrono::system_clock::time_point time) {
+        return detail::nanos(std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()));
+    }
+
+    std::shared_ptr<pace_message_filter_t> raw_;
+};
+
+/// Settings of a subscription.
+struct SubscriptionConfig {
+    Execution execution = Execution::Serial;
+    /// For Execution::Concurrent: 1 to 1024.
+    std::uint32_t threads = 1;
+    /// How many messages may wait, 1 to 2^24.
+    std::uint64_t capacity = 1024;
+    Overflow overflow = Overflow::Reject;
+    /// For Overflow::Block: how long a publisher waits at most.
+    nanoseconds block{0};
+    /// For mailboxes: the subscription ends when nobody has pulled for so long, at least 1 ms.
+    std::optional<nanoseconds> lease{};
+    /// Delivers messages by their priority.
+    bool by_priority = false;
+    /// How a message that the handler fails at is tried again, and what then becomes of it.
+    std::optional<Retry> retry{};
+    Fate fate = Fate::DeadLetter;
+    /// More restarts suspend it. Without one: 3 in 5 seconds.
+    std::optional<Intensity> intensity{};
+    /// Restarts it together with others, in place of an intensity of its own.
+    std::optional<Supervisor> supervisor{};
+    /// Which messages come into the mailbox.
+    std::optional<MessageFilter> filter{};
+    /// Shares the messages with all of the same group and pattern: each goes to one of them.
+    std::string group{};
+    Balance balance = Balance::round_robin();
+
+    SubscriptionConfig &set_on_failure(Fate value, std::optional<Retry> before = {}) {
+        return fate = value, retry = before, *this;
+    }
+    SubscriptionConfig &set_intensity(Intensity value) { return intensity = value, *this; }
+    SubscriptionConfig &set_supervisor(Supervisor value) {
+        return supervisor = std::move(value), *this;
+    }
+    SubscriptionConfig &set_filter(MessageFilter value) { return filter = std::move(value), *this; }
+    SubscriptionConfig &set_group(std::string name, Balance how = Balance::round_robin()) {
+        return group = std::move(name), balance = std::move(how), *this;
+    }
+    SubscriptionConfig &set_execution(Execution value, std::uint32_t on_threads = 1) {
+        return execution = value, threads = on_threads, *this;
+    }
+    SubscriptionConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
+    SubscriptionConfig &set_overflow(Overflow value, nanoseconds wait = nanoseconds(0)) {
+        return overflow = value, block = wait, *this;
+    }
+    SubscriptionConfig &set_lease(nanoseconds value) { return lease = value, *this; }
+    SubscriptionConfig &set_by_priority(bool value) { return by_priority = value, *this; }
+
+    pace_subscription_options_t native() const noexcept {
+        pace_subscription_options_t raw{};
+        (void)pace_subscription_options_init(&raw, sizeof raw);
+        raw.execution = static_cast<std::uint32_t>(execution);
+        raw.threads = threads;
+        raw.overflow = static_cast<std::uint32_t>(overflow);
+        raw.capacity = capacity;
+        raw.block_ns = detail::nanos(block);
+        raw.lease_ns = lease ? detail::nanos(*lease) : 0;
+        raw.by_priority = by_priority;
+        if (retry) {
+            raw.retry = retry->native();
+        }
+        raw.fate = static_cast<std::uint32_t>(fate);
+        if (intensity) {
+            raw.restarts = intensity->restarts;
+            raw.within_ns = detail::nanos(intensity->within);
+        }
+        raw.supervisor = supervisor ? supervisor->native() : nullptr;
+        raw.filter = filter ? filter->native() : nullptr;
+        raw.group = group.empty() ? nullptr : group.c_str();
+        raw.balance = balance.kind_;
+        raw.balance_header = balance.header_.c_str();
+        raw.balance_seed = balance.seed_;
+        return raw;
+    }
+};
+
+/// What a publisher is told. Fields as in pace_receipt_t.
+struct Receipt : pace_receipt_t {
+    Receipt() noexcept : pace_receipt_t{} { struct_size = sizeof(pace_receipt_t); }
+    /// Whether everybody who matched will get it.
+    bool is_complete() const noexcept { return enqueued == matched; }
+};
+
+/// The counts of a subscription. Fields as in pace_subscription_stats_t.
+struct SubscriptionStats : pace_subscription_stats_t {
+    SubscriptionStats() noexcept : pace_subscription_stats_t{} {
+        struct_size = sizeof(pace_subscription_stats_t);
+    }
+};
+
+/// The books of a hub. Fields as in pace_hub_audit_t.
+struct HubAudit : pace_hub_audit_t {
+    HubAudit() noexcept : pace_hub_audit_t{} { struct_size = sizeof(pace_hub_audit_t); }
+};
+
+/// A message, lent: to a handler until it returns, to the thread that pulled it until that pulls again.
+/// Fields as in pace_message_t.
+struct Message : pace_message_t {
+    std::string_view key_text() const noexcept { return view(key); }
+    /// Its bytes.
+    std::string_view text() const noexcept { return {static_cast<const char *>(payload), size}; }
+    /// The value of the first header of this name.
+    std::optional<std::string_view> header(std::string_view name) const noexcept {
+        for (std::size_t i = 0; i < header_count; ++i) {
+            if (view(headers[i].name) == name) {
+                return view(headers[i].value);
+            }
+        }
+        return std::nullopt;
+    }
+
+    static std::string_view view(pace_text_t text) noexcept {
+        return text.size == 0 ? std::string_view() : std::string_view(text.text, text.size);
+    }
+};
+static_assert(sizeof(Message) == sizeof(pace_message_t), "arrays of one are arrays of the other");
+
+template <class F> Result<MessageFilter> MessageFilter::test(F &&says) {
+    using D = std::decay_t<F>;
+    static_assert(std::is_invocable_r_v<bool, D &, const Message &>,
+                  "a test is bool(const Message &)");
+    auto box = std::make_unique<D>(std::forward<F>(says));
+    const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
+        bool passes = false;
+        (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message{*raw}); });
+        return passes;
+    };
+    pace_message_filter_t *raw = nullptr;
+    const pace_status_t status =
+        pace_message_filter_test(ask, box.get(), detail::drop_box<D>, &raw);
+    if (status == PACE_OK) {
+        (void)box.release();
+    }
+    return made(status, raw);
+}
+
+/// A message that a subscription could not deal with. Fields as in pace_dead_letter_t, without what is
+/// lent; see Hub::dead_letters().
+struct DeadLetter {
+    std::string key{}, payload{}, failure{}, pattern{};
+    std::vector<std::pair<std::string, std::string>> headers{};
+    std::uint64_t number{}, sequence{}, subscription{}, time_ns{}, died_ns{};
+    /// PACE_DEAD_.
+    std::uint32_t reason{};
+    std::uint32_t attempts{};
+};
+
+/// A message that a history has kept: a copy.
+struct Record {
+    std::string key{}, payload{};
+    std::vector<std::pair<std::string, std::string>> headers{};
+    std::uint64_t sequence{}, time_ns{};
+    Priority priority{};
+};
+
+/// Which messages of a history are asked for; what is zero is not asked about.
+struct Query {
+    std::string pattern{">"};
+    /// Sequences and times (nanoseconds since 1970), the ends included.
+    std::uint64_t first{}, last{}, since_ns{}, until_ns{};
+    /// At most so many, the oldest, or the newest.
+    std::uint64_t limit{};
+    bool newest{};
+
+    pace_query_t native() const noexcept {
+        pace_query_t raw{};
+        raw.struct_size = sizeof raw;
+        raw.newest = newest;
+        raw.pattern = pattern.c_str();
+        raw.first = first;
+        raw.last = last;
+        raw.since_ns = since_ns;
+        raw.until_ns = until_ns;
+        raw.limit = limit;
+        return raw;
+    }
+};
+
+/// What a history has done. Fields as in pace_history_stats_t, copied.
+struct HistoryStats {
+    std::string pattern{}, last_error{}, last_read_error{}, last_lines_error{};
+    std::uint64_t recorded{}, in_memory{}, memory_bytes{}, waiting{}, commits{}, given_up{}, errors{},
+        read_errors{}, durable{}, lines_lost{};
+};
+
+/// What a hub keeps of the messages that a pattern matches. Without a limit it has none.
+struct HistoryConfig {
+    std::string pattern{">"};
+    std::optional<std::uint64_t> keep_count{1024}, keep_bytes{};
+    std::optional<nanoseconds> keep_age{};
+    /// A file of SQLite. Code::Unsupported if the library was built without the feature `archive`.
+    std::string archive{};
+    std::optional<std::uint64_t> archive_count{}, archive_bytes{};
+    std::optional<nanoseconds> archive_age{};
+    /// A commit counts when the file was written, and not only when the disk has it.
+    bool process_only = false;
+    /// Reads the whole archive when it is opened.
+    bool check = false;
+    /// A file of lines of JSON.
+    std::string lines{};
+    /// Publishers wait for a slow disk for so long. Without it the archive goes without the oldest.
+    std::optional<nanoseconds> disk_wait{};
+
+    HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
+    HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }
+    HistoryConfig &set_keep_bytes(std::uint64_t value) { return keep_bytes = value, *this; }
+    HistoryConfig &set_keep_age(nanoseconds value) { return keep_age = value, *this; }
+    HistoryConfig &set_archive(std::string path) { return archive = std::move(path), *this; }
+    HistoryConfig &set_lines(std::string path) { return lines = std::move(path), *this; }
+
+    pace_history_options_t native() const noexcept {
+        pace_history_options_t raw{};
+        (void)pace_history_options_init(&raw, sizeof raw);
+        const auto age = [](const std::optional<nanoseconds> &value) {
+            return value ? detail::nanos(*value) : PACE_UNLIMITED;
+        };
+        raw.pattern = pattern.c_str();
+        raw.keep_count = keep_count.value_or(PACE_UNLIMITED);
+        raw.keep_bytes = keep_bytes.value_or(PACE_UNLIMITED);
+        raw.keep_age_ns = age(keep_age);
+        raw.archive = archive.empty() ? nullptr : archive.c_str();
+        raw.archive_count = archive_count.value_or(PACE_UNLIMITED);
+        raw.archive_bytes = archive_bytes.value_or(PACE_UNLIMITED);
+        raw.archive_age_ns = age(archive_age);
+        raw.lines = lines.empty() ? nullptr : lines.c_str();
+        raw.process_only = process_only;
+        raw.check = check;
+        raw.when_full = disk_wait ? PACE_DISK_WAIT : PACE_DISK_GIVE_UP;
+        raw.disk_wait_ns = disk_wait ? detail::nanos(*disk_wait) : 0;
+        return raw;
+    }
+};
+
+/// Settings of a hub.
+struct HubConfig {
+    /// The largest payload, 1 byte to 1 GiB.
+    std::uint64_t max_payload = std::uint64_t{16} << 20;
+    /// How many dead letters are kept, 1 to 10,000,000.
+    std::uint64_t dead_letters = 10000;
+    /// Up to 31.
+    std::vector<HistoryConfig> histories{};
+    /// The label `hub` of its figures.
+    std::string name{"main"};
+    /// How many errors are kept for Hub::errors(), 1 to 1,000,000.
+    std::uint64_t errors = 1024;
+    /// How often losses of the same kind are told under $SYS., 1 ms to 1 hour.
+    nanoseconds notice_interval = std::chrono::seconds(1);
+    /// Of so many keys, up to 1,000,000, it is counted how often each was published.
+    std::uint64_t count_keys = 0;
+
+    HubConfig &set_name(std::string value) { return name = std::move(value), *this; }
+    HubConfig &set_errors(std::uint64_t value) { return errors = value, *this; }
+    HubConfig &set_notice_interval(nanoseconds value) { return notice_interval = value, *this; }
+    HubConfig &set_count_keys(std::uint64_t value) { return count_keys = value, *this; }
+    HubConfig &set_max_payload(std::uint64_t value) { return max_payload = value, *this; }
+    HubConfig &set_dead_letters(std::uint64_t value) { return dead_letters = value, *this; }
+    HubConfig &add_history(HistoryConfig value) {
+        return histories.push_back(std::move(value)), *this;
+    }
+};
+
+/// Where a replay begins.
+class ReplayFrom {
+public:
+    static ReplayFrom beginning() noexcept { return {PACE_REPLAY_BEGINNING, 0}; }
+    static ReplayFrom sequence(std::uint64_t number) noexcept {
+        return {PACE_REPLAY_SEQUENCE, number};
+    }
+    static ReplayFrom time(std::chrono::system_clock::time_point time) noexcept {
+        const auto since = std::chrono::duration_cast<nanoseconds>(time.time_since_epoch());
+        return {PACE_REPLAY_TIME, detail::nanos(since)};
+    }
+    /// With the last so many messages that are kept.
+    static ReplayFrom last(std::uint64_t messages) noexcept { return {PACE_REPLAY_LAST, messages}; }
+    static ReplayFrom now() noexcept { return {PACE_REPLAY_NOW, 0}; }
+
+private:
+    friend class Hub;
+    ReplayFrom(std::uint32_t from, std::uint64_t at) noexcept : from_(from), at_(at) {}
+
+    std::uint32_t from_;
+    std::uint64_t at_;
+};
+
+/// The counts of a replay. Fields as in pace_replay_stats_t.
+struct ReplayStats : pace_replay_stats_t {
+    ReplayStats() noexcept : pace_replay_stats_t{} { struct_size = sizeof(pace_replay_stats_t); }
+};
+
+/// Which dead letters: those that all conditions hold for; what is zero or empty is not asked about.
+struct DeadFilter {
+    std::string pattern{};
+    /// PACE_DEAD_.
+    std::uint32_t reason{};
+    std::uint64_t subscription{}, first{}, last{}, since_ns{};
+    /// At most so many, the oldest.
+    std::uint64_t limit{};
+
+    pace_dead_filter_t native() const noexcept {
+        pace_dead_filter_t raw{};
+        raw.struct_size = sizeof raw;
+        raw.reason = reason;
+        raw.pattern = pattern.empty() ? nullptr : pattern.c_str();
+        raw.subscription = subscription;
+        raw.first = first;
+        raw.last = last;
+        raw.since_ns = since_ns;
+        raw.limit = limit;
+        return raw;
+    }
+};
+
+/// How many dead letters there were. Fields as in pace_dead_letter_stats_t.
+struct DeadLetterStats : pace_dead_letter_stats_t {
+    DeadLetterStats() noexcept : pace_dead_letter_stats_t{} {
+        struct_size = sizeof(pace_dead_letter_stats_t);
+    }
+};
+
+/// What became of letters that were to be delivered again. Fields as in pace_redelivered_t.
+struct Redelivered : pace_redelivered_t {
+    Redelivered() noexcept : pace_redelivered_t{} { struct_size = sizeof(pace_redelivered_t); }
+};
+
+/// How bad something is.
+enum class Severity : std::uint32_t {
+    Info = PACE_SEVERITY_INFO,
+    Warning = PACE_SEVERITY_WARNING,
+    Error = PACE_SEVERITY_ERROR,
+};
+
+/// Something that went wrong in a hub.
+struct HubError {
+    /// The key of its notice without "$SYS."; where; and what there is to say.
+    std::string event{}, origin{}, message{};
+    /// Its number: 1 for the hub's first.
+    std::uint64_t number{};
+    std::chrono::system_clock::time_point time{};
+    Severity severity{};
+};
+
+/// Which errors; what is empty or zero is not asked about.
+struct ErrorFilter {
+    /// This bad, or worse.
+    Severity severity = Severity::Info;
+    /// What events and origins begin with.
+    std::string event{}, origin{};
+    /// Nanoseconds since 1970.
+    std::uint64_t since_ns{};
+    /// With greater numbers than this.
+    std::uint64_t after{};
+    /// At most so many, the latest.
+    std::uint64_t limit{};
+
+    pace_error_filter_t native() const noexcept {
+        pace_error_filter_t raw{};
+        raw.struct_size = sizeof raw;
+        raw.severity = static_cast<std::uint32_t>(severity);
+        raw.event = event.empty() ? nullptr : event.c_str();
+        raw.origin = origin.empty() ? nullptr : origin.c_str();
+        raw.since_ns = since_ns;
+        raw.after = after;
+        raw.limit = limit;
+        return raw;
+    }
+};
+
+/// What a hub has and has told. Fields as in pace_hub_stats_t.
+struct HubStats : pace_hub_stats_t {
+    HubStats() noexcept : pace_hub_stats_t{} { struct_size = sizeof(pace_hub_stats_t); }
+};
+
+/// A limit for a figure. Its name and labels are those of Hub::metrics().
+class Threshold {
+public:
+    /// Crossed when the figure is above the limit.
+    static Threshold above(std::string metric, double limit) {
+        return Threshold(std::move(metric), limit, false);
+    }
+    /// Crossed when it is below.
+    static Threshold below(std::string metric, double limit) {
+        return Threshold(std::move(metric), limit, true);
+    }
+
+    /// Of the first figure that has this label, and the others that were given.
+    Threshold &label(std::string name, std::string value) {
+        return labels_.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    /// Back when the figure is not beyond this, which lies before the limit.
+    Threshold &back_at(double value) noexcept { return back_at_ = value, *this; }
+    /// Looks at how much the figure grows in a second.
+    Threshold &rate() noexcept { return part_ = PACE_THRESHOLD_RATE, *this; }
+    /// Looks at this quantile of a distribution, 0 to 1.
+    Threshold &quantile(double value) noexcept {
+        return part_ = PACE_THRESHOLD_QUANTILE, quantile_ = value, *this;
+    }
+    Threshold &severity(Severity value) noexcept { return severity_ = value, *this; }
+
+private:
+    friend class Hub;
+    Threshold(std::string metric, double limit, bool below)
+        : metric_(std::move(metric)), limit_(limit), below_(below) {}
+
+    pace_threshold_t native(std::vector<pace_label_t> &labels) const {
+        pace_threshold_t raw{};
+        (void)pace_threshold_init(&raw, sizeof raw);
+        for (const auto &[name, value] : labels_) {
+            labels.push_back({name.c_str(), value.c_str()});
+        }
+        raw.part = part_;
+        raw.severity = static_cast<std::uint32_t>(severity_);
+        raw.below = below_;
+        raw.metric = metric_.c_str();
+        raw.labels = labels.data();
+        raw.label_count = labels.size();
+        raw.limit = limit_;
+        raw.back_at = back_at_.value_or(limit_);
+        raw.quantile = quantile_;
+        return raw;
+    }
+
+    std::string metric_;
+    std::vector<std::pair<std::string, std::string>> labels_{};
+    double limit_;
+    std::optional<double> back_at_{};
+    double quantile_ = 0;
+    std::uint32_t part_ = PACE_THRESHOLD_NUMBER;
+    Severity severity_ = Severity::Warning;
+    bool below_;
+};
+
+/// A threshold was crossed, or its figure is back.
+struct Crossing {
+    /// As people read it. It lives as long as the call.
+    std::string_view message{};
+    double figure{};
+    /// Which of the thresholds: 0 for the first.
+    std::size_t threshold{};
+    Severity severity{};
+    /// False: back.
+    bool crossed{};
+};
+
+/// Thresholds that are watched, until this is deleted.
+class [[nodiscard]] Watch {
+public:
+    /// How often it has looked, and how many thresholds are crossed now.
+    Result<pace_watch_stats_t> stats() const {
+        pace_watch_stats_t stats{};
+        stats.struct_size = sizeof stats;
+        const pace_status_t status = pace_watch_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<pace_watch_stats_t>(stats)
+                                 : Result<pace_watch_stats_t>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    explicit Watch(pace_watch_t *raw) : raw_(raw, &pace_watch_free) {}
+
+    std::unique_ptr<pace_watch_t, void (*)(pace_watch_t *)> raw_;
+};
+
+/// The counts of a publisher. Fields as in pace_publisher_stats_t.
+struct PublisherStats : pace_publisher_stats_t {
+    PublisherStats() noexcept : pace_publisher_stats_t{} {
+        struct_size = sizeof(pace_publisher_stats_t);
+    }
+};
+
+/// What is published beside a payload.
+struct Publication {
+    Priority priority = Priority::Normal;
+    std::vector<std::pair<std::string, std::string>> headers{};
+    /// This thread waits where a mailbox that is full asks for it.
+    bool may_block = false;
+
+    Publication &set_priority(Priority value) { return priority = value, *this; }
+    Publication &add_header(std::string name, std::string value) {
+        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    Publication &set_may_block(bool value) { return may_block = value, *this; }
+};
+
+namespace detail {
+
+struct HubCore {
+    SharedCore pool;
+    pace_hub_t *hub;
+
+    HubCore(SharedCore the_pool, pace_hub_t *the_hub) noexcept
+        : pool(std::move(the_pool)), hub(the_hub) {}
+    HubCore(const HubCore &) = delete;
+    HubCore &operator=(const HubCore &) = delete;
+    ~HubCore() { pace_hub_free(hub); }
+};
+
+/// Inside a catch block: the reason why a handler has failed.
+inline void tell_thrown() noexcept {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        (void)pace_message_fail(thrown.what());
+    } catch (...) {
+        (void)pace_message_fail("an exception that is no std::exception");
+    }
+#endif
+}
+
+/// What is published beside a payload, as C has it. It points into the Publication.
+struct RawPublication {
+    explicit RawPublication(const Publication &with) {
+        (void)pace_publication_init(&raw, sizeof raw);
+        for (const auto &[name, value] : with.headers) {
+            headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
+        }
+        raw.priority = static_cast<std::int32_t>(with.priority);
+        raw.headers = headers.data();
+        raw.header_count = headers.size();
+        raw.may_block = with.may_block;
+    }
+    RawPublication(const RawPublication &) = delete;
+    RawPublication &operator=(const RawPublication &) = delete;
+
+    std::vector<pace_field_t> headers{};
+    pace_publication_t raw{};
+};
+
+inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_message_t &message) {
+    std::vector<std::pair<std::string, std::string>> headers;
+    for (std::size_t i = 0; i < message.header_count; ++i) {
+        headers.emplace_back(Message::view(message.headers[i].name),
+                             Message::view(message.headers[i].value));
+    }
+    return headers;
+}
+
+inline void collect_record(void *data, const pace_message_t *raw) noexcept {
+    (void)guard([&] {
+        const Message message{*raw};
+        static_cast<std::vector<Record> *>(data)->push_back(
+            {std::string(message.key_text()), std::string(message.text()), headers_of(*raw),
+             raw->sequence, raw->time_ns, static_cast<Priority>(raw->priority)});
+    });
+}
+
+inline void collect_history(void *data, const pace_history_stats_t *raw) noexcept {
+    (void)guard([&] {
+        HistoryStats stats;
+        stats.pattern = Message::view(raw->pattern);
+        stats.last_error = Message::view(raw->last_error);
+        stats.last_read_error = Message::view(raw->last_read_error);
+        stats.last_lines_error = Message::view(raw->last_lines_error);
+        stats.recorded = raw->recorded;
+        stats.in_memory = raw->in_memory;
+        stats.memory_bytes = raw->memory_bytes;
+        stats.waiting = raw->waiting;
+        stats.commits = raw->commits;
+        stats.given_up = raw->given_up;
+        stats.errors = raw->errors;
+        stats.read_errors = raw->read_errors;
+        stats.durable = raw->durable;
+        stats.lines_lost = raw->lines_lost;
+        static_cast<std::vector<HistoryStats> *>(data)->push_back(std::move(stats));
+    });
+}
+
+inline void collect_letter(void *data, const pace_dead_letter_t *raw) noexcept {
+    (void)guard([&] {
+        DeadLetter letter;
+        const Message message{raw->message};
+        letter.key = message.key_text();
+        letter.payload = message.text();
+        letter.failure = Message::view(raw->failure);
+        letter.pattern = Message::view(raw->pattern);
+        letter.headers = headers_of(message);
+        letter.number = raw->number;
+        letter.sequence = message.sequence;
+        letter.subscription = raw->subscription;
+        letter.time_ns = message.time_ns;
+        letter.died_ns = raw->died_ns;
+        letter.reason = raw->reason;
+        letter.attempts = raw->attempts;
+        static_cast<std::vector<DeadLetter> *>(data)->push_back(std::move(letter));
+    });
+}
+
+inline void collect_error(void *data, const pace_hub_error_t *raw) noexcept {
+    (void)guard([&] {
+        HubError error;
+        error.event = Message::view(raw->event);
+        error.origin = Message::view(raw->origin);
+        error.message = Message::view(raw->message);
+        error.number = raw->number;
+        error.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            nanoseconds(static_cast<std::int64_t>(raw->time_ns)));
+        error.severity = static_cast<Severity>(raw->severity);
+        static_cast<std::vector<HubError> *>(data)->push_back(std::move(error));
+    });
+}
+
+/// Tells of a crossing: void(const Crossing &).
+template <class F> void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
+    (void)guard([&] {
+        Crossing crossing;
+        crossing.message = Message::view(raw->message);
+        crossing.figure = raw->figure;
+        crossing.threshold = raw->threshold;
+        crossing.severity = static_cast<Severity>(raw->severity);
+        crossing.crossed = raw->crossed;
+        (*static_cast<F *>(data))(static_cast<const Crossing &>(crossing));
+    });
+}
+
+/// A handler with a function that is told of restarts.
+template <class F, class R> struct Supervised {
+    F handler;
+    R on_restart;
+
+    decltype(auto) operator()(const Message &message) { return handler(message); }
+};
+
+template <class F, class R>
+void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
+    (void)guard([&] {
+        static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count);
+    });
+}
+
+/// A handler of messages: void(const Message &), or Result<void>(const Message &).
+template <class F>
+void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome) noexcept {
+    PACELINE_DETAIL_TRY {
+        auto &handler = *static_cast<F *>(data);
+        const Message message{*raw};
+        if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
+            const Result<void> done = handler(message);
+            if (!done) {
+                (void)pace_message_fail(done.error().message());
+                return;
+            }
+        } else {
+            handler(message);
+        }
+        *outcome = PACE_OK;
+    }
+    PACELINE_DETAIL_CATCH { tell_thrown(); }
+}
+
+} // namespace detail
+
+/// A key of a hub that was looked up once: publishing with it is faster than with its text.
+class [[nodiscard]] Key {
+public:
+    Key(Key &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Key &operator=(Key &&other) noexcept { return std::swap(raw_, other.raw_), *this; }
+    ~Key() { pace_key_free(raw_); }
+
+    /// Lives as long as the key.
+    std::string_view text() const noexcept {
+        pace_text_t text{};
+        (void)pace_key_text(raw_, &text);
+        return Message::view(text);
+    }
+
+    /// Publishes these bytes, which are copied once, however many subscribe. That mailboxes were full is no
+    /// error: the receipt says it.
+    Result<Receipt> publish(std::string_view payload) const {
+        Receipt receipt;
+        return told(pace_key_publish(raw_, payload.data(), payload.size(), &receipt), receipt);
+    }
+    /// Publishes with headers, a priority, or leave to wait.
+    Result<Receipt> publish(std::string_view payload, const Publication &with) const {
+        const detail::RawPublication terms(with);
+        Receipt receipt;
+        return told(
+            pace_key_publish_with(raw_, &terms.raw, payload.data(), payload.size(), &receipt),
+            receipt);
+    }
+    /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
+    /// this thread asks or pulls again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
+    /// it; Code::TimedOut; Code::WouldDeadlock on a thread of the pool, if no other is left.
+    Result<Message> request(std::string_view payload, nanoseconds time,
+                            const Publication &with = {}) const {
+        const detail::RawPublication terms(with);
+        Message reply{};
+        const pace_status_t status = pace_key_request(raw_, &terms.raw, payload.data(),
+                                                      payload.size(), detail::nanos(time), &reply);
+        return status == PACE_OK ? Result<Message>(reply) : Result<Message>(Error::last(status));
+    }
+    /// Publishes several messages in order. The receipt is the sum of theirs; an error: none was.
+    Result<Receipt> publish_batch(span<const std::string_view> payloads) const {
+        const auto pieces = detail::pieces_of(payloads);
+        Receipt receipt;
+        return told(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), &receipt), receipt);
+    }
+
+    /// For calls to paceline.h. Stays the Key's.
+    pace_key_t *native() const noexcept { return raw_; }
+
+private:
+    friend class Hub;
+    friend class Publisher;
+    explicit Key(pace_key_t *raw) noexcept : raw_(raw) {}
+
+    static Result<Receipt> told(pace_status_t status, const Receipt &receipt) {
+        return status == PACE_OK ? Result<Receipt>(receipt) : Result<Receipt>(Error::last(status));
+    }
+
+    pace_key_t *raw_;
+};
+
+/// Settings of a publisher.
+struct PublisherConfig {
+    /// How many messages it may publish in which time.
+    std::optional<Rate> quota{};
+    /// Patterns of the keys that it may publish with. None: all keys.
+    std::vector<std::string> allow{};
+    /// Lets mailboxes that block make it wait.
+    bool may_block = false;
+
+    PublisherConfig &set_quota(Rate value) { return quota = value, *this; }
+    PublisherConfig &add_allowed(std::string pattern) {
+        return allow.push_back(std::move(pattern)), *this;
+    }
+    PublisherConfig &set_may_block(bool value) { return may_block = value, *this; }
+};
+
+/// A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one.
+class [[nodiscard]] Publisher {
+public:
+    /// As Key::publish(). Code::Invalid also for a key that is not allowed, Code::Full beyond the quota.
+    Result<Receipt> publish(const Key &key, std::string_view payload,
+                            const Publication &with = {}) const {
+        const detail::RawPublication terms(with);
+        Receipt receipt;
+        return Key::told(pace_publisher_publish(raw_.get(), key.native(), &terms.raw,
+                                                payload.data(), payload.size(), &receipt),
+                         receipt);
+    }
+    /// As Key::publish_batch(). Those before the first that is beyond the quota are published.
+    Result<Receipt> publish_batch(const Key &key, span<const std::string_view> payloads) const {
+        const auto pieces = detail::pieces_of(payloads);
+        Receipt receipt;
+        return Key::told(pace_publisher_publish_batch(raw_.get(), key.native(), pieces.data(),
+                                                      pieces.size(), &receipt),
+                         receipt);
+    }
+    /// Its counts.
+    Result<PublisherStats> stats() const {
+        PublisherStats stats;
+        const pace_status_t status = pace_publisher_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<PublisherStats>(stats)
+                                 : Result<PublisherStats>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    explicit Publisher(pace_publisher_t *raw) : raw_(raw, pace_publisher_free) {}
+
+    std::shared_ptr<pace_publisher_t> raw_;
+};
+
+/// A subscription. When it goes it unsubscribes, without waiting for its handler.
+class [[nodiscard]] Subscription {
+public:
+    Subscription(Subscription &&other) noexcept
+        : core_(std::move(other.core_)), id_(std::exchange(other.id_, pace_subscription_t{})) {}
+    Subscription &operator=(Subscription &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(id_, other.id_);
+        return *this;
+    }
+    ~Subscription() {
+        if (id_.id != 0) {
+            (void)pace_hub_unsubscribe(core_->hub, id_, PACE_UNSUBSCRIBE_ASYNC, nullptr);
+        }
+    }
+
+    /// Ends it. True: no handler runs or will run, and it has been deleted.
+    Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) {
+        if (id_.id == 0) {
+            return detail::gone("Subscription");
+        }
+        bool ended = false;
+        const pace_status_t status = pace_hub_unsubscribe(
+            core_->hub, std::exchange(id_, {}), static_cast<std::uint32_t>(how), &ended);
+        return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
+    }
+    /// Its counts, as they are now.
+    Result<SubscriptionStats> stats() const {
+        if (id_.id == 0) {
+            return detail::gone("Subscription");
+        }
+        SubscriptionStats stats;
+        const pace_status_t status = pace_subscription_stats(core_->hub, id_, &stats);
+        return status == PACE_OK ? Result<SubscriptionStats>(stats)
+                                 : Result<SubscriptionStats>(Error::last(status));
+    }
+    /// Ends its suspension, and that of all others of its supervisor. False: none was suspended.
+    Result<bool> resume() const {
+        if (id_.id == 0) {
+            return detail::gone("Subscription");
+        }
+        bool resumed = false;
+        const pace_status_t status = pace_hub_resume(core_->hub, id_, &resumed);
+        return status == PACE_OK ? Result<bool>(resumed) : Result<bool>(Error::last(status));
+    }
+    /// Lets it last as long as its hub.
+    void detach() noexcept { id_ = {}; }
+
+private:
+    friend class Hub;
+    Subscription(std::shared_ptr<const detail::HubCore> core, pace_subscription_t id) noexcept
+        : core_(std::move(core)), id_(id) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    pace_subscription_t id_;
+};
+
+/// A subscription whose messages are pulled by the host's own threads.
+class [[nodiscard]] Mailbox {
+public:
+    Mailbox(Mailbox &&other) noexcept
+        : core_(std::move(other.core_)), raw_(std::exchange(other.raw_, nullptr)) {}
+    Mailbox &operator=(Mailbox &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~Mailbox() { pace_mailbox_free(raw_); }
+
+    /// Waits for up to `time` for messages: the part of `messages` that was filled, in order. They stay
+    /// until this thread pulls again. Code::TimedOut; Code::Stale: it has ended, and nothing is left.
+    Result<span<Message>> pull(span<Message> messages, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_mailbox_pull(raw_, messages.data(), messages.size(),
+                                                       detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<Message>>(messages.first(count))
+                                 : Result<span<Message>>(Error::last(status));
+    }
+    /// Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
+    /// and no longer as delivered.
+    Result<void> bury(const Message &message, const char *failure, std::uint32_t attempts = 1) const {
+        return detail::outcome(pace_mailbox_bury(raw_, &message, failure, attempts));
+    }
+    /// A descriptor, readable while a message may wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_mailbox_pollable(raw_, &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+    /// Its counts; what was pulled counts as delivered.
+    Result<SubscriptionStats> stats() const {
+        SubscriptionStats stats;
+        const pace_status_t status = pace_mailbox_stats(raw_, &stats);
+        return status == PACE_OK ? Result<SubscriptionStats>(stats)
+                                 : Result<SubscriptionStats>(Error::last(status));
+    }
+    /// Ends it; with Unsubscribe::Drain what waits can be pulled still. True: nothing is left.
+    Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) const {
+        bool ended = false;
+        const pace_status_t status =
+            pace_mailbox_unsubscribe(raw_, static_cast<std::uint32_t>(how), &ended);
+        return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    Mailbox(std::shared_ptr<const detail::HubCore> core, pace_mailbox_t *raw) noexcept
+        : core_(std::move(core)), raw_(raw) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    pace_mailbox_t *raw_;
+};
+
+/// A replay to a handler. When it goes it ends, without waiting for its handler.
+class [[nodiscard]] Replay {
+public:
+    /// Its counts.
+    Result<ReplayStats> stats() const {
+        ReplayStats stats;
+        const pace_status_t status = pace_replay_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<ReplayStats>(stats)
+                                 : Result<ReplayStats>(Error::last(status));
+    }
+    /// Ends it. True: no handler runs or will run, and it has been deleted.
+    Result<bool> end(Unsubscribe how = Unsubscribe::Async) const {
+        bool ended = false;
+        const pace_status_t status =
+            pace_replay_end(raw_.get(), static_cast<std::uint32_t>(how), &ended);
+        return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    Replay(std::shared_ptr<const detail::HubCore> core, pace_replay_t *raw)
+        : core_(std::move(core)), raw_(raw, &pace_replay_free) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    std::unique_ptr<pace_replay_t, void (*)(pace_replay_t *)> raw_;
+};
+
+/// A replay to whoever pulls.
+class [[nodiscard]] ReplayMailbox {
+public:
+    /// Waits for up to `time` for the next messages: the part of `messages` that was filled. They stay until
+    /// this thread pulls again. Code::TimedOut: none came; Code::WouldDeadlock on a thread of the pool.
+    Result<span<Message>> pull(span<Message> messages, nanoseconds time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_replay_mailbox_pull(
+            raw_.get(), messages.data(), messages.size(), detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<Message>>(messages.first(count))
+                                 : Result<span<Message>>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    ReplayMailbox(std::shared_ptr<const detail::HubCore> core, pace_replay_mailbox_t *raw)
+        : core_(std::move(core)), raw_(raw, &pace_replay_mailbox_free) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    std::unique_ptr<pace_replay_mailbox_t, void (*)(pace_replay_mailbox_t *)> raw_;
+};
+
+template <class T, class C> class Topic;
+
+/// Keyed publish/subscribe on a pool. Copies are the same hub; with the last of them and of its
+/// subscriptions it is gone.
+///
+///     auto hub = Hub::create(pool).value();
+///     auto orders = hub.subscribe("orders.*.created", [](const Message &message) {
+///         ship(message.text());
+///     }).value();
+///     hub.publish("orders.eu.created", "42").value();
+class Hub {
+public:
+    /// `max_payload`: the largest payload, 1 byte to 1 GiB.
+    static Result<Hub> create(const Pool &pool, std::uint64_t max_payload = std::uint64_t{16} << 20) {
+        return create(pool, HubConfig().set_max_payload(max_payload));
+    }
+    static Result<Hub> create(const Pool &pool, const HubConfig &config) {
+        pace_hub_options_t options{};
+        (void)pace_hub_options_init(&options, sizeof options);
+        options.max_payload = config.max_payload;
+        options.dead_letters = config.dead_letters;
+        std::vector<pace_history_options_t> histories;
+        for (const HistoryConfig &history : config.histories) {
+            histories.push_back(history.native());
+        }
+        options.histories = histories.data();
+        options.history_count = histories.size();
+        options.name = config.name.c_str();
+        options.errors = config.errors;
+        options.notice_interval_ns = detail::nanos(config.notice_interval);
+        options.count_keys = config.count_keys;
+        pace_hub_t *hub = nullptr;
+        const pace_status_t status = pace_hub_new(pool.native(), &options, &hub);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Hub(std::make_shared<const detail::HubCore>(pool.core_, hub));
+    }
+
+    /// Looks a key up. Code::Invalid says what is wrong with it.
+    Result<Key> key(const char *text) const {
+        pace_key_t *key = nullptr;
+        const pace_status_t status = pace_hub_key(native(), text, &key);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Key(key);
+    }
+
+    /// As Key::publish(), with the text of the key, which is looked up.
+    Result<Receipt> publish(const char *key, std::string_view payload) const {
+        Receipt receipt;
+        const pace_status_t status =
+            pace_hub_publish(native(), key, payload.data(), payload.size(), &receipt);
+        return Key::told(status, receipt);
+    }
+
+    /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more. The handler
+    /// is void(const Message &), or answers a Result<void>; what it throws is a failure, with that reason.
+    /// It may run before this returns, and is deleted when the subscription has ended. Handlers of
+    /// Execution::Inline and Execution::Concurrent are called by several threads at once.
+    template <class F>
+    Result<Subscription> subscribe(const char *pattern, F &&handler,
+                                   const SubscriptionConfig &config = {}) const {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, const Message &>,
+                      "a handler is void(const Message &) or Result<void>(const Message &)");
+        const pace_subscription_options_t options = config.native();
+        auto box = std::make_unique<D>(std::forward<F>(handler));
+        pace_subscription_t id{};
+        const pace_status_t status =
+            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<D>, box.get(),
+                               detail::drop_box<D>, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, *box);
+            return error;
+        }
+        (void)box.release();
+        return Subscription(core_, id);
+    }
+
+    /// As above, with a function that is told of restarts, void(std::string_view failure, std::uint64_t
+    /// count), on the thread that runs the handler, before its next message: after the handler has given a
+    /// message up, when another of its supervisor has, and after a suspension. A failure without text is
+    /// another's.
+    template <class F, class R, class = std::enable_if_t<std::is_invocable_v<
+                                    std::decay_t<R> &, std::string_view, std::uint64_t>>>
+    Result<Subscription> subscribe(const char *pattern, F &&handler, R &&on_restart,
+                                   const SubscriptionConfig &config = {}) const {
+        using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
+        pace_subscription_options_t options = config.native();
+        options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
+        auto box = std::make_unique<S>(S{std::forward<F>(handler), std::forward<R>(on_restart)});
+        pace_subscription_t id{};
+        const pace_status_t status =
+            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<S>, box.get(),
+                               detail::drop_box<S>, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, box->handler);
+            detail::give_back<R>(on_restart, box->on_restart);
+            return error;
+        }
+        (void)box.release();
+        return Subscription(core_, id);
+    }
+
+    /// A publisher of this name, which is for people to read.
+    Result<Publisher> publisher(const char *name, const PublisherConfig &config = {}) const {
+        pace_publisher_options_t options{};
+        (void)pace_publisher_options_init(&options, sizeof options);
+        std::vector<const char *> patterns;
+        for (const std::string &pattern : config.allow) {
+            patterns.push_back(pattern.c_str());
+        }
+        options.allow = patterns.data();
+        options.allow_count = patterns.size();
+        options.may_block = config.may_block;
+        if (config.quota) {
+            options.quota = config.quota->starts;
+            options.quota_per_ns = detail::nanos(config.quota->per);
+            options.quota_burst = config.quota->burst;
+        }
+        pace_publisher_t *raw = nullptr;
+        const pace_status_t status = pace_publisher_new(native(), name, &options, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Publisher(raw);
+    }
+
+    /// Copies of what the history has kept that the query asks for, in order. Code::Invalid if no history
+    /// keeps all that its pattern matches.
+    Result<std::vector<Record>> query(const Query &query = {}) const {
+        std::vector<Record> records;
+        const pace_query_t raw = query.native();
+        const pace_status_t status =
+            pace_hub_query(native(), &raw, detail::collect_record, &records, nullptr);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return records;
+    }
+    /// Replays what a history has kept of the keys that the pattern matches, and goes on with what is
+    /// published: each message once, in the order of their sequences. The handler is as of subscribe(); a
+    /// message that it fails at is counted, and the next one comes.
+    template <class F>
+    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler) const {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, const Message &>,
+                      "a handler is void(const Message &) or Result<void>(const Message &)");
+        auto box = std::make_unique<D>(std::forward<F>(handler));
+        pace_replay_t *raw = nullptr;
+        const pace_status_t status =
+            pace_hub_replay(native(), pattern, from.from_, from.at_, detail::handle_message<D>,
+                            box.get(), detail::drop_box<D>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, *box);
+            return error;
+        }
+        (void)box.release();
+        return Replay(core_, raw);
+    }
+    /// As replay(), to whoever pulls.
+    Result<ReplayMailbox> replay_mailbox(const char *pattern, ReplayFrom from) const {
+        pace_replay_mailbox_t *raw = nullptr;
+        const pace_status_t status =
+            pace_hub_replay_mailbox(native(), pattern, from.from_, from.at_, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return ReplayMailbox(core_, raw);
+    }
+    /// Writes everything that was published before to all archives, in this thread.
+    Result<void> flush() const { return detail::outcome(pace_hub_flush(native())); }
+    /// What each history has done.
+    Result<std::vector<HistoryStats>> history_stats() const {
+        std::vector<HistoryStats> list;
+        const pace_status_t status =
+            pace_hub_history_stats(native(), detail::collect_history, &list);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return list;
+    }
+
+    /// The topic of a key, or of all keys that a pattern matches: its messages are values of one type. The
+    /// codec has `Result<std::string> encode(const T &) const` and `Result<T> decode(std::string_view) const`,
+    /// which several threads may call.
+    template <class T, class C> Topic<T, C> topic(std::string pattern, C codec) const {
+        return Topic<T, C>(*this, std::move(pattern), std::move(codec));
+    }
+
+    /// Replies to a request; the first reply counts. Code::Invalid: it is no request.
+    Result<Receipt> reply(const Message &request, std::string_view payload) const {
+        Receipt receipt;
+        return Key::told(
+            pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt), receipt);
+    }
+
+    /// Copies of the dead letters that the filter names, the oldest first.
+    Result<std::vector<DeadLetter>> dead_letters(const DeadFilter &filter = {}) const {
+        std::vector<DeadLetter> letters;
+        const pace_dead_filter_t raw = filter.native();
+        const pace_status_t status =
+            pace_hub_dead_letters(native(), &raw, detail::collect_letter, &letters, nullptr);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return letters;
+    }
+    /// As dead_letters(), and takes them out.
+    Result<std::vector<DeadLetter>> remove_dead_letters(const DeadFilter &filter = {}) const {
+        std::vector<DeadLetter> letters;
+        const pace_dead_filter_t raw = filter.native();
+        const pace_status_t status =
+            pace_hub_remove_dead_letters(native(), &raw, detail::collect_letter, &letters, nullptr);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return letters;
+    }
+    /// Delivers dead letters once more, each to the subscription that it was for, behind what waits there.
+    Result<Redelivered> redeliver(const DeadFilter &filter = {}) const {
+        Redelivered redelivered;
+        const pace_dead_filter_t raw = filter.native();
+        const pace_status_t status = pace_hub_redeliver(native(), &raw, &redelivered);
+        return status == PACE_OK ? Result<Redelivered>(redelivered)
+                                 : Result<Redelivered>(Error::last(status));
+    }
+    /// How many dead letters there were.
+    Result<DeadLetterStats> dead_letter_stats() const {
+        DeadLetterStats stats;
+        const pace_status_t status = pace_hub_dead_letter_stats(native(), &stats);
+        return status == PACE_OK ? Result<DeadLetterStats>(stats)
+                                 : Result<DeadLetterStats>(Error::last(status));
+    }
+
+    /// Subscribes with a mailbox that the caller empties.
+    Result<Mailbox> mailbox(const char *pattern, const SubscriptionConfig &config = {}) const {
+        const pace_subscription_options_t options = config.native();
+        pace_mailbox_t *mailbox = nullptr;
+        const pace_status_t status = pace_hub_mailbox(native(), pattern, &options, &mailbox);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Mailbox(core_, mailbox);
+    }
+
+    /// How many subscriptions a key has, those of patterns included.
+    Result<std::size_t> subscriber_count(const char *key) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_hub_subscriber_count(native(), key, &count);
+        return status == PACE_OK ? Result<std::size_t>(count)
+                                 : Result<std::size_t>(Error::last(status));
+    }
+    /// All patterns that somebody subscribes to, with the number of subscriptions, sorted.
+    Result<std::vector<std::pair<std::string, std::size_t>>> patterns() const {
+        std::vector<std::pair<std::string, std::size_t>> list;
+        const pace_status_t status = pace_hub_patterns(
+            native(),
+            [](void *data, pace_text_t pattern, std::size_t count) {
+                auto &to = *static_cast<decltype(list) *>(data);
+                (void)detail::guard([&] { to.emplace_back(Message::view(pattern), count); });
+            },
+            &list);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return list;
+    }
+    /// What went wrong of late, the oldest first. Whoever subscribes to "$SYS.>" gets all that the hub tells
+    /// of itself as messages.
+    Result<std::vector<HubError>> errors(const ErrorFilter &filter = {}) const {
+        std::vector<HubError> list;
+        const pace_error_filter_t raw = filter.native();
+        const pace_status_t status =
+            pace_hub_errors(native(), &raw, detail::collect_error, &list, nullptr);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return list;
+    }
+    /// What it has and has told, beside its books.
+    Result<HubStats> stats() const {
+        HubStats stats;
+        const pace_status_t status = pace_hub_stats(native(), &stats);
+        return status == PACE_OK ? Result<HubStats>(stats) : Result<HubStats>(Error::last(status));
+    }
+    /// Its figures as text: PACE_METRICS_HUB (all of them as JSON), PACE_METRICS_JSON or
+    /// PACE_METRICS_PROMETHEUS.
+    Result<std::string> metrics(std::uint32_t format) const {
+        return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
+            return pace_hub_metrics(native(), format, text, size, needed);
+        });
+    }
+    /// Tells its figures with those of a worker pool that was made with `metrics`.
+    Result<void> share_metrics(const WorkerPool &workers) const {
+        return detail::outcome(pace_hub_share_metrics(native(), workers.native()));
+    }
+    /// Watches figures of the hub (or of `workers`, if it was made with `metrics`): looks at them so often,
+    /// 1 ms to 1 day, and tells of each threshold that is crossed, and when its figure is back, under
+    /// "$SYS.threshold." and by calling void(const Crossing &), on a thread of the pool. What that throws goes
+    /// nowhere.
+    template <class F>
+    Result<Watch> watch(nanoseconds every, const std::vector<Threshold> &thresholds, F &&on_crossing,
+                        const WorkerPool *workers = nullptr) const {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, const Crossing &>, "it is void(const Crossing &)");
+        std::vector<std::vector<pace_label_t>> labels(thresholds.size());
+        std::vector<pace_threshold_t> raw;
+        for (std::size_t i = 0; i < thresholds.size(); ++i) {
+            raw.push_back(thresholds[i].native(labels[i]));
+        }
+        auto box = std::make_unique<D>(std::forward<F>(on_crossing));
+        pace_watch_t *made = nullptr;
+        const pace_status_t status =
+            pace_hub_watch(native(), workers != nullptr ? workers->native() : nullptr,
+                           detail::nanos(every), raw.data(), raw.size(), detail::tell_crossing<D>,
+                           box.get(), detail::drop_box<D>, &made);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(on_crossing, *box);
+            return error;
+        }
+        (void)box.release();
+        return Watch(made);
+    }
+
+    /// Adds up all books: exact while nothing is published and no handler runs.
+    Result<HubAudit> audit() const {
+        HubAudit audit;
+        const pace_status_t status = pace_hub_audit(native(), &audit);
+        return status == PACE_OK ? Result<HubAudit>(audit) : Result<HubAudit>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Hub's.
+    pace_hub_t *native() const noexcept { return core_ ? core_->hub : nullptr; }
+
+private:
+    explicit Hub(std::shared_ptr<const detail::HubCore> core) noexcept : core_(std::move(core)) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+};
+
+/// A key, or a pattern, whose messages are values of one type; see Hub::topic(). Copies are the same topic.
+template <class T, class C> class Topic {
+public:
+    /// Publishes a value with the topic's key. Code::Invalid if it has wildcards; what encode() says.
+    Result<Receipt> publish(const T &value) const { return publish_to(pattern_.c_str(), value); }
+    /// Publishes a value with a key, which is not compared with the pattern of the topic.
+    Result<Receipt> publish_to(const char *key, const T &value) const {
+        const Result<std::string> bytes = codec_->encode(value);
+        if (!bytes) {
+            return bytes.error();
+        }
+        return hub_.publish(key, *bytes);
+    }
+    /// Subscribes as Hub::subscribe() does, with a handler of values: void or Result<void>, of (const T &) or
+    /// (const T &, const Message &). What cannot be decoded is a failure of the subscription, and the handler
+    /// is not called.
+    template <class F>
+    Result<Subscription> subscribe(F &&handler, const SubscriptionConfig &config = {}) const {
+        auto take = [codec = codec_,
+                     handler = std::forward<F>(handler)](const Message &message) mutable -> Result<void> {
+            const Result<T> value = codec->decode(message.text());
+            if (!value) {
+                return value.error();
+            }
+            const auto call = [&] {
+                if constexpr (std::is_invocable_v<F &, const T &, const Message &>) {
+                    return handler(*value, message);
+                } else {
+                    return handler(*value);
+                }
+            };
+            if constexpr (std::is_void_v<decltype(call())>) {
+                call();
+                return {};
+            } else {
+                return call();
+            }
+        };
+        return hub_.subscribe(pattern_.c_str(), std::move(take), config);
+    }
+
+private:
+    friend class Hub;
+    Topic(Hub hub, std::string pattern, C codec)
+        : hub_(std::move(hub)), pattern_(std::move(pattern)),
+          codec_(std::make_shared<const C>(std::move(codec))) {}
+
+    Hub hub_;
+    std::string pattern_;
+    std::shared_ptr<const C> codec_;
+};
 
 } // inline namespace
 } // namespace paceline

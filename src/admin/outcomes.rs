@@ -5,20 +5,21 @@
 //! disk holds up nobody, and a full one is a count: what could not be queued or written is in
 //! [`OutcomeLogStats`].
 
-use super::rotate::RotatingFile;
 use crate::error::{Error, Result};
 use crate::pool::contain;
+use crate::rotate::{Lost, RotatingFile};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::thread::without_signals;
 use crate::task::{EndRecord, Observer, Status, StuckRecord};
 use core::fmt;
 use core::time::Duration;
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::SystemTime;
+use std::thread::{self, ThreadId};
+use std::time::{Instant, SystemTime};
 
 /// The target of records of the `log` facade.
 pub const LOG_TARGET: &str = "paceline::task";
@@ -210,9 +211,9 @@ impl OutcomeLogBuilder {
             counts: Arc::clone(&counts),
         };
         let thread = thread::Builder::new().name("paceline-log".into());
-        let spawned = thread.spawn(move || teller.run(&receiver));
-        spawned.map_err(|error| Error::os("start the thread of the log", error))?;
-        Ok(Arc::new(OutcomeLog { sender, counts }))
+        let spawned = without_signals(|| thread.spawn(move || teller.run(&receiver)));
+        let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
+        Ok(Arc::new(OutcomeLog { sender, counts, thread: thread.thread().id() }))
     }
 }
 
@@ -260,6 +261,7 @@ pub struct OutcomeLogStats {
 pub struct OutcomeLog {
     sender: SyncSender<Message>,
     counts: Arc<Counts>,
+    thread: ThreadId,
 }
 
 impl OutcomeLog {
@@ -286,15 +288,24 @@ impl OutcomeLog {
         }
     }
 
-    /// Waits until everything that was observed before is told and written. Not from a callback.
+    /// Waits until everything that was observed before is told and written.
     ///
     /// # Errors
-    /// [`Error::TimedOut`].
+    /// [`Error::TimedOut`]; [`Error::WouldDeadlock`] in its own callback.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
+        if thread::current().id() == self.thread {
+            return Err(Error::WouldDeadlock);
+        }
+        let start = Instant::now();
+        let left = || timeout.checked_sub(start.elapsed()).ok_or(Error::TimedOut);
         let (done, told) = sync_channel(1);
-        // Waits for room; the log's thread lives as long as this.
-        self.sender.send(Message::Flush(done)).map_err(|_| Error::ShutDown)?;
-        told.recv_timeout(timeout).map_err(|_| Error::TimedOut)
+        while let Err(error) = self.sender.try_send(Message::Flush(done.clone())) {
+            match error {
+                TrySendError::Full(_) => thread::sleep(left()?.min(Duration::from_millis(1))),
+                TrySendError::Disconnected(_) => return Err(Error::ShutDown),
+            }
+        }
+        told.recv_timeout(left()?).map_err(|_| Error::TimedOut)
     }
 
     fn hand_over(&self, id: u64, name: &str, event: OutcomeEvent, message: &str) {
@@ -388,7 +399,7 @@ impl Teller {
         }
     }
 
-    fn check(&self, written: core::result::Result<(), super::rotate::Lost>) {
+    fn check(&self, written: core::result::Result<(), Lost>) {
         if let Err(lost) = written {
             self.error(lost.lines, lost.error.to_string());
         }

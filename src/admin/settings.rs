@@ -6,9 +6,12 @@
 
 mod node;
 mod table;
+mod yaml;
 
 #[cfg(feature = "log")]
 pub use table::LogSettings;
+#[cfg(feature = "tasks")]
+pub use table::WorkerSettings;
 pub use table::{Field, Kind, PoolSettings};
 
 use crate::error::{Error, Problem, Result};
@@ -45,6 +48,9 @@ const PREFIX: &str = "PACELINE_";
 pub struct Settings {
     /// What a [`Pool`] is built with.
     pub pool: PoolSettings,
+    /// What a [`WorkerPool`](crate::task::WorkerPool) is built with.
+    #[cfg(feature = "tasks")]
+    pub workers: WorkerSettings,
     /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
     #[cfg(feature = "log")]
     pub log: LogSettings,
@@ -64,6 +70,12 @@ impl Settings {
     /// A builder with the settings of the section `pool`.
     pub fn pool_builder(&self) -> Builder {
         self.pool.apply(Pool::builder())
+    }
+
+    /// A builder with the settings of the section `workers`.
+    #[cfg(feature = "tasks")]
+    pub fn worker_pool_builder(&self, pool: &Pool) -> crate::task::WorkerPoolBuilder {
+        self.workers.apply(crate::task::WorkerPool::builder(pool))
     }
 
     /// A builder with the settings of the section `log`.
@@ -248,20 +260,10 @@ fn read(path: &Path) -> Result<Node, String> {
     if is("json") {
         serde_json::from_str(&text()?).map_err(|error| error.to_string())
     } else if is("yaml") || is("yml") {
-        yaml(&text()?)
+        yaml::read(&text()?)
     } else {
         Err("its name must end in .json, .yaml or .yml".into())
     }
-}
-
-/// A document of nothing but comments is an empty one. Repeated keys are told later, as for JSON.
-fn yaml(text: &str) -> Result<Node, String> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        strict_booleans: true,
-    };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| error.without_snippet().to_string())
 }
 
 fn not_sections(node: &Node) -> String {

@@ -245,6 +245,22 @@ pub(crate) unsafe fn bytes<'a>(
     Ok(unsafe { core::slice::from_raw_parts(pointer.cast(), count * size) })
 }
 
+/// An array of C's.
+///
+/// # Safety
+///
+/// If `count` is not zero, `pointer` is NULL or points to as many, which live for `'a`.
+pub(super) unsafe fn array<'a, T>(pointer: *const T, count: usize, name: &str) -> Result<&'a [T]> {
+    // SAFETY: as the caller promises. This refuses NULL, and more than a slice may have.
+    let bytes = unsafe { bytes(pointer.cast(), count, size_of::<T>(), name) }?;
+    if bytes.is_empty() {
+        return Ok(&[]);
+    }
+    check(pointer, name)?;
+    // SAFETY: aligned, and as many as bytes were found good for.
+    Ok(unsafe { core::slice::from_raw_parts(pointer, count) })
+}
+
 /// A NUL-terminated text of C.
 ///
 /// # Safety

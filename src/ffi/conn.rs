@@ -12,7 +12,8 @@ use super::pool::PACE_FOREVER;
 use super::sized;
 use super::status::*;
 use crate::net::{
-    Address, Admission, Conn, ConnHandler, ConnId, Patience, Reason, Timeout, Verdict, Wrote,
+    Address, Admission, Conn, ConnHandler, ConnId, Foreign, Patience, Reason, Timeout, Verdict,
+    Wrote,
 };
 use crate::pool::Shared;
 use core::cell::Cell;
@@ -252,6 +253,31 @@ pub unsafe extern "C" fn pace_conn_write_vectored(
         let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
         to.set(number_of(wrote));
         Ok(())
+    })
+}
+
+/// Writes without copying, for large buffers. `drop` is called once with `user_data` when the bytes are
+/// not needed any more, since they were sent or never will be: perhaps before this returns, on
+/// whatever thread that is. It may call what a handler may. If this fails nothing has moved: `drop` does
+/// not run. `drop` may be NULL, for bytes that live for ever. Otherwise as pace_conn_write().
+///
+/// PACE_ESTALE, PACE_EFULL as there.
+///
+/// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_conn_write_owned(
+    conn: *mut pace_conn_t,
+    bytes: *const c_void,
+    size: usize,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { inside(conn) }?;
+        // SAFETY: as the header demands.
+        unsafe { write_owned(bytes, size, user_data, drop, wrote, |lent| conn.write_foreign(lent)) }
     })
 }
 
@@ -584,6 +610,57 @@ unsafe fn open<'a>(conn: *const pace_conn_t) -> Result<&'a pace_conn_t> {
 unsafe fn inside<'a>(conn: *const pace_conn_t) -> Result<&'a Conn> {
     // SAFETY: as the caller promises.
     unsafe { open(conn) }.map(pace_conn_t::conn)
+}
+
+/// Bytes of C's. Its drop gives them back.
+pub(super) struct Lent {
+    bytes: *const [u8],
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+}
+
+// SAFETY: the header says that `drop` runs on any thread, and nobody changes the bytes before.
+unsafe impl Send for Lent {}
+
+impl Foreign for Lent {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: as the header demands, until `drop` has run.
+        unsafe { &*self.bytes }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(drop) = self.drop {
+            // SAFETY: as the header demands; nobody looks at the bytes any more.
+            unsafe { drop(self.user_data) }
+        }
+    }
+}
+
+/// # Safety
+///
+/// The bytes are NULL or can be read until `drop` has run, and `wrote` is NULL or can be written to.
+pub(super) unsafe fn write_owned(
+    bytes: *const c_void,
+    size: usize,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    wrote: *mut u32,
+    write: impl FnOnce(&mut Option<Lent>) -> crate::error::Result<Wrote>,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+    // SAFETY: as the caller promises.
+    let to = unsafe { Out::optional(wrote, "wrote") }?;
+    let mut lent = Some(Lent { bytes, user_data, drop });
+    let outcome = write(&mut lent);
+    if outcome.is_err() {
+        // They are the caller's again.
+        core::mem::forget(lent.take());
+    }
+    to.set(number_of(outcome?));
+    Ok(())
 }
 
 /// # Safety

@@ -4,7 +4,9 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Result, call, callback};
+use super::callback::pace_drop_fn;
 use super::conn::{lend, pace_conn_t};
+use super::owner::{Owner, Registration, pair};
 use super::sized;
 use super::status::*;
 use crate::net::{Conn, Filter, Inflow, Listen};
@@ -99,9 +101,13 @@ pub struct pace_filter_hooks_t {
     pub cut_off: pace_filter_cut_off_fn,
     /// The filter is not needed any more. NULL: nothing.
     pub free: pace_filter_free_fn,
-    /// What `make` is given, good until the server was freed and its connections have ended, which the
-    /// `drop` of its hooks or routes tells.
+    /// What `make` is given, good until `drop` runs.
     pub user_data: *mut c_void,
+    /// Called once with user_data, for each listener with these hooks, when the listener and all filters
+    /// that it made are gone: no hook is called any more. If the server does not start it is not called,
+    /// and no hook was. NULL: nothing; the end of the server and its connections tells, too, as the `drop`
+    /// of their hooks or routes does.
+    pub drop: pace_drop_fn,
 }
 
 /// Fills hooks with NULL: pace_filter_hooks_init(&hooks, sizeof hooks).
@@ -124,6 +130,7 @@ pub unsafe extern "C" fn pace_filter_hooks_init(
         cut_off: None,
         free: None,
         user_data: ptr::null_mut(),
+        drop: None,
     };
     // SAFETY: as the header demands.
     call(|| unsafe { sized::init(hooks, size, none, "hooks") })
@@ -171,13 +178,25 @@ type ReceivedFn = unsafe extern "C" fn(
 ) -> i32;
 type WrittenFn = unsafe extern "C" fn(*mut c_void, *const c_void, usize, *mut pace_sink_t) -> i32;
 
-/// The hooks of a listener's filters.
-#[derive(Clone, Copy)]
+/// The hooks of a listener's filters. It goes with the listener and the last of its filters.
 struct Table {
     hooks: pace_filter_hooks_t,
     make: MakeFn,
     received: ReceivedFn,
     written: WrittenFn,
+    owner: Owner,
+}
+
+/// The user_data of a server's filters, which it takes over when it has started. Without that it stays
+/// the caller's, since no connection came before.
+#[must_use]
+#[derive(Default)]
+pub(super) struct Filters(Vec<Registration>);
+
+impl Filters {
+    pub(super) fn keep(self) {
+        self.0.into_iter().for_each(Registration::keep);
+    }
 }
 
 // SAFETY: the header demands that hooks and user_data may be used by any thread.
@@ -194,34 +213,35 @@ pub(super) unsafe fn set(
     listener: Listen,
     hooks: *const pace_filter_hooks_t,
     shared: &Arc<Shared>,
+    filters: &mut Filters,
 ) -> Result<Listen> {
     // SAFETY: as the caller promises.
     let hooks = unsafe { sized::read(hooks, "filter") }?;
-    let table = Table {
-        hooks,
-        make: callback(hooks.make, "filter.make")?,
-        received: callback(hooks.received, "filter.received")?,
-        written: callback(hooks.written, "filter.written")?,
-    };
+    let make = callback(hooks.make, "filter.make")?;
+    let received = callback(hooks.received, "filter.received")?;
+    let written = callback(hooks.written, "filter.written")?;
+    let (registration, owner) = pair(hooks.user_data, hooks.drop);
+    let table = Arc::new(Table { hooks, make, received, written, owner });
+    filters.0.push(registration);
     let shared = Arc::clone(shared);
-    Ok(listener.filter(move |conn| table.make(conn, &shared)))
+    Ok(listener.filter(move |conn| Table::make(&table, conn, &shared)))
 }
 
 impl Table {
-    fn make(&self, conn: &Conn, shared: &Arc<Shared>) -> Turning {
+    fn make(self: &Arc<Self>, conn: &Conn, shared: &Arc<Shared>) -> Turning {
         let mut own = ptr::null_mut();
         let answer = lend(conn, shared, |conn| {
             // SAFETY: as the header demands, the hook takes what came with it.
-            unsafe { (self.make)(self.hooks.user_data, conn, &mut own) }
+            unsafe { (self.make)(self.owner.data(), conn, &mut own) }
         });
         let state = if answer == 0 { Ok(own) } else { Err(answer) };
-        Turning { table: *self, state }
+        Turning { table: Arc::clone(self), state }
     }
 }
 
 /// One connection's filter.
 struct Turning {
-    table: Table,
+    table: Arc<Table>,
     /// What its hooks are called with; or the errno that there is none for.
     state: core::result::Result<*mut c_void, i32>,
 }

@@ -6,6 +6,7 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
 use super::callback::pace_drop_fn;
+use super::filter::Filters;
 use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
 use super::pool::{open as open_pool, pace_pool_t};
@@ -366,7 +367,7 @@ pub unsafe extern "C" fn pace_http_start(
             return Err(STARTED);
         }
         // SAFETY: as the header demands.
-        let mut builder = unsafe { builder(&http.pool, &options) }?;
+        let (mut builder, filters) = unsafe { builder(&http.pool, &options) }?;
         for route in routes.iter() {
             builder = route.add_to(builder);
         }
@@ -379,6 +380,8 @@ pub unsafe extern "C" fn pace_http_start(
         let pulled: Vec<_> = routes.iter().filter_map(Route::requests).collect();
         server.server().when_over(move || pulled.iter().for_each(|requests| requests.end()));
         http.running.get_or_init(|| Running { server, beneath });
+        drop(routes);
+        filters.keep();
         Ok(())
     })
 }
@@ -515,7 +518,7 @@ unsafe fn running<'a>(http: *const pace_http_t) -> Result<&'a Running> {
 /// # Safety
 ///
 /// As the header demands of `options`.
-unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<HttpBuilder> {
+unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<(HttpBuilder, Filters)> {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = Http::builder(pool)
         .max_head(size(options.max_head))
@@ -529,7 +532,7 @@ unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<HttpBuil
         .keep_alive_timeout(nanos(options.keep_alive_timeout_ns))
         .keep_alive_requests(options.keep_alive_requests);
     // SAFETY: as the caller promises.
-    let listeners =
+    let (listeners, filters) =
         unsafe { all_listeners(options.listeners, options.listener_count, pool.shared()) }?;
     for listener in listeners {
         builder = builder.listen(listener);
@@ -539,7 +542,7 @@ unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<HttpBuil
         let told = move |error: &Error| call_exhausted(hook, data.get(), error);
         builder = builder.server(|server| server.on_exhausted(told));
     }
-    Ok(builder)
+    Ok((builder, filters))
 }
 
 /// A pointer that is good for as long as it is used, on any thread.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
-use super::filter::{self, pace_filter_hooks_t};
+use super::filter::{self, Filters, pace_filter_hooks_t};
 use super::pool::{PACE_DEFAULT, PACE_FOREVER};
 use super::sized;
 use super::status::*;
@@ -220,7 +220,7 @@ pub(super) unsafe fn outgoing(
     Ok(tell!(builder, &options, messages))
 }
 
-/// All listeners of an array, whose structs are as large as the first says.
+/// All listeners of an array, whose structs are as large as the first says, and what their filters own.
 ///
 /// # Safety
 ///
@@ -229,9 +229,10 @@ pub(super) unsafe fn all_listeners(
     listeners: *const pace_listener_options_t,
     count: usize,
     shared: &Arc<Shared>,
-) -> Result<Vec<Listen>> {
+) -> Result<(Vec<Listen>, Filters)> {
+    let mut filters = Filters::default();
     if count == 0 {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), filters));
     }
     // SAFETY: as the caller promises, the first is there.
     let first = unsafe { sized::read(listeners, "listeners") }?;
@@ -241,9 +242,11 @@ pub(super) unsafe fn all_listeners(
         return Err(Failure::invalid("listener_count", count, &format!("at most {most}")));
     }
     // SAFETY: as the caller promises, there are as many.
-    (0..count)
-        .map(|index| unsafe { listener(listeners.byte_add(index * stride), stride, shared) })
-        .collect()
+    let listener = |index: usize| unsafe {
+        listener(listeners.byte_add(index * stride), stride, shared, &mut filters)
+    };
+    let listeners = (0..count).map(listener).collect::<Result<_>>()?;
+    Ok((listeners, filters))
 }
 
 /// # Safety
@@ -253,6 +256,7 @@ unsafe fn listener(
     options: *const pace_listener_options_t,
     stride: usize,
     shared: &Arc<Shared>,
+    filters: &mut Filters,
 ) -> Result<Listen> {
     // SAFETY: as the caller promises.
     let options = unsafe { sized::read(options, "listeners") }?;
@@ -268,7 +272,7 @@ unsafe fn listener(
     match options.filter.is_null() {
         true => Ok(listener),
         // SAFETY: not NULL, and as the caller promises.
-        false => unsafe { filter::set(listener, options.filter, shared) },
+        false => unsafe { filter::set(listener, options.filter, shared, filters) },
     }
 }
 

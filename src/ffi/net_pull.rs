@@ -152,10 +152,12 @@ pub unsafe extern "C" fn pace_pulled_new(
         let to = unsafe { Out::new(pulled, "pulled") }?;
         let kinds = kinds(wanted)?;
         // SAFETY: as the header demands.
-        let source = unsafe { builder(&pool, options, None) }?.serve_pulled(kinds)?;
+        let (builder, filters) = unsafe { builder(&pool, options, None) }?;
+        let source = builder.serve_pulled(kinds)?;
         let server = pace_server_t { server: source.server().clone(), pool, _hooks: None };
         let shared = Arc::new(Shared { source, table: Mutex::default() });
         to.set(Box::into_raw(Box::new(pace_pulled_t { server, shared })));
+        filters.keep();
         Ok(())
     })
 }

@@ -5,9 +5,11 @@ use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
 use super::owner::{Owner, Registration, pair};
 use super::registry::Registry;
+#[cfg(feature = "config")]
+use super::settings::layers;
 use super::sized::{self, Room};
 use super::status::*;
-use crate::{Builder, Pool, Promotion, SourceKind, Strand, Task};
+use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
@@ -89,6 +91,12 @@ pub struct pace_pool_config_t {
     /// Runs once, after the last call of a hook: when the pool and all its rings have been freed.
     /// NULL: nothing.
     pub hook_drop: pace_drop_fn,
+    /// So many threads are added, 0 to 48, that run nothing but tasks of a lane, by PACE_LANE_: with all
+    /// others inside long tasks these still start at once. Default: none.
+    pub reserve: [u32; 4],
+    /// After how long a wait in a lane every fourth pick is of that lane: 1 ms to 1 h; 0 (default): 1 s;
+    /// PACE_FOREVER: never.
+    pub ageing_ns: u64,
 }
 
 /// How a shutdown went. Set struct_size to sizeof the struct before the call.
@@ -150,6 +158,49 @@ pub unsafe extern "C" fn pace_pool_new(
         };
         pool.set(Box::into_raw(Box::new(build(&config)?)));
         Ok(())
+    })
+}
+
+/// Builds a pool as pace_pool_new() does, from a file of settings: JSON if its name ends in .json, YAML if
+/// in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_… win over the file.
+///
+/// PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
+/// is allowed. Otherwise as pace_pool_new().
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[cfg(feature = "config")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_new_configured(
+    path: *const c_char,
+    environment: bool,
+    pool: *mut *mut pace_pool_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { Out::new(pool, "pool") }?;
+        // SAFETY: as the header demands.
+        let built = unsafe { layers(path, environment) }?.pool_builder().build()?;
+        pool.set(Box::into_raw(Box::new(own(built, DEFAULTS.max_handles as usize))));
+        Ok(())
+    })
+}
+
+/// Lets only the first `threads` of the ordinary threads work; the others finish what they are at, and
+/// park until more are wanted. Parked threads cost nothing. 1 to the number of ordinary threads; with more
+/// than one handle set, at least one more than there are sets.
+///
+/// PACE_EINVAL names the range; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_set_active(
+    pool: *mut pace_pool_t,
+    threads: u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open(pool) }?;
+        Ok(pool.pool.set_active(threads as usize)?)
     })
 }
 
@@ -263,6 +314,8 @@ const DEFAULTS: pace_pool_config_t = pace_pool_config_t {
     slow_ns: 0,
     hook_data: ptr::null_mut(),
     hook_drop: None,
+    reserve: [0; 4],
+    ageing_ns: 0,
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -288,8 +341,7 @@ fn build(config: &pace_pool_config_t) -> Result<pace_pool_t> {
     match builder.build() {
         Ok(pool) => {
             hooks.keep();
-            let limit = config.max_handles as usize;
-            Ok(pace_pool_t { pool, tasks: Registry::new(limit), strands: Registry::new(limit) })
+            Ok(own(pool, config.max_handles as usize))
         }
         Err(error) => {
             // Threads that had started have stopped: no hook is called any more.
@@ -297,6 +349,10 @@ fn build(config: &pace_pool_config_t) -> Result<pace_pool_t> {
             Err(error.into())
         }
     }
+}
+
+fn own(pool: Pool, limit: usize) -> pace_pool_t {
+    pace_pool_t { pool, tasks: Registry::new(limit), strands: Registry::new(limit) }
 }
 
 fn settings(config: &pace_pool_config_t) -> Result<Builder> {
@@ -323,6 +379,14 @@ fn settings(config: &pace_pool_config_t) -> Result<Builder> {
     }
     if config.leaders != PACE_DEFAULT {
         builder = builder.leaders(config.leaders as usize);
+    }
+    for (lane, &threads) in Lane::ALL.into_iter().zip(&config.reserve) {
+        builder = builder.reserve(lane, threads as usize);
+    }
+    match config.ageing_ns {
+        0 => {}
+        PACE_FOREVER => builder = builder.ageing(None),
+        after => builder = builder.ageing(nanos(after)),
     }
     if config.stack_size != 0 {
         let bytes = usize::try_from(config.stack_size).unwrap_or(usize::MAX);

@@ -81,7 +81,8 @@ impl<T: Send + Sync> Registry<T> {
         Ok(Reserved { registry: self, place: &self.places[index] })
     }
 
-    /// Shows `user` the value of `id`. It must be quick, and must not come back here.
+    /// Shows `user` the value of `id`. It must be quick, and must not come back here: nothing
+    /// of the program's may run in it.
     pub(crate) fn with<R>(&self, id: u64, user: impl FnOnce(&T) -> R) -> Result<R> {
         let (place, _locked) = self.find(id)?;
         // SAFETY: the lock is held, so nobody changes it.

@@ -2,8 +2,8 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Out, Result, call};
-use super::callback::pace_conn_id_t;
-use super::conn::{CLOSED, number_of, pace_piece_t, put_address, with_pieces};
+use super::callback::{pace_conn_id_t, pace_drop_fn};
+use super::conn::{CLOSED, number_of, pace_piece_t, put_address, with_pieces, write_owned};
 use super::server::{open, pace_server_t};
 use super::status::*;
 use crate::net::{ConnId, ConnRef};
@@ -58,6 +58,29 @@ pub unsafe extern "C" fn pace_server_conn_write_vectored(
         let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
         to.set(number_of(wrote));
         Ok(())
+    })
+}
+
+/// As pace_conn_write_owned().
+///
+/// PACE_ESTALE, PACE_EFULL as for pace_server_conn_write().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_conn_write_owned(
+    server: *mut pace_server_t,
+    conn: pace_conn_id_t,
+    bytes: *const c_void,
+    size: usize,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    wrote: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let conn = unsafe { find(server, conn) }?;
+        // SAFETY: as the header demands.
+        unsafe { write_owned(bytes, size, user_data, drop, wrote, |lent| conn.write_foreign(lent)) }
     })
 }
 

@@ -16,7 +16,7 @@ pub struct pace_request_t {
     _opaque: (),
 }
 
-/// Text that belongs to a request, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`.
+/// Text that is lent, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_text_t {
@@ -26,7 +26,7 @@ pub struct pace_text_t {
     pub size: usize,
 }
 
-/// A header of a request, or a parameter of its path.
+/// A header, or a parameter of a request's path.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_field_t {

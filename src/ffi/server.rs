@@ -4,6 +4,7 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::pace_conn_id_t;
 use super::conn::{Handler, Hooks, name, pace_conn_hooks_t, put_address};
+use super::filter::Filters;
 use super::listener::{all_listeners, outgoing, pace_listener_options_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};
@@ -162,17 +163,19 @@ pub unsafe extern "C" fn pace_server_new(
         // SAFETY: as the header demands.
         let (registration, hooks) = unsafe { Hooks::read(hooks, pool.shared()) }?;
         // SAFETY: as the header demands.
-        let started = unsafe { builder(&pool, options, Some(&hooks)) }.and_then(|builder| {
+        let started = unsafe { builder(&pool, options, Some(&hooks)) }.and_then(|made| {
+            let (builder, filters) = made;
             let hooks = Arc::downgrade(&hooks);
-            Ok(builder.serve(move |_| Handler::new(hooks.upgrade()))?)
+            Ok((builder.serve(move |_| Handler::new(hooks.upgrade()))?, filters))
         });
         match started {
-            Ok(server) => {
+            Ok((server, filters)) => {
                 to.set(Box::into_raw(Box::new(pace_server_t {
                     server,
                     pool,
                     _hooks: Some(hooks),
                 })));
+                filters.keep();
                 registration.keep();
                 Ok(())
             }
@@ -414,10 +417,10 @@ pub(super) unsafe fn builder(
     pool: &Pool,
     options: *const pace_server_options_t,
     hooks: Option<&Arc<Hooks>>,
-) -> Result<ServerBuilder> {
+) -> Result<(ServerBuilder, Filters)> {
     let builder = Server::builder(pool);
     if options.is_null() {
-        return Ok(builder);
+        return Ok((builder, Filters::default()));
     }
     // SAFETY: as the caller promises.
     let options = unsafe { sized::read(options, "options") }?;
@@ -427,17 +430,17 @@ pub(super) unsafe fn builder(
         builder = unsafe { outgoing(builder, options.outgoing) }?;
     }
     // SAFETY: as the caller promises.
-    let listeners =
+    let (listeners, filters) =
         unsafe { all_listeners(options.listeners, options.listener_count, pool.shared()) }?;
     for listener in listeners {
         builder = builder.listen(listener);
     }
     match (options.on_exhausted, hooks) {
-        (Some(hook), Some(hooks)) => Ok(builder.on_exhausted(exhausted(hook, hooks))),
+        (Some(hook), Some(hooks)) => Ok((builder.on_exhausted(exhausted(hook, hooks)), filters)),
         (Some(_), None) => {
             Err(Failure::invalid("on_exhausted", "set", "NULL, where nothing is called back"))
         }
-        (None, _) => Ok(builder),
+        (None, _) => Ok((builder, filters)),
     }
 }
 

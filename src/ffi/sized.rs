@@ -77,12 +77,13 @@ fn check_size<T: Sized>(size: usize) -> Result {
 
 fn check_bytes<T: Sized>(bytes: &[u8]) -> Result {
     for (name, offset) in T::FLAGS {
-        match bytes[*offset] {
-            0 | 1 => {}
-            other => return Err(Failure::invalid(name, other, "0 or 1")),
+        match bytes.get(*offset) {
+            None | Some(0 | 1) => {}
+            Some(other) => return Err(Failure::invalid(name, other, "0 or 1")),
         }
     }
-    match T::RESERVED.iter().all(|&offset| bytes[offset] == 0) {
+    // What the caller's struct does not reach is zero.
+    match T::RESERVED.iter().all(|&offset| bytes.get(offset).is_none_or(|&byte| byte == 0)) {
         true => Ok(()),
         false => Err(Failure::invalid("reserved", "not zero", "zero")),
     }
@@ -155,6 +156,8 @@ mod tests {
         reserved: [u8; 3],
         first: u64,
         appended: u64,
+        appended_flag: bool,
+        reserved2: [u8; 7],
     }
 
     /// What a client of today has.
@@ -172,11 +175,22 @@ mod tests {
     unsafe impl Sized for Grown {
         const FIRST: usize = 16;
         const NAME: &'static str = "grown_t";
-        const FLAGS: &'static [(&'static str, usize)] = &[("flag", offset_of!(Grown, flag))];
+        const FLAGS: &'static [(&'static str, usize)] = &[
+            ("flag", offset_of!(Grown, flag)),
+            ("appended_flag", offset_of!(Grown, appended_flag)),
+        ];
+        const RESERVED: &'static [usize] = &[offset_of!(Grown, reserved2)];
     }
 
-    const TOMORROW: Grown =
-        Grown { struct_size: 24, flag: true, reserved: [0; 3], first: 1, appended: 2 };
+    const TOMORROW: Grown = Grown {
+        struct_size: 32,
+        flag: true,
+        reserved: [0; 3],
+        first: 1,
+        appended: 2,
+        appended_flag: true,
+        reserved2: [0; 7],
+    };
 
     fn old_client() -> Old {
         Old { struct_size: 16, flag: false, reserved: [0; 3], first: 9, behind: 77 }

@@ -22,6 +22,8 @@ pub const PACE_ROLE_LEADER: u32 = 3;
 pub const PACE_ROLE_PROCESSING: u32 = 4;
 /// Runs a task.
 pub const PACE_ROLE_TASK: u32 = 5;
+/// Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing.
+pub const PACE_ROLE_PARKED: u32 = 6;
 
 /// A snapshot of a pool. Counts are since the start and never fall. Set struct_size to sizeof the
 /// struct before the call, here and below.
@@ -248,8 +250,8 @@ fn thread_row(row: &ThreadStats) -> pace_thread_stats_t {
         struct_size: 0,
         role: match row.role {
             Role::Away => PACE_ROLE_AWAY,
-            // A thread that is set aside sleeps as a follower does.
-            Role::Follower | Role::Parked => PACE_ROLE_FOLLOWER,
+            Role::Follower => PACE_ROLE_FOLLOWER,
+            Role::Parked => PACE_ROLE_PARKED,
             Role::Watch => PACE_ROLE_WATCH,
             Role::Leader => PACE_ROLE_LEADER,
             Role::Processing => PACE_ROLE_PROCESSING,

@@ -48,6 +48,10 @@ pub const PACE_EOS: i32 = -13;
 pub const PACE_EVERSION: i32 = -14;
 /// Another thread waits for this task already.
 pub const PACE_EBUSY: i32 = -15;
+/// Nobody subscribes to the key of a request.
+pub const PACE_ENORESPONDERS: i32 = -16;
+/// The library was built without that.
+pub const PACE_EUNSUPPORTED: i32 = -17;
 
 /// Version of the library that is loaded: major << 16 | minor << 8 | patch.
 ///
@@ -112,6 +116,10 @@ fn describe(status: pace_status_t) -> (&'static CStr, &'static CStr) {
         PACE_EOS => (c"PACE_EOS", c"a system call failed"),
         PACE_EVERSION => (c"PACE_EVERSION", c"the struct_size is not one that this library knows"),
         PACE_EBUSY => (c"PACE_EBUSY", c"another thread waits for this task already"),
+        PACE_ENORESPONDERS => {
+            (c"PACE_ENORESPONDERS", c"nobody subscribes to the key of the request")
+        }
+        PACE_EUNSUPPORTED => (c"PACE_EUNSUPPORTED", c"the library was built without that"),
         _ => (c"PACE_UNKNOWN", c"this number is no status of paceline"),
     }
 }

@@ -75,7 +75,7 @@ thread_local! {
 }
 
 impl Histogram {
-    pub(super) fn new(unit: Unit) -> Self {
+    pub(crate) fn new(unit: Unit) -> Self {
         Self(Arc::new(Core { unit, shards: Mutex::default() }))
     }
 

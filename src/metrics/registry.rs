@@ -2,7 +2,7 @@
 
 use super::histogram::Histogram;
 use super::instruments::{Counter, Gauge};
-use super::snapshot::{Family, Labels, MetricKind, Sample, Snapshot, Unit, Value};
+use super::snapshot::{Distribution, Family, Labels, MetricKind, Sample, Snapshot, Unit, Value};
 use crate::error::{Error, Result};
 use core::fmt;
 use std::collections::BTreeMap;
@@ -235,6 +235,17 @@ impl Collector {
     /// A figure that goes up and down.
     pub fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], figure: f64) {
         self.checked(name, help, labels, Value::Gauge(figure));
+    }
+
+    /// How values were spread.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&str, &str)],
+        distribution: Distribution,
+    ) {
+        self.checked(name, help, labels, Value::Histogram(distribution));
     }
 
     /// A figure could not be read.

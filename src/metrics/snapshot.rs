@@ -173,7 +173,7 @@ impl Distribution {
         parts
     }
 
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         let mut json = Map::new();
         json.insert("count".into(), self.count().into());
         for (name, figure) in [("sum", self.sum()), ("mean", self.mean()), ("max", self.max())] {

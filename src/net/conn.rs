@@ -3,13 +3,15 @@
 use super::address::Address;
 use super::limits::nanos;
 use super::link::{Calls, Link};
+#[cfg(feature = "capi")]
+use super::output::Foreign;
 use super::output::{End, Output, State, Unwritten};
+use super::socket::SendEnd;
 use crate::error::{Error, Result};
 use crate::sys::clock;
 use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
-use socket2::Socket;
 use std::io::{ErrorKind, IoSlice};
 use std::sync::Arc;
 
@@ -290,6 +292,14 @@ impl Conn {
         write(&self.link, None, |output| output.write_owned(bytes))
     }
 
+    /// The same of bytes of somebody else's. What is left in `bytes` is not needed any more, or, if this
+    /// fails, was not taken.
+    #[cfg(feature = "capi")]
+    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<Wrote> {
+        self.touched.set(true);
+        write(&self.link, None, |output| output.write_foreign(bytes))
+    }
+
     /// Writes, and has [`written`](ConnHandler::written) called with `token` when all of it, and all
     /// before it, has been given to the kernel.
     ///
@@ -445,6 +455,12 @@ impl ConnRef {
         write(&self.link, None, |output| output.write_owned(bytes))
     }
 
+    /// As [`Conn::write_foreign`].
+    #[cfg(feature = "capi")]
+    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<Wrote> {
+        write(&self.link, None, |output| output.write_foreign(bytes))
+    }
+
     /// As [`Conn::write_tracked`]; the hook runs in the connection's handler.
     ///
     /// # Errors
@@ -539,7 +555,7 @@ impl ConnRef {
     fn end(&self, end: End) -> Result<()> {
         self.check_open()?;
         if self.link.reach()?.end(end) {
-            self.link.place.poke();
+            self.link.poke();
         }
         Ok(())
     }
@@ -558,12 +574,17 @@ impl fmt::Debug for ConnRef {
 pub(super) fn write(
     link: &Link,
     token: Option<u64>,
-    write: impl FnOnce(&mut Output<Arc<Socket>>) -> Result<(), Unwritten>,
+    write: impl FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
 ) -> Result<Wrote> {
-    let written =
-        link.reach()?.write(token, write).map_err(|unwritten| refused(link, unwritten))?;
+    let written = link.reach()?.write(token, write).map_err(|unwritten| {
+        // Its own run is to see that, whoever has written.
+        if link.outlet.lock().is_unturned() {
+            link.call(Calls::OUTPUT);
+        }
+        refused(link, unwritten)
+    })?;
     if written.poke {
-        link.place.poke();
+        link.poke();
     }
     Ok(match written {
         _ if written.pressed => Wrote::AboveHighMark,

@@ -17,7 +17,10 @@
 //! 1. `readable` is set by an edge and cleared only by EAGAIN, a short read, or the end: an edge that
 //!    comes while reading is held back (output pressed, pause) is kept here.
 //! 2. Before a run returns [`Flow::Wait`], what its hooks have gathered was flushed.
-//! 3. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
+//! 3. A *plain* run begins and ends with nothing that waits, nothing that was called for and no time but
+//!    those that only move away from the alarm. It is what a connection does most of its life, so it is
+//!    written out in one piece, and takes the steps of the others as soon as it meets anything else.
+//! 4. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
 
 use super::conn::{Answer, Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
 use super::filter::Inflow;
@@ -26,19 +29,23 @@ use super::link::{Calls, Link};
 use super::output::{End, Output, State};
 use super::server::Seat;
 use super::socket;
-use crate::pool::{Activity, Flow, Key, Timer};
+use crate::pool::{Activity, Flow, Key};
 use crate::source::Ready;
+use crate::sync::prefetch;
 use crate::sys::clock;
 use core::any::Any;
 use core::time::Duration;
 use socket2::Socket;
-use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// Reads in one run, before others have their turn.
 const READS: usize = 16;
+
+/// Bytes of a handler that are asked for before it is needed.
+const HANDLER: usize = 56;
 
 const NEVER: u64 = u64::MAX;
 
@@ -53,34 +60,25 @@ enum Phase {
     Lingering,
 }
 
-/// A timer of the pool, and when it is due.
+/// A timer of the pool, and when it is due: `NEVER` if there is none.
 struct Alarm {
-    timer: Timer,
+    timer: Key,
     at: u64,
 }
 
-/// The activity in the slot.
+impl Alarm {
+    const NONE: Self = Self { timer: Key { index: 0, generation: 0 }, at: NEVER };
+}
+
+/// The activity in the slot. What each run looks at comes first.
+#[repr(C)]
 pub(super) struct Connection {
     conn: Conn,
-    socket: Arc<Socket>,
     /// None before `open`, and after the end.
     handler: Option<Box<dyn ConnHandler>>,
     input: Input,
-    alarm: Option<Alarm>,
-    /// When the last byte came or went.
-    active: u64,
-    /// When the part of a message that waits for its rest began.
-    partial: u64,
-    /// Since when nothing that is queued has moved, as the output said last; 0 while nothing is.
-    still_since: u64,
-    /// The same, or when the handler was last told of it.
-    still: u64,
-    /// Bytes that the output had accepted when that was last looked at.
-    accepted: u64,
-    /// When connecting or lingering began.
-    phase_began: u64,
-    /// How it ends if nothing else happens; None: as usual.
-    reason: Option<Reason>,
+    /// None: closed.
+    socket: Option<Socket>,
     phase: Phase,
     readable: bool,
     /// The peer has finished or the socket has failed, and reading will say so.
@@ -98,23 +96,40 @@ pub(super) struct Connection {
     /// Something was queued at the last look: an edge for writing matters. (Data that arrive bring one
     /// along each time.) Another thread whose write leaves something in an empty queue calls.
     unsent: bool,
+    /// The last run has left nothing behind: all of the above is as it is between two requests.
+    plain: bool,
     broken: Option<ErrorKind>,
     ended: bool,
-    /// Dropped after the socket: a seat is free when its descriptor is.
-    _seat: Seat,
+    /// How it ends if nothing else happens; None: as usual.
+    reason: Option<Reason>,
+    /// When the last byte came or went. Of a connection that is not open: when connecting or lingering began.
+    active: u64,
+    /// When the part of a message that waits for its rest began.
+    partial: u64,
+    alarm: Alarm,
+    /// Since when nothing that is queued has moved, as the output said last; 0 while nothing is.
+    still_since: u64,
+    /// The same, or when the handler was last told of it.
+    still: u64,
+    /// Bytes that the output had accepted when that was last looked at.
+    accepted: u64,
 }
+
+// What malloc(3) gives in 144 bytes: an idle connection is this, its link, its slot and its handler.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Connection>() <= 136);
 
 impl Connection {
     /// An accepted connection; its handler is made when it first runs.
-    pub(super) fn accepted(link: Arc<Link>, socket: Arc<Socket>, seat: Seat) -> Self {
+    pub(super) fn accepted(link: Arc<Link>, socket: Socket, seat: Seat<'_>) -> Self {
         Self::new(link, socket, seat, None, Phase::New)
     }
 
     /// A connection that was begun.
     pub(super) fn outgoing(
         link: Arc<Link>,
-        socket: Arc<Socket>,
-        seat: Seat,
+        socket: Socket,
+        seat: Seat<'_>,
         handler: Box<dyn ConnHandler>,
     ) -> Self {
         Self::new(link, socket, seat, Some(handler), Phase::Connecting)
@@ -122,25 +137,18 @@ impl Connection {
 
     fn new(
         link: Arc<Link>,
-        socket: Arc<Socket>,
-        seat: Seat,
+        socket: Socket,
+        seat: Seat<'_>,
         handler: Option<Box<dyn ConnHandler>>,
         phase: Phase,
     ) -> Self {
         let now = clock::now();
+        seat.keep();
         Self {
             conn: Conn::new(link),
-            socket,
             handler,
             input: Input::default(),
-            alarm: None,
-            active: now,
-            partial: now,
-            still_since: 0,
-            still: 0,
-            accepted: 0,
-            phase_began: now,
-            reason: None,
+            socket: Some(socket),
             phase,
             readable: false,
             ending: false,
@@ -151,10 +159,22 @@ impl Connection {
             again: false,
             notified: false,
             unsent: true,
+            plain: false,
             broken: None,
             ended: false,
-            _seat: seat,
+            reason: None,
+            active: now,
+            partial: now,
+            alarm: Alarm::NONE,
+            still_since: 0,
+            still: 0,
+            accepted: 0,
         }
+    }
+
+    #[inline]
+    fn socket(&self) -> &Socket {
+        self.socket.as_ref().expect("open until the connection is dropped")
     }
 
     fn link(&self) -> &Arc<Link> {
@@ -163,7 +183,54 @@ impl Connection {
 
     // --- a run -----------------------------------------------------------------------------------
 
+    #[inline]
     fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
+        if let Some(handler) = &self.handler {
+            // It is needed when something was received.
+            prefetch(core::ptr::from_ref(&**handler).cast::<u8>() as usize, HANDLER);
+        }
+        let is_plain = core::mem::take(&mut self.plain) && ready.is_only_room_and_data();
+        if is_plain && !self.link().outlet.calls.is_called() {
+            self.turn_plainly()
+        } else {
+            self.turn_fully(ready)
+        }
+    }
+
+    /// The run in which what has come is one short read, and is consumed and answered. Whatever else
+    /// turns up in it is left to the steps of the other.
+    #[inline]
+    fn turn_plainly(&mut self) -> Result<Flow, Reason> {
+        self.readable = true;
+        if !self.may_deliver() {
+            return self.end_turn(Calls::NONE);
+        }
+        let mut buffer = ReadBuffer::lend();
+        let bytes = buffer.bytes();
+        let received = socket::receive(self.socket(), bytes);
+        let count = match received {
+            Ok(count) if 0 < count && count < bytes.len() => count,
+            other => {
+                self.note_received(other, bytes)?;
+                drop(buffer);
+                return self.end_turn(Calls::NONE);
+            }
+        };
+        self.readable = false;
+        self.show(&bytes[..count])?;
+        let sent = !self.conn.touched.get() || self.link().outlet.send_plainly();
+        if sent && self.input.is_empty() && self.conn.deadline.get() == NEVER {
+            self.conn.touched.set(false);
+            self.plain = true;
+            return Ok(Flow::Wait);
+        }
+        drop(buffer);
+        self.attend_touched()?;
+        self.end_turn(Calls::NONE)
+    }
+
+    #[inline(never)]
+    fn turn_fully(&mut self, ready: Ready) -> Result<Flow, Reason> {
         let calls = self.link().outlet.calls.take();
         self.obey(calls)?;
         self.note(ready)?;
@@ -181,6 +248,12 @@ impl Connection {
         if has_room || !calls.is_empty() || self.conn.touched.get() {
             self.attend_output(ready.is_writable())?;
         }
+        self.end_turn(calls)
+    }
+
+    /// From reading on.
+    #[inline(never)]
+    fn end_turn(&mut self, calls: Calls) -> Result<Flow, Reason> {
         self.receive()?;
         if self.is_through() {
             self.reason = Some(Reason::Drained);
@@ -188,7 +261,16 @@ impl Connection {
             self.attend_output(false)?;
         }
         self.watch_time(calls)?;
+        self.plain = self.is_plain();
         Ok(if self.readable && self.may_read() { Flow::Again } else { Flow::Wait })
+    }
+
+    /// Whether the next run may be a plain one, if nothing else happens.
+    fn is_plain(&self) -> bool {
+        let open = self.phase == Phase::Open && !self.closing && !self.peer_done && !self.ending;
+        let quiet = !self.draining && !self.again && !self.notified && self.broken.is_none();
+        let empty = self.input.is_empty() && !self.readable && !self.unsent && self.still == 0;
+        open && quiet && empty && !self.filtered && self.conn.deadline.get() == NEVER
     }
 
     fn note(&mut self, ready: Ready) -> Result<(), Reason> {
@@ -196,7 +278,7 @@ impl Connection {
             self.readable |= ready.is_readable();
             self.ending |= ready.is_read_closed() || ready.is_error();
         } else if ready.is_error()
-            && let Ok(Some(error)) = self.socket.take_error()
+            && let Ok(Some(error)) = self.socket().take_error()
         {
             return Err(self.failed(error.kind()));
         }
@@ -229,11 +311,11 @@ impl Connection {
     }
 
     fn connect(&mut self) -> Result<bool, Reason> {
-        match socket::is_connected(&self.socket) {
+        match socket::is_connected(self.socket()) {
             Ok(false) => Ok(false),
             Ok(true) => {
                 let link = self.link();
-                socket::set_options(&self.socket, &link.peer, &link.origin.limits);
+                socket::set_options(self.socket(), &link.peer, &link.origin.limits);
                 self.phase = Phase::New;
                 Ok(true)
             }
@@ -273,7 +355,9 @@ impl Connection {
     }
 
     fn tell_notified(&mut self) -> Result<(), Reason> {
-        let again = core::mem::replace(&mut self.again, true);
+        let again = self.again;
+        // What is not here yet cannot be shown again.
+        self.again |= !self.input.is_empty();
         // What was held back until now was not the peer's fault.
         self.partial = clock::now();
         self.handler_and_conn(|handler, conn| handler.notified(conn));
@@ -331,7 +415,8 @@ impl Connection {
             // What the peer sent before it went is still to be read; then reading will say so.
             self.broken = Some(kind);
             (self.readable, self.ending) = (true, true);
-            if self.peer_done || self.link().is_paused() || self.phase != Phase::Open {
+            let unturned = self.filtered && self.link().outlet.lock().is_unturned();
+            if unturned || self.peer_done || self.link().is_paused() || self.phase != Phase::Open {
                 return Err(self.failed(kind));
             }
         }
@@ -359,7 +444,7 @@ impl Connection {
             return Err(self.orderly());
         }
         self.phase = Phase::Lingering;
-        self.phase_began = clock::now();
+        self.active = clock::now();
         self.input = Input::default();
         self.readable = true;
         Ok(())
@@ -409,7 +494,7 @@ impl Connection {
 
     /// Shows what was not consumed once more, if there is a reason to.
     fn show_again(&mut self) -> Result<(), Reason> {
-        if self.link().is_hosted() {
+        if self.input.is_empty() && self.link().is_hosted() {
             // Its host may put bytes back, and they are what is to be shown again.
             return Ok(());
         }
@@ -420,8 +505,14 @@ impl Connection {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), Reason> {
+        let received = socket::receive(self.socket(), buffer);
+        self.note_received(received, buffer)
+    }
+
+    /// What a read into this buffer has brought.
+    fn note_received(&mut self, received: io::Result<usize>, buffer: &[u8]) -> Result<(), Reason> {
         let discards = self.discards();
-        match socket::receive(&self.socket, buffer) {
+        match received {
             Ok(0) => self.socket_ended(),
             Ok(count) => {
                 // A stream that gave less than it was asked for has no more: what comes later brings
@@ -478,7 +569,20 @@ impl Connection {
         self.peer_finished()
     }
 
+    #[inline(never)]
     fn deliver(&mut self, bytes: &[u8]) -> Result<(), Reason> {
+        self.show(bytes)?;
+        self.attend_touched()
+    }
+
+    #[inline]
+    fn attend_touched(&mut self) -> Result<(), Reason> {
+        if self.conn.touched.get() { self.attend_output(false) } else { Ok(()) }
+    }
+
+    /// Shows bytes to the handler, behind what it has not consumed.
+    #[inline(always)] // Of plain runs.
+    fn show(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
         let was_empty = self.input.is_empty();
         let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
@@ -490,13 +594,7 @@ impl Connection {
                 self.partial = now;
             }
         }
-        if self.input.len() > limits.max_unconsumed {
-            return Err(Reason::Unconsumed);
-        }
-        if self.conn.touched.get() {
-            self.attend_output(false)?;
-        }
-        Ok(())
+        if self.input.len() > limits.max_unconsumed { Err(Reason::Unconsumed) } else { Ok(()) }
     }
 
     fn peer_finished(&mut self) -> Result<(), Reason> {
@@ -545,11 +643,9 @@ impl Connection {
         if core::mem::replace(&mut self.ended, true) {
             return;
         }
-        if let Some(alarm) = self.alarm.take() {
-            alarm.timer.cancel();
-        }
+        self.cancel_alarm();
         if is_abrupt(reason) {
-            socket::reset_when_closed(&self.socket);
+            socket::reset_when_closed(self.socket());
         }
         drop(self.conn.link.outlet.close());
         self.input = Input::default();
@@ -573,7 +669,7 @@ impl Connection {
             self.alarm_went_off()?;
         }
         if let Some((due, _)) = self.next_due()
-            && self.alarm.as_ref().is_none_or(|alarm| due < alarm.at)
+            && due < self.alarm.at
         {
             self.set_alarm(due);
         }
@@ -582,14 +678,14 @@ impl Connection {
 
     fn alarm_went_off(&mut self) -> Result<(), Reason> {
         let now = clock::now();
-        self.alarm.take_if(|alarm| alarm.at <= now);
-        let accepted = self.link().outlet.lock().accepted();
-        if core::mem::replace(&mut self.accepted, accepted) != accepted {
-            // Other threads write without telling the handler.
-            self.active = now;
+        if self.alarm.at <= now {
+            self.alarm = Alarm::NONE;
         }
-        if !self.may_idle() {
-            // The time runs from the end of that on, of which nobody tells: so this looks again.
+        let accepted = self.link().outlet.lock().accepted();
+        // Other threads write without telling the handler.
+        let has_written = core::mem::replace(&mut self.accepted, accepted) != accepted;
+        // The time runs from the end of that on, of which nobody tells: so this looks again.
+        if self.phase == Phase::Open && (has_written || !self.may_idle()) {
             self.active = now;
         }
         match self.next_due() {
@@ -605,11 +701,10 @@ impl Connection {
             true => since.saturating_add(limit),
             false => NEVER,
         };
-        let began = self.phase_began;
         let next = match self.phase {
             Phase::New => return None,
-            Phase::Connecting => (due(true, began, limits.connect), Some(Timeout::Connect)),
-            Phase::Lingering => (due(true, began, limits.linger), None),
+            Phase::Connecting => (due(true, self.active, limits.connect), Some(Timeout::Connect)),
+            Phase::Lingering => (due(true, self.active, limits.linger), None),
             Phase::Open => [
                 (due(self.still != 0, self.still, limits.stall), Some(Timeout::Stall)),
                 (due(true, self.active, limits.idle), Some(Timeout::Idle)),
@@ -653,10 +748,15 @@ impl Connection {
         self.attend_output(false)
     }
 
-    fn set_alarm(&mut self, at: u64) {
-        if let Some(alarm) = self.alarm.take() {
-            alarm.timer.cancel();
+    fn cancel_alarm(&mut self) {
+        let alarm = core::mem::replace(&mut self.alarm, Alarm::NONE);
+        if alarm.at != NEVER {
+            self.link().service.home.cancel(alarm.timer);
         }
+    }
+
+    fn set_alarm(&mut self, at: u64) {
+        self.cancel_alarm();
         let link = Arc::downgrade(self.link());
         let ring = move || {
             if let Some(link) = link.upgrade() {
@@ -668,7 +768,7 @@ impl Connection {
         if let Some(pool) = self.link().service.pool()
             && let Ok(timer) = pool.after(delay, ring)
         {
-            self.alarm = Some(Alarm { timer, at });
+            self.alarm = Alarm { timer: timer.key(), at };
         }
     }
 }
@@ -695,13 +795,18 @@ impl Activity for Connection {
         }
     }
 
+    fn ahead(&self) -> [usize; 2] {
+        let link = Arc::as_ptr(self.link()).cast::<u8>();
+        [core::ptr::from_ref(self).cast::<u8>(), link].map(|at| at as usize)
+    }
+
     fn let_to(&mut self, key: Key) {
-        self.link().place.set(key);
+        self.link().let_to(key);
         self.link().service.enter(self.link());
     }
 
     fn descriptor(&self) -> Option<RawFd> {
-        Some(self.socket.as_raw_fd())
+        self.socket.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -709,9 +814,18 @@ impl Activity for Connection {
     }
 }
 
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket().as_fd()
+    }
+}
+
 impl Drop for Connection {
     /// The pool has closed it.
     fn drop(&mut self) {
         self.end(Reason::PoolEnded);
+        self.socket = None;
+        // It is free when the descriptor is.
+        drop(Seat::of(self.link()));
     }
 }

@@ -41,7 +41,8 @@ pub trait Filter: Send + 'static {
     /// connection closes is lost.
     ///
     /// # Errors
-    /// The connection fails.
+    /// The write says [`Error::Stale`](crate::Error::Stale), and the connection ends with
+    /// [`Reason::Failed`](super::Reason::Failed): what was to follow would be behind a gap.
     fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> io::Result<()>;
 
     /// Nothing more will be written: its last words to the peer. Called once at most.

@@ -17,6 +17,7 @@ pub(super) struct ReadBuffer(Option<Box<[u8]>>);
 
 impl ReadBuffer {
     /// A new one if the thread's is lent already, or the thread ends.
+    #[inline]
     pub(super) fn lend() -> Self {
         let own = BUFFER.try_with(Cell::take).ok().flatten();
         Self(Some(own.unwrap_or_else(|| vec![0; READ].into_boxed_slice())))
@@ -29,6 +30,7 @@ impl ReadBuffer {
 }
 
 impl Drop for ReadBuffer {
+    #[inline]
     fn drop(&mut self) {
         let _ = BUFFER.try_with(|own| own.set(self.0.take()));
     }
@@ -37,24 +39,38 @@ impl Drop for ReadBuffer {
 /// The bytes left over. Allocated only while there are some.
 #[derive(Default)]
 pub(super) struct Input {
-    left: Vec<u8>,
+    #[allow(
+        clippy::box_collection,
+        reason = "most connections have none, and idle ones are smaller"
+    )]
+    left: Option<Box<Vec<u8>>>,
 }
 
 impl Input {
     pub(super) fn len(&self) -> usize {
-        self.left.len()
+        self.left.as_ref().map_or(0, |left| left.len())
     }
 
+    /// An empty buffer is not kept.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.left.is_empty()
+        self.left.is_none()
+    }
+
+    fn keep(&mut self, left: Vec<u8>) {
+        self.left = (!left.is_empty()).then(|| Box::new(left));
+    }
+
+    #[cold]
+    fn keep_copy(&mut self, left: &[u8]) {
+        self.keep(left.to_vec());
     }
 
     /// These were consumed, but are to be shown again, before what is left over.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
-        if self.left.is_empty() {
-            self.left = bytes;
-        } else {
-            self.left.splice(..0, bytes);
+        match &mut self.left {
+            None => self.keep(bytes),
+            Some(left) => drop(left.splice(..0, bytes)),
         }
     }
 
@@ -63,28 +79,30 @@ impl Input {
     ///
     /// # Panics
     /// If it says that it took more than there was.
-    #[inline]
+    #[inline(always)] // Of plain runs.
     pub(super) fn feed(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
-        if !self.left.is_empty() {
+        if !self.is_empty() {
             return self.feed_more(new, consume);
         }
         let taken = checked(consume(new), new.len());
         if taken < new.len() {
-            self.left.extend_from_slice(&new[taken..]);
+            self.keep_copy(&new[taken..]);
         }
         taken
     }
 
     #[cold]
     fn feed_more(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
-        self.left.extend_from_slice(new);
-        let taken = checked(consume(&self.left), self.left.len());
-        let kept = self.left.len() - taken;
-        if kept <= self.left.capacity() / 4 {
+        let Some(left) = &mut self.left else { return 0 };
+        left.extend_from_slice(new);
+        let taken = checked(consume(left), left.len());
+        let kept = left.len() - taken;
+        if kept <= left.capacity() / 4 {
             // A message may have needed much more than what is left over now.
-            self.left = self.left[taken..].to_vec();
+            let little = left[taken..].to_vec();
+            self.keep(little);
         } else {
-            self.left.drain(..taken);
+            left.drain(..taken);
         }
         taken
     }
@@ -114,7 +132,7 @@ mod tests {
         });
         assert_eq!(seen, b"bcde");
         assert_eq!(input.feed(b"", |bytes| bytes.len()), 1);
-        assert_eq!(input.left.capacity(), 0);
+        assert!(input.left.is_none());
     }
 
     /// Goal: a long message does not leave a long buffer behind, even if a part of the next one does
@@ -124,8 +142,9 @@ mod tests {
         let mut input = Input::default();
         (0..100).for_each(|_| assert_eq!(input.feed(&[7; 10_000], |_| 0), 0));
         assert_eq!(input.feed(b"abc", |bytes| bytes.len() - 3), 1_000_000);
-        assert_eq!(input.left, b"abc");
-        assert!(input.left.capacity() < 100);
+        let left = input.left.unwrap();
+        assert_eq!(*left, b"abc");
+        assert!(left.capacity() < 100);
     }
 
     #[test]

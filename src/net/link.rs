@@ -21,7 +21,8 @@
 //!    before the swap of the run that the first one's poke, still to come or done, brings about.
 //! 2. A poke of a running slot is kept by the slot word (invariant 4 of the pool's slots), so a bit
 //!    that is set after the swap brings another run.
-//! 3. After `close` nothing reaches the socket: the output has given it up, under its lock.
+//! 3. After `close` nothing reaches the socket: the output has given it up, under its lock. The connection
+//!    owns the descriptor, and closes it only behind that.
 //!
 //! # Orderings
 //!
@@ -31,17 +32,17 @@
 use super::address::Address;
 use super::books::Origin;
 use super::conn::ConnId;
-use super::limits::Marks;
 use super::output::{End, Output, State, Unwritten, Wire};
 use super::server::Service;
+use super::socket::SendEnd;
 use crate::error::Error;
 use crate::pool::{Key, Shared};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
-use crate::sync::{Mutex, store_load_barrier};
+use crate::sync::{Mutex, MutexGuard, store_load_barrier};
 use crate::sys::fork::ForkGuard;
-use core::ops::DerefMut;
+use core::ops::{Deref, DerefMut};
 use socket2::Socket;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -50,6 +51,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(super) struct Calls(pub(super) u32);
 
 impl Calls {
+    pub(super) const NONE: Calls = Calls(0);
     /// Its output was changed by another thread in a way that the handler must see.
     pub(super) const OUTPUT: Calls = Calls(1);
     /// Its alarm has gone off.
@@ -118,6 +120,7 @@ pub(super) enum Hosted {
 }
 
 /// The part of a link that threads race for.
+#[repr(C)]
 pub(super) struct Outlet<W> {
     pub(super) calls: CallWord,
     /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
@@ -127,30 +130,44 @@ pub(super) struct Outlet<W> {
 }
 
 impl<W: Wire> Outlet<W> {
-    pub(super) fn new(wire: W, marks: Marks, blocked: bool) -> Self {
+    pub(super) fn new(wire: W, blocked: bool) -> Self {
         Self {
             calls: CallWord::new(),
             pressed: AtomicBool::new(false),
-            output: Mutex::new(Output::new(wire, marks, blocked)),
+            output: Mutex::new(Output::new(wire, blocked)),
         }
     }
 
     /// The output, for a few steps that run no code of the user.
+    #[inline(always)] // It is a few instructions, of which some go away with what follows.
     pub(super) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
         // Nothing under the lock panics; if it did, the bytes would still be bytes.
-        self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        Held(Some(self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
     }
 
-    /// Runs `f` on the output. Afterwards everybody can see whether it presses.
+    /// Runs `f` on the output, as with [`lock`](Self::lock), which is for what happens seldom.
+    #[inline(always)] // Of plain runs.
+    fn with<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> R {
+        let mut output = self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let result = f(&mut output);
+        if output.has_rare() {
+            // Its end tidies up.
+            drop(Held(Some(output)));
+        }
+        result
+    }
+
+    /// The same. Afterwards everybody can see whether it presses.
     #[inline]
     pub(super) fn change<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> (R, bool) {
-        let mut output = self.lock();
-        let result = f(&mut output);
-        let pressed = output.is_pressed();
-        if pressed != self.pressed.load(Relaxed) {
-            self.pressed.store(pressed, Relaxed);
-        }
-        (result, pressed)
+        self.with(|output| {
+            let result = f(output);
+            let pressed = output.is_pressed();
+            if pressed != self.pressed.load(Relaxed) {
+                self.pressed.store(pressed, Relaxed);
+            }
+            (result, pressed)
+        })
     }
 
     #[inline]
@@ -202,6 +219,13 @@ impl<W: Wire> Outlet<W> {
         self.change(flush).0
     }
 
+    /// By the handler: sends what waits, if that and all about it is as usual. False: [`flush`](Self::flush)
+    /// is to be called.
+    #[inline]
+    pub(super) fn send_plainly(&self) -> bool {
+        self.with(Output::send_plainly)
+    }
+
     /// Ends the output after what is queued. True: the caller pokes the slot.
     #[must_use]
     pub(super) fn end(&self, end: End) -> bool {
@@ -215,6 +239,44 @@ impl<W: Wire> Outlet<W> {
     }
 }
 
+/// An output under its lock. What it has spent is dropped when the lock is free: that may call code of the
+/// user, which may want the output.
+struct Held<'a, W>(Option<MutexGuard<'a, Output<W>>>);
+
+impl<W> Deref for Held<'_, W> {
+    type Target = Output<W>;
+
+    #[inline]
+    fn deref(&self) -> &Output<W> {
+        self.0.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl<W> DerefMut for Held<'_, W> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Output<W> {
+        self.0.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl<W> Held<'_, W> {
+    #[cold]
+    fn tidy_up(&mut self) {
+        let spent = self.take_spent();
+        self.0 = None;
+        drop(spent);
+    }
+}
+
+impl<W> Drop for Held<'_, W> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.has_rare() {
+            self.tidy_up();
+        }
+    }
+}
+
 /// What became of a write by another thread.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -224,16 +286,59 @@ pub(super) struct Written {
     pub(super) poke: bool,
 }
 
-/// Where something of ours lives in a pool, without keeping the pool alive.
-pub(super) struct Place {
+/// A pool in which something of ours lives, and which that does not keep alive.
+pub(super) struct Home {
     shared: Weak<Shared>,
     fork: ForkGuard,
+}
+
+impl Home {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::downgrade(shared), fork: shared.fork_guard() }
+    }
+
+    /// Makes a slot runnable; a running one runs again.
+    fn poke(&self, key: Option<Key>) {
+        // Readiness is a hint, so a wrong one does no harm: the run finds out.
+        self.activate(key, |slot, generation| slot.ready(generation, Ready::WRITABLE));
+    }
+
+    fn activate(&self, key: Option<Key>, change: impl FnOnce(&crate::pool::Slot, u32) -> bool) {
+        if self.is_forked() {
+            return;
+        }
+        let (Some(shared), Some(key)) = (self.shared.upgrade(), key) else { return };
+        if change(shared.slots.slot(key.index), key.generation) {
+            shared.push_activation(key.index);
+        }
+    }
+
+    /// Cancels a timer there.
+    pub(super) fn cancel(&self, timer: Key) {
+        if !self.is_forked()
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.cancel_timer(timer);
+        }
+    }
+
+    /// Whether this is a child of the process that built the pool. Then no lock may be taken: whoever
+    /// held it in the parent holds it here for ever.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.fork.is_child()
+    }
+}
+
+/// Where one of few things of ours lives.
+pub(super) struct Place {
+    home: Home,
     key: OnceLock<Key>,
 }
 
 impl Place {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::downgrade(shared), fork: shared.fork_guard(), key: OnceLock::new() }
+        Self { home: Home::new(shared), key: OnceLock::new() }
     }
 
     pub(super) fn set(&self, key: Key) {
@@ -246,31 +351,19 @@ impl Place {
 
     /// Makes the slot runnable; a running one runs again.
     pub(super) fn poke(&self) {
-        // Readiness is a hint, so a wrong one does no harm: the run finds out.
-        self.activate(|slot, generation| slot.ready(generation, Ready::WRITABLE));
+        self.home.poke(self.key());
     }
 
     /// Ends a pause, and makes the slot runnable.
     pub(super) fn resume(&self) {
-        self.activate(|slot, generation| slot.resume(generation) == Some(true));
+        let resume = |slot: &crate::pool::Slot, generation| slot.resume(generation) == Some(true);
+        self.home.activate(self.key(), resume);
         self.poke();
     }
 
-    fn activate(&self, change: impl FnOnce(&crate::pool::Slot, u32) -> bool) {
-        if self.is_forked() {
-            return;
-        }
-        let (Some(shared), Some(key)) = (self.shared.upgrade(), self.key()) else { return };
-        if change(shared.slots.slot(key.index), key.generation) {
-            shared.push_activation(key.index);
-        }
-    }
-
-    /// Whether this is a child of the process that built the pool. Then no lock may be taken: whoever
-    /// held it in the parent holds it here for ever.
-    #[inline]
+    /// See [`Home::is_forked`].
     pub(super) fn is_forked(&self) -> bool {
-        self.fork.is_child()
+        self.home.is_forked()
     }
 }
 
@@ -279,59 +372,79 @@ const FLOWING: u8 = 0;
 const PAUSED: u8 = 1;
 const RESUMED: u8 = 2;
 
-/// A connection as everybody but its handler knows it.
+/// A connection as everybody but its handler knows it. What each run looks at comes first.
+#[repr(C)]
 pub(super) struct Link {
-    pub(super) outlet: Outlet<Arc<Socket>>,
-    pub(super) place: Place,
+    pub(super) outlet: Outlet<SendEnd>,
     pub(super) service: Arc<Service>,
     pub(super) origin: Arc<Origin>,
-    pub(super) peer: Address,
-    pub(super) is_outgoing: bool,
+    /// Requests admitted and not ended.
+    in_work: AtomicU32,
     /// [`FLOWING`], [`PAUSED`] or [`RESUMED`].
     paused: AtomicU8,
     /// A [`Hosted`].
     hosted: AtomicU8,
-    /// Requests admitted and not ended.
-    in_work: AtomicU32,
+    pub(super) is_outgoing: bool,
+    key: OnceLock<Key>,
+    pub(super) peer: Address,
 }
+
+// With the counts of its references, what malloc(3) gives in 192 bytes.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Link>() <= 168);
 
 impl Link {
     pub(super) fn new(
         service: &Arc<Service>,
         origin: &Arc<Origin>,
-        shared: &Arc<Shared>,
-        socket: &Arc<Socket>,
+        socket: &Socket,
         peer: Address,
         is_outgoing: bool,
     ) -> Self {
         Self {
-            outlet: Outlet::new(Arc::clone(socket), origin.limits.marks, is_outgoing),
-            place: Place::new(shared),
+            outlet: Outlet::new(SendEnd::of(socket, origin), is_outgoing),
             service: Arc::clone(service),
             origin: Arc::clone(origin),
-            peer,
-            is_outgoing,
+            in_work: AtomicU32::new(0),
             paused: AtomicU8::new(FLOWING),
             hosted: AtomicU8::new(Hosted::Idle as u8),
-            in_work: AtomicU32::new(0),
+            is_outgoing,
+            key: OnceLock::new(),
+            peer,
         }
     }
 
+    /// Before anybody else can know it.
+    pub(super) fn let_to(&self, key: Key) {
+        self.key.get_or_init(|| key);
+    }
+
     pub(super) fn id(&self) -> ConnId {
-        ConnId::new(self.place.key().map_or(u64::MAX, Key::token))
+        ConnId::new(self.key.get().copied().map_or(u64::MAX, Key::token))
+    }
+
+    /// Makes its slot runnable; a running one runs again.
+    pub(super) fn poke(&self) {
+        self.service.home.poke(self.key.get().copied());
+    }
+
+    /// See [`Home::is_forked`].
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.service.home.is_forked()
     }
 
     /// Asks for a run.
     pub(super) fn call(&self, call: Calls) {
         if self.outlet.calls.call(call) {
-            self.place.poke();
+            self.poke();
         }
     }
 
     /// The outlet, for users, who may be in a forked child.
     #[inline]
-    pub(super) fn reach(&self) -> Result<&Outlet<Arc<Socket>>, Error> {
-        if self.place.is_forked() { Err(Error::Forked) } else { Ok(&self.outlet) }
+    pub(super) fn reach(&self) -> Result<&Outlet<SendEnd>, Error> {
+        if self.is_forked() { Err(Error::Forked) } else { Ok(&self.outlet) }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -437,11 +550,12 @@ impl Link {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::net::limits::Marks;
     use crate::sync::Condvar;
     use loom::thread;
     use std::io;
 
-    const MARKS: Marks = Marks { low: 1, high: 2, max: 8 };
+    static MARKS: Marks = Marks { low: 1, high: 2, max: 8 };
 
     #[derive(Clone)]
     struct Vector(Arc<Mutex<(Vec<u8>, usize)>>);
@@ -477,6 +591,10 @@ mod models {
         fn finish(&self) {
             self.0.lock().unwrap().0.push(b'.');
         }
+
+        fn marks(&self) -> &Marks {
+            &MARKS
+        }
     }
 
     fn check(model: impl Fn() + Send + Sync + 'static) {
@@ -508,7 +626,7 @@ mod models {
     #[test]
     fn every_call_has_a_run_that_sees_what_it_is_about() {
         check(|| {
-            let outlet = Arc::new(Outlet::new(Vector::with_room(8), MARKS, false));
+            let outlet = Arc::new(Outlet::new(Vector::with_room(8), false));
             let runnable = Arc::new(Runnable::default());
             let published = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
             let callers = [(0, Calls::NOTIFY), (1, Calls::DRAIN)].map(|(index, call)| {
@@ -540,7 +658,7 @@ mod models {
     fn a_full_wire_loses_nothing_and_repeats_nothing() {
         check(|| {
             let wire = Vector::with_room(1);
-            let outlet = Arc::new(Outlet::new(wire.clone(), MARKS, false));
+            let outlet = Arc::new(Outlet::new(wire.clone(), false));
             let writer = {
                 let outlet = Arc::clone(&outlet);
                 thread::spawn(move || {
@@ -572,7 +690,7 @@ mod models {
     fn after_close_nothing_is_written() {
         check(|| {
             let wire = Vector::with_room(8);
-            let outlet = Arc::new(Outlet::new(wire.clone(), MARKS, false));
+            let outlet = Arc::new(Outlet::new(wire.clone(), false));
             let writer = {
                 let outlet = Arc::clone(&outlet);
                 thread::spawn(move || {
@@ -596,7 +714,7 @@ mod models {
     fn the_end_comes_once_and_last() {
         check(|| {
             let wire = Vector::with_room(8);
-            let outlet = Arc::new(Outlet::new(wire.clone(), MARKS, false));
+            let outlet = Arc::new(Outlet::new(wire.clone(), false));
             let writer = {
                 let outlet = Arc::clone(&outlet);
                 thread::spawn(move || {

@@ -22,7 +22,6 @@
 //! | `inherited.rs` | sockets that a supervisor has opened |
 //! | `books.rs` | where connections come from, and what is counted there |
 //! | `pulled.rs` | hooks as events, for hosts that cannot be called back |
-//! | `outbox.rs` | where events and host threads wait for each other |
 //! | `filter.rs` | what turns the bytes of a connection, as TLS does |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
 //! | `http/` | HTTP/1.1 on it; feature `http` |
@@ -45,7 +44,6 @@ mod input;
 mod limits;
 mod link;
 mod listener;
-mod outbox;
 mod output;
 mod pulled;
 mod server;
@@ -64,6 +62,8 @@ pub use filter::{Filter, Inflow};
 pub(crate) use framing::next_delimited;
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
 pub use inherited::{Inherited, inherited};
+#[cfg(feature = "capi")]
+pub(crate) use output::Foreign;
 pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
 pub use server::{DrainReport, Server};
 pub use settings::{Listen, ServerBuilder};

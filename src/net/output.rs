@@ -33,8 +33,10 @@
 //! 3. `queued` ≤ `max`: what would go beyond is refused as a whole.
 //! 4. Once it is to end, nothing is accepted any more; the end is told to the wire once, after the
 //!    last byte.
-//! 5. While blocked, the buffers take up to 2 `queued` + 64 KiB.
+//! 5. While blocked, the buffers of its own take up to 2 `queued` + 64 KiB.
 //! 6. `pressed` is set when `queued` exceeds `high`, and cleared, once, when it is at most `low`.
+//! 7. What is foreign lies in the tail, behind an empty head when it is the first. It is dropped when the lock
+//!    is free, which may call code of the user: until then it is *spent*.
 
 use super::filter::{Filter, Inflow};
 use super::limits::Marks;
@@ -59,6 +61,33 @@ pub(super) trait Wire {
     fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
     /// There will be no more.
     fn finish(&self);
+    /// When the output to it presses, and how much of it there may be.
+    fn marks(&self) -> &Marks;
+}
+
+/// Bytes of somebody else's, who learns by its drop that they are not needed any more.
+pub(crate) trait Foreign: Send + 'static {
+    /// Always the same.
+    fn bytes(&self) -> &[u8];
+}
+
+/// What waits behind the head.
+enum Chunk {
+    Own(Vec<u8>),
+    /// The first `sent` bytes have gone.
+    Foreign {
+        bytes: Box<dyn Foreign>,
+        sent: usize,
+    },
+}
+
+impl Chunk {
+    fn rest(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Foreign { bytes, sent } => &bytes.bytes()[*sent..],
+        }
+    }
 }
 
 /// How an output is to end.
@@ -100,11 +129,13 @@ thread_local! {
 }
 
 /// The thread's buffer to gather in; empty.
+#[inline]
 fn lend_spare() -> Vec<u8> {
     let spare = SPARE.try_with(Cell::take).unwrap_or_default();
     if spare.capacity() == GATHER { spare } else { Vec::with_capacity(GATHER) }
 }
 
+#[inline]
 fn give_back(mut buffer: Vec<u8>) {
     if buffer.capacity() == GATHER {
         buffer.clear();
@@ -112,55 +143,108 @@ fn give_back(mut buffer: Vec<u8>) {
     }
 }
 
-/// See the head of the file.
+/// See the head of the file. In the order in which it is used, since there may be many.
+#[repr(C)]
 pub(super) struct Output<W> {
-    /// None: closed.
-    wire: Option<W>,
     head: Vec<u8>,
     /// How much of the head has been sent.
     sent: usize,
-    tail: VecDeque<Vec<u8>>,
     queued: usize,
     /// Bytes ever accepted.
     accepted: u64,
-    /// Positions in the stream, in order, and the tokens to tell when they have been sent. Few
-    /// connections ever have any.
-    #[allow(
-        clippy::box_collection,
-        reason = "few connections track writes, and idle ones are smaller"
-    )]
-    tracked: Option<Box<VecDeque<(u64, u64)>>>,
-    marks: Marks,
+    rare: Option<Box<Rare>>,
+    /// None: closed.
+    wire: Option<W>,
     blocked: bool,
     pressed: bool,
     fell: bool,
     end: End,
     finished: bool,
     broken: Option<ErrorKind>,
+    /// It is broken since the filter could not turn what was written; the wire may be sound.
+    unturned: bool,
+}
+
+/// What few outputs have, and those seldom. It goes when nothing is left in it.
+#[derive(Default)]
+struct Rare {
+    tail: VecDeque<Chunk>,
+    /// Positions in the stream, in order, and the tokens to tell when they have been sent.
+    tracked: VecDeque<(u64, u64)>,
+    /// Since when nothing has moved; 0 while nothing is queued.
     still_since: u64,
     filter: Option<Box<dyn Filter>>,
+    spent: Vec<Box<dyn Foreign>>,
+}
+
+impl Rare {
+    fn is_empty(&self) -> bool {
+        let Self { tail, tracked, still_since, filter, spent } = self;
+        tail.is_empty()
+            && tracked.is_empty()
+            && *still_since == 0
+            && filter.is_none()
+            && spent.is_empty()
+    }
+
+    /// Of a tail that is not empty: what bytes are appended to.
+    fn last_buffer(&mut self) -> &mut Vec<u8> {
+        if let Some(Chunk::Foreign { .. }) = self.tail.back() {
+            self.tail.push_back(Chunk::Own(Vec::new()));
+        }
+        match self.tail.back_mut() {
+            Some(Chunk::Own(last)) => last,
+            _ => unreachable!("it ends with a buffer of its own"),
+        }
+    }
+
+    fn spend(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+        for chunk in chunks {
+            if let Chunk::Foreign { bytes, .. } = chunk {
+                self.spent.push(bytes);
+            }
+        }
+    }
+}
+
+impl<W> Output<W> {
+    /// Whether there is something to be tidied up.
+    #[inline]
+    pub(super) fn has_rare(&self) -> bool {
+        self.rare.is_some()
+    }
+
+    /// Tidies up. What comes is to be dropped when the lock is free.
+    pub(super) fn take_spent(&mut self) -> Vec<Box<dyn Foreign>> {
+        let Some(rare) = &mut self.rare else { return Vec::new() };
+        let spent = core::mem::take(&mut rare.spent);
+        if rare.tail.is_empty() {
+            rare.tail = VecDeque::new();
+        }
+        if rare.is_empty() {
+            self.rare = None;
+        }
+        spent
+    }
 }
 
 impl<W: Wire> Output<W> {
     /// `blocked`: the wire is not connected yet.
-    pub(super) fn new(wire: W, marks: Marks, blocked: bool) -> Self {
+    pub(super) fn new(wire: W, blocked: bool) -> Self {
         Self {
-            wire: Some(wire),
             head: Vec::new(),
             sent: 0,
-            tail: VecDeque::new(),
             queued: 0,
             accepted: 0,
-            tracked: None,
-            marks,
+            rare: None,
+            wire: Some(wire),
             blocked,
             pressed: false,
             fell: false,
             end: End::Open,
             finished: false,
             broken: None,
-            still_since: 0,
-            filter: None,
+            unturned: false,
         }
     }
 
@@ -181,9 +265,39 @@ impl<W: Wire> Output<W> {
         self.pressed
     }
 
+    #[inline]
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    #[inline]
+    fn filter(&mut self) -> Option<&mut Box<dyn Filter>> {
+        self.rare.as_mut()?.filter.as_mut()
+    }
+
+    #[inline]
+    fn has_filter(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.filter.is_some())
+    }
+
+    #[inline]
+    fn has_tail(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.tail.is_empty())
+    }
+
+    fn still_since(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.still_since)
+    }
+
+    fn has_moved(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.still_since = 0;
+        }
+    }
+
     /// By the handler: appends, and sends only what is too much to gather.
     pub(super) fn gather(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
-        if self.filter.is_some() {
+        if self.has_filter() {
             return self.write_filtered(&[IoSlice::new(bytes)], false);
         }
         if self.queued + bytes.len() >= GATHER {
@@ -197,7 +311,7 @@ impl<W: Wire> Output<W> {
 
     /// The same of several pieces, as one.
     pub(super) fn gather_vectored(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
-        if self.filter.is_some() {
+        if self.has_filter() {
             return self.write_filtered(pieces, false);
         }
         let total = pieces.iter().map(|piece| piece.len()).sum::<usize>();
@@ -225,7 +339,7 @@ impl<W: Wire> Output<W> {
     #[inline]
     pub(super) fn gather_pair(&mut self, first: &[u8], second: &[u8]) -> Result<(), Unwritten> {
         let total = first.len() + second.len();
-        if self.filter.is_some() || self.queued + total >= GATHER {
+        if self.has_filter() || self.queued + total >= GATHER {
             return self.gather_vectored(&[IoSlice::new(first), IoSlice::new(second)]);
         }
         self.admit(total)?;
@@ -249,7 +363,7 @@ impl<W: Wire> Output<W> {
         pieces: &[IoSlice<'_>],
         last: Vec<u8>,
     ) -> Result<(), Unwritten> {
-        if self.filter.is_some() {
+        if self.has_filter() {
             pieces.iter().try_for_each(|piece| self.gather(piece))?;
             return self.gather(&last);
         }
@@ -268,7 +382,7 @@ impl<W: Wire> Output<W> {
 
     /// By anybody: sends at once what the wire takes, after what is queued; the rest is appended.
     pub(super) fn write_through(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
-        if self.filter.is_some() {
+        if self.has_filter() {
             return self.write_filtered(pieces, true);
         }
         self.admit(pieces.iter().map(|piece| piece.len()).sum())?;
@@ -286,7 +400,7 @@ impl<W: Wire> Output<W> {
 
     /// As [`write_through`](Self::write_through), of a buffer that need not be copied.
     pub(super) fn write_owned(&mut self, bytes: Vec<u8>) -> Result<(), Unwritten> {
-        if self.filter.is_some() {
+        if self.has_filter() {
             return self.write_filtered(&[IoSlice::new(&bytes)], true);
         }
         self.admit(bytes.len())?;
@@ -298,9 +412,35 @@ impl<W: Wire> Output<W> {
         Ok(())
     }
 
+    /// The same of bytes of somebody else's, which are taken only if they have to wait: what is left in
+    /// `slot` is not needed any more, or was refused.
+    #[cfg(any(feature = "capi", test))]
+    pub(super) fn write_foreign<F: Foreign>(
+        &mut self,
+        slot: &mut Option<F>,
+    ) -> Result<(), Unwritten> {
+        let bytes = slot.as_ref().map_or(&[][..], F::bytes);
+        if self.has_filter() {
+            return self.write_filtered(&[IoSlice::new(bytes)], true);
+        }
+        self.admit(bytes.len())?;
+        self.flush();
+        let sent = if self.queued == 0 { self.try_send(&[IoSlice::new(bytes)]) } else { 0 };
+        let left = bytes.len() - sent;
+        if left <= SMALL || self.broken.is_some() {
+            self.append(&bytes[sent..]);
+        } else if let Some(bytes) = slot.take() {
+            self.rare().tail.push_back(Chunk::Foreign { bytes: Box::new(bytes), sent });
+            self.count(left);
+        }
+        self.note_progress();
+        self.note_pressure();
+        Ok(())
+    }
+
     /// What is written from here on goes through this filter.
     pub(super) fn set_filter(&mut self, filter: Box<dyn Filter>) {
-        self.filter = Some(filter);
+        self.rare().filter = Some(filter);
     }
 
     /// As [`write_through`](Self::write_through), of what the filter makes of it; without `through`,
@@ -310,8 +450,12 @@ impl<W: Wire> Output<W> {
         self.admit(pieces.iter().map(|piece| piece.len()).sum())?;
         let mut turned = Vec::new();
         for piece in pieces {
-            if let Some(filter) = &mut self.filter {
-                filter.written(piece, &mut turned).map_err(|_| Unwritten::Closed)?;
+            if let Some(filter) = self.filter()
+                && let Err(error) = filter.written(piece, &mut turned)
+            {
+                // A part of a message may be missing now: nothing follows it.
+                (self.broken, self.unturned) = (Some(error.kind()), true);
+                return Err(Unwritten::Closed);
             }
         }
         self.append(&turned);
@@ -328,7 +472,7 @@ impl<W: Wire> Output<W> {
         bytes: &[u8],
         plain: &mut Vec<u8>,
     ) -> io::Result<Inflow> {
-        let Some(filter) = &mut self.filter else { return Ok(Inflow::Open) };
+        let Some(filter) = self.filter() else { return Ok(Inflow::Open) };
         let mut answer = Vec::new();
         let inflow = filter.received(bytes, plain, &mut answer);
         if self.wire.is_some() && !self.finished {
@@ -338,14 +482,20 @@ impl<W: Wire> Output<W> {
         inflow
     }
 
+    /// It broke by its filter: there is no end to read up to.
+    pub(super) fn is_unturned(&self) -> bool {
+        self.unturned
+    }
+
     /// By the handler: the socket has ended.
     pub(super) fn filter_cut_off(&mut self) -> io::Result<()> {
-        self.filter.as_mut().map_or(Ok(()), |filter| filter.cut_off())
+        self.filter().map_or(Ok(()), |filter| filter.cut_off())
     }
 
     /// The bytes accepted so far will be told of when they have been sent.
     pub(super) fn track(&mut self, token: u64) {
-        self.tracked.get_or_insert_default().push_back((self.accepted, token));
+        let position = self.accepted;
+        self.rare().tracked.push_back((position, token));
     }
 
     /// The next token whose bytes have been sent.
@@ -353,13 +503,13 @@ impl<W: Wire> Output<W> {
         if !self.is_tracked_sent() {
             return None;
         }
-        self.tracked.as_mut()?.pop_front().map(|(_, token)| token)
+        self.rare.as_mut()?.tracked.pop_front().map(|(_, token)| token)
     }
 
     pub(super) fn is_tracked_sent(&self) -> bool {
-        let Some(tracked) = &self.tracked else { return false };
+        let Some(rare) = &self.rare else { return false };
         let sent = self.accepted - self.queued as u64;
-        self.broken.is_none() && tracked.front().is_some_and(|(position, _)| *position <= sent)
+        self.broken.is_none() && rare.tracked.front().is_some_and(|(position, _)| *position <= sent)
     }
 
     /// The wire has room again.
@@ -371,9 +521,9 @@ impl<W: Wire> Output<W> {
     pub(super) fn flush(&mut self) {
         while self.queued > 0 && !self.blocked {
             let Some(wire) = &self.wire else { return };
-            let (sent, outcome) = match self.tail.is_empty() {
-                true => attempt(wire, &[IoSlice::new(&self.head[self.sent..])], self.queued),
-                false => self.attempt_many(wire),
+            let (sent, outcome) = match self.has_tail() {
+                false => attempt(wire, &[IoSlice::new(&self.head[self.sent..])], self.queued),
+                true => self.attempt_many(wire),
             };
             self.note(outcome);
             self.advance(sent);
@@ -381,6 +531,30 @@ impl<W: Wire> Output<W> {
         self.note_progress();
         self.note_pressure();
         self.finish_if_due();
+    }
+
+    /// Sends what was gathered. True: all of it has left, and there is nothing to be told of. Otherwise
+    /// [`flush`](Self::flush) goes on.
+    #[inline]
+    pub(super) fn send_plainly(&mut self) -> bool {
+        let open = self.end == End::Open && self.broken.is_none() && !self.blocked;
+        let quiet = !self.pressed && !self.fell && self.rare.is_none();
+        let Some(wire) = &self.wire else { return false };
+        if !open || !quiet {
+            return false;
+        }
+        if self.queued > 0 {
+            let (sent, outcome) =
+                attempt(wire, &[IoSlice::new(&self.head[self.sent..])], self.queued);
+            if sent < self.queued {
+                self.note(outcome);
+                self.advance(sent);
+                return false;
+            }
+            (self.sent, self.queued) = (0, 0);
+            give_back(core::mem::take(&mut self.head));
+        }
+        true
     }
 
     /// What whoever looks after it wants to know.
@@ -392,7 +566,7 @@ impl<W: Wire> Output<W> {
             fell: self.fell,
             tracked: self.is_tracked_sent(),
             broken: self.broken,
-            still_since: self.still_since,
+            still_since: self.still_since(),
         }
     }
 
@@ -406,7 +580,7 @@ impl<W: Wire> Output<W> {
         let changes = self.wire.is_some() && end > self.end;
         if changes {
             if self.end == End::Open
-                && let Some(filter) = &mut self.filter
+                && let Some(filter) = self.filter()
             {
                 let mut last = Vec::new();
                 filter.finish(&mut last);
@@ -427,12 +601,12 @@ impl<W: Wire> Output<W> {
 
     #[inline]
     fn admit(&self, len: usize) -> Result<(), Unwritten> {
-        if self.wire.is_none() || self.end != End::Open || self.broken.is_some() {
-            Err(Unwritten::Closed)
-        } else if self.queued.saturating_add(len) > self.marks.max {
-            Err(Unwritten::Full)
-        } else {
-            Ok(())
+        match &self.wire {
+            Some(wire) if self.end == End::Open && self.broken.is_none() => {
+                let fits = self.queued.saturating_add(len) <= wire.marks().max;
+                if fits { Ok(()) } else { Err(Unwritten::Full) }
+            }
+            _ => Err(Unwritten::Closed),
         }
     }
 
@@ -445,7 +619,7 @@ impl<W: Wire> Output<W> {
         if buffer.len() + bytes.len() <= GATHER {
             buffer.extend_from_slice(bytes);
         } else {
-            self.tail.push_back(bytes.into());
+            self.rare().tail.push_back(Chunk::Own(bytes.into()));
         }
         self.count(bytes.len());
     }
@@ -453,7 +627,10 @@ impl<W: Wire> Output<W> {
     /// What bytes are appended to.
     #[inline]
     fn buffer(&mut self) -> &mut Vec<u8> {
-        let last = self.tail.back_mut().unwrap_or(&mut self.head);
+        let last = match &mut self.rare {
+            Some(rare) if !rare.tail.is_empty() => rare.last_buffer(),
+            _ => &mut self.head,
+        };
         if last.capacity() == 0 && !self.blocked {
             *last = lend_spare();
         }
@@ -478,7 +655,7 @@ impl<W: Wire> Output<W> {
         if self.queued == 0 {
             (self.head, self.sent) = (bytes, sent);
         } else {
-            self.tail.push_back(bytes);
+            self.rare().tail.push_back(Chunk::Own(bytes));
         }
         self.queued += left;
         self.accepted += left as u64;
@@ -517,8 +694,9 @@ impl<W: Wire> Output<W> {
         let mut pieces = [IoSlice::new(&[]); PIECES];
         pieces[0] = IoSlice::new(&self.head[self.sent..]);
         let mut count = 1;
-        for (piece, bytes) in pieces[1..].iter_mut().zip(&self.tail) {
-            *piece = IoSlice::new(bytes);
+        let tail = self.rare.iter().flat_map(|rare| &rare.tail);
+        for (piece, chunk) in pieces[1..].iter_mut().zip(tail) {
+            *piece = IoSlice::new(chunk.rest());
             count += 1;
         }
         let asked = pieces[..count].iter().map(|piece| piece.len()).sum();
@@ -529,7 +707,7 @@ impl<W: Wire> Output<W> {
     fn advance(&mut self, mut sent: usize) {
         self.queued -= sent;
         if sent > 0 {
-            self.still_since = 0;
+            self.has_moved();
         }
         while sent > 0 {
             let left = self.head.len() - self.sent;
@@ -539,6 +717,9 @@ impl<W: Wire> Output<W> {
             }
             sent -= left;
             self.next_head();
+            if self.head.is_empty() && self.has_tail() {
+                sent = self.advance_foreign(sent);
+            }
         }
         if self.blocked {
             self.keep_little();
@@ -547,11 +728,29 @@ impl<W: Wire> Output<W> {
 
     fn next_head(&mut self) {
         self.sent = 0;
-        let next = self.tail.pop_front().unwrap_or_default();
-        give_back(core::mem::replace(&mut self.head, next));
-        if self.tail.is_empty() {
-            self.tail = VecDeque::new();
+        let next = self.rare.as_mut().and_then(|rare| match rare.tail.pop_front()? {
+            Chunk::Own(next) => Some(next),
+            foreign => {
+                rare.tail.push_front(foreign);
+                None
+            }
+        });
+        give_back(core::mem::replace(&mut self.head, next.unwrap_or_default()));
+    }
+
+    /// Of what has gone, foreign bytes behind the head have taken their part; says what is left of it.
+    #[cold]
+    fn advance_foreign(&mut self, count: usize) -> usize {
+        let rare = self.rare();
+        let Some(Chunk::Foreign { bytes, sent }) = rare.tail.front_mut() else { return count };
+        let left = bytes.bytes().len() - *sent;
+        if count < left {
+            *sent += count;
+            return 0;
         }
+        let spent = rare.tail.pop_front();
+        rare.spend(spent);
+        count - left
     }
 
     /// What the wire did not take may wait for long: it gets a buffer of its size.
@@ -576,26 +775,31 @@ impl<W: Wire> Output<W> {
 
     fn discard(&mut self) {
         give_back(core::mem::take(&mut self.head));
-        self.tail = VecDeque::new();
-        (self.sent, self.queued, self.still_since) = (0, 0, 0);
-        self.tracked = None;
-        self.pressed = false;
+        (self.sent, self.queued, self.pressed) = (0, 0, false);
+        if let Some(rare) = &mut self.rare {
+            let tail = core::mem::take(&mut rare.tail);
+            rare.spend(tail);
+            rare.tracked = VecDeque::new();
+            rare.still_since = 0;
+        }
     }
 
     /// From the first moment at which something waits for the wire.
     fn note_progress(&mut self) {
         if self.queued == 0 {
-            self.still_since = 0;
-        } else if self.blocked && self.still_since == 0 {
-            self.still_since = clock::now();
+            self.has_moved();
+        } else if self.blocked && self.still_since() == 0 {
+            self.rare().still_since = clock::now();
         }
     }
 
     #[inline]
     fn note_pressure(&mut self) {
-        if self.queued > self.marks.high {
+        let Some(wire) = &self.wire else { return };
+        let marks = wire.marks();
+        if self.queued > marks.high {
             self.pressed = true;
-        } else if self.pressed && self.queued <= self.marks.low {
+        } else if self.pressed && self.queued <= marks.low {
             self.pressed = false;
             self.fell = true;
         }
@@ -629,6 +833,7 @@ enum Outcome {
 }
 
 /// One send. A stream that took less than it was given is full, and owes an edge (epoll(7)).
+#[inline(always)] // Of plain runs.
 fn attempt(wire: &impl Wire, pieces: &[IoSlice<'_>], asked: usize) -> (usize, Outcome) {
     loop {
         match wire.send(pieces) {
@@ -646,6 +851,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::cell::RefCell;
+    use std::sync::Arc;
 
     /// A wire with room for so many bytes.
     #[derive(Default)]
@@ -654,26 +860,56 @@ mod tests {
         taken: RefCell<Vec<u8>>,
     }
 
-    impl Wire for &Room {
+    impl Wire for (&Room, Marks) {
         fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
             let mut count = 0;
             for piece in pieces {
-                let some = piece.len().min(self.left.get());
-                self.left.set(self.left.get() - some);
-                self.taken.borrow_mut().extend_from_slice(&piece[..some]);
+                let some = piece.len().min(self.0.left.get());
+                self.0.left.set(self.0.left.get() - some);
+                self.0.taken.borrow_mut().extend_from_slice(&piece[..some]);
                 count += some;
             }
             if count > 0 { Ok(count) } else { Err(ErrorKind::WouldBlock.into()) }
         }
 
         fn finish(&self) {}
+
+        fn marks(&self) -> &Marks {
+            &self.1
+        }
     }
 
-    impl Output<&Room> {
+    impl Output<(&Room, Marks)> {
+        fn tail(&self) -> impl Iterator<Item = &Chunk> {
+            self.rare.iter().flat_map(|rare| &rare.tail)
+        }
+
         /// What its buffers take.
         fn held(&self) -> usize {
-            let tail = self.tail.iter().map(|bytes| bytes.capacity() + size_of::<Vec<u8>>());
+            let tail = self.tail().map(|chunk| match chunk {
+                Chunk::Own(bytes) => bytes.capacity() + size_of::<Chunk>(),
+                Chunk::Foreign { .. } => size_of::<Chunk>(),
+            });
             self.head.capacity() + tail.sum::<usize>()
+        }
+    }
+
+    /// Bytes that count how many like them there are.
+    struct Lent {
+        bytes: Vec<u8>,
+        #[allow(dead_code, reason = "it is counted")]
+        out: Arc<()>,
+    }
+
+    impl Lent {
+        fn new(bytes: &[u8], out: &Arc<()>) -> Self {
+            Self { bytes: bytes.into(), out: Arc::clone(out) }
+        }
+    }
+
+    impl Foreign for Lent {
+        fn bytes(&self) -> &[u8] {
+            &self.bytes
         }
     }
 
@@ -682,6 +918,7 @@ mod tests {
         Gather(usize),
         Write(Vec<usize>),
         Own { len: usize, spare: usize },
+        Lend(usize),
         Track,
         Flush { room: usize },
     }
@@ -692,6 +929,7 @@ mod tests {
             len.clone().prop_map(Step::Gather),
             proptest::collection::vec(len.clone(), 0..4).prop_map(Step::Write),
             (len.clone(), len.clone()).prop_map(|(len, spare)| Step::Own { len, spare }),
+            len.clone().prop_map(Step::Lend),
             Just(Step::Track),
             len.prop_map(|room| Step::Flush { room }),
         ]
@@ -719,7 +957,8 @@ mod tests {
         fn bytes_come_out_as_they_went_in(steps in proptest::collection::vec(step(), 0..60)) {
             let marks = Marks { low: 50_000, high: 100_000, max: 300_000 };
             let (wire, mut obvious) = (Room::default(), Obvious::default());
-            let mut output = Output::new(&wire, marks, false);
+            let mut output = Output::new((&wire, marks), false);
+            let lent = Arc::new(());
             for (token, step) in steps.into_iter().enumerate() {
                 let before = output.queued();
                 let (bytes, written) = match step {
@@ -748,6 +987,13 @@ mod tests {
                         own.extend_from_slice(&bytes);
                         (bytes, output.write_owned(own))
                     }
+                    Step::Lend(len) => {
+                        let bytes = obvious.next(len);
+                        let mut slot = Some(Lent::new(&bytes, &lent));
+                        let written = output.write_foreign(&mut slot);
+                        prop_assert!(written.is_ok() || slot.is_some());
+                        (bytes, written)
+                    }
                     Step::Track => {
                         output.track(token as u64);
                         obvious.tracked.push((obvious.accepted.len(), token as u64));
@@ -768,6 +1014,9 @@ mod tests {
                 prop_assert!(obvious.accepted[..sent] == wire.taken.borrow()[..]);
                 prop_assert_eq!(output.queued(), obvious.accepted.len() - sent);
                 prop_assert!(output.queued() <= marks.max);
+                drop(output.take_spent());
+                let waits = |chunk: &&Chunk| matches!(chunk, Chunk::Foreign { .. });
+                prop_assert_eq!(Arc::strong_count(&lent) - 1, output.tail().filter(waits).count());
                 if output.blocked {
                     prop_assert!(output.held() <= 2 * output.queued() + GATHER, "{}", output.held());
                 }
@@ -784,16 +1033,48 @@ mod tests {
             output.flush();
             prop_assert!(*wire.taken.borrow() == obvious.accepted);
             prop_assert_eq!(output.held(), 0);
+            drop(output.take_spent());
+            prop_assert_eq!(Arc::strong_count(&lent), 1);
         }
     }
 
     #[test]
     fn tiny_buffers_do_not_take_many_times_their_bytes() {
         let (wire, marks) = (Room::default(), Marks { low: 1, high: 2, max: 1 << 20 });
-        let mut output = Output::new(&wire, marks, true);
+        let mut output = Output::new((&wire, marks), true);
         (0..50_000).for_each(|_| output.write_owned(vec![7]).unwrap());
         assert_eq!(output.queued(), 50_000);
         assert!(output.held() <= 2 * output.queued() + GATHER, "{}", output.held());
+    }
+
+    /// Goal: what is lent comes back once, whatever becomes of it: sent at once, copied, sent later,
+    /// refused, or in the queue of an output that closes.
+    #[test]
+    fn what_is_lent_comes_back() {
+        let (wire, marks) = (Room::default(), Marks { low: 1, high: 2, max: 10 * GATHER });
+        let (mut output, out) = (Output::new((&wire, marks), false), Arc::new(()));
+        let lend = |output: &mut Output<_>, len: usize| {
+            let mut slot = Some(Lent::new(&vec![7; len], &out));
+            (output.write_foreign(&mut slot), slot.is_some())
+        };
+        let count = || Arc::strong_count(&out) - 1;
+        wire.left.set(GATHER);
+        assert_eq!((lend(&mut output, GATHER), count()), ((Ok(()), true), 0));
+        assert_eq!((lend(&mut output, SMALL), count()), ((Ok(()), true), 0));
+        assert_eq!((lend(&mut output, GATHER), count()), ((Ok(()), false), 1));
+        assert_eq!((lend(&mut output, 10 * GATHER), count()), ((Err(Unwritten::Full), true), 1));
+        assert_eq!((lend(&mut output, 2 * GATHER), count()), ((Ok(()), false), 2));
+        wire.left.set(SMALL + GATHER + 1);
+        output.unblock();
+        output.flush();
+        // It is not dropped under the lock.
+        assert_eq!((count(), output.queued()), (2, 2 * GATHER - 1));
+        drop(output.take_spent());
+        assert_eq!(count(), 1);
+        output.close();
+        assert_eq!(count(), 1);
+        drop(output.take_spent());
+        assert_eq!((lend(&mut output, 9), count()), ((Err(Unwritten::Closed), true), 0));
     }
 
     /// Goal: a send may take any number of the queue's buffers, whole or in part. Method: five of
@@ -803,7 +1084,7 @@ mod tests {
         for room in (0..=5 * GATHER).step_by(GATHER / 2) {
             let (wire, bytes) = (Room::default(), vec![7; 5 * GATHER]);
             let marks = Marks { low: 1, high: 2, max: bytes.len() };
-            let mut output = Output::new(&wire, marks, false);
+            let mut output = Output::new((&wire, marks), false);
             bytes.chunks(GATHER).for_each(|chunk| output.gather(chunk).unwrap());
             assert_eq!(output.queued(), bytes.len());
             for left in [room, bytes.len() - room] {
@@ -822,7 +1103,7 @@ mod tests {
     fn a_long_buffer_is_copied_seldom() {
         let wire = Room::default();
         let marks = Marks { low: 1, high: 2, max: usize::MAX };
-        let mut output = Output::new(&wire, marks, false);
+        let mut output = Output::new((&wire, marks), false);
         output.write_owned(vec![7; 64 * GATHER]).unwrap();
         let (mut copies, mut place) = (0, output.head.as_ptr());
         while output.queued() > 0 {

@@ -49,10 +49,10 @@
 use super::address::ToAddress;
 use super::conn::{Answer, Conn, ConnHandler, ConnRef, Patience, Reason, Timeout};
 use super::link::{Calls, Hosted};
-use super::outbox::Outbox;
 use super::server::Server;
 use super::settings::ServerBuilder;
 use crate::error::{Error, Result};
+use crate::queue::Outbox;
 use crate::sync::Mutex;
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
@@ -217,7 +217,7 @@ impl ConnEvent {
 impl Drop for ConnEvent {
     fn drop(&mut self) {
         // A forked child must not touch the parent's connections.
-        if !self.peer.conn().link.place.is_forked() {
+        if !self.peer.conn().link.is_forked() {
             self.peer.complete(&mut self.what);
         }
     }

@@ -11,23 +11,24 @@ use super::address::{Address, ToAddress};
 use super::books::{Origin, ServerStats};
 use super::conn::{Conn, ConnHandler, ConnId, ConnRef, Reason};
 use super::connection::Connection;
-use super::link::{Calls, Link, Place};
+use super::link::{Calls, Home, Link, Place};
 use super::listener::Listener;
 use super::settings::{Opened, ServerBuilder};
 use super::socket::{self, OwnFile};
 use crate::error::{Error, Result};
-use crate::pool::{Deadline, HandleOptions, Pool, WeakPool};
+use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, store_load_barrier};
 use crate::sys::futex::Futex;
+use crate::time::MAX_DELAY;
 use core::fmt;
 use core::time::Duration;
 use socket2::Socket;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Parts of the registry, each with a lock of its own.
 const SHARDS: usize = 16;
@@ -78,6 +79,8 @@ struct Life {
     service: Arc<Service>,
     pool: Pool,
     addresses: Vec<Address>,
+    /// Without listeners.
+    lookout: Option<Timer>,
 }
 
 impl Server {
@@ -96,9 +99,15 @@ impl Server {
         let addresses = opened.iter().map(|listener| listener.origin.address.clone()).collect();
         let origins = opened.iter().map(|listener| Arc::clone(&listener.origin)).collect();
         let service = Arc::new(Service::new(pool, outgoing, origins, factory, on_exhausted));
+        let lookout = if opened.is_empty() { Some(Lookout::post(pool, &service)?) } else { None };
         // From here on, dropping it takes back what was begun.
         let server = Server {
-            life: Arc::new(Life { service: Arc::clone(&service), pool: pool.clone(), addresses }),
+            life: Arc::new(Life {
+                service: Arc::clone(&service),
+                pool: pool.clone(),
+                addresses,
+                lookout,
+            }),
         };
         for Opened { socket, file, origin } in opened {
             service.listen(pool, socket, file, origin)?;
@@ -220,6 +229,9 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         self.stop();
+        if let Some(lookout) = &self.lookout {
+            lookout.cancel();
+        }
     }
 }
 
@@ -242,11 +254,36 @@ pub struct DrainReport {
     pub stats: ServerStats,
 }
 
+/// Tells a server without listeners that its pool has ended, as listeners do by their own end: it is
+/// held by a timer that never fires, and dropped with it.
+struct Lookout(Weak<Service>);
+
+impl Lookout {
+    fn post(pool: &Pool, service: &Arc<Service>) -> Result<Timer> {
+        let lookout = Self(Arc::downgrade(service));
+        pool.after(MAX_DELAY, move || drop(lookout))
+    }
+}
+
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        if let Some(service) = self.0.upgrade() {
+            // Release: pairs with the Acquire in `has_lost_its_pool`.
+            service.abandoned.store(true, Release);
+            // Against *the last connection ends, then look whether anything may still come*.
+            store_load_barrier();
+            service.announce();
+        }
+    }
+}
+
 // --- what listeners and connections share ------------------------------------------------------------
 
 type Registry = [Mutex<HashMap<u64, Arc<Link>>>; SHARDS];
 
 pub(super) struct Service {
+    /// Of its connections.
+    pub(super) home: Home,
     pool: WeakPool,
     factory: Box<Factory>,
     on_exhausted: Option<Box<ExhaustedHook>>,
@@ -259,6 +296,8 @@ pub(super) struct Service {
     registry: Registry,
     draining: AtomicBool,
     cut: AtomicBool,
+    /// It had no listeners, and its pool has ended.
+    abandoned: AtomicBool,
     /// Listeners that have not ended.
     listening: AtomicUsize,
     /// Seats that are taken at all origins.
@@ -276,6 +315,7 @@ impl Service {
         on_exhausted: Option<Box<ExhaustedHook>>,
     ) -> Self {
         Self {
+            home: Home::new(pool.shared()),
             pool: pool.downgrade(),
             factory,
             on_exhausted,
@@ -286,6 +326,7 @@ impl Service {
             registry: core::array::from_fn(|_| Mutex::new(HashMap::new())),
             draining: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             listening: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             changed: Futex::new(0),
@@ -351,11 +392,10 @@ impl Service {
         let Some(pool) = self.pool() else { return };
         socket::set_options(&socket, &peer, &origin.limits);
         origin.began();
-        let socket = Arc::new(socket);
-        let link = Arc::new(Link::new(self, origin, pool.shared(), &socket, peer, false));
-        let connection = Connection::accepted(Arc::clone(&link), Arc::clone(&socket), seat);
+        let link = Arc::new(Link::new(self, origin, &socket, peer, false));
+        let connection = Connection::accepted(Arc::clone(&link), socket, seat);
         // Should that fail, the connection is counted by its end, which comes with its drop.
-        let _ = self.register(&pool, socket, &link, connection);
+        let _ = self.register(&pool, &link, connection);
     }
 
     pub(super) fn tell_exhausted(&self, origin: &Origin, error: &io::Error) {
@@ -385,24 +425,17 @@ impl Service {
             return Err(Error::ShutDown);
         }
         let failed = |error| Error::os(format!("connect to {address}"), error);
-        let socket = Arc::new(socket::connect(&address, &origin.limits).map_err(failed)?);
+        let socket = socket::connect(&address, &origin.limits).map_err(failed)?;
         origin.began();
-        let link = Arc::new(Link::new(self, origin, pool.shared(), &socket, address, true));
-        let inner = Arc::clone(&link);
-        let connection = Connection::outgoing(inner, Arc::clone(&socket), seat, handler);
-        self.register(pool, socket, &link, connection)?;
+        let link = Arc::new(Link::new(self, origin, &socket, address, true));
+        let connection = Connection::outgoing(Arc::clone(&link), socket, seat, handler);
+        self.register(pool, &link, connection)?;
         Ok(ConnRef { link })
     }
 
-    fn register(
-        &self,
-        pool: &Pool,
-        socket: Arc<Socket>,
-        link: &Arc<Link>,
-        connection: Connection,
-    ) -> Result<()> {
-        let make = |_| Box::new(connection) as Box<_>;
-        pool.register_activity(socket, HandleOptions::new(), false, make)?.detach();
+    fn register(&self, pool: &Pool, link: &Arc<Link>, connection: Connection) -> Result<()> {
+        let make = |connection| Box::new(connection) as Box<_>;
+        pool.register_activity(connection, HandleOptions::new(), false, make)?.detach();
         if link.is_outgoing {
             // So that the time for connecting runs.
             link.call(Calls::OUTPUT);
@@ -417,7 +450,7 @@ impl Service {
         }
         if link.outlet.calls.is_called() {
             // Somebody found it in the registry, and poked a slot that was not published yet.
-            link.place.poke();
+            link.poke();
         }
         Ok(())
     }
@@ -487,7 +520,7 @@ impl Service {
 
     /// Nothing is left, and nothing will come.
     fn is_over(&self) -> bool {
-        (self.is_draining() || self.has_lost_its_listeners()) && self.is_gone()
+        (self.is_draining() || self.has_lost_its_pool()) && self.is_gone()
     }
 
     fn is_gone(&self) -> bool {
@@ -509,9 +542,11 @@ impl Service {
         }
     }
 
-    /// The pool has closed them.
-    fn has_lost_its_listeners(&self) -> bool {
-        self.listening.load(Acquire) == 0 && !lock(&self.listeners).is_empty()
+    /// The pool has closed the listeners, or what looks out in their place.
+    fn has_lost_its_pool(&self) -> bool {
+        // Acquire: pairs with the Release in the lookout's drop.
+        self.abandoned.load(Acquire)
+            || self.listening.load(Acquire) == 0 && !lock(&self.listeners).is_empty()
     }
 
     fn stats(&self) -> ServerStats {
@@ -525,24 +560,34 @@ fn lock<T>(mutex: &Mutex<T>) -> impl core::ops::DerefMut<Target = T> + '_ {
 }
 
 /// The right to have a socket open.
-pub(super) struct Seat {
-    service: Arc<Service>,
-    origin: Arc<Origin>,
+pub(super) struct Seat<'a> {
+    service: &'a Service,
+    origin: &'a Origin,
 }
 
-impl Seat {
+impl<'a> Seat<'a> {
     /// None: all are taken.
-    fn take(service: &Arc<Service>, origin: &Arc<Origin>) -> Option<Self> {
+    fn take(service: &'a Service, origin: &'a Origin) -> Option<Self> {
         origin.sit_down().then(|| {
             service.open.fetch_add(1, Relaxed);
-            Self { service: Arc::clone(service), origin: Arc::clone(origin) }
+            Self { service, origin }
         })
+    }
+
+    /// A connection has it from here on, and [gives it up](Self::of) when its socket is closed.
+    pub(super) fn keep(self) {
+        core::mem::forget(self);
+    }
+
+    /// The one that a connection has kept.
+    pub(super) fn of(link: &'a Link) -> Self {
+        Self { service: &link.service, origin: &link.origin }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let service = &self.service;
+        let service = self.service;
         self.origin.stand_up();
         // AcqRel: whoever sees zero sees what the connections did.
         let is_last = service.open.fetch_sub(1, AcqRel) == 1;

@@ -1,15 +1,16 @@
 //! Stream sockets as this layer wants them: non-blocking, CLOEXEC, and never a SIGPIPE.
 
 use super::address::Address;
-use super::limits::Limits;
+use super::books::Origin;
+use super::limits::{Limits, Marks};
 use super::output::Wire;
-use crate::sys::stream;
+use crate::sys::stream::{self, Lent};
 use core::net::SocketAddr;
-use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,8 +126,8 @@ pub(super) fn adopt(fd: OwnedFd) -> io::Result<(Socket, Address)> {
     Ok((socket, address))
 }
 
-pub(super) fn bound_to(socket: &Socket) -> io::Result<Address> {
-    Ok(Address::from_socket_address(&socket.local_addr()?))
+pub(super) fn bound_to(socket: &impl AsFd) -> io::Result<Address> {
+    Ok(Address::from_socket_address(&SockRef::from(socket).local_addr()?))
 }
 
 /// One connection that waits to be accepted.
@@ -197,16 +198,41 @@ pub(super) fn turn_away(socket: &Socket, message: &[u8]) {
     let _ = receive(socket, &mut [0; 4096]);
 }
 
-impl Wire for Arc<Socket> {
+/// The wire of a connection: its socket, which the connection owns. It closes the output before that.
+pub(super) struct SendEnd {
+    origin: Arc<Origin>,
+    socket: Lent,
+}
+
+impl SendEnd {
+    pub(super) fn of(socket: &Socket, origin: &Arc<Origin>) -> Self {
+        Self { origin: Arc::clone(origin), socket: Lent::new(socket.as_fd()) }
+    }
+}
+
+impl AsFd for SendEnd {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Wire for SendEnd {
+    #[inline]
     fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match pieces {
             [piece] => stream::send(self.as_fd(), piece),
-            _ => self.send_vectored_with_flags(pieces, libc::MSG_NOSIGNAL),
+            _ => SockRef::from(self).send_vectored_with_flags(pieces, libc::MSG_NOSIGNAL),
         }
     }
 
     fn finish(&self) {
         // It fails if the peer is gone: then there is nobody to tell.
-        let _ = self.shutdown(Shutdown::Write);
+        let _ = SockRef::from(self).shutdown(Shutdown::Write);
+    }
+
+    #[inline]
+    fn marks(&self) -> &Marks {
+        &self.origin.limits.marks
     }
 }

@@ -15,9 +15,9 @@
 //!    arrived before is pulled still.
 
 use super::conn::Reason;
-use super::outbox::Outbox;
 use super::udp::{DatagramHandler, Datagrams, UdpBuilder, UdpSocket};
 use crate::error::{Error, Result};
+use crate::queue::Outbox;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use core::fmt;

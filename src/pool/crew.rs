@@ -3,7 +3,7 @@
 
 use super::bed::Bed;
 use super::context::Outcome;
-use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord};
+use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord, Watchers};
 use crate::queue::{ChainHand, Hand, LANES, Lane};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
@@ -381,6 +381,16 @@ impl Crew {
     pub(crate) fn is_unwatched(&self) -> bool {
         self.groups.iter().all(|group| group.word.is_unwatched())
             && self.reserves.iter().all(|reserve| reserve.group.word.is_unwatched())
+    }
+
+    /// Whether there is a watch, and whether an ordinary member sleeps.
+    #[inline]
+    pub(crate) fn watchers(&self) -> Watchers {
+        // As most pools are: one word says both.
+        if let ([group], []) = (&*self.groups, &*self.reserves) {
+            return group.word.watchers();
+        }
+        Watchers { watched: !self.is_unwatched(), asleep: self.has_sleeper() }
     }
 
     /// Makes a reserved thread the watch, if one sleeps.

@@ -27,6 +27,7 @@
 //! | `shared.rs` | what they share, and the steps that work on it |
 //! | `task.rs`, `submit.rs` | submitted work and its results |
 //! | `handle.rs`, `timer.rs`, `strand.rs`, `ring.rs` | what users register |
+//! | `service.rs` | slots for parts that keep ready work of their own |
 //! | `pull.rs` | events as data, for hosts that cannot be called back |
 //! | `signals.rs` | signals of the process, told on the pool |
 //! | `host.rs`, `shutdown.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
@@ -74,7 +75,7 @@ mod host;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(all(test, loom))]
-mod models;
+pub(crate) mod models;
 mod pace;
 mod placement;
 mod pull;
@@ -82,12 +83,15 @@ mod pull;
 pub(crate) mod record;
 mod reserve;
 mod ring;
+#[cfg(feature = "hub")]
+mod service;
 mod set;
 mod shared;
 mod shutdown;
 mod signals;
 mod slab;
 mod slots;
+mod staging;
 mod start;
 mod stats;
 mod strand;
@@ -119,20 +123,26 @@ pub use timer::Timer;
 
 #[cfg(any(feature = "capi", feature = "tasks"))]
 pub(crate) use context::{Outcome, report};
+#[cfg(any(feature = "hub", feature = "tasks"))]
+pub(crate) use context::{blocking, contain, discard};
 #[cfg(feature = "tasks")]
-pub(crate) use context::{blocking, contain, current, discard, seat_here, stops_around_us};
+pub(crate) use context::{current, is_inside, seat_here, stops_around_us, take_outcome};
 #[cfg(feature = "capi")]
 pub(crate) use handle::next_multiple;
+#[cfg(feature = "hub")]
+pub(crate) use shared::Served;
 pub(crate) use shared::Shared;
+#[cfg(feature = "tasks")]
+pub(crate) use shared::Staged;
 #[cfg(feature = "capi")]
 pub(crate) use slab::{Entry, Slab};
 #[cfg(any(feature = "capi", feature = "net"))]
 pub(crate) use slots::Activity;
-#[cfg(any(feature = "capi", feature = "net", feature = "tasks"))]
+#[cfg(any(feature = "capi", feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use slots::Key;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "hub", feature = "tasks"))]
 pub(crate) use submit::message_of;
 
 use crate::error::Result;
@@ -203,7 +213,7 @@ impl Pool {
     }
 
     /// Whether the calling thread is a member now.
-    #[cfg(any(feature = "net", feature = "tasks"))]
+    #[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
     pub(crate) fn is_inside(&self) -> bool {
         context::is_inside(self.shared())
     }

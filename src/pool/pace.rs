@@ -123,10 +123,9 @@ impl Pace {
         self.suspects_until = now + SUSPECT_FOR;
         if let Some(before) = self.usage {
             let usage = thread::usage();
-            let slept = usage.voluntary_switches > before.voluntary_switches;
             // No more than this can have gone into those before them.
             let earlier = from.saturating_sub(self.usage_at);
-            if slept || usage.cpu - before.cpu > limit + earlier {
+            if confirms(before, usage, limit + earlier) {
                 shared.saw_slow(now);
             }
             (self.usage, self.usage_at) = (Some(usage), now);
@@ -154,6 +153,12 @@ impl Pace {
     pub(crate) fn claim(&self) -> usize {
         self.claim as usize
     }
+}
+
+/// Whether a thread has slept between these counts, or used more CPU time than it should have: it was not
+/// held up only. (The kernel may correct the time downwards.)
+fn confirms(before: Usage, now: Usage, most: u64) -> bool {
+    now.voluntary_switches > before.voluntary_switches || now.cpu.saturating_sub(before.cpu) > most
 }
 
 /// When a helper is worth waking: the work in nanoseconds above which it is. Adapts to how late
@@ -282,5 +287,25 @@ impl Survey {
         self.heads == self.tails
             && self.stack.is_none()
             && self.sets.iter().zip(&before.sets).all(|(now, before)| now.is_quiet_since(before))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn usage(cpu: u64, voluntary_switches: u64) -> Usage {
+        Usage { cpu, voluntary_switches }
+    }
+
+    /// CPU time up to what was due, and being held up by others, prove nothing.
+    #[test]
+    fn a_suspicion_is_confirmed_by_sleep_or_by_time_on_a_cpu() {
+        let before = usage(1_000, 5);
+        assert!(!confirms(before, usage(1_000, 5), 0), "held up for as long as one likes");
+        assert!(!confirms(before, usage(1_300, 5), 300));
+        assert!(confirms(before, usage(1_301, 5), 300));
+        assert!(confirms(before, usage(1_000, 6), 300));
+        assert!(!confirms(before, usage(900, 5), 0), "the kernel has corrected itself");
     }
 }

@@ -31,6 +31,7 @@
 //! 4. Tokens that were posted are bounded in number; events of handles are, by the handles.
 
 use super::handle::HandleOptions;
+use super::shared::with_claimed;
 use super::slots::{Activity, Finish, Key, Payload};
 use super::{Flow, Handle, Pool, Shared, Timer, context};
 use crate::error::{Error, Rejected, Result};
@@ -470,7 +471,7 @@ impl Shared {
     /// Hands a claimed slot out to the host.
     pub(crate) fn hand_out(&self, index: u32, ready: Ready) {
         let slot = self.slots.slot(index);
-        let (kind, token) = self.with_claimed(index, |payload| match payload {
+        let (kind, token) = with_claimed(self.slots.slot(index), |payload| match payload {
             Payload::Activity(activity) => activity.hand_out(ready),
             Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
         });
@@ -535,7 +536,7 @@ impl Shared {
         if !slot.unhold(key.generation, hold) {
             return false;
         }
-        let kept = self.with_claimed(key.index, |payload| match payload {
+        let kept = with_claimed(self.slots.slot(key.index), |payload| match payload {
             Payload::Activity(activity) => activity.kept(),
             Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
         });

@@ -4,8 +4,8 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, let: 1, ending: 1, handle left: 1, runner left: 1, value: 1,
-//!   notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
+//! { generation: 32, attempt: 8, …, filed: 1, parked: 1, let: 1, ending: 1, handle left: 1,
+//!   runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
 //! | status | set by | from |
@@ -26,34 +26,52 @@
 //!
 //! `asked` and `late` speak to the function only; they decide nothing here.
 //!
+//! # Waiting for its time
+//!
+//! While a task waits for its time its closure lies in the room, and the record's index in a wheel: so
+//! it takes no more memory than its record. Two marks say so. Whoever clears `parked` has the closure,
+//! and with it the runner: whoever takes the index out of the wheel, or whoever ends the task, who leaves
+//! the index behind. `filed` is cleared by the holder of the wheel alone.
+//!
+//! ```text
+//!   park ─► parked, filed ──unfile──► neither: the closure is the caller's
+//!                  │
+//!                  └─unpark─► filed ──unfile──► neither: freed, if both ends have left
+//! ```
+//!
 //! # Invariants
 //!
 //! 1. One compare-exchange sets an end. Who made it, and nobody else, counts and tells.
 //! 2. A closure is called only after a `begin` that succeeded, by the one thread that has the runner.
 //! 3. The room is the runner's until it has set an end with `value`, then the handle's. An end that
 //!    came first leaves it with the runner, which drops what it put there.
-//! 4. A record is freed by the one change that makes "runner left, handle left, not ending" true, and
-//!    the generation grows with it: so nothing that is late touches the next tenant. A handle that sees
-//!    the runner gone and nobody ending is alone, and needs no read-modify-write.
+//! 4. A record is freed by the one change that makes "runner left, handle left, not ending, not filed"
+//!    true, and the generation grows with it: so nothing that is late touches the next tenant. A handle
+//!    that sees the runner gone, nobody ending and no wheel is alone, and needs no read-modify-write.
 //! 5. Whoever ends a task without being its runner marks the word as `ending` by the same change, and
 //!    takes the mark back when all have been told: the record cannot be freed under it.
+//! 6. A closure that is parked is taken by the one change that clears the mark.
 //!
 //! # Orderings
 //!
 //! An end is set with Release and seen with Acquire: the value, and what the report says. Leaving is
 //! Release, and freeing Acquire. A waiter reads the epoch, sets `waiting` by a read-modify-write, and
-//! then sleeps on the epoch, which changes after an end that saw the mark: no wake-up is lost.
+//! then sleeps on the epoch, which changes after an end that saw the mark: no wake-up is lost. `parked`
+//! is set with Release and cleared with Acquire: the closure.
 #![allow(unsafe_code, reason = "the value is handed over through a word")]
 
 use super::slab::{Entry, Slab};
+use crate::queue::{ErasedIn, Run};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sys::futex::Futex;
+use crate::time::WheelEntries;
 use core::cell::RefCell;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::time::Duration;
+use crossbeam_queue::ArrayQueue;
 use std::thread::LocalKey;
 
 const STATUS: u64 = 0b111;
@@ -74,6 +92,8 @@ const RUNNER_LEFT: u64 = 1 << 8;
 const HANDLE_LEFT: u64 = 1 << 9;
 const ENDING: u64 = 1 << 10;
 const LET: u64 = 1 << 11;
+const PARKED: u64 = 1 << 12;
+const FILED: u64 = 1 << 13;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
 const ATTEMPT_SHIFT: u32 = 24;
 const ATTEMPT: u64 = 0xff << ATTEMPT_SHIFT;
@@ -124,9 +144,9 @@ impl Seen {
     }
 }
 
-/// Whether both ends have left and nobody is ending it: it must be freed.
+/// Whether both ends have left, and nobody is ending it, and no wheel has it: it must be freed.
 fn is_over(word: u64) -> bool {
-    word & (RUNNER_LEFT | HANDLE_LEFT | ENDING) == RUNNER_LEFT | HANDLE_LEFT
+    word & (RUNNER_LEFT | HANDLE_LEFT | ENDING | FILED) == RUNNER_LEFT | HANDLE_LEFT
 }
 
 /// What a record holds beside its word, and who hears of its end. Its fields are written again for each
@@ -145,10 +165,14 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     fn count(owner: Self::Owner, status: u32);
     /// The record is there until this returns. `status` is what has been set; `before` what was.
     fn tell(record: &'static Record<Self>, status: u32, message: Option<&str>);
-    /// Calls whoever asked by `Record::ask_to_notify`.
+    /// Calls whoever asked by `Record::ask_to_notify`, and drops what is parked.
     fn notify(record: &'static Record<Self>);
     /// Drops what the tenancy leaves behind.
     fn clear(&self);
+    /// The runner goes without having finished. Called before the end is set, if it was not set before.
+    fn gone_unrun(_record: &'static Record<Self>) {}
+    /// When it is to be woken; a wheel's while the record is in one.
+    fn wake_at(&self) -> &AtomicU64;
     /// In a forked child nothing is touched.
     fn is_forked(owner: Self::Owner) -> bool;
 }
@@ -163,8 +187,16 @@ const fn fits<V>() -> bool {
     size_of::<V>() <= size_of::<Room>() && align_of::<V>() <= align_of::<Room>()
 }
 
-/// One type-stable record.
-#[repr(align(64))]
+/// A closure in a room, with the runner that it needs.
+pub(crate) type Parcel = ErasedIn<{ INLINE - size_of::<usize>() }>;
+
+/// What can be parked.
+pub(crate) trait Parks<M>: Run {
+    /// The record whose runner it has.
+    fn record(&self) -> &'static Record<M>;
+}
+
+/// One type-stable record. It is not a multiple of a line of the cache: there may be a million that wait.
 pub(crate) struct Record<M> {
     word: AtomicU64,
     epoch: Futex,
@@ -278,7 +310,7 @@ impl<M: Meta> Record<M> {
             M::tell(self, status, Some(message));
         }
         self.wake(before);
-        if before & NOTIFY != 0 {
+        if before & (NOTIFY | PARKED) != 0 {
             M::notify(self);
         }
         // Release: this side is through with the record. Acquire: it may be the last.
@@ -350,6 +382,56 @@ impl<M: Meta> Record<M> {
         })
     }
 
+    /// Where it is in the table.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Puts `work`, which has the runner, into the room, and marks the record as being in a wheel. The
+    /// caller has the wheel, and puts the index into it. If the task has ended it does not go there, and
+    /// the closure comes back, unless whoever ended the task has it.
+    pub(crate) fn park<F: Parks<M>>(work: F) -> Result<&'static Self, Option<Parcel>> {
+        let record = work.record();
+        // SAFETY: the room is the runner's, which is in `work`: nobody else has it until `parked` is
+        // cleared (invariant 6).
+        unsafe { record.write(Parcel::new(work)) };
+        // Release: the closure. Acquire: pairs with whoever set the end.
+        if is_ended(record.word.fetch_or(PARKED | FILED, AcqRel)) {
+            // Who ended it has not seen the marks, and need not come for the closure.
+            return Err(record.unfile());
+        }
+        Ok(record)
+    }
+
+    /// Takes the closure out; the record stays in the wheel. The caller is an end of the task, or is
+    /// ending it.
+    pub(crate) fn unpark(&self) -> Option<Parcel> {
+        // Acquire: pairs with `park`.
+        let parked = self.word.fetch_and(!PARKED, AcqRel) & PARKED != 0;
+        // SAFETY: this call has cleared the mark (invariant 6).
+        parked.then(|| unsafe { self.take::<Parcel>() })
+    }
+
+    /// Whether a closure waits here. The caller has the wheel that the record is in.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.word.load(Relaxed) & PARKED != 0
+    }
+
+    /// The wheel has let the index go. Takes the closure out, if it is there still; if it is not the
+    /// record may be gone.
+    pub(crate) fn unfile(&'static self) -> Option<Parcel> {
+        // Acquire: pairs with `park`, and with the leaving of both ends. Release: this side is through.
+        let before = self.word.fetch_and(!(PARKED | FILED), AcqRel);
+        if before & PARKED != 0 {
+            // SAFETY: as above.
+            return Some(unsafe { self.take::<Parcel>() });
+        }
+        if is_over(before & !FILED) {
+            self.free();
+        }
+        None
+    }
+
     /// The caller is the last.
     fn free(&self) {
         self.meta.clear();
@@ -410,9 +492,9 @@ impl<M: Meta, V> Runner<M, V> {
         false
     }
 
-    /// The task's own end, with its value. If another end came first the value is dropped here.
+    /// The task's own end, with its value. False: another end came first, and the value is dropped here.
     #[inline]
-    pub(crate) fn finish(self, status: u32, value: V, message: Option<&str>) {
+    pub(crate) fn finish(self, status: u32, value: V, message: Option<&str>) -> bool {
         let record = ManuallyDrop::new(self).record;
         let owner = record.meta.owner();
         let told = M::is_told(owner);
@@ -425,7 +507,7 @@ impl<M: Meta, V> Runner<M, V> {
                 let unwanted = unsafe { record.take::<V>() };
                 record.leave(RUNNER_LEFT);
                 let _panicked = super::context::contain(|| drop(unwanted));
-                return;
+                return false;
             }
             let lingers = told || now & (NOTIFY | HANDLE_LEFT) != 0;
             let leaving = if lingers { 0 } else { RUNNER_LEFT };
@@ -433,7 +515,10 @@ impl<M: Meta, V> Runner<M, V> {
             let next = now & !STATUS | u64::from(status) | leaving | wanted;
             // Release: the value. Acquire: it may have been marked by a handle that left.
             match record.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
-                Ok(_) if lingers => return Self::linger(record, now, status, message),
+                Ok(_) if lingers => {
+                    Self::linger(record, now, status, message);
+                    return true;
+                }
                 Ok(_) => break,
                 Err(other) => now = other,
             }
@@ -441,6 +526,7 @@ impl<M: Meta, V> Runner<M, V> {
         // The handle may free the record from here on.
         M::count(owner, status);
         record.wake(now);
+        true
     }
 
     /// After an end with somebody to be told, or without a handle.
@@ -484,6 +570,7 @@ impl<M: Meta, V> Runner<M, V> {
 impl<M: Meta, V> Drop for Runner<M, V> {
     fn drop(&mut self) {
         let record = self.record;
+        M::gone_unrun(record);
         record.end_if(CANCELLED, |_| true, |_| {}, "it was cancelled");
         record.leave(RUNNER_LEFT);
     }
@@ -533,7 +620,7 @@ impl<M: Meta, V> Drop for Holder<M, V> {
         let unwanted = loop {
             // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
             let take = || (word & VALUE != 0 && !self.taken).then(|| unsafe { record.take::<V>() });
-            if word & (RUNNER_LEFT | ENDING) == RUNNER_LEFT {
+            if word & (RUNNER_LEFT | ENDING | FILED) == RUNNER_LEFT {
                 let unwanted = take();
                 record.free();
                 break unwanted;
@@ -543,12 +630,8 @@ impl<M: Meta, V> Drop for Holder<M, V> {
                 record.leave(HANDLE_LEFT);
                 break unwanted;
             }
-            // Release: this side is through. Acquire: it may be the last.
+            // It is not the last: that was looked at above. Release: this side is through.
             match record.word.compare_exchange_weak(word, word | HANDLE_LEFT, AcqRel, Acquire) {
-                Ok(_) if is_over(word | HANDLE_LEFT) => {
-                    record.free();
-                    break None;
-                }
                 Ok(_) => break None,
                 Err(other) => word = other,
             }
@@ -561,17 +644,26 @@ impl<M: Meta, V> Drop for Holder<M, V> {
 /// All records. They are recycled, so a task allocates only while more are under way than ever before.
 pub(crate) struct RecordTable<M> {
     records: Slab<Record<M>>,
+    /// Free ones by the share. They need not be touched to be taken, as the slab's are, which are linked:
+    /// their lines may be in another core's cache.
+    shares: ArrayQueue<Share>,
 }
+
+/// So many records go from a thread's magazine, or come to it, at once.
+const SHARE: usize = 64;
+type Share = [u32; SHARE];
+/// Shares beyond these go back to the slab.
+const SHARES: usize = 256;
 
 impl<M: Meta> RecordTable<M> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { records: Slab::new(limit) }
+        Self { records: Slab::new(limit), shares: ArrayQueue::new(SHARES) }
     }
 
     /// A free record, whose fields the caller writes before `publish`. None: all are in use.
     #[inline]
     pub(crate) fn take(&'static self) -> Option<&'static Record<M>> {
-        let index = match M::magazine().try_with(|some| some.take(&self.records)) {
+        let index = match M::magazine().try_with(|some| some.take(self)) {
             Ok(index) => index?,
             // This thread ends.
             Err(_) => self.records.take()?,
@@ -593,7 +685,7 @@ impl<M: Meta> RecordTable<M> {
     }
 
     fn give_back(&self, index: u32) {
-        if M::magazine().try_with(|some| some.give_back(index, &self.records)).is_err() {
+        if M::magazine().try_with(|some| some.give_back(index, self)).is_err() {
             self.records.give_back(index);
         }
     }
@@ -614,6 +706,17 @@ impl<M: Meta> RecordTable<M> {
     }
 }
 
+/// A wheel has a let record's link, and a word of its tenant.
+impl<M: Meta> WheelEntries for RecordTable<M> {
+    fn link(&self, index: u32) -> &AtomicU32 {
+        &self.records[index].link
+    }
+
+    fn deadline(&self, index: u32) -> &AtomicU64 {
+        self.records[index].meta.wake_at()
+    }
+}
+
 /// A few free records of one thread, so that a thread that submits and waits does not pass each of them
 /// through a word that all threads share.
 pub(crate) struct Magazine {
@@ -623,50 +726,54 @@ pub(crate) struct Magazine {
 }
 
 impl Magazine {
-    /// So many are fetched, or given back, at once.
-    const SHARE: usize = 64;
-
     pub(crate) const fn new(home: fn(u32)) -> Self {
         Self { free: RefCell::new(Vec::new()), home }
     }
 
     #[inline]
-    fn take<E: Entry>(&self, slab: &Slab<E>) -> Option<u32> {
+    fn take<M: Meta>(&self, table: &RecordTable<M>) -> Option<u32> {
+        // Models have all their threads on one.
         if cfg!(loom) {
-            return slab.take();
+            return table.records.take();
         }
         let mut free = self.free.borrow_mut();
-        free.pop().or_else(|| Self::refill(&mut free, slab))
+        free.pop().or_else(|| Self::refill(&mut free, table))
     }
 
     #[cold]
-    fn refill<E: Entry>(free: &mut Vec<u32>, slab: &Slab<E>) -> Option<u32> {
-        slab.take_free(Self::SHARE, free);
+    fn refill<M: Meta>(free: &mut Vec<u32>, table: &RecordTable<M>) -> Option<u32> {
+        if let Some(share) = table.shares.pop() {
+            free.extend(share);
+            return free.pop();
+        }
+        table.records.take_free(SHARE, free);
         if free.is_empty() {
-            free.extend(core::iter::from_fn(|| slab.take()).take(Self::SHARE));
+            free.extend(core::iter::from_fn(|| table.records.take()).take(SHARE));
             free.reverse();
         }
         free.pop()
     }
 
     #[inline]
-    fn give_back<E: Entry>(&self, index: u32, slab: &Slab<E>) {
-        // Models have all their threads on one.
+    fn give_back<M: Meta>(&self, index: u32, table: &RecordTable<M>) {
         if cfg!(loom) {
-            return slab.give_back(index);
+            return table.records.give_back(index);
         }
         let mut free = self.free.borrow_mut();
-        if free.len() >= 2 * Self::SHARE {
-            Self::spill(&mut free, slab);
+        if free.len() >= 2 * SHARE {
+            Self::spill(&mut free, table);
         }
         free.push(index);
     }
 
     /// The older half goes.
     #[cold]
-    fn spill<E: Entry>(free: &mut Vec<u32>, slab: &Slab<E>) {
-        slab.give_back_all(&free[..Self::SHARE]);
-        free.drain(..Self::SHARE);
+    fn spill<M: Meta>(free: &mut Vec<u32>, table: &RecordTable<M>) {
+        let share = free.first_chunk().expect("more than a share");
+        if let Err(share) = table.shares.push(*share) {
+            table.records.give_back_all(&share);
+        }
+        free.drain(..SHARE);
     }
 }
 

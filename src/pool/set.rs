@@ -36,6 +36,7 @@
 #![allow(unsafe_code, reason = "the leader's tools are guarded by the leadership word")]
 
 use super::slots::{Expire, Key, SlotTable};
+use super::staging::Staging;
 use crate::queue::{IntrusiveStack, Surplus};
 use crate::source::{Events, Source};
 use crate::sync::atomic::AtomicU64;
@@ -50,6 +51,9 @@ const HARVEST_SHIFT: u32 = 24;
 /// The most events that one wait may bring. loom makes every entry of the surplus ring anew for each
 /// interleaving, and needs few.
 pub(crate) const BATCH: usize = if cfg!(loom) { 1 } else { 256 };
+
+/// While one event is sorted out, the slot of the one so many places behind it is asked for.
+const AHEAD: usize = 4;
 
 /// A sleeping leader is called once for so many cancelled timers.
 const CLEAR_UP_EVERY: u64 = 1024;
@@ -75,14 +79,19 @@ pub(crate) struct HandleSet {
     pub(crate) surplus: Surplus,
     /// Timers on their way into the wheel.
     intake: IntrusiveStack,
+    /// Timers that stay with those who armed them, for the time being.
+    pub(super) staging: Staging,
     tools: UnsafeCell<LeaderState>,
 }
 
 struct LeaderState {
     events: Events,
     wheel: Wheel,
-    /// What the harvest brought beyond the first, on its way into the surplus ring.
-    batch: Vec<u64>,
+    /// What the wheel has said that is due next (`u64::MAX`: nothing), as long as that holds. To ask it is to
+    /// look at timers that lie anywhere, before each wait.
+    due: Option<u64>,
+    /// Timers from a visit, with their times, on their way into the wheel.
+    visited: Vec<(u64, u32)>,
 }
 
 // SAFETY: `tools` is touched by the leader only (invariants 1 and 2); the rest is Sync by itself.
@@ -99,10 +108,12 @@ impl HandleSet {
             source,
             surplus: Surplus::new("surplus", BATCH * 4).expect("a capacity in range"),
             intake: IntrusiveStack::new(),
+            staging: Staging::new(),
             tools: UnsafeCell::new(LeaderState {
                 events: Events::with_capacity(BATCH),
                 wheel: Wheel::new(now),
-                batch: Vec::with_capacity(BATCH),
+                due: None,
+                visited: Vec::new(),
             }),
         }
     }
@@ -153,10 +164,27 @@ impl HandleSet {
     /// Hands a timer (ARMED, with its deadline in its links) to the leader, and wakes it if it
     /// sleeps longer than that.
     pub(crate) fn arm(&self, slots: &SlotTable, index: u32, deadline: u64) {
-        self.intake.push(index, slots);
+        self.push_timer(slots, index);
         // Against *earliest stored, armed, then the intake looked at* in the leader.
         store_load_barrier();
         if deadline < self.earliest.load(Relaxed) {
+            self.source.ring();
+        }
+    }
+
+    /// The first half of `arm`, which a barrier and a look at `earliest` must follow.
+    pub(super) fn push_timer(&self, slots: &SlotTable, index: u32) {
+        self.intake.push(index, slots);
+    }
+
+    /// Has the leader visit what is staged if it sleeps for longer than until `deadline`. The caller has
+    /// passed a barrier since that timer could be seen.
+    #[inline]
+    pub(super) fn ask(&self, deadline: u64) {
+        if deadline < self.earliest.load(Relaxed) {
+            self.staging.ask();
+            // Against *bell armed, then the question looked for* in the leader.
+            store_load_barrier();
             self.source.ring();
         }
     }
@@ -209,9 +237,35 @@ impl Leadership<'_> {
                     set.bury(slots, index);
                 } else {
                     tools.wheel.insert(slots, index, slot.deadline());
+                    tools.due = None;
                 }
             }
-            tools.wheel.next_deadline(slots).unwrap_or(u64::MAX)
+            let wheel = &tools.wheel;
+            *tools.due.get_or_insert_with(|| wheel.next_deadline(slots).unwrap_or(u64::MAX))
+        });
+        // Staged timers are due no earlier than what was said last, or it has been asked for a visit.
+        let longer = earliest > set.earliest.load(Relaxed);
+        set.earliest.store(earliest, Relaxed);
+        if longer || set.staging.is_asked() { self.visit(slots, earliest) } else { earliest }
+    }
+
+    /// Takes staged timers into the wheel, having said `earliest`. Says when the next one is due.
+    fn visit(&mut self, slots: &SlotTable, mut earliest: u64) -> u64 {
+        let set = self.set;
+        // Against *cell, then look at what the leader says*.
+        store_load_barrier();
+        if set.staging.is_unused() {
+            return earliest;
+        }
+        self.tools(|LeaderState { wheel, visited, due, .. }| {
+            set.staging.visit(slots, |index| visited.push((slots.slot(index).deadline(), index)));
+            // Cells are taken in any order, and the wheel keeps that of one tick.
+            visited.sort_by_key(|&(deadline, _)| deadline);
+            for (deadline, index) in visited.drain(..) {
+                wheel.insert(slots, index, deadline);
+            }
+            earliest = wheel.next_deadline(slots).unwrap_or(u64::MAX);
+            *due = Some(earliest);
         });
         set.earliest.store(earliest, Relaxed);
         earliest
@@ -219,7 +273,7 @@ impl Leadership<'_> {
 
     /// Whether a timer waits to be taken in: the leader looks after it has armed the doorbell.
     pub(crate) fn has_new_timers(&self) -> bool {
-        !self.set.intake.is_empty()
+        !self.set.intake.is_empty() || self.set.staging.is_asked()
     }
 
     /// Waits at the source for at most `timeout` nanoseconds (none: until something happens), for
@@ -232,6 +286,15 @@ impl Leadership<'_> {
         self.tools(|tools| set.source.wait(&mut tools.events, most, timeout)).unwrap_or(0)
     }
 
+    /// The same until `deadline` (u64::MAX: for ever), by the clock that was read as `now`.
+    pub(crate) fn wait_until(&mut self, now: u64, deadline: u64) -> usize {
+        let set = self.set;
+        let most = BATCH.min(set.surplus.room() + 1);
+        let wait =
+            |tools: &mut LeaderState| set.source.wait_until(&mut tools.events, most, now, deadline);
+        self.tools(wait).unwrap_or(0)
+    }
+
     /// Sorts out what the last wait brought and which timers are due at `now`: the first activation
     /// is the caller's, the rest becomes ready work.
     pub(crate) fn sort_out(
@@ -241,19 +304,33 @@ impl Leadership<'_> {
         now: u64,
     ) -> Harvest {
         let set = self.set;
-        self.tools(|LeaderState { events, wheel, batch }| {
+        self.tools(|LeaderState { events, wheel, due, .. }| {
             let mut first = None;
+            let mut batch = set.surplus.batch();
             let mut keep = |index: u32| match first {
-                None => first = Some(index),
-                Some(_) if batch.len() < batch.capacity() => batch.push(u64::from(index)),
+                None => {
+                    // It runs as soon as the others are sorted out.
+                    slots.slot(index).prefetch_activity();
+                    first = Some(index);
+                }
+                Some(_) if batch.push(u64::from(index)) => {}
                 Some(_) => overflow.push(index, slots),
             };
+            let mut ahead = events.iter().skip(AHEAD);
             for (token, ready) in events.iter() {
+                if let Some((token, _)) = ahead.next()
+                    && let Some(slot) = slots.get(Key::from_token(token).index)
+                {
+                    slot.prefetch();
+                }
                 let key = Key::from_token(token);
                 let slot = slots.get(key.index);
                 if slot.is_some_and(|slot| slot.ready(key.generation, ready)) {
                     keep(key.index);
                 }
+            }
+            if due.is_some_and(|due| due <= now) {
+                *due = None;
             }
             wheel.advance(slots, now, |index| {
                 let slot = slots.slot(index);
@@ -268,11 +345,10 @@ impl Leadership<'_> {
                 }
                 None
             });
-            set.sweep(slots, wheel);
-            let surplus = batch.len();
-            let pushed = set.surplus.push_batch(batch);
-            batch.drain(..).skip(pushed).for_each(|index| overflow.push(index as u32, slots));
-            Harvest { first, surplus }
+            if set.sweep(slots, wheel) {
+                *due = None;
+            }
+            Harvest { first, surplus: batch.len() }
         })
     }
 
@@ -296,11 +372,11 @@ impl HandleSet {
     }
 
     /// Throws closed timers out once they outnumber the live ones, so that cancelling costs one CAS
-    /// and yet memory stays bounded by the timers that are wanted.
-    fn sweep(&self, slots: &SlotTable, wheel: &mut Wheel) {
+    /// and yet memory stays bounded by the timers that are wanted. False: they did not.
+    fn sweep(&self, slots: &SlotTable, wheel: &mut Wheel) -> bool {
         let dead = self.dead.load(Relaxed);
         if dead < 64 || dead <= wheel.len() as u64 / 2 {
-            return;
+            return false;
         }
         wheel.sweep(slots, |index| {
             let is_dead = slots.slot(index).is_dead();
@@ -309,5 +385,6 @@ impl HandleSet {
             }
             is_dead
         });
+        true
     }
 }

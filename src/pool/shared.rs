@@ -8,9 +8,10 @@ use super::pace::Sharing;
 use super::placement::Placement;
 use super::pull::Outbox;
 use super::set::HandleSet;
-use super::slots::{Close, Finish, Key, Payload, SlotTable, Traits};
+use super::slots::{Close, Finish, Key, Payload, Slot, SlotTable, Traits};
 use super::task::TaskTable;
-use super::{Flow, SlowReport};
+use super::wake::Watchers;
+use super::{Deadline, Flow, SlowReport};
 use crate::error::{Error, Rejected, Result};
 use crate::queue::{
     Claimed, Erased, Hand, IntrusiveStack, LANES, Lane, Origin, PushError, Run, Taken, TaskQueue,
@@ -95,6 +96,14 @@ pub(crate) struct Shared {
     /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
     /// without the lock.
     rings: Mutex<Arc<[Weak<dyn Served>]>>,
+}
+
+/// Runs `f` on the payload of a slot that the caller has claimed and not finished.
+#[inline]
+#[allow(unsafe_code, reason = "the slot was claimed")]
+pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) -> R {
+    // SAFETY: every caller has claimed the slot and not finished it, so the payload is its own.
+    unsafe { slot.payload(f) }
 }
 
 /// A ring, as far as the end of a pool is concerned. It is called without a lock, so it may call the
@@ -208,9 +217,15 @@ impl Shared {
     }
 
     /// How many seats there are, for the pool's own threads and for hosts.
-    #[cfg(feature = "tasks")]
+    #[cfg(any(feature = "hub", feature = "tasks"))]
     pub(crate) fn members(&self) -> usize {
         self.crew.members.len()
+    }
+
+    /// Whether this thread is a member.
+    #[cfg(feature = "hub")]
+    pub(crate) fn is_inside(&self) -> bool {
+        context::is_inside(self)
     }
 
     /// Keeps something until the pool has been swept up.
@@ -229,10 +244,11 @@ impl Shared {
     }
 
     /// An error unless this process built the pool and it is open.
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_forked() {
             Err(Error::Forked)
-        } else if self.is_open_to(context::is_inside(self)) {
+        } else if self.is_open_to(false) || self.is_open_to(context::is_inside(self)) {
             Ok(())
         } else {
             Err(Error::ShutDown)
@@ -328,10 +344,30 @@ impl Shared {
     /// The caller has passed a barrier since.
     #[inline]
     pub(crate) fn arm_watch(&self) {
-        // Without anybody to call there is nothing to be found out, not even the time.
-        if self.crew.has_sleeper() || self.is_polling() || self.crew.has_reserve() {
+        if self.lacks_watch() {
             self.call_a_watch();
         }
+    }
+
+    /// Whether nobody watches though somebody could.
+    #[inline]
+    pub(crate) fn lacks_watch(&self) -> bool {
+        // Without anybody to call there is nothing to be found out, not even the time. Whoever comes later
+        // looks for work before it sleeps.
+        if self.present.load(Relaxed) <= 1 {
+            return false;
+        }
+        let Watchers { watched, asleep } = self.crew.watchers();
+        !watched && (asleep || self.is_polling() || self.crew.has_reserve())
+    }
+
+    /// Whether a member of this rank may go on with what it is at: the pool is open, the member is not set
+    /// aside, and no task waits. If it says no, it does so to be on the safe side.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self, rank: u32) -> bool {
+        self.phase.load(Relaxed) == OPEN
+            && rank < self.active.load(Relaxed)
+            && self.tasks.is_empty()
     }
 
     #[cold]
@@ -428,10 +464,21 @@ impl Shared {
     /// Pushes a closure; from outside, waits for room.
     #[inline]
     pub(crate) fn post<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
+        self.post_or(lane, work, |work| self.post_within(lane, work, Deadline::after(None)))
+    }
+
+    /// Pushes a closure; from outside, `full` says what becomes of one for which there is no room.
+    #[inline]
+    pub(crate) fn post_or<F: Run>(
+        &self,
+        lane: Lane,
+        work: F,
+        full: impl FnOnce(F) -> Result<(), Rejected<F>>,
+    ) -> Result<(), Rejected<F>> {
         let inside = context::is_inside(self);
         match self.push(lane, work, inside) {
             Ok(()) => Ok(()),
-            Err(Rejected::Full(work)) if !inside => self.post_when_room(lane, work),
+            Err(Rejected::Full(work)) if !inside => full(work),
             Err(rejected) => Err(self.count_rejected(rejected)),
         }
     }
@@ -458,11 +505,24 @@ impl Shared {
         rejected
     }
 
+    /// Waits for room, from outside, until the deadline.
     #[cold]
-    fn post_when_room<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
+    pub(crate) fn post_within<F: Run>(
+        &self,
+        lane: Lane,
+        work: F,
+        deadline: Deadline,
+    ) -> Result<(), Rejected<F>> {
         let room = self.lane_room(lane);
-        let result = self.retry_for_room(room, work, |work| self.push(lane, work, false));
+        let push = |work| self.push(lane, work, false);
+        let result = self.retry_for_room_until(deadline, room, work, push);
         result.map_err(|rejected| self.count_rejected(rejected))
+    }
+
+    /// How many tasks each lane has room for.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn lane_capacity(&self) -> usize {
+        self.tasks.lane_capacity()
     }
 
     pub(crate) fn lane_room(&self, lane: Lane) -> &Room {
@@ -472,6 +532,17 @@ impl Shared {
     /// Sleeps until there may be room and tries again, as long as the answer is `Full`.
     pub(crate) fn retry_for_room<W>(
         &self,
+        room: &Room,
+        work: W,
+        attempt: impl FnMut(W) -> Result<(), Rejected<W>>,
+    ) -> Result<(), Rejected<W>> {
+        self.retry_for_room_until(Deadline::after(None), room, work, attempt)
+    }
+
+    /// As [`retry_for_room`](Self::retry_for_room), until the deadline.
+    pub(crate) fn retry_for_room_until<W>(
+        &self,
+        deadline: Deadline,
         room: &Room,
         mut work: W,
         mut attempt: impl FnMut(W) -> Result<(), Rejected<W>>,
@@ -483,10 +554,10 @@ impl Shared {
             // Against *make room, then look for waiters* in `made_room`.
             store_load_barrier();
             match attempt(work) {
-                Err(Rejected::Full(back)) => work = back,
+                Err(Rejected::Full(back)) if !deadline.is_over() => work = back,
                 other => break other,
             }
-            room.epoch.wait(epoch, None);
+            room.epoch.wait(epoch, deadline.left());
         };
         room.waiters.fetch_sub(1, AcqRel);
         result
@@ -578,8 +649,9 @@ impl Shared {
     // --- activations -----------------------------------------------------------------------------
 
     /// Runs the handler of a claimed slot.
-    pub(crate) fn run_claimed(&self, index: u32, ready: Ready) -> Flow {
-        self.with_claimed(index, |payload| match payload {
+    #[inline]
+    pub(crate) fn run_claimed(&self, slot: &Slot, ready: Ready) -> Flow {
+        with_claimed(slot, |payload| match payload {
             Payload::Activity(activity) => activity.run(ready),
             Payload::Once(_) | Payload::Empty => unreachable!("not a handler"),
         })
@@ -587,19 +659,14 @@ impl Shared {
 
     /// Takes a claimed one-shot timer's closure out and frees its slot.
     pub(crate) fn take_once(&self, index: u32) -> Erased {
-        let payload =
-            self.with_claimed(index, |payload| core::mem::replace(payload, Payload::Empty));
+        let payload = with_claimed(self.slots.slot(index), |payload| {
+            core::mem::replace(payload, Payload::Empty)
+        });
         self.slots.free(index);
         match payload {
             Payload::Once(closure) => closure,
             Payload::Activity(_) | Payload::Empty => unreachable!("not a one-shot timer"),
         }
-    }
-
-    #[allow(unsafe_code, reason = "the slot was claimed")]
-    pub(crate) fn with_claimed<R>(&self, index: u32, f: impl FnOnce(&mut Payload) -> R) -> R {
-        // SAFETY: every caller has claimed the slot and not finished it, so the payload is its own.
-        unsafe { self.slots.slot(index).payload(f) }
     }
 
     /// A task of a strand has ended on this thread.
@@ -642,7 +709,7 @@ impl Shared {
     /// there is nothing more to be told about it.
     fn rearm(&self, index: u32, traits: Traits) {
         let slot = self.slots.slot(index);
-        if !self.with_claimed(index, |payload| payload.still_has(slot.descriptor())) {
+        if !with_claimed(slot, |payload| payload.still_has(slot.descriptor())) {
             return;
         }
         let token = Key { index, generation: slot.generation() }.token();
@@ -651,11 +718,12 @@ impl Shared {
     }
 
     fn set_next_deadline(&self, index: u32) {
-        let next = self.with_claimed(index, |payload| match payload {
+        let slot = self.slots.slot(index);
+        let next = with_claimed(slot, |payload| match payload {
             Payload::Activity(activity) => activity.next_deadline(self.now()),
             Payload::Once(_) | Payload::Empty => unreachable!("not a periodic timer"),
         });
-        self.slots.slot(index).set_deadline(next);
+        slot.set_deadline(next);
     }
 
     /// Ends a CLOSED slot whose payload nobody waits for: off the source first, then dropped.

@@ -83,7 +83,7 @@ impl Pool {
 impl Shared {
     pub(crate) fn shut_down(&self, drain: u64, threads: &Threads) -> Report {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
-        let dropped = self.dropped.load(Acquire);
+        let dropped = self.dropped_outside();
         self.drain(deadline);
         let inside = context::is_inside(self);
         if !inside {
@@ -92,7 +92,7 @@ impl Shared {
         let report = Report {
             drained: self.ended_drained(),
             requested: inside,
-            cancelled: self.dropped.load(Acquire) - dropped,
+            cancelled: self.dropped_outside() - dropped,
             stuck: if inside { Vec::new() } else { self.stuck() },
         };
         if !inside {

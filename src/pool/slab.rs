@@ -76,7 +76,6 @@ impl<E: Entry> Slab<E> {
     }
 
     /// Gives several entries back by one change of the shared word.
-    #[cfg(feature = "tasks")]
     pub(crate) fn give_back_all(&self, indices: &[u32]) {
         let [first, .., last] = indices else {
             return indices.iter().for_each(|&index| self.give_back(index));
@@ -98,7 +97,6 @@ impl<E: Entry> Slab<E> {
 
     /// Takes up to `most` free entries by one change of the shared word. None are made anew, so `taken`
     /// may stay as it was.
-    #[cfg(feature = "tasks")]
     pub(crate) fn take_free(&self, most: usize, taken: &mut Vec<u32>) {
         let before = taken.len();
         let mut head = self.free.load(Acquire);

@@ -11,14 +11,15 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, …, state: 4, waited: 1, paused: 1, held: 1, pulled: 1, hold: 12, ready: 8 }
+//! { generation: 32, …: 3, staged: 1, state: 4,
+//!   waited: 1, paused: 1, held: 1, pulled: 1, hold: 12, ready: 8 }
 //! ```
 //!
 //! | state | the object | entries that name the slot | who owns the payload |
 //! |---|---|---|---|
 //! | FREE | none | the free list | the table |
 //! | IDLE | waits for readiness | none | nobody runs it |
-//! | ARMED | a timer that waits | one, in a timer intake or wheel | nobody runs it |
+//! | ARMED | a timer that waits | one, in a timer intake or wheel; *staged*: none | nobody runs it |
 //! | QUEUED | runnable: an activation | one, in ready work | nobody runs it |
 //! | RUNNING | its handler runs | none | the runner |
 //! | CLOSING | its handler runs, to be closed after | none | the runner |
@@ -53,15 +54,20 @@
 
 use crate::queue::Erased;
 use crate::source::Ready;
-use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
-use crate::time::{WheelEntries, WheelLinks};
+use crate::sync::{UnsafeCell, prefetch};
+use crate::time::WheelEntries;
 use core::any::Any;
 use std::os::fd::RawFd;
 
 use super::slab::{Entry, Slab};
 use super::{Flow, context};
+
+/// What a claim looks at, in bytes from the start of a slot: up to where its activity lies.
+const CLAIMED: usize = core::mem::offset_of!(Slot, payload) + 3 * size_of::<usize>();
+/// What a run looks at first, of an activity and of what that says.
+const RUN: usize = 144;
 
 const STATE_SHIFT: u32 = 24;
 const STATE: u64 = 0xf << STATE_SHIFT;
@@ -75,6 +81,8 @@ const ORPHAN: u64 = 6 << STATE_SHIFT;
 const DEAD: u64 = 7 << STATE_SHIFT;
 const CLOSED: u64 = 8 << STATE_SHIFT;
 
+/// ARMED, and no leader has seen it (`staging.rs`).
+const STAGED: u64 = 1 << 28;
 const WAITED: u64 = 1 << 23;
 const PAUSED: u64 = 1 << 22;
 /// RUNNING or CLOSING, and the handler is the host.
@@ -111,6 +119,10 @@ impl Key {
 pub(crate) trait Activity: Send {
     /// Runs the handler once. `ready` is what arrived since the last run.
     fn run(&mut self, ready: Ready) -> Flow;
+    /// Addresses of what a run looks at first, to be asked for ahead and never followed. 0: nothing.
+    fn ahead(&self) -> [usize; 2] {
+        [core::ptr::from_ref(self).cast::<u8>() as usize, 0]
+    }
     /// Told its slot and tenancy before anybody else can know them.
     fn let_to(&mut self, _key: Key) {}
     /// The descriptor that it has now, which a handler may have exchanged.
@@ -168,6 +180,12 @@ pub(crate) struct Traits {
 }
 
 impl Traits {
+    /// Whether a handler of this kind that waits leaves nothing to be done.
+    #[inline]
+    pub(crate) fn rests_idle(self) -> bool {
+        !self.timer && !self.level
+    }
+
     fn pack(self) -> u32 {
         u32::from(self.set)
             | u32::from(self.may_block) << 16
@@ -244,16 +262,19 @@ pub(crate) enum Expire {
     Nothing,
 }
 
-/// One type-stable slot.
+/// One type-stable slot. What a run of a handler needs comes first.
+#[repr(C)]
 pub(crate) struct Slot {
     word: AtomicU64,
     next: AtomicU32,
     traits: AtomicU32,
-    descriptor: AtomicI32,
-    wheel: WheelLinks,
-    /// When a timer is due, in nanoseconds; may be postponed while the wheel holds it.
+    /// When a timer is due, in nanoseconds; may be postponed while the wheel holds it. Of anything else, this
+    /// and the next are what its activity says to be asked for [`ahead`](Activity::ahead).
     deadline: AtomicU64,
+    wheel_deadline: AtomicU64,
     payload: UnsafeCell<Payload>,
+    descriptor: AtomicI32,
+    wheel_link: AtomicU32,
 }
 
 // SAFETY: the payload is Send, and the word lets one thread at a time touch it (invariant 2).
@@ -268,7 +289,8 @@ impl Slot {
             next: AtomicU32::new(0),
             traits: AtomicU32::new(0),
             descriptor: AtomicI32::new(-1),
-            wheel: WheelLinks::new(),
+            wheel_link: AtomicU32::new(0),
+            wheel_deadline: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             payload: UnsafeCell::new(Payload::Empty),
         }
@@ -278,6 +300,32 @@ impl Slot {
     pub(crate) fn traits(&self) -> Traits {
         // Relaxed: written before the slot was published, read by those who hold its key.
         Traits::unpack(self.traits.load(Relaxed))
+    }
+
+    /// Asks for what a claim looks at.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(core::ptr::from_ref(self) as usize, CLAIMED);
+    }
+
+    /// Asks for what a run looks at first. The slot itself should be here by now.
+    #[inline]
+    pub(crate) fn prefetch_activity(&self) {
+        if cfg!(loom) {
+            // It decides nothing, and each load would double the interleavings.
+            return;
+        }
+        for address in self.ahead().into_iter().flatten() {
+            prefetch(address, RUN);
+        }
+    }
+
+    #[inline]
+    fn ahead(&self) -> Option<[usize; 2]> {
+        // Relaxed: a wrong one is as good as none.
+        let addresses =
+            || [&self.deadline, &self.wheel_deadline].map(|at| at.load(Relaxed) as usize);
+        (!self.traits().timer).then(addresses)
     }
 
     pub(crate) fn descriptor(&self) -> i32 {
@@ -363,6 +411,23 @@ impl Slot {
         self.ready(generation, Ready::READABLE)
     }
 
+    // --- staged timers ---------------------------------------------------------------------------
+
+    /// Whether tenant `generation` is a timer that no leader has seen.
+    pub(crate) fn is_staged(&self, generation: u32) -> bool {
+        let word = self.word.load(Acquire);
+        (word >> GENERATION_SHIFT) as u32 == generation && word & (STATE | STAGED) == ARMED | STAGED
+    }
+
+    /// Takes a staged timer out of its shard. True: the caller puts it into an intake, or a wheel.
+    #[must_use]
+    pub(crate) fn unstage(&self, generation: u32) -> bool {
+        self.change(generation, |word| {
+            (word & (STATE | STAGED) == ARMED | STAGED).then_some((word & !STAGED, ()))
+        })
+        .is_some()
+    }
+
     // --- by the leader, for timers -------------------------------------------------------------
 
     /// A timer left the wheel because it is due.
@@ -417,6 +482,17 @@ impl Slot {
     }
 
     // --- by the runner -------------------------------------------------------------------------
+
+    /// The handler of an ordinary handle waits, and sees to it itself that all of its readiness was used:
+    /// RUNNING → IDLE. False: something has happened meanwhile, and [`finish`](Self::finish) says what
+    /// becomes of it.
+    #[inline]
+    pub(crate) fn rest(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        // AcqRel: as every change of hands.
+        word & (STATE | READY) == RUNNING
+            && self.word.compare_exchange(word, word & !STATE | IDLE, AcqRel, Relaxed).is_ok()
+    }
 
     /// The handler returned `flow`; `kept` is the readiness it was given, which stays with it unless
     /// it saw EAGAIN. If there is new readiness, it is asked whether that `yields`: is queued behind
@@ -488,6 +564,7 @@ impl Slot {
     pub(crate) fn close(&self, generation: u32, wait: bool) -> Close {
         self.change(generation, |word| match word & STATE {
             IDLE => Some((word & !STATE | CLOSED, Close::Mine)),
+            ARMED if word & STAGED != 0 => Some((word & !(STATE | STAGED) | CLOSED, Close::Mine)),
             ARMED | QUEUED => Some((word & !STATE | ORPHAN, Close::Mine)),
             RUNNING => {
                 let waited = if wait { WAITED } else { 0 };
@@ -680,11 +757,73 @@ impl SlotTable {
         let key = Key { index, generation: slot.generation() };
         if let Payload::Activity(activity) = &mut payload {
             activity.let_to(key);
+            let [first, second] = activity.ahead();
+            // Release: as in `set_deadline`.
+            slot.deadline.store(first as u64, Release);
+            slot.wheel_deadline.store(second as u64, Relaxed);
         }
         // SAFETY: the slot came off the free list and is not published yet.
         unsafe { slot.payload(|place| *place = payload) };
         self.in_use.fetch_add(1, Relaxed);
         Ok(key)
+    }
+
+    /// Takes an entry that is free, and is neither let nor counted yet.
+    pub(crate) fn take(&self) -> Option<u32> {
+        self.slots.take()
+    }
+
+    /// The same, several, by one change of the shared word; none are made anew.
+    pub(crate) fn take_free(&self, most: usize, taken: &mut Vec<u32>) {
+        self.slots.take_free(most, taken);
+    }
+
+    /// Gives vacated entries back.
+    pub(crate) fn give_back_all(&self, indices: &[u32]) {
+        self.slots.give_back_all(indices);
+    }
+
+    /// Lets a taken entry to a timer that no leader is told of, and makes it known. The caller counts it.
+    #[inline]
+    pub(crate) fn stage(
+        &self,
+        index: u32,
+        traits: Traits,
+        payload: Payload,
+        deadline: u64,
+        place: u32,
+    ) -> Key {
+        let slot = self.slot(index);
+        slot.traits.store(traits.pack(), Relaxed);
+        slot.descriptor.store(-1, Relaxed);
+        slot.wheel_link.store(place, Relaxed);
+        slot.set_deadline(deadline);
+        let key = Key { index, generation: slot.generation() };
+        // SAFETY: the slot came off the free list and is not published yet.
+        unsafe { slot.payload(|old| *old = payload) };
+        self.publish(key, Start::Staged);
+        key
+    }
+
+    /// Closes a staged timer, whose payload and place are the caller's. Then `vacate`, or `free`.
+    #[inline]
+    pub(crate) fn close_staged(&self, slot: &Slot, generation: u32) -> Option<(Payload, u32)> {
+        slot.change(generation, |word| {
+            let staged = word & (STATE | STAGED) == ARMED | STAGED;
+            staged.then_some((word & !(STATE | STAGED) | CLOSED, ()))
+        })?;
+        // SAFETY: it was closed just now, by this thread.
+        let payload = unsafe { slot.payload(|old| core::mem::replace(old, Payload::Empty)) };
+        Some((payload, slot.wheel_link.load(Relaxed)))
+    }
+
+    /// As `free`, for an entry that stays with the caller, who has counted it.
+    #[inline]
+    pub(crate) fn vacate(&self, index: u32) {
+        let slot = self.slot(index);
+        let generation = slot.generation().wrapping_add(1);
+        // Release: what the tenant left behind is complete before the word names no tenant.
+        slot.word.store(u64::from(generation) << GENERATION_SHIFT | FREE, Release);
     }
 
     /// Makes an allocated slot known.
@@ -693,6 +832,7 @@ impl SlotTable {
             Start::Idle => IDLE,
             Start::Paused => IDLE | PAUSED,
             Start::Armed => ARMED,
+            Start::Staged => ARMED | STAGED,
         };
         let word = u64::from(key.generation) << GENERATION_SHIFT | state;
         // Release: the payload is complete before the word says so; pairs with `claim`.
@@ -701,10 +841,7 @@ impl SlotTable {
 
     /// Returns a slot whose payload its owner has emptied.
     pub(crate) fn free(&self, index: u32) {
-        let slot = self.slot(index);
-        let generation = slot.generation().wrapping_add(1);
-        // Release: what the tenant left behind is complete before the word names no tenant.
-        slot.word.store(u64::from(generation) << GENERATION_SHIFT | FREE, Release);
+        self.vacate(index);
         self.in_use.fetch_sub(1, Relaxed);
         self.slots.give_back(index);
     }
@@ -716,6 +853,8 @@ pub(crate) enum Start {
     Idle,
     Paused,
     Armed,
+    /// Armed, and no leader is told.
+    Staged,
 }
 
 impl crate::queue::Links for SlotTable {
@@ -727,7 +866,53 @@ impl crate::queue::Links for SlotTable {
 
 impl WheelEntries for SlotTable {
     #[inline]
-    fn links(&self, index: u32) -> &WheelLinks {
-        &self.slot(index).wheel
+    fn link(&self, index: u32) -> &AtomicU32 {
+        &self.slot(index).wheel_link
+    }
+
+    #[inline]
+    fn deadline(&self, index: u32) -> &AtomicU64 {
+        &self.slot(index).wheel_deadline
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Idle;
+
+    impl Activity for Idle {
+        fn run(&mut self, _: Ready) -> Flow {
+            Flow::Wait
+        }
+        fn ahead(&self) -> [usize; 2] {
+            [7, 9]
+        }
+        fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
+            self
+        }
+    }
+
+    /// Goal: a slot asks for what its own tenant looks at, and not for what the one before did. Method: the
+    /// same slot let to an activity, a timer and an activity.
+    #[test]
+    fn what_is_asked_for_ahead_is_the_tenants() {
+        let slots = SlotTable::new(1);
+        let let_to_idle = || {
+            let payload = Payload::Activity(Box::new(Idle));
+            let key = slots.allocate(Traits::default(), -1, payload).ok().unwrap();
+            let slot = slots.slot(key.index);
+            assert_eq!(slot.ahead(), Some([7, 9]));
+            key.index
+        };
+        let first = let_to_idle();
+        slots.free(first);
+        let timer = Traits { timer: true, once: true, ..Traits::default() };
+        let key = slots.allocate(timer, -1, Payload::Once(Erased::new(|| ()))).ok().unwrap();
+        assert_eq!((key.index, slots.slot(key.index).ahead()), (first, None));
+        slots.slot(key.index).set_deadline(5);
+        slots.free(key.index);
+        assert_eq!(let_to_idle(), first);
     }
 }

@@ -167,7 +167,7 @@ impl Shared {
                 })
                 .collect(),
             queued: Lane::ALL.map(|lane| self.tasks.len(lane)),
-            handles: self.slots.in_use(),
+            handles: self.slots_in_use(),
             wakes: self.crew.wakes(),
             parked: self.crew.sleepers(),
             active: self.active(),
@@ -207,11 +207,13 @@ impl Shared {
         let failed = sum(|tally| tally.failed.get());
         let cancelled = sum(|tally| tally.cancelled.get());
         let dropped = self.dropped.load(Acquire);
+        let (staged, unstaged) = self.staged();
         let (pulled_accepted, pulled, posted) = self.outbox.books();
         let in_flight = self.in_flight() + posted;
         let accepted = self.tasks.accepted()
             + self.strands_accepted.load(Acquire)
             + self.timers_armed.load(Acquire)
+            + staged
             + pulled_accepted;
         let rejected = self.rejected.load(Acquire);
         Audit {
@@ -220,7 +222,7 @@ impl Shared {
             rejected,
             completed: ended - failed - cancelled + pulled,
             failed,
-            cancelled: cancelled + dropped,
+            cancelled: cancelled + dropped + unstaged,
             in_flight,
         }
     }

@@ -18,7 +18,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    #[cfg(feature = "capi")]
+    #[cfg(any(feature = "capi", feature = "net"))]
     pub(crate) fn key(&self) -> Key {
         self.key
     }
@@ -62,7 +62,8 @@ fn nanos(delay: Duration) -> u64 {
 
 impl Pool {
     /// Runs `work` once, `delay` (up to 100 years) from now: never early, and as a rule at most 10 µs
-    /// plus the scheduler's delay late. Allocates nothing if the closure has at most 48 bytes.
+    /// plus the scheduler's delay late. Allocates nothing if the closure has at most 48 bytes, but for
+    /// this thread's first timer in the pool.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a longer delay, [`Error::Full`] when all `max_handles` are in use,
@@ -85,7 +86,11 @@ impl Pool {
 
 impl Shared {
     /// Cancels a timer, as [`Timer::cancel`].
-    pub(crate) fn cancel_timer(&self, key: Key) -> bool {
+    pub(crate) fn cancel_timer(self: &Arc<Self>, key: Key) -> bool {
+        if let Some(payload) = self.cancel_staged(key) {
+            drop(payload);
+            return true;
+        }
         let (closed, payload) = self.close(key, false);
         let cancelled = closed == Close::Mine;
         if cancelled {
@@ -103,14 +108,35 @@ impl Shared {
         work: F,
         named: impl FnOnce(Key),
     ) -> Result<Timer, (Error, F)> {
+        if delay > MAX_DELAY {
+            let open = self.check_open().err();
+            let invalid = || Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
+            return Err((open.unwrap_or_else(invalid), work));
+        }
+        self.at_or_back(self.now().saturating_add(nanos(delay)), work, named)
+    }
+
+    /// The same at an instant of the pool's clock.
+    pub(crate) fn at_or_back<F: Run>(
+        self: &Arc<Self>,
+        deadline: u64,
+        work: F,
+        named: impl FnOnce(Key),
+    ) -> Result<Timer, (Error, F)> {
         let shared = self;
         if let Err(error) = shared.check_open() {
             return Err((error, work));
         }
-        if delay > MAX_DELAY {
-            let error = Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
-            return Err((error, work));
+        let mut given = Some((work, named));
+        if let Some(key) = shared.stage_timer(deadline, &mut given) {
+            let timer = Timer { shared: Arc::clone(shared), key };
+            // It has passed the barrier that `is_too_late` has.
+            if shared.is_stopping() {
+                timer.cancel();
+            }
+            return Ok(timer);
         }
+        let (work, named) = given.expect("nothing was taken");
         let traits =
             Traits { set: shared.pick_set(), timer: true, once: true, ..Traits::default() };
         let key = match shared.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
@@ -124,7 +150,7 @@ impl Shared {
             Err(_) => unreachable!("it comes back as it was"),
         };
         shared.timers_armed.fetch_add(1, Relaxed);
-        shared.arm_named(key, shared.now().saturating_add(nanos(delay)), named);
+        shared.arm_named(key, deadline, named);
         let timer = Timer { shared: Arc::clone(shared), key };
         if shared.is_too_late() {
             timer.cancel();

@@ -113,6 +113,14 @@ pub(crate) enum Sleepers {
     None,
 }
 
+/// Who looks after the others, or could.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watchers {
+    pub(crate) watched: bool,
+    /// A member sleeps, be it the watch. A hint.
+    pub(crate) asleep: bool,
+}
+
 /// The wake word of one group. Members are numbered 0..48 within it.
 #[derive(Debug)]
 pub(crate) struct WakeWord {
@@ -202,6 +210,14 @@ impl WakeWord {
     #[inline]
     pub(crate) fn is_unwatched(&self) -> bool {
         self.word.load(Relaxed) & WATCH == 0
+    }
+
+    /// As `is_unwatched` and `has_sleeper`, by one load.
+    #[inline]
+    pub(crate) fn watchers(&self) -> Watchers {
+        let word = self.word.load(Relaxed);
+        let asleep = word & IDLE != 0 || watching_member(word).is_some();
+        Watchers { watched: word & WATCH != 0, asleep }
     }
 
     /// Makes sure that there is a watch: an idle member if there is one (unpark it with

@@ -11,8 +11,8 @@
 use super::context;
 use super::crew::{Member, Role};
 use super::pace::{Pace, Survey};
-use super::set::Leadership;
-use super::slots::{Claim, Finish};
+use super::set::{HandleSet, Leadership};
+use super::slots::{Claim, Finish, Slot};
 use super::wake::WakeWord;
 use super::{Flow, Promotion, Shared};
 use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
@@ -219,11 +219,49 @@ impl<'a> Worker<'a> {
         }
         let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
         if (lead_now || !self.shared.has_ready(self.seat)) && self.lead() {
-            return;
+            return self.go_on();
         }
         match self.next_work() {
             Some(work) => self.handle(work),
             None => self.follow(),
+        }
+    }
+
+    /// Runs what the harvests of a set have brought, as further steps would, for as long as these would
+    /// find nothing else to be done.
+    #[inline]
+    fn go_on(&mut self) {
+        let shared = self.shared;
+        let waits = self.rescuing || self.searching || self.pulls || self.until != u64::MAX;
+        if waits || !self.seat.hand.is_empty() || !self.seat.chain.is_empty() {
+            return;
+        }
+        let home = &shared.sets[self.next_set];
+        while !self.poll_due()
+            && shared.is_undisturbed(self.rank)
+            && let Some(index) = home.surplus.pop()
+        {
+            self.look_ahead(home);
+            self.run_activation(index as u32);
+        }
+    }
+
+    /// Asks for what the next activations will look at: while a handler runs, that is there when it is needed.
+    #[inline]
+    fn look_ahead(&self, home: &HandleSet) {
+        if cfg!(loom) {
+            // As there.
+            return;
+        }
+        let slot = |others| {
+            let index = home.surplus.peek(others)?;
+            self.shared.slots.get(index as u32)
+        };
+        if let Some(next) = slot(0) {
+            next.prefetch_activity();
+        }
+        if let Some(behind) = slot(1) {
+            behind.prefetch();
         }
     }
 
@@ -279,6 +317,7 @@ impl<'a> Worker<'a> {
             if shared.promotion == Promotion::Eager {
                 self.call_next_leader();
             }
+            self.look_ahead(&shared.sets[self.next_set]);
             self.run_activation(first);
         }
         true
@@ -356,8 +395,7 @@ impl<'a> Worker<'a> {
         }
         self.tasks_since_park = 0;
         self.slept_at = now;
-        let timeout = (wake_at != u64::MAX).then(|| wake_at.saturating_sub(now));
-        let events = lead.wait(timeout);
+        let events = lead.wait_until(now, wake_at);
         lead.set.source.disarm();
         if watches {
             self.tick_while_leading();
@@ -544,6 +582,7 @@ impl<'a> Worker<'a> {
         self.after_user_code();
     }
 
+    #[inline]
     fn run_activation(&mut self, index: u32) {
         let shared = self.shared;
         let slot = shared.slots.slot(index);
@@ -570,8 +609,11 @@ impl<'a> Worker<'a> {
         for round in 1.. {
             self.before_user_code(Role::Processing);
             self.note_begin();
-            let flow = self.run_handler(index, ready);
+            let flow = self.run_handler(slot, ready);
             self.after_user_code();
+            if flow == Flow::Wait && traits.rests_idle() && slot.rest() {
+                return;
+            }
             let yields = || round >= LOOPS || shared.has_ready(self.seat);
             match shared.finish(index, flow, ready, yields) {
                 Finish::More(more) => ready = more,
@@ -584,9 +626,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn run_handler(&mut self, index: u32, ready: Ready) -> Flow {
+    #[inline]
+    fn run_handler(&mut self, slot: &Slot, ready: Ready) -> Flow {
         self.seat.tally.handled.add(1);
-        context::contain(|| self.shared.run_claimed(index, ready)).unwrap_or_else(|| {
+        context::contain(|| self.shared.run_claimed(slot, ready)).unwrap_or_else(|| {
             self.seat.tally.panics.add(1);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done
@@ -596,6 +639,18 @@ impl<'a> Worker<'a> {
     /// Everything that must be true before code of the user runs, which may never return.
     #[inline]
     fn before_user_code(&mut self, role: Role) {
+        if self.searching | self.published | self.owes_watch {
+            self.settle(role);
+        }
+        self.set_role(role);
+        if self.shared.lacks_watch() {
+            self.arm_watch();
+        }
+    }
+
+    /// Pays what this thread owes the others.
+    #[inline(never)]
+    fn settle(&mut self, role: Role) {
         if self.searching {
             self.found_work();
         }
@@ -606,9 +661,6 @@ impl<'a> Worker<'a> {
         }
         if core::mem::take(&mut self.owes_watch) {
             self.replace_watch();
-        }
-        if self.shared.crew.is_unwatched() {
-            self.arm_watch();
         }
     }
 
@@ -626,10 +678,11 @@ impl<'a> Worker<'a> {
     }
 
     /// Somebody must look after what this thread leaves behind if it gets stuck.
+    #[inline(never)]
     fn arm_watch(&self) {
         let shared = self.shared;
         if shared.is_offered() || shared.has_ready(self.seat) {
-            shared.arm_watch();
+            shared.call_a_watch();
         }
     }
 

@@ -10,7 +10,7 @@
 //! # The parts
 //!
 //! ```text
-//!  leader ──push_batch──► Surplus ring ──pop──► any thread         one CAS per pop, oldest first
+//!  leader ────batch────► Surplus ring ──pop──► any thread           one CAS per pop, oldest first
 //!
 //!  anyone ──push──► IntrusiveStack ──take_all──► Chain ──install──► ChainHand ──pop───► owner
 //!                   youngest on top   one CAS     oldest first               └──steal──► any thread
@@ -100,18 +100,19 @@ impl Surplus {
         self.entries.len() - (tail - head) as usize
     }
 
-    /// Appends as many of `entries` as fit, all visible at once; says how many. Only the set's
-    /// leader may call this.
+    /// A batch of entries to append. Only the set's leader may call this, and begin the next one after
+    /// the end of this one.
     #[inline]
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        let first = self.tail.load(Relaxed);
+        Batch { ring: self, first, next: first, end: first + self.room() as u64 }
+    }
+
+    /// Appends as many of `entries` as fit, as one batch; says how many.
+    #[cfg(test)]
     pub(crate) fn push_batch(&self, entries: &[u64]) -> usize {
-        let count = entries.len().min(self.room());
-        let tail = self.tail.load(Relaxed);
-        for (position, &entry) in (tail..).zip(&entries[..count]) {
-            self.entry(position).store(entry, Relaxed);
-        }
-        // Release: pairs with the Acquire in `pop`.
-        self.tail.store(tail + count as u64, Release);
-        count
+        let mut batch = self.batch();
+        entries.iter().take_while(|&&entry| batch.push(entry)).count()
     }
 
     /// Takes the oldest entry. Any thread may call this.
@@ -121,7 +122,7 @@ impl Surplus {
         loop {
             // Acquire: the tail is loaded after the head, so `None` means that there was nothing.
             let head = self.head.load(Acquire);
-            // Acquire: pairs with the Release in `push_batch`.
+            // Acquire: pairs with the Release at the end of a `Batch`.
             if self.tail.load(Acquire) == head {
                 return None;
             }
@@ -132,6 +133,13 @@ impl Surplus {
                 Err(_) => lost.back_off(),
             }
         }
+    }
+
+    /// What the pop after so many others would bring now: a hint, since others pop too.
+    #[inline]
+    pub(crate) fn peek(&self, others: u64) -> Option<u64> {
+        let position = self.head.load(Relaxed) + others;
+        (position < self.tail.load(Relaxed)).then(|| self.entry(position).load(Relaxed))
     }
 
     #[inline]
@@ -157,6 +165,42 @@ impl Surplus {
     #[inline]
     pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Acquire)
+    }
+}
+
+/// Entries that become visible at once, when this is dropped.
+#[must_use]
+pub(crate) struct Batch<'a> {
+    ring: &'a Surplus,
+    first: u64,
+    next: u64,
+    /// Where there is no room any more.
+    end: u64,
+}
+
+impl Batch<'_> {
+    /// Adds an entry. False: it does not fit.
+    #[inline]
+    #[must_use]
+    pub(crate) fn push(&mut self, entry: u64) -> bool {
+        let fits = self.next < self.end;
+        if fits {
+            self.ring.entry(self.next).store(entry, Relaxed);
+            self.next += 1;
+        }
+        fits
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        (self.next - self.first) as usize
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `pop`.
+        self.ring.tail.store(self.next, Release);
     }
 }
 

@@ -30,7 +30,7 @@ impl<F: FnOnce() + Send + 'static> Run for F {
 }
 
 #[repr(C, align(8))]
-struct Storage([MaybeUninit<u8>; INLINE_SIZE]);
+struct Storage<const SIZE: usize>([MaybeUninit<u8>; SIZE]);
 
 #[derive(Clone, Copy)]
 enum Act {
@@ -38,21 +38,24 @@ enum Act {
     Drop,
 }
 
-/// A type-erased closure that runs once, or is dropped unrun.
+/// A task in a slot.
+pub(crate) type Erased = ErasedIn<INLINE_SIZE>;
+
+/// A type-erased closure that runs once, or is dropped unrun, with `SIZE` bytes of room.
 #[must_use = "a task that is dropped never runs"]
-pub(crate) struct Erased {
+pub(crate) struct ErasedIn<const SIZE: usize> {
     /// Consumes what is in the storage.
-    act: unsafe fn(Act, *mut Storage),
-    storage: Storage,
+    act: unsafe fn(Act, *mut Storage<SIZE>),
+    storage: Storage<SIZE>,
 }
 
 // SAFETY: every constructor demands that the closure is `Send`.
-unsafe impl Send for Erased {}
+unsafe impl<const SIZE: usize> Send for ErasedIn<SIZE> {}
 
-impl Erased {
+impl<const SIZE: usize> ErasedIn<SIZE> {
     /// Whether `F` lies in the task itself.
     pub(crate) const fn fits<F>() -> bool {
-        size_of::<F>() <= INLINE_SIZE && align_of::<F>() <= INLINE_ALIGN
+        size_of::<F>() <= SIZE && align_of::<F>() <= INLINE_ALIGN
     }
 
     /// Inline if it fits, else boxed; which of the two is known when compiling.
@@ -64,20 +67,20 @@ impl Erased {
     /// Allocates nothing. Panics if the closure does not fit, which folds away when compiling.
     #[inline(always)]
     pub(crate) fn inline<F: Run>(work: F) -> Self {
-        Self::store(work, act_inline::<F>)
+        Self::store(work, act_inline::<F, SIZE>)
     }
 
     /// Allocates a box for the closure.
     #[inline(always)]
     pub(crate) fn boxed<F: Run>(work: F) -> Self {
-        Self::store(Box::new(work), act_boxed::<F>)
+        Self::store(Box::new(work), act_boxed::<F, SIZE>)
     }
 
     /// `act` must consume a `V`.
     #[inline(always)]
-    fn store<V>(value: V, act: unsafe fn(Act, *mut Storage)) -> Self {
+    fn store<V>(value: V, act: unsafe fn(Act, *mut Storage<SIZE>)) -> Self {
         assert!(Self::fits::<V>(), "too large or over-aligned to be a task inline");
-        let mut storage = Storage([MaybeUninit::uninit(); INLINE_SIZE]);
+        let mut storage = Storage([MaybeUninit::uninit(); SIZE]);
         // SAFETY: `V` fits the storage by size and alignment, as asserted.
         unsafe { (&raw mut storage).cast::<V>().write(value) };
         Self { act, storage }
@@ -136,7 +139,7 @@ impl Erased {
     }
 }
 
-impl Drop for Erased {
+impl<const SIZE: usize> Drop for ErasedIn<SIZE> {
     /// Drops the closure unrun.
     fn drop(&mut self) {
         // SAFETY: `act` belongs to what is stored, and `run` and `into_inner` do not come here.
@@ -147,7 +150,7 @@ impl Drop for Erased {
 /// # Safety
 ///
 /// The storage holds an `F`, which the call consumes.
-unsafe fn act_inline<F: Run>(act: Act, storage: *mut Storage) {
+unsafe fn act_inline<F: Run, const SIZE: usize>(act: Act, storage: *mut Storage<SIZE>) {
     // SAFETY: as promised by the caller.
     let work = unsafe { storage.cast::<F>().read() };
     match act {
@@ -159,7 +162,7 @@ unsafe fn act_inline<F: Run>(act: Act, storage: *mut Storage) {
 /// # Safety
 ///
 /// The storage holds a `Box<F>`, which the call consumes.
-unsafe fn act_boxed<F: Run>(act: Act, storage: *mut Storage) {
+unsafe fn act_boxed<F: Run, const SIZE: usize>(act: Act, storage: *mut Storage<SIZE>) {
     // SAFETY: as promised by the caller.
     let work = unsafe { storage.cast::<Box<F>>().read() };
     match act {
@@ -168,7 +171,7 @@ unsafe fn act_boxed<F: Run>(act: Act, storage: *mut Storage) {
     }
 }
 
-impl core::fmt::Debug for Erased {
+impl<const SIZE: usize> core::fmt::Debug for ErasedIn<SIZE> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Erased(..)")
     }

@@ -146,7 +146,7 @@ pub(crate) struct Turn(u8);
 
 impl Turn {
     #[inline(always)]
-    fn pick(&mut self, aged: Aged) -> Lane {
+    pub(crate) fn pick(&mut self, aged: Aged) -> Lane {
         self.0 = self.0.wrapping_add(1);
         if aged != Aged::NONE && self.0.is_multiple_of(AGED_EVERY) {
             return aged.lane(self.0 / AGED_EVERY);

@@ -6,6 +6,7 @@
 //! | what a leader harvested beyond the one event it keeps | [`Surplus`] | asked for room beforehand | first in, first out |
 //! | any other activation | [`IntrusiveStack`] | never: each object brings its link | oldest first, by chains |
 //! | anything of the user's | [`Queue`] | refuses, gives back, or waits | first in, first out |
+//! | a hub's messages, for many subscriptions | [`Page`]s: in place, each subscription by a cursor of its own | another page | publication |
 //! | events, for a handler | [`event_ring`]: in place, as slices | refuses, or waits | publication, or none |
 //! | what a cold path keeps (threads to be joined) | `crossbeam_queue::SegQueue` | never | first in, first out |
 //!
@@ -22,23 +23,37 @@
 //! first.
 //!
 //! Files: `mpmc` the ring, `lanes` and `erased` for tasks, `activations`, `standalone` the public
-//! queue, `pollable` a descriptor beside it, `event_ring` what `Ring` is made of.
+//! queue, `pollable` a descriptor beside it, `event_ring` what `Ring` is made of, `outbox` where what is
+//! pulled and host threads wait for each other,
+//! `page` slots that one writes and many read.
 
 mod activations;
 mod erased;
 pub(crate) mod event_ring;
 mod lanes;
 mod mpmc;
-#[cfg(feature = "capi")]
+#[cfg(any(feature = "net", feature = "tasks"))]
+mod outbox;
+#[cfg(feature = "hub")]
+mod page;
+#[cfg(any(feature = "capi", feature = "hub"))]
 mod pollable;
 mod standalone;
 
 pub(crate) use activations::{ChainHand, IntrusiveStack, Links, Surplus};
+#[cfg(feature = "tasks")]
+pub(crate) use erased::ErasedIn;
 pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
-#[cfg(feature = "capi")]
+#[cfg(any(feature = "net", feature = "tasks"))]
+pub(crate) use outbox::Outbox;
+#[cfg(feature = "tasks")]
+pub(crate) use outbox::Store;
+#[cfg(feature = "hub")]
+pub(crate) use page::{Page, Pen};
+#[cfg(any(feature = "capi", feature = "hub"))]
 pub(crate) use pollable::Pollable;
 pub use standalone::{Full, Queue};
 

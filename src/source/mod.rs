@@ -22,7 +22,9 @@
 //!    set's one [`Events`] buffer is. It returns when there are events, when the bell was rung, after
 //!    the time-out, which is never cut short, or at once on a signal, with nothing. It allocates
 //!    nothing. A time-out of 0 looks and does not wait; `None` is for ever.
-//! 7. A wait that may block stands between `arm` and `disarm` (see [`doorbell`]). With a
+//! 7. `wait_until` ends at an instant of the source's clock. A clock that a test turns may be turned by an
+//!    hour between the caller's look at it and the wait: the wait ends all the same.
+//! 8. A wait that may block stands between `arm` and `disarm` (see [`doorbell`]). With a
 //!    time-out of 0 neither is needed.
 //!
 //! Nothing in this says that an event *is* readiness of a descriptor: a completion (io_uring) is a
@@ -123,7 +125,7 @@ impl Source {
         }
     }
 
-    /// Waits as the contract says (6, 7), and returns how many events are in `events`: at most `max`
+    /// Waits as the contract says (6, 8), and returns how many events are in `events`: at most `max`
     /// and its capacity. With a `max` of 0 it returns at once. The time-out is in nanoseconds.
     #[inline]
     pub(crate) fn wait(
@@ -140,6 +142,27 @@ impl Source {
             Self::Epoll(source) => source.wait(events, max, timeout),
             Self::Ring(source) => Ok(source.wait(events, timeout)),
             Self::Scripted(source) => Ok(source.wait(events, max, timeout)),
+        }
+    }
+
+    /// The same until `deadline`, an instant of the source's clock (contract 7); u64::MAX: for ever. `now` is
+    /// what the caller has read from that clock.
+    #[inline]
+    pub(crate) fn wait_until(
+        &self,
+        events: &mut Events,
+        max: usize,
+        now: u64,
+        deadline: u64,
+    ) -> io::Result<usize> {
+        let deadline = (deadline != u64::MAX).then_some(deadline);
+        match self {
+            Self::Scripted(source) if max > 0 => {
+                events.clear();
+                Ok(source.wait_until(events, max, deadline))
+            }
+            // Between the look at the clock and the wait there are some nanoseconds at most that count.
+            _ => self.wait(events, max, deadline.map(|deadline| deadline.saturating_sub(now))),
         }
     }
 

@@ -62,6 +62,13 @@ impl Ready {
         self.intersects(Self::WRITE)
     }
 
+    /// Whether there is data, and nothing but data and room.
+    #[cfg(feature = "net")]
+    #[inline]
+    pub(crate) const fn is_only_room_and_data(self) -> bool {
+        self.0 & !Self::WRITABLE.0 == Self::READABLE.0
+    }
+
     /// Whether the peer has finished sending: [`READ_CLOSED`](Self::READ_CLOSED) or
     /// [`HANG_UP`](Self::HANG_UP). Data sent before that may be left to read.
     #[inline]

@@ -324,11 +324,23 @@ impl ScriptedSource {
     }
 
     pub(super) fn wait(&self, events: &mut Events, max: usize, timeout: Option<u64>) -> usize {
+        // An advance that comes in between makes it longer.
+        let start = self.now_nanos();
+        self.wait_until(events, max, timeout.map(|timeout| start.saturating_add(timeout)))
+    }
+
+    /// An advance past `deadline` ends it, also if it came before.
+    pub(super) fn wait_until(
+        &self,
+        events: &mut Events,
+        max: usize,
+        deadline: Option<u64>,
+    ) -> usize {
         let mut script = self.lock();
         let start = self.now_nanos();
-        let deadline = timeout.map(|timeout| start.saturating_add(timeout));
         let at = Duration::from_nanos(start - EPOCH);
-        script.record(ScriptedCall::Waited { at, timeout: timeout.map(Duration::from_nanos) });
+        let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(start)));
+        script.record(ScriptedCall::Waited { at, timeout });
         loop {
             let now = self.now_nanos();
             script.deliver(now, events, max.min(events.capacity()));
@@ -514,6 +526,24 @@ mod models {
             };
             script.advance(Duration::from_nanos(5));
             assert_eq!(leader.join().unwrap(), 1);
+        });
+    }
+
+    /// Goal: a wait for a time ends though the clock was moved past it after the leader had read it.
+    #[test]
+    fn an_advance_before_a_wait_ends_it() {
+        explore(|| {
+            let script = ScriptedSource::new();
+            let leader = {
+                let source = Source::scripted(&script);
+                thread::spawn(move || {
+                    let mut events = Events::with_capacity(1);
+                    let now = source.clock().now();
+                    source.wait_until(&mut events, 1, now, EPOCH + 5).unwrap()
+                })
+            };
+            script.advance(Duration::from_nanos(5));
+            assert_eq!(leader.join().unwrap(), 0);
         });
     }
 }

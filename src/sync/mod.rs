@@ -46,6 +46,39 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// Of the cache, in bytes.
+const LINE: usize = 64;
+
+/// Asks for the lines of the cache with these bytes, which will be looked at soon. A hint: nothing need be there
+/// any more.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize, len: usize) {
+    let mut offset = 0;
+    // Not an iterator: this loop is known when compiling, and goes away.
+    while offset < len - 1 {
+        prefetch_line(address.wrapping_add(offset));
+        offset += LINE;
+    }
+    // The bytes seldom begin with a line.
+    prefetch_line(address.wrapping_add(len - 1));
+}
+
+#[inline(always)]
+fn prefetch_line(address: usize) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    #[allow(unsafe_code, reason = "the instruction takes an address, whatever is there")]
+    // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
+    unsafe {
+        core::arch::asm!(
+            "prefetcht0 [{}]",
+            in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+    let _ = address;
+}
+
 /// Orders every store before it ahead of every load after it, on this thread.
 ///
 /// This is the only barrier that Release and Acquire cannot give, and each use closes one

@@ -48,6 +48,16 @@ pub(crate) fn unix_seconds() -> u64 {
     time.tv_sec as u64
 }
 
+/// Nanoseconds since 1970, by the clock of the system, which may be set back.
+#[cfg(feature = "hub")]
+#[inline]
+pub(crate) fn unix_nanos() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

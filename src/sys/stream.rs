@@ -2,12 +2,31 @@
 //!
 //! The C library's own functions are points at which a thread may be cancelled, and prepare for that
 //! with two locked instructions each, in any process that has threads. Nobody cancels a thread of ours.
-#![allow(unsafe_code, reason = "recvfrom(2), sendto(2)")]
+#![allow(unsafe_code, reason = "recvfrom(2), sendto(2), a descriptor that is lent")]
 
 #[cfg(not(paceline_tsan))]
 use core::ptr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// A descriptor in the hands of somebody who does not own it, as long as its owner keeps it open. Behind
+/// that the number may be another's: whoever lends it takes it back before.
+#[derive(Debug)]
+pub(crate) struct Lent(RawFd);
+
+impl Lent {
+    pub(crate) fn new(fd: BorrowedFd<'_>) -> Self {
+        Self(fd.as_raw_fd())
+    }
+}
+
+impl AsFd for Lent {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: it is open, as above; and no memory depends on it.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+}
 
 /// Reads what is there. 0: the peer has finished, or there was no room for anything.
 #[inline]
@@ -70,7 +89,6 @@ unsafe fn sendto(fd: i32, bytes: *const u8, len: usize) -> isize {
 mod tests {
     use super::*;
     use std::io::ErrorKind;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -84,7 +102,8 @@ mod tests {
         assert_eq!(receive(ours.as_fd(), &mut buffer[..2]).unwrap(), 2);
         assert_eq!(receive(ours.as_fd(), &mut buffer[2..]).unwrap(), 3);
         assert_eq!(&buffer[..5], b"hello");
-        drop(theirs);
+        // Not a close: a child that another test forks would keep the descriptor open for a while.
+        theirs.shutdown(std::net::Shutdown::Both).unwrap();
         assert_eq!(receive(ours.as_fd(), &mut buffer).unwrap(), 0);
         assert_eq!(send(ours.as_fd(), b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     }

@@ -1,5 +1,6 @@
 //! What a task's function is given, and what it may answer.
 
+use super::limits;
 use super::record::Head;
 use core::fmt;
 use core::marker::PhantomData;
@@ -9,14 +10,16 @@ use core::time::Duration;
 pub struct Attempt<'a> {
     head: Head,
     number: u32,
+    /// It runs where nobody looks after its time.
+    alone: bool,
     /// It is not to be kept.
     run: PhantomData<&'a ()>,
 }
 
 impl Attempt<'_> {
     #[inline]
-    pub(super) fn new(head: Head, number: u32) -> Self {
-        Self { head, number, run: PhantomData }
+    pub(super) fn new(head: Head, number: u32, alone: bool) -> Self {
+        Self { head, number, alone, run: PhantomData }
     }
 
     /// 1 for the first run, 2 for the first retry.
@@ -29,14 +32,37 @@ impl Attempt<'_> {
         self.head.kind().name()
     }
 
+    /// As C has it.
+    #[cfg(feature = "capi")]
+    pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
+        self.head.kind().c_name()
+    }
+
     /// The task's number, which no other task of this process has or had.
     pub fn id(&self) -> u64 {
         self.head.id()
     }
 
-    /// Whether the function should give up: the task was cancelled, its time is over, or the worker
-    /// pool stops. What it returns after that is not waited for by anybody.
+    /// Whether the function should give up: the task was cancelled, its time or its soft time is over, or
+    /// the worker pool stops. Unless it is for the soft time, what it returns after that is not waited
+    /// for by anybody.
     pub fn is_cancelled(&self) -> bool {
+        self.head.should_stop() || self.is_over_softly() || self.alone && self.looks_after_itself()
+    }
+
+    /// Whether the soft time of this attempt is over.
+    pub fn is_over_softly(&self) -> bool {
+        let kind = self.head.kind();
+        kind.has_other_limits(self.head) && {
+            let soft = self.head.limits().soft;
+            soft != u64::MAX && kind.clock.now() >= self.head.began().saturating_add(soft)
+        }
+    }
+
+    /// In the submitter's thread, all of the pool's may be busy.
+    #[cold]
+    fn looks_after_itself(&self) -> bool {
+        limits::enforce(self.head);
         self.head.should_stop()
     }
 
@@ -71,6 +97,7 @@ pub struct Fault(Box<Inner>);
 struct Inner {
     message: Box<str>,
     advice: Advice,
+    code: i32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +114,19 @@ pub(super) enum Advice {
 
 impl Fault {
     fn with(message: impl Into<String>, advice: Advice) -> Self {
-        Self(Box::new(Inner { message: message.into().into(), advice }))
+        Self(Box::new(Inner { message: message.into().into(), advice, code: 0 }))
+    }
+
+    /// With a number for programs, which means what the function wants it to.
+    #[must_use]
+    pub fn with_code(mut self, code: i32) -> Self {
+        self.0.code = code;
+        self
+    }
+
+    /// The number that it was given, or 0.
+    pub fn code(&self) -> i32 {
+        self.0.code
     }
 
     /// A failure that another attempt may mend.

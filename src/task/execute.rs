@@ -8,18 +8,23 @@
 //!
 //! The closure travels with its runner, from the lane to the thread, to the timer, and back: it is never
 //! in two places, so attempts do not overlap.
+//!
+//! A job whose attempts are pulled goes the same way, but begins and returns on threads of a host, and
+//! lies in a table between the two: see `pulled.rs`.
 
 use super::attempt::{Advice, Attempt, Fault, Outcome};
+use super::intake::{self, Full};
+use super::middleware::{around, caught};
 use super::record::{Head, Runner};
 use super::report::Status;
 use super::stats::Event;
 use super::waiting::Turn;
 use super::{STOPPING, limits, observe};
-use crate::error::Error;
-use crate::pool::{self, contain, current, message_of, seat_here};
+use crate::error::Rejected;
+use crate::pool::{self, Shared, contain, seat_here};
 use crate::queue::Run;
+use crate::sync::barrier_after_change;
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is queued: the closure, with the end of its task that it must come to.
 pub(super) struct Job<B, T: Send + 'static> {
@@ -31,7 +36,15 @@ pub(super) struct Job<B, T: Send + 'static> {
 pub(super) trait Body: Send + 'static {
     type Output;
 
+    /// Its attempts are taken by threads of a host. Then a call only says what success is.
+    const PULLED: bool = false;
+
     fn call(&mut self, attempt: &Attempt<'_>) -> Self::Output;
+
+    /// By what a host knows it that pulls its attempts.
+    fn token(&self) -> u64 {
+        0
+    }
 
     /// Its turn at its key, if it has one.
     fn turn(&mut self) -> Option<&mut Turn> {
@@ -67,9 +80,21 @@ impl<B, T: Send + 'static> Job<B, T> {
         &mut self.body
     }
 
+    pub(super) fn body_ref(&self) -> &B {
+        &self.body
+    }
+
     pub(super) fn head(&self) -> Head {
         Head(self.runner.record())
     }
+}
+
+/// An attempt that has begun, until it has returned.
+pub(super) struct Begun {
+    pub(super) number: u32,
+    /// When its time is over; u64::MAX: never.
+    pub(super) due: u64,
+    place: limits::Watched,
 }
 
 impl<B, T> Run for Job<B, T>
@@ -78,10 +103,32 @@ where
     T: Send + 'static,
 {
     #[inline]
-    fn run(mut self) {
+    fn run(self) {
+        self.run_on(seat_here());
+    }
+}
+
+impl<B, T> Job<B, T>
+where
+    B: Body<Output: Outcome<Value = T>>,
+    T: Send + 'static,
+{
+    /// Runs the attempt in the submitter's thread, which may be another pool's.
+    #[cold]
+    pub(super) fn run_here(self) {
+        let outcome = pool::take_outcome();
+        self.run_on(None);
+        pool::report(outcome);
+    }
+
+    /// `worker` is the thread's seat in the task's own pool. None: it has none there.
+    #[inline]
+    fn run_on(mut self, worker: Option<usize>) {
         let head = self.head();
         let kind = head.kind();
-        let now = kind.stamp(head.attempt_limit());
+        // Of other limits it is not known here how short they are.
+        let other = kind.has_other_limits(head);
+        let now = kind.stamp(if other { 0 } else { head.attempt_limit() });
         if !limits::may_begin(head, kind, now) {
             return self.not_begun();
         }
@@ -91,65 +138,122 @@ where
                 None => return pool::report(pool::Outcome::Cancelled),
             }
         }
-        let worker = seat_here();
-        let number = head.note_begin(now, worker);
-        let (place, due) = limits::take_place(head, kind, worker);
-        if !self.runner.begin() {
-            drop(place);
-            return self.not_begun();
+        let Some(begun) = self.begin(now, worker) else { return self.not_begun() };
+        match worker {
+            Some(_) => kind.guard.watch(begun.due),
+            None => limits::watch_alone(head, begun.due),
         }
-        if let (Some(waits), 1) = (kind.waits, number) {
-            waits.note(now.saturating_sub(head.submitted()));
-        }
-        kind.guard.watch(due);
-        let attempt = Attempt::new(head, number);
-        let result = catch_unwind(AssertUnwindSafe(|| self.body.call(&attempt).into_result()));
-        drop(place);
-        head.note_return(kind.stamp(u64::MAX));
-        match result {
-            Ok(Ok(value)) => self.runner.finish(Status::Completed as u32, Ok(value), None),
-            Ok(Err(fault)) => self.failed(number, fault),
-            Err(panic) => {
-                let fault = Fault::panicked(message_of(&*panic));
-                pool::discard(panic);
-                self.failed(number, fault);
+        let attempt = Attempt::new(head, begun.number, worker.is_none());
+        let mut call = || caught(|| self.body.call(&attempt).into_result());
+        let result = match kind.has_middleware {
+            false => call(),
+            true => around(kind, &attempt, call),
+        };
+        let fault = match result {
+            Ok(value) => {
+                self.complete(begun, value);
+                return;
+            }
+            Err(fault) => fault,
+        };
+        pool::report(match head.is_asked() {
+            true => pool::Outcome::Cancelled,
+            false => pool::Outcome::Failed,
+        });
+        self.fail(begun, fault);
+    }
+
+    /// Puts it to where its attempt is begun from. What `full` says of a lane is not for those that are
+    /// pulled.
+    #[inline]
+    pub(super) fn post(self, shared: &Shared, full: Full) -> Result<(), Rejected<Self>> {
+        match B::PULLED {
+            true => self.head().kind().lobby.attempts.put(self),
+            false => {
+                let lane = self.head().lane();
+                intake::take_in(full, shared, lane, self)
             }
         }
     }
-}
 
-impl<B, T> Job<B, T>
-where
-    B: Body<Output: Outcome<Value = T>>,
-    T: Send + 'static,
-{
+    /// As [`post`](Self::post), and never waits.
+    pub(super) fn try_post(self, shared: &Shared) -> Result<(), Rejected<Self>> {
+        match B::PULLED {
+            true => self.head().kind().lobby.attempts.put(self),
+            false => {
+                let lane = self.head().lane();
+                shared.try_post(lane, self)
+            }
+        }
+    }
+
     /// The task has ended already, or ends here.
     #[cold]
     fn not_begun(self) {
         pool::report(pool::Outcome::Cancelled);
     }
 
-    #[cold]
-    fn failed(self, number: u32, fault: Fault) {
+    /// Begins an attempt at `now`, on the thread that runs it. None: the task has ended.
+    #[inline]
+    pub(super) fn begin(&mut self, now: u64, worker: Option<usize>) -> Option<Begun> {
         let head = self.head();
+        let kind = head.kind();
+        let number = head.note_begin(now, worker);
+        let (place, due) = limits::take_place(head, kind, worker);
+        if !self.runner.begin() {
+            return None;
+        }
+        // A shutdown that has not counted this task has entered its last phase by now.
+        barrier_after_change();
+        if kind.phase() == STOPPING {
+            drop(place);
+            head.note_unbegun(number);
+            return None;
+        }
+        if let (Some(waits), 1) = (kind.waits, number) {
+            waits.note(now.saturating_sub(head.submitted()));
+        }
+        Some(Begun { number, due, place })
+    }
+
+    /// The attempt has returned a value. False: the task had ended before.
+    #[inline]
+    pub(super) fn complete(self, begun: Begun, value: T) -> bool {
+        let head = self.head();
+        drop(begun.place);
+        head.note_return(head.kind().stamp(u64::MAX));
+        if let Some(gate) = &head.kind().gate {
+            gate.leave(head);
+        }
+        self.runner.finish(Status::Completed as u32, Ok(value), None)
+    }
+
+    /// The attempt has failed. What the task is then: None if it had ended before.
+    #[cold]
+    pub(super) fn fail(self, begun: Begun, fault: Fault) -> Option<Status> {
+        let head = self.head();
+        drop(begun.place);
+        head.note_return(head.kind().stamp(u64::MAX));
+        if let Some(gate) = &head.kind().gate {
+            gate.leave(head);
+        }
         if head.is_asked() {
-            pool::report(pool::Outcome::Cancelled);
             return self.end(Status::Cancelled, fault);
         }
-        pool::report(pool::Outcome::Failed);
         // Before another attempt can clear it.
         let late = head.is_late();
-        match self.delay_after(number, &fault) {
-            Some(delay) if self.runner.retry() => self.try_again(number, fault, delay),
+        match self.delay_after(begun.number, &fault) {
+            Some(delay) if self.runner.retry() => self.try_again(begun.number, &fault, delay),
             _ if late => self.end(Status::TimedOut, fault),
             _ => self.end(Status::Failed, fault),
         }
     }
 
-    fn end(self, status: Status, fault: Fault) {
+    fn end(self, status: Status, fault: Fault) -> Option<Status> {
         let told = self.head().kind().told;
         let message = told.then(|| fault.message().to_owned());
-        self.runner.finish(status as u32, Err(fault), message.as_deref());
+        let first = self.runner.finish(status as u32, Err(fault), message.as_deref());
+        first.then_some(status)
     }
 
     /// When there is to be another attempt. None: there is none.
@@ -178,17 +282,19 @@ where
         kind.affords_retry(now).then_some(delay)
     }
 
-    fn try_again(self, number: u32, fault: Fault, delay: Duration) {
+    fn try_again(self, number: u32, fault: &Fault, delay: Duration) -> Option<Status> {
         let head = self.head();
         head.kind().stats.count(Event::Retried);
         observe::tell_retry(head, number, fault.message(), delay);
         if delay.is_zero() {
-            return self.go_on();
+            self.go_on();
+            return Some(Status::Retrying);
         }
-        let Some((shared, _)) = current() else { return };
-        // Every timer is in use. By any other error the pool stops, and the task ends with its job.
-        if let Err((Error::Full { .. }, job)) = self.sleep(&shared, delay) {
-            job.end(Status::Failed, fault);
+        let Some(common) = head.kind().common() else { return Some(Status::Cancelled) };
+        match self.sleep(&common.shared, delay) {
+            Ok(()) => Some(Status::Retrying),
+            // The pool stops, and the task ends with its job.
+            Err(_) => Some(Status::Cancelled),
         }
     }
 }

@@ -26,13 +26,19 @@ impl<T: Send + 'static> Task<T> {
     }
 
     #[inline]
-    fn head(&self) -> Head {
+    pub(super) fn head(&self) -> Head {
         Head(self.holder.record())
     }
 
     /// The task's name.
     pub fn name(&self) -> &'static str {
         self.head().kind().name()
+    }
+
+    /// As C has it.
+    #[cfg(feature = "capi")]
+    pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
+        self.head().kind().c_name()
     }
 
     /// The task's number, which no other task of this process has or had.
@@ -60,6 +66,24 @@ impl<T: Send + 'static> Task<T> {
         }
         head.ask();
         head.end_if(Status::Cancelled, |seen| !record::is(seen, Status::Running))
+    }
+
+    /// Drops the task for the sake of others, by a policy of one's own: one that waits, for its first attempt
+    /// or for another, ends here and now, as REJECTED: true. False: it runs, or has ended. Any thread; O(1),
+    /// never blocks.
+    pub fn reject(&self) -> bool {
+        let head = self.head();
+        if head.kind().fork.is_child() {
+            return false;
+        }
+        head.end_if(Status::Rejected, |seen| !record::is(seen, Status::Running))
+    }
+
+    /// What the task is known by without this. None in a child made by fork.
+    #[cfg(feature = "capi")]
+    pub(crate) fn known(&self) -> Option<Known> {
+        let head = self.head();
+        (!head.kind().fork.is_child()).then(|| Known { head, seen: head.look() })
     }
 
     /// Waits until the task has ended.
@@ -108,7 +132,7 @@ impl<T: Send + 'static> Task<T> {
 
     /// Sleeps until the end, having told the pool whose thread this is.
     #[cold]
-    fn block(&self, timeout: Option<Duration>) -> Result<bool> {
+    pub(crate) fn block(&self, timeout: Option<Duration>) -> Result<bool> {
         let kind = self.head().kind();
         if kind.fork.is_child() {
             return Err(Error::Forked);
@@ -128,7 +152,7 @@ impl<T: Send + 'static> Task<T> {
         let head = self.head();
         let deadline = Deadline::after(timeout);
         loop {
-            let due = limits::enforce(head);
+            let due = limits::enforce_asleep(head);
             let due = (due != u64::MAX)
                 .then(|| Duration::from_nanos(due.saturating_sub(head.kind().clock.now())));
             let left = match (deadline.left(), due) {
@@ -160,6 +184,47 @@ impl<T: Send + 'static> Task<T> {
             attempts: head.attempts(),
             worker: head.worker(),
         }
+    }
+}
+
+/// A task as somebody knows it who has no handle, so that who has may give that back meanwhile: what lives in
+/// its record by then is left alone.
+#[cfg(feature = "capi")]
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    head: Head,
+    seen: record::Look,
+}
+
+#[cfg(feature = "capi")]
+impl Known {
+    /// As [`Task::cancel`].
+    pub(crate) fn cancel(self) -> bool {
+        loop {
+            if self.end(Status::Cancelled) {
+                return true;
+            }
+            let now = self.head.look();
+            if !now.is_same_task(self.seen) || Status::from_bits(now.status()).is_end() {
+                return false;
+            }
+            // One that has begun to wait since is looked at again, as is one whose next attempt has begun.
+            self.head.ask_seen(now);
+            if record::is(now, Status::Running) && self.head.look().is_same_attempt(now) {
+                return false;
+            }
+        }
+    }
+
+    /// As [`Task::reject`].
+    pub(crate) fn reject(self) -> bool {
+        self.end(Status::Rejected)
+    }
+
+    fn end(self, status: Status) -> bool {
+        let may =
+            |now: record::Look| now.is_same_task(self.seen) && !record::is(now, Status::Running);
+        self.head.end_if(status, may)
     }
 }
 

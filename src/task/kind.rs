@@ -1,11 +1,12 @@
 //! A name with its settings and its counters.
 
 use super::attempt::{Attempt, Outcome};
+use super::batch::{self, Unsubmitted};
 use super::budget::{Budget, RetryBudget};
 use super::gate::Gate;
 use super::handle::Task;
+use super::intake::{self, Full};
 use super::limits::Guard;
-use super::rate::Rate;
 use super::record::{self, Head};
 use super::report::Status;
 use super::scaling::Waits;
@@ -20,12 +21,14 @@ use crate::source::Clock;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sys::fork::ForkGuard;
-use crate::time::{MAX_DELAY, Retry};
+use crate::time::{MAX_DELAY, Rate, Retry};
+#[cfg(feature = "capi")]
+use core::ffi::CStr;
 use core::fmt;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 /// Times in nanoseconds; u64::MAX: no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,11 +39,19 @@ pub(crate) struct Limits {
     pub(crate) attempt: u64,
     /// From submission to the end.
     pub(crate) overall: u64,
+    /// From the end of an attempt's time to the end of the task, if it might be tried again.
+    pub(crate) grace: u64,
+    /// Of each attempt; its token hears of it, and nobody else.
+    pub(crate) soft: u64,
 }
+
+/// Unless set.
+const GRACE: u64 = 1_000_000_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue: u64::MAX, attempt: u64::MAX, overall: u64::MAX }
+        let never = u64::MAX;
+        Self { queue: never, attempt: never, overall: never, grace: GRACE, soft: never }
     }
 }
 
@@ -52,26 +63,33 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) budget: Option<RetryBudget>,
     pub(crate) rate: Option<Rate>,
+    pub(crate) full: Option<Full>,
+    pub(crate) max_running: Option<u32>,
 }
 
 /// What the tasks of one name share. It is never freed, so that a task need not count references to it:
 /// names are few.
 pub(crate) struct KindInner {
+    /// With a NUL at its end.
     name: Box<str>,
     common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: KindStats,
     /// Somebody observes the ends.
     pub(super) told: bool,
+    /// Something runs around attempts.
+    pub(super) has_middleware: bool,
     /// The phase of the worker pool.
     phase: AtomicU32,
     pub(super) clock: Clock,
     pub(super) fork: ForkGuard,
     pub(super) guard: &'static Guard,
     pub(super) lobby: &'static Lobby,
-    /// Tasks of this name that wait for its rate.
+    /// Tasks of this name that wait for its rate, or for those that run.
     pub(super) gate: Option<Gate>,
     pub(super) budget: Option<Budget>,
+    /// What is done when a lane is full.
+    pub(super) full: Full,
     /// Where waits in the queue are counted, if somebody adapts to them.
     pub(super) waits: Option<&'static Waits>,
     /// The address of what its pool shares.
@@ -80,7 +98,13 @@ pub(crate) struct KindInner {
 
 impl KindInner {
     pub(crate) fn name(&'static self) -> &'static str {
-        &self.name
+        &self.name[..self.name.len() - 1]
+    }
+
+    /// As C has it.
+    #[cfg(feature = "capi")]
+    pub(crate) fn c_name(&'static self) -> &'static CStr {
+        CStr::from_bytes_until_nul(self.name.as_bytes()).unwrap_or_default()
     }
 
     /// What it shares with the other kinds of its worker pool. None: pool and worker pool are gone.
@@ -126,11 +150,11 @@ impl KindInner {
         affords
     }
 
-    /// Whether a task of this kind has a limit in the queue or in all.
+    /// Whether a task of this kind may have another limit than that of its attempts.
     #[inline]
-    pub(super) fn has_waiting_limits(&self, head: Head) -> bool {
+    pub(super) fn has_other_limits(&self, head: Head) -> bool {
         let limits = &self.settings.limits;
-        limits.queue & limits.overall != u64::MAX || head.has_extras()
+        limits.queue & limits.overall & limits.soft != u64::MAX || head.has_extras()
     }
 
     /// A task of this kind has ended. Called once for each.
@@ -175,6 +199,10 @@ impl Kind {
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
+        self.task_of(work)
+    }
+
+    pub(super) fn task_of<B>(&self, work: B) -> TaskBuilder<'_, B> {
         TaskBuilder::new(self.inner, Cow::Borrowed(&self.common), work)
     }
 
@@ -195,12 +223,34 @@ impl Kind {
             settings.lane,
             settings.limits.attempt,
             extras,
+            self.inner.full,
             work,
         )
     }
 
+    /// Submits everything that `work` yields, up to 32 tasks by one compare-exchange, and appends a
+    /// handle for each that was taken to `tasks`.
+    ///
+    /// # Errors
+    /// As [`TaskBuilder::submit`]; [`Rejected`] holds an iterator over what was not taken, in order. All
+    /// before it was. It counts as one rejected task.
+    pub fn submit_batch<I, F, R>(
+        &self,
+        work: I,
+        tasks: &mut Vec<Task<R::Value>>,
+    ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        batch::submit(self.inner, &self.common, work.into_iter(), tasks)
+    }
+
     /// Runs `work` once, in the kind's lane: no handle, no limits, no retries, and it costs what
-    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's books, not in the kind's.
+    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's books, not in the kind's. With
+    /// [`Full::DropOldest`] it is given back, as with [`Full::Reject`]: what has no handle drops nobody,
+    /// and is not dropped. One that [`Full::RunHere`] runs here is in no books; if it panics that is all.
     ///
     /// # Errors
     /// [`Rejected`] gives the closure back.
@@ -209,7 +259,9 @@ impl Kind {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.common.shared.post(self.inner.settings.lane, work)
+        let (shared, lane) = (&self.common.shared, self.inner.settings.lane);
+        let full = |work| intake::post_when_full(self.inner.full, shared, lane, work);
+        shared.post_or(lane, work, full)
     }
 }
 
@@ -263,6 +315,21 @@ impl<'a> KindBuilder<'a> {
         self
     }
 
+    /// How long each attempt may take before its token says so
+    /// ([`is_cancelled`](Attempt::is_cancelled)): more than zero, up to 100 years. Nothing else follows:
+    /// what the function returns then counts as ever. Default: no limit.
+    pub fn soft_timeout(mut self, limit: Duration) -> Self {
+        self.settings.limits.soft = self.check("soft_timeout", limit);
+        self
+    }
+
+    /// How long an attempt whose time is over, and that another might follow, may take to return: then
+    /// the task ends as TIMED_OUT, since no other can begin beside it. Default: one second.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.settings.limits.grace = nanos(time);
+        self
+    }
+
     /// How many retries its tasks may make together, so that a backend that fails is not stormed: a task
     /// whose retry is refused fails at once. Default: as many as their policies allow.
     pub fn retry_budget(mut self, budget: RetryBudget) -> Self {
@@ -274,6 +341,26 @@ impl<'a> KindBuilder<'a> {
     /// of their submission. Default: as often as they can.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.settings.rate = Some(rate);
+        self
+    }
+
+    /// How many of its attempts may run at once: at least 1. The others wait, the oldest first, without
+    /// a thread, and tasks of other names pass them; [`KindSnapshot::waiting`](super::KindSnapshot)
+    /// counts them. A task has its place while its function runs, also when its time is over, and none
+    /// between two attempts. One that waits inside for another of its own name may wait for ever.
+    /// Default: no bound.
+    pub fn max_running(mut self, attempts: u32) -> Self {
+        if attempts == 0 {
+            let wrong = || Error::invalid("max_running", 0, "at least 1");
+            self.wrong.get_or_insert_with(wrong);
+        }
+        self.settings.max_running = Some(attempts);
+        self
+    }
+
+    /// What is done with its tasks when their lane has no room. Default: as its worker pool.
+    pub fn full(mut self, full: Full) -> Self {
+        self.settings.full = Some(full);
         self
     }
 
@@ -324,9 +411,6 @@ pub(super) fn nanos(time: Duration) -> u64 {
 #[derive(Default)]
 pub(crate) struct Kinds(RwLock<HashMap<Box<str>, &'static KindInner>>);
 
-/// All kinds of the process, so that a tool that looks for leaks finds them.
-static ALL: Mutex<Vec<&'static KindInner>> = Mutex::new(Vec::new());
-
 impl Kinds {
     pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> &'static KindInner {
         self.find_or(name, Settings::default, common)
@@ -344,17 +428,20 @@ impl Kinds {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.entry(name.into()).or_insert_with(|| {
             let settings = settings();
-            let (budget, rate) = (settings.budget, settings.rate);
+            let Settings { budget, rate, max_running, .. } = settings;
             let clock = common.shared.clock().clone();
             let checked = "settings that were checked";
-            let kind = record::forever(KindInner {
-                name: name.into(),
+            record::forever(KindInner {
+                name: format!("{name}\0").into(),
                 common: Arc::downgrade(common),
+                full: settings.full.unwrap_or(common.full),
                 budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),
-                gate: rate.map(|rate| Gate::new(rate, common.lobby.most).expect(checked)),
+                gate: (rate.is_some() || max_running.is_some())
+                    .then(|| Gate::new(rate, max_running, common.lobby.most).expect(checked)),
                 settings,
                 stats: KindStats::default(),
                 told: !common.observers.is_empty(),
+                has_middleware: !common.middleware.is_empty(),
                 // A shutdown tells all kinds that exist, under this lock, after it has entered.
                 phase: AtomicU32::new(common.phase()),
                 clock,
@@ -363,9 +450,7 @@ impl Kinds {
                 lobby: common.lobby,
                 waits: common.scaler.as_ref().map(|scaler| scaler.waits()),
                 home: Arc::as_ptr(&common.shared).addr(),
-            });
-            ALL.lock().unwrap_or_else(PoisonError::into_inner).push(kind);
-            kind
+            })
         })
     }
 

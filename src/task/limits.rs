@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | in the queue | submission | the first attempt | the task ends as TIMED_OUT, and never begins |
 //! | of an attempt | its begin | its return | its token is set; without another attempt left, the task ends |
+//! | soft | the begin of an attempt | its return | its token says so when it is asked: nobody has to look after it |
+//! | of grace | the end of an attempt's time | its return | the task ends, as no other attempt can begin beside it |
 //! | overall | submission | the end | the task ends; a function that runs is asked to stop |
 //!
 //! # No timer for each task
@@ -12,7 +14,8 @@
 //! instead of one timer each:
 //!
 //! * **The thread that would begin it.** A task whose time is over is not begun.
-//! * **Whoever waits for it** sleeps no longer than to its next limit, and enforces it. So the promise to
+//! * **Whoever waits for it** sleeps no longer than to its next limit (or, before the attempt has begun,
+//!   than the attempt may take), and enforces it. So the promise to
 //!   a waiter holds even if every thread of the pool is inside a function that does not listen.
 //! * **The guard**, for what runs: there are no more attempts under way than threads. Each thread has a
 //!   place where it says which task it runs. One timer per worker pool is armed for the earliest limit
@@ -32,11 +35,10 @@ use super::observe;
 use super::record::{self, Head, is};
 use super::report::Status;
 use super::{OPEN, STOPPING};
-use crate::pool::{Shared, current};
+use crate::pool::{Shared, Timer, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, barrier_after_change, store_load_barrier};
-use core::time::Duration;
 use std::sync::Arc;
 
 const NEVER: u64 = u64::MAX;
@@ -47,7 +49,7 @@ pub(super) fn may_begin(head: Head, kind: &'static KindInner, now: u64) -> bool 
     if kind.phase() != OPEN && !may_begin_late(head, kind) {
         return false;
     }
-    !kind.has_waiting_limits(head) || !end_if_waited_too_long(head, now)
+    !kind.has_other_limits(head) || !end_if_waited_too_long(head, now)
 }
 
 #[cold]
@@ -85,6 +87,22 @@ pub(super) fn enforce(head: Head) -> u64 {
     enforce_seen(head, head.look(), head.kind().clock.now())
 }
 
+/// The same for who sleeps until the task's end: when to look again. Of an attempt that has not begun
+/// nobody knows when its time will be over, and nobody else may be there to look then.
+pub(super) fn enforce_asleep(head: Head) -> u64 {
+    let (seen, now) = (head.look(), head.kind().clock.now());
+    let due = enforce_seen(head, seen, now);
+    match head.attempt_limit() {
+        limit if limit != NEVER && !is(seen, Status::Running) => {
+            due.min(now.saturating_add(limit.max(SHORTEST_LOOK)))
+        }
+        _ => due,
+    }
+}
+
+/// Who waits for a task that has not begun looks no more often than this.
+const SHORTEST_LOOK: u64 = 1_000_000;
+
 fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
     let (all, attempt) = limits_of(head, seen);
     if now >= all && all != NEVER {
@@ -98,14 +116,25 @@ fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
         if head.make_late(seen) {
             observe::tell_stuck(head);
         }
+        let patience = attempt.saturating_add(head.limits().grace);
         let most = head.with_retry(|retry| retry.attempts());
-        if head.attempts() >= most {
-            let same = |now: record::Look| is(now, Status::Running) && now.is_same_attempt(seen);
-            head.end_if(Status::TimedOut, same);
+        if head.attempts() < most && now < patience {
+            return all.min(patience);
         }
+        let same = |now: record::Look| is(now, Status::Running) && now.is_same_attempt(seen);
+        head.end_if(Status::TimedOut, same);
         return all;
     }
     all.min(attempt)
+}
+
+/// The same for an attempt on a thread that has no place, where the guard does not see it.
+pub(super) fn watch_alone(head: Head, due: u64) {
+    if due != NEVER
+        && let Some(common) = head.kind().common()
+    {
+        look_at(&common.shared, head.id(), due);
+    }
 }
 
 /// A timer of its own for a task whose end is not waited for by a thread.
@@ -116,30 +145,53 @@ pub(super) fn arm_own(head: Head) {
         return;
     }
     let Some(common) = head.kind().common() else { return };
-    let due = head.deadline_from_start(limit);
-    look_at(&common.shared, head.id(), due.saturating_sub(head.kind().clock.now()));
+    look_at(&common.shared, head.id(), head.deadline_from_start(limit));
 }
 
-fn look_at(shared: &Arc<Shared>, id: u64, delay: u64) {
-    let armed = shared.after_or_back(
-        Duration::from_nanos(delay),
+fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
+    let armed = shared.at_or_back(
+        at,
         move || {
             let Some((head, seen)) = record::find(id) else { return };
             if !seen.is_live() {
                 return;
             }
-            let now = head.kind().clock.now();
-            let due = enforce_seen(head, seen, now);
+            let due = enforce_seen(head, seen, head.kind().clock.now());
             if due != NEVER
                 && let Some((shared, _)) = current()
             {
-                look_at(&shared, id, due.saturating_sub(now));
+                look_at(&shared, id, due);
             }
         },
         |_| (),
     );
     // Without room for a timer the limit is looked at when an attempt is to begin.
     drop(armed);
+}
+
+/// A timer for an attempt that is out with a host, if its time is limited. It is over with the attempt.
+pub(super) fn watch_open(shared: &Arc<Shared>, head: Head, due: u64) -> Option<Timer> {
+    if due == NEVER {
+        return None;
+    }
+    look_at_attempt(shared, head.id(), head.look(), due)
+}
+
+fn look_at_attempt(shared: &Arc<Shared>, id: u64, begun: record::Look, at: u64) -> Option<Timer> {
+    let look = move || {
+        let Some((head, seen)) = record::find(id) else { return };
+        if !seen.is_live() || !seen.is_same_attempt(begun) {
+            return;
+        }
+        let due = enforce_seen(head, seen, head.kind().clock.now());
+        if due != NEVER
+            && let Some((shared, _)) = current()
+        {
+            drop(look_at_attempt(&shared, id, begun, due));
+        }
+    };
+    // Without room for a timer, waiters look after it.
+    shared.at_or_back(at, look, |_| ()).ok()
 }
 
 // --- the guard --------------------------------------------------------------------------------------
@@ -173,7 +225,7 @@ pub(super) fn take_place(
     worker: Option<usize>,
 ) -> (Watched, u64) {
     let attempt = head.attempt_deadline();
-    let due = match kind.has_waiting_limits(head) {
+    let due = match kind.has_other_limits(head) {
         true => attempt.min(head.overall_deadline()),
         false => attempt,
     };
@@ -229,8 +281,7 @@ impl Guard {
         if self.due.fetch_min(due, AcqRel) <= due {
             return;
         }
-        let delay = Duration::from_nanos(due.saturating_sub(shared.now()));
-        if shared.after_or_back(delay, move || self.fire(due), |_| ()).is_err() {
+        if shared.at_or_back(due, move || self.fire(due), |_| ()).is_err() {
             // Waiters and the next to begin look after it.
             let _ = self.due.compare_exchange(due, NEVER, AcqRel, Relaxed);
         }

@@ -67,5 +67,7 @@ fn collect(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
         counter("paceline_task_retried", "Attempts that were followed by another", kind.retried);
         let help = "Attempts whose functions run now";
         collector.gauge("paceline_task_running", help, &labels, kind.running as f64);
+        let help = "Tasks that wait for their rate, or because as many run as may";
+        collector.gauge("paceline_task_waiting", help, &labels, kind.waiting as f64);
     }
 }

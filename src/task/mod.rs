@@ -14,14 +14,19 @@
 //! |---|---|
 //! | `kind.rs` | a name with its settings and its counters |
 //! | `submit.rs` | ways in |
+//! | `batch.rs` | many at once |
+//! | `intake.rs` | what is done when a lane is full |
 //! | `record.rs` | what is known of a task under way; its word is in `pool/record.rs`, where every race for its end is settled |
 //! | `execute.rs` | one attempt, and what follows from how it went |
 //! | `limits.rs` | what is done when a time is over |
 //! | `attempt.rs` | what a task's function is given, and what it may answer |
-//! | `handle.rs`, `report.rs` | what the submitter holds, and gets |
+//! | `middleware.rs` | what runs around attempts |
+//! | `handle.rs`, `report.rs`, `event.rs` | what the submitter holds, and gets |
+//! | `pulled.rs` | tasks whose attempts a host takes as data |
 //! | `waiting.rs` | where a task is while it neither runs nor lies in a lane |
+//! | `sleepers.rs` | tasks that wait for their time |
 //! | `keyed.rs` | one task at a time per key, in order |
-//! | `rate.rs`, `gate.rs` | how often the tasks of a name may start; those that must wait for it |
+//! | `gate.rs` | those that must wait because their name runs as often as it may, or has started as often |
 //! | `budget.rs` | how many retries the tasks of a name may make together |
 //! | `periodic.rs` | a function that runs again and again |
 //! | `observe.rs` | what is told to those who count and log |
@@ -35,44 +40,56 @@
 //! 2. A task that was cancelled before it began never begins.
 //! 3. Two attempts of one task never overlap.
 //! 4. Whoever waits for a task with a deadline hears of its end at the deadline, whatever its function
-//!    does. A function that does not look at its token cannot be ended: it keeps its thread, which is
+//!    does; if a time-out of one attempt is what it has, and another might follow, after a grace in which
+//!    the function may return. A function that does not look at its token cannot be ended: it keeps its thread, which is
 //!    reported as stuck until it returns.
 //! 5. Conservation: submitted = accepted + rejected; accepted = completed + failed + cancelled + timed
 //!    out + dropped + in flight, and in flight is counted.
 
 mod attempt;
+mod batch;
 mod budget;
+mod event;
 mod execute;
 mod gate;
 mod handle;
 mod health;
+mod intake;
 mod keyed;
 mod kind;
 mod limits;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod middleware;
 mod observe;
 mod periodic;
-mod rate;
+mod pulled;
 mod record;
 mod report;
 mod scaling;
 mod shutdown;
+mod sleepers;
 mod stats;
 mod submit;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod waiting;
 
-pub use crate::time::{Backoff, GiveUp, Jitter, Retry};
+pub use crate::time::{Backoff, GiveUp, Jitter, Rate, Retry};
 pub use attempt::{Attempt, Fault, Outcome};
+pub use batch::Unsubmitted;
 pub use budget::RetryBudget;
+pub use event::TaskFd;
+#[cfg(feature = "capi")]
+pub(crate) use handle::Known;
 pub use handle::Task;
 pub use health::{Health, HealthReport};
+pub use intake::Full;
 pub use kind::{Kind, KindBuilder};
+pub use middleware::Middleware;
 pub use observe::{EndRecord, Observer, StuckRecord};
 pub use periodic::{Missed, Periodic};
-pub use rate::Rate;
+pub use pulled::{AttemptId, Pulled, TaskEvent};
 pub use report::{Status, TaskReport};
 pub use scaling::Scaling;
 pub use shutdown::{Phases, ShutdownReport};
@@ -131,8 +148,11 @@ pub(crate) const STOPPING: u32 = 2;
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) observers: Box<[Arc<dyn Observer>]>,
+    middleware: Box<[Arc<dyn Middleware>]>,
     pub(crate) guard: &'static limits::Guard,
     lobby: &'static waiting::Lobby,
+    /// What is done when a lane is full, unless a kind says otherwise.
+    full: Full,
     pub(crate) scaler: Option<Arc<scaling::Scaler>>,
     hooks: shutdown::Hooks,
     phase: AtomicU32,
@@ -141,31 +161,76 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    #[inline]
+    fn note_submission(&self, taken: bool) {
+        if let (Some(scaler), true) = (&self.scaler, taken) {
+            scaler.note_submission(&self.shared);
+        }
+    }
+
     pub(crate) fn phase(&self) -> u32 {
         self.phase.load(Acquire)
     }
 }
 
+impl Drop for Common {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.lobby.attempts.abandon();
+        }
+    }
+}
+
 /// Settings of a [`WorkerPool`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct WorkerPoolBuilder<'a> {
-    pool: &'a Pool,
+pub struct WorkerPoolBuilder {
+    pool: Pool,
     observers: Vec<Arc<dyn Observer>>,
+    middleware: Vec<Arc<dyn Middleware>>,
     max_waiting: usize,
+    full: Full,
+    max_droppable: Option<usize>,
+    max_pulled: usize,
     seed: Option<u64>,
     #[cfg(feature = "metrics")]
     metrics: Option<(crate::metrics::Registry, String)>,
     scaling: Option<Scaling>,
 }
 
+/// What bounds those who wait.
+const WAITING: core::ops::RangeInclusive<usize> = 1..=1 << 24;
+
 /// How many tasks may wait for their keys, and for the rate of each name, unless set.
 const DEFAULT_MAX_WAITING: usize = 1 << 16;
+/// How many tasks may wait to be pulled, unless set.
+const DEFAULT_MAX_PULLED: usize = 1 << 20;
 
-impl WorkerPoolBuilder<'_> {
+impl WorkerPoolBuilder {
     /// How many tasks may wait for their keys, and how many for the rate of each name, before others are
     /// refused as `Full`. 1 to 2^24; default 65,536.
     pub fn max_waiting(mut self, tasks: usize) -> Self {
         self.max_waiting = tasks;
+        self
+    }
+
+    /// What is done with a task for which its lane has no room. Default: [`Full::Wait`], as long as it
+    /// takes.
+    pub fn full(mut self, full: Full) -> Self {
+        self.full = full;
+        self
+    }
+
+    /// How many tasks with [`Full::DropOldest`] may wait, in all lanes together, before the oldest is
+    /// dropped. 1 to 2^24; default: the pool's `lane_capacity`.
+    pub fn max_droppable(mut self, tasks: usize) -> Self {
+        self.max_droppable = Some(tasks);
+        self
+    }
+
+    /// How many tasks of [`Kind::task_pulled`] may wait to be pulled before others are refused as `Full`.
+    /// 1 to 2^24; default 2^20.
+    pub fn max_pulled(mut self, tasks: usize) -> Self {
+        self.max_pulled = tasks;
         self
     }
 
@@ -181,6 +246,19 @@ impl WorkerPoolBuilder<'_> {
     /// should call [`Pool::set_active`] then. Default: all threads are active.
     pub fn scaling(mut self, scaling: Scaling) -> Self {
         self.scaling = Some(scaling);
+        self
+    }
+
+    /// As [`scaling`](Self::scaling) with its defaults, or what was set of it, and at least so many active
+    /// threads: 1 to as many as the pool has.
+    pub fn min_active(mut self, threads: usize) -> Self {
+        self.scaling.get_or_insert_default().min_active = threads;
+        self
+    }
+
+    /// Has `middleware` run around each attempt. May be called several times: the first is the outermost.
+    pub fn middleware(mut self, middleware: Arc<dyn Middleware>) -> Self {
+        self.middleware.push(middleware);
         self
     }
 
@@ -209,8 +287,15 @@ impl WorkerPoolBuilder<'_> {
     pub fn build(mut self) -> Result<WorkerPool> {
         let shared = Arc::clone(self.pool.shared());
         shared.check_open()?;
-        if !(1..=1 << 24).contains(&self.max_waiting) {
-            return Err(Error::invalid("max_waiting", self.max_waiting, "1 to 16777216"));
+        let bounds = [
+            ("max_waiting", Some(self.max_waiting)),
+            ("max_droppable", self.max_droppable),
+            ("max_pulled", Some(self.max_pulled)),
+        ];
+        for (name, tasks) in bounds {
+            if let Some(tasks) = tasks.filter(|tasks| !WAITING.contains(tasks)) {
+                return Err(Error::invalid(name, tasks, "1 to 16777216"));
+            }
         }
         let guard = record::forever(limits::Guard::new(shared.members()));
         let scaler = self.scaling.map(|scaling| scaling::Scaler::start(scaling, &shared, guard));
@@ -231,19 +316,23 @@ impl WorkerPoolBuilder<'_> {
         guard: &'static limits::Guard,
         scaler: Option<Arc<scaling::Scaler>>,
     ) -> WorkerPool {
+        let droppable = self.max_droppable.unwrap_or(shared.lane_capacity());
+        let lobby = waiting::Lobby::new(self.max_waiting, droppable, self.max_pulled, self.seed);
         let common = Arc::new(Common {
             scaler,
             shared,
+            full: self.full,
             observers: self.observers.into(),
+            middleware: self.middleware.into(),
             guard,
-            lobby: record::forever(waiting::Lobby::new(self.max_waiting, self.seed)),
+            lobby: record::forever(lobby),
             hooks: shutdown::Hooks::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
         });
         // Tasks outlive the handles of their worker pool; those who observe them do, too.
         self.pool.shared().keep(Arc::clone(&common) as _);
-        WorkerPool { pool: self.pool.clone(), common, kinds: Arc::default() }
+        WorkerPool { pool: self.pool, common, kinds: Arc::default() }
     }
 }
 
@@ -255,11 +344,15 @@ impl WorkerPool {
     }
 
     /// Settings to build a worker pool from.
-    pub fn builder(pool: &Pool) -> WorkerPoolBuilder<'_> {
+    pub fn builder(pool: &Pool) -> WorkerPoolBuilder {
         WorkerPoolBuilder {
-            pool,
+            pool: pool.clone(),
             observers: Vec::new(),
+            middleware: Vec::new(),
             max_waiting: DEFAULT_MAX_WAITING,
+            full: Full::default(),
+            max_droppable: None,
+            max_pulled: DEFAULT_MAX_PULLED,
             seed: None,
             #[cfg(feature = "metrics")]
             metrics: None,
@@ -286,6 +379,17 @@ impl WorkerPool {
     {
         let kind = self.kinds.find_or_make(name, &self.common);
         TaskBuilder::new(kind, Cow::Borrowed(&self.common), work)
+    }
+}
+
+impl fmt::Debug for WorkerPoolBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPoolBuilder")
+            .field("max_waiting", &self.max_waiting)
+            .field("full", &self.full)
+            .field("max_droppable", &self.max_droppable)
+            .field("scaling", &self.scaling)
+            .finish_non_exhaustive()
     }
 }
 

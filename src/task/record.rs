@@ -6,12 +6,11 @@
 
 use super::attempt::Fault;
 use super::kind::{KindInner, Limits};
-use super::observe;
 use super::report::Status;
-use super::waiting;
+use super::{observe, pulled, waiting};
+use crate::pool::contain;
 pub(super) use crate::pool::record::Seen as Look;
 use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen};
-use crate::pool::{Key, contain};
 use crate::queue::Lane;
 use crate::sync::StaticRef;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -21,10 +20,15 @@ use crate::time::Retry;
 use core::task::Waker;
 use core::time::Duration;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The most tasks with a handle that may be under way in a process.
 pub(super) const MAX_TASKS: usize = 1 << 24;
+
+/// A million of them may wait for their time, and nothing else is kept for one.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Record>() <= 112);
 
 /// Nobody, as a worker's number.
 const NOBODY: u16 = u16::MAX;
@@ -32,13 +36,15 @@ const NOBODY: u16 = u16::MAX;
 const EXTRAS: u8 = 1;
 /// Its name's gate has let it go.
 const RELEASED: u8 = 2;
+/// It has one of the places of those that run.
+const PLACE: u8 = 4;
 
 pub(super) type Record = record::Record<TaskMeta>;
 pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
 pub(super) type Holder<T> = record::Holder<TaskMeta, Result<T, Fault>>;
 
 /// All tasks of the process.
-fn table() -> &'static RecordTable<TaskMeta> {
+pub(super) fn table() -> &'static RecordTable<TaskMeta> {
     static TABLE: OnceLock<RecordTable<TaskMeta>> = OnceLock::new();
     TABLE.get_or_init(|| RecordTable::new(MAX_TASKS))
 }
@@ -52,7 +58,7 @@ thread_local! {
 pub(crate) struct TaskMeta {
     kind: StaticRef<KindInner>,
     submitted: AtomicU64,
-    /// Of the attempt that runs, or of the last one.
+    /// Of the attempt that runs, or of the last one; for a task that waits for its time, when that is.
     began: AtomicU64,
     queue_time: AtomicU64,
     run_time: AtomicU64,
@@ -62,8 +68,13 @@ pub(crate) struct TaskMeta {
     worker: AtomicU16,
     lane: AtomicU8,
     flags: AtomicU8,
-    extras: Mutex<Option<Box<Extras>>>,
 }
+
+/// What few tasks have is kept apart, by the address of their records, so that a million tasks that have
+/// nothing of it take no room for it.
+static APART: [Apart; 64] = [const { Apart::new(BTreeMap::new()) }; 64];
+
+type Apart = Mutex<BTreeMap<usize, Box<Extras>>>;
 
 /// What few tasks have.
 #[derive(Default)]
@@ -76,6 +87,8 @@ pub(super) struct Extras {
     pub(super) callbacks: Vec<Callback>,
     /// Where its job waits.
     pub(super) place: Place,
+    /// By which the host knows it that pulls its attempts.
+    pub(super) token: Option<u64>,
 }
 
 /// Where a job waits from which it can be taken.
@@ -83,7 +96,6 @@ pub(super) struct Extras {
 pub(super) enum Place {
     #[default]
     Elsewhere,
-    Timer(Key),
     Gate,
 }
 
@@ -131,6 +143,16 @@ impl Meta for TaskMeta {
         }
     }
 
+    fn gone_unrun(record: &'static Record) {
+        if let Some(gate) = &record.meta.owner().gate {
+            gate.gone_unrun(Head(record));
+        }
+    }
+
+    fn wake_at(&self) -> &AtomicU64 {
+        &self.began
+    }
+
     #[inline]
     fn is_forked(owner: &'static KindInner) -> bool {
         owner.fork.is_child()
@@ -139,7 +161,15 @@ impl Meta for TaskMeta {
 
 impl TaskMeta {
     fn with_extras<R>(&self, f: impl FnOnce(&mut Option<Box<Extras>>) -> R) -> R {
-        f(&mut self.extras.lock().unwrap_or_else(PoisonError::into_inner))
+        let key = core::ptr::from_ref(self).addr();
+        let part = &APART[key / size_of::<Record>() % APART.len()];
+        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut extras = part.remove(&key);
+        let result = f(&mut extras);
+        if let Some(extras) = extras {
+            part.insert(key, extras);
+        }
+        result
     }
 }
 
@@ -250,9 +280,23 @@ impl Head {
         Limits { attempt: self.0.meta.attempt_limit.load(Relaxed), ..limits }
     }
 
-    /// Its name's gate lets it go on.
-    pub(super) fn set_released(self) {
-        self.0.meta.flags.fetch_or(RELEASED, Relaxed);
+    /// Its name's gate lets it go on, with a place or where there are none.
+    pub(super) fn set_released(self, has_place: bool) {
+        let place = if has_place { PLACE } else { 0 };
+        self.0.meta.flags.fetch_or(RELEASED | place, Relaxed);
+    }
+
+    pub(super) fn set_place(self, has_place: bool) {
+        let flags = &self.0.meta.flags;
+        match has_place {
+            true => flags.fetch_or(PLACE, Relaxed),
+            false => flags.fetch_and(!PLACE, Relaxed),
+        };
+    }
+
+    /// Whether it had a place until now.
+    pub(super) fn take_place(self) -> bool {
+        self.0.meta.flags.fetch_and(!PLACE, Relaxed) & PLACE != 0
     }
 
     /// Whether its name's gate has let it go since this was last asked.
@@ -306,6 +350,12 @@ impl Head {
         meta.worker.store(worker.unwrap_or(NOBODY), Relaxed);
         meta.attempts.store(number, Relaxed);
         number
+    }
+
+    /// The attempt that was noted does not begin after all.
+    pub(super) fn note_unbegun(self, number: u32) {
+        self.0.meta.attempts.store(number - 1, Relaxed);
+        self.0.meta.worker.store(NOBODY, Relaxed);
     }
 
     /// The attempt has returned.
@@ -399,15 +449,25 @@ impl Head {
     }
 
     fn notify(self) {
+        if let Some(parcel) = self.0.unpark() {
+            self.kind().lobby.sleepers.drop_taken(self, parcel);
+        }
+        if !self.has_extras() {
+            return;
+        }
         let status = self.status();
-        let (waker, callbacks, place) = self.0.meta.with_extras(|extras| match extras {
+        let (waker, callbacks, place, token) = self.0.meta.with_extras(|extras| match extras {
             Some(extras) => {
                 let callbacks = core::mem::take(&mut extras.callbacks);
-                (extras.waker.take(), callbacks, core::mem::take(&mut extras.place))
+                let place = core::mem::take(&mut extras.place);
+                (extras.waker.take(), callbacks, place, extras.token.take())
             }
-            None => (None, Vec::new(), Place::Elsewhere),
+            None => (None, Vec::new(), Place::Elsewhere, None),
         });
         waiting::take_out(self, place);
+        if let Some(token) = token {
+            pulled::tell_end(self, token, status);
+        }
         if let Some(waker) = waker {
             let _panicked = contain(|| waker.wake());
         }
@@ -437,7 +497,7 @@ fn deadline(stamp: u64, limit: u64) -> u64 {
 /// So many stamps of one tick are exact.
 const EXACT: u32 = 64;
 /// Of the others, one in so many is.
-const SAMPLED: u32 = 8;
+const SAMPLED: u32 = 32;
 /// What limits times of this length or more may be told by a stamp that is a tick behind.
 pub(super) const LONG: u64 = 1_000_000_000;
 
@@ -475,6 +535,11 @@ pub(super) fn stamp() -> u64 {
 }
 
 /// What outlives the worker pool that it belongs to.
-pub(super) fn forever<T>(value: T) -> &'static T {
-    Box::leak(Box::new(value))
+pub(super) fn forever<T: Send + Sync>(value: T) -> &'static T {
+    let kept: &'static T = Box::leak(Box::new(value));
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(core::ptr::from_ref(kept).addr());
+    kept
 }
+
+/// Where they are, so that a tool that looks for leaks finds them.
+static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());

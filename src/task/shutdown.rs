@@ -5,6 +5,15 @@
 //!          refuses new work         what has not begun is cancelled; what runs is asked
 //! ```
 //!
+//! # A submission that meets a shutdown
+//!
+//! Whoever submits looks at the phase, counts the task as accepted and pushes it. A shutdown may come
+//! between, find nothing under way, and be through before the push. A barrier in every submission would
+//! prevent that, and cost all for the sake of few. Instead no attempt begins after that: a thread makes
+//! the attempt RUNNING, and looks at the phase then; the shutdown says that it stops, passes a barrier,
+//! and counts once more what is under way. One of them sees the other. So when a shutdown says that
+//! nothing is stuck, no function of a task runs, and none will: what came too late ends as CANCELLED.
+//!
 //! The pool beneath is its owner's, and goes on. From inside a task, and from any other thread of the
 //! pool, a shutdown is a request: it refuses new work, and returns.
 
@@ -12,10 +21,11 @@ use super::record::{self, Head};
 use super::report::Status;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
 use crate::pool::{Deadline, contain};
+use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sync::store_load_barrier;
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long each phase of a shutdown may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +34,7 @@ pub struct Phases {
     pub drain: Duration,
     /// Until what runs has returned, after it was asked to.
     pub stop: Duration,
-    /// Until the clean-up hooks have run; one that has begun is waited for.
+    /// Until the clean-up hooks have run; one that takes longer is left alone.
     pub clean_up: Duration,
 }
 
@@ -47,15 +57,21 @@ pub struct ShutdownReport {
     pub drained: bool,
     /// Tasks that completed since the shutdown began, by name and number.
     pub completed: Vec<(String, u64)>,
-    /// Tasks that were cancelled, by name.
+    /// Tasks that had not begun, or waited for another attempt, and were cancelled, by name.
     pub cancelled: Vec<String>,
     /// Tasks whose functions have not returned, by name, and their threads.
     pub stuck: Vec<(String, Option<usize>)>,
     /// Clean-up hooks that panicked, or for which there was no time, by name.
     pub failed_hooks: Vec<String>,
+    /// Clean-up hooks that had not returned when their time was over, by name. They go on, on threads of
+    /// the pool.
+    pub abandoned_hooks: Vec<String>,
 }
 
 type Hook = Box<dyn FnOnce() + Send>;
+
+/// So long a hook waits for a thread of the pool.
+const SOMEBODY_COMES: Duration = Duration::from_secs(1);
 
 /// What is run at the end, the last one first.
 #[derive(Default)]
@@ -90,13 +106,20 @@ impl Common {
             if deadline.is_over() {
                 return false;
             }
-            self.changed.wait(epoch, deadline.left());
+            // An end that has not seen the phase calls nobody.
+            let left = deadline.left().map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN));
+            self.changed.wait(epoch, Some(left));
         }
     }
 }
 
+/// Whoever ends a task looks at the phase without a barrier. So a shutdown looks again by itself.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 impl WorkerPool {
-    /// Has `hook` run at the end of a shutdown, the last one that was registered first.
+    /// Has `hook` run at the end of a shutdown, the last one that was registered first. It runs on a
+    /// thread of the pool; if none comes to it within a second (or half of the time that is left), or the
+    /// pool takes no more work, on the thread that shuts down, which cannot leave it alone then.
     pub fn on_shutdown(&self, name: &str, hook: impl FnOnce() + Send + 'static) {
         self.common.hooks.push(name, Box::new(hook));
     }
@@ -118,18 +141,23 @@ impl WorkerPool {
         }
         let drain = Deadline::after(Some(phases.drain));
         let drained = common.wait_until(drain, || self.is_quiet());
+        // Those that wait come before the threads hear that they must not begin them, and before those
+        // that run are asked: so they are told of by name.
+        let mut cancelled = self.cancel_waiting();
         self.enter(STOPPING);
-        let cancelled = self.cancel_all();
+        cancelled.extend(self.cancel_waiting());
+        self.ask_running();
         let stop = Deadline::after(Some(phases.stop));
         common.wait_until(stop, || self.is_quiet());
+        common.lobby.attempts.end();
         let stuck = self.left().map(|(head, _)| (head.kind().name().to_owned(), head.worker()));
         ShutdownReport {
             requested: false,
-            drained,
+            drained: drained && cancelled.is_empty(),
             stuck: stuck.collect(),
             cancelled,
             completed: self.completed_since(&before),
-            failed_hooks: self.clean_up(Deadline::after(Some(phases.clean_up))),
+            ..self.clean_up(Deadline::after(Some(phases.clean_up)))
         }
     }
 
@@ -155,7 +183,8 @@ impl WorkerPool {
 
     /// Whether everything that was accepted has ended.
     fn is_quiet(&self) -> bool {
-        // Against *count as accepted and post, then look at the phase* in whoever submits.
+        // Against *begin an attempt, then look at the phase* in whoever runs one: what it runs was counted
+        // before.
         store_load_barrier();
         self.kinds.all().into_iter().all(|kind| kind.stats.under_way() == 0)
     }
@@ -164,8 +193,8 @@ impl WorkerPool {
         record::live(|kind| kind.is_of(&self.common))
     }
 
-    /// What waits ends here; what runs is asked.
-    fn cancel_all(&self) -> Vec<String> {
+    /// What waits ends here.
+    fn cancel_waiting(&self) -> Vec<String> {
         let mut cancelled = Vec::new();
         for (head, seen) in self.left() {
             let may =
@@ -173,20 +202,48 @@ impl WorkerPool {
             let name = head.kind().name();
             if head.end_if(Status::Cancelled, may) {
                 cancelled.push(name.to_owned());
-            } else {
-                head.ask_seen(seen);
             }
         }
         cancelled
     }
 
-    fn clean_up(&self, deadline: Deadline) -> Vec<String> {
-        let mut failed = Vec::new();
+    fn ask_running(&self) {
+        self.left().for_each(|(head, seen)| head.ask_seen(seen));
+    }
+
+    /// Of the report, what the hooks have come to.
+    fn clean_up(&self, deadline: Deadline) -> ShutdownReport {
+        let mut report = ShutdownReport::default();
         while let Some((name, hook)) = self.common.hooks.pop() {
-            if deadline.is_over() || contain(hook).is_none() {
-                failed.push(name);
+            let done = if deadline.is_over() { Some(false) } else { self.run_hook(hook, deadline) };
+            match done {
+                Some(true) => {}
+                Some(false) => report.failed_hooks.push(name),
+                None => report.abandoned_hooks.push(name),
             }
         }
-        failed
+        report
+    }
+
+    /// Whether it has returned as it should. None: not in time.
+    fn run_hook(&self, hook: Hook, deadline: Deadline) -> Option<bool> {
+        // Whoever takes it first runs it.
+        let place = Arc::new(Mutex::new(Some(hook)));
+        let take = |place: &Mutex<Option<Hook>>| {
+            place.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let theirs = Arc::clone(&place);
+        let work = move || take(&theirs).is_some_and(|hook| contain(hook).is_some());
+        let Ok(mut task) = self.pool.lane(Lane::Critical).try_submit(work) else {
+            return take(&place).map(|hook| contain(hook).is_some());
+        };
+        let left = || deadline.left().unwrap_or(Duration::MAX);
+        if let Ok(good) = task.wait_timeout(SOMEBODY_COMES.min(left() / 2)) {
+            return Some(good);
+        }
+        match take(&place) {
+            Some(hook) => Some(contain(hook).is_some()),
+            None => task.wait_timeout(left()).ok(),
+        }
     }
 }

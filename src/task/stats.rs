@@ -146,7 +146,8 @@ impl KindStats {
     }
 }
 
-/// What has happened to the tasks of one name. Counts never fall, but for `running`.
+/// What has happened to the tasks of one name. Counts never fall, but for `running`
+/// and `waiting`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindSnapshot {
@@ -172,8 +173,12 @@ pub struct KindSnapshot {
     pub retried: u64,
     /// Retries that their budget did not allow.
     pub retries_refused: u64,
-    /// Attempts whose functions run now.
+    /// Attempts whose functions run now, on threads of the pool, or that are out with a host.
     pub running: u64,
+    /// Tasks that are through their lane, and wait for their rate or because as many run as may.
+    pub waiting: u64,
+    /// How many may run at once, if there is a bound.
+    pub max_running: Option<u32>,
 }
 
 impl Kind {
@@ -202,7 +207,10 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
         dropped,
         retried: get(Event::Retried),
         retries_refused: get(Event::RetryRefused),
-        running: kind.guard.running(kind),
+        running: kind.guard.running(kind)
+            + kind.lobby.attempts.out(|head| core::ptr::eq(head.kind(), kind)),
+        waiting: kind.gate.as_ref().map_or(0, |gate| gate.waiting() as u64),
+        max_running: kind.settings.max_running,
     }
 }
 

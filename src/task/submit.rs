@@ -1,10 +1,12 @@
 //! Ways in.
 
 use super::attempt::{Attempt, Outcome};
-use super::execute::Job;
+use super::execute::{Body, Job};
 use super::gate::Gate;
 use super::handle::Task;
+use super::intake::Full;
 use super::kind::{KindInner, Limits, nanos};
+use super::pulled::{self, Pulled};
 use super::record::{self, Extras, Holder};
 use super::stats::Event;
 use super::waiting::Special;
@@ -28,19 +30,16 @@ pub struct TaskBuilder<'a, F> {
     extras: Option<Box<Extras>>,
     key: Option<u64>,
     delay: Duration,
+    full: Full,
     work: F,
 }
 
-impl<'a, F, R> TaskBuilder<'a, F>
-where
-    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-    R: Outcome,
-{
+impl<'a, F> TaskBuilder<'a, F> {
     #[inline]
     pub(super) fn new(kind: &'static KindInner, common: Cow<'a, Arc<Common>>, work: F) -> Self {
         let (lane, attempt_limit) = (kind.settings.lane, kind.settings.limits.attempt);
-        let (extras, key, delay) = (None, None, Duration::ZERO);
-        Self { kind, common, lane, attempt_limit, extras, key, delay, work }
+        let (extras, key, delay, full) = (None, None, Duration::ZERO, kind.full);
+        Self { kind, common, lane, attempt_limit, extras, key, delay, full, work }
     }
 
     fn limits(&mut self) -> &mut Limits {
@@ -80,6 +79,19 @@ where
         self
     }
 
+    /// How long each attempt may take before its token says so. Default: as its kind. Allocates.
+    pub fn soft_timeout(mut self, limit: Duration) -> Self {
+        self.limits().soft = nanos(limit);
+        self
+    }
+
+    /// How long an attempt whose time is over, and that another might follow, may take to return before
+    /// the task ends as TIMED_OUT. Default: as its kind. Allocates.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.limits().grace = nanos(time);
+        self
+    }
+
     /// Of the tasks of a worker pool that have equal keys one runs at a time, in the order in which they
     /// were submitted (or, with a delay, became due), whatever their names and lanes. A task keeps its key
     /// until its last attempt has returned, through the delays between them. No thread waits for a turn; a
@@ -90,42 +102,88 @@ where
     }
 
     /// Not before `delay` (up to 100 years) from its submission. Its limits begin when it is due, and so
-    /// does its time in the queue. It takes one of the pool's `max_handles`.
+    /// does its time in the queue. Until then it takes about 112 bytes, if its closure has at most 16 and
+    /// it has no key.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
+}
 
-    /// Submits it. Any thread. From outside the pool's threads this waits while the lane is full;
-    /// inside a handler or task it never waits. With at most 40 bytes of captures, and a value of at
+impl<F> TaskBuilder<'_, F> {
+    /// What is done if its lane has no room; not for those that are pulled. Default: as its kind.
+    #[inline]
+    pub fn full(mut self, full: Full) -> Self {
+        self.full = full;
+        self
+    }
+}
+
+impl<F, R> TaskBuilder<'_, F>
+where
+    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+    R: Outcome,
+{
+    /// Submits it. Any thread. While the lane is full [`Full`] says what happens: unless set, this waits
+    /// outside the pool's threads, and never inside a handler or task. With at most 40 bytes of captures, and a value of at
     /// most 24 bytes, it allocates nothing once warm.
     ///
     /// # Errors
-    /// [`Rejected`] gives the closure back: `Full` (inside; or when 16,777,216 tasks with handles are
-    /// under way, or too many wait for their keys, their rate or their time), `ShutDown` when the worker pool or its pool is, `Forked`.
+    /// [`Rejected`] gives the closure back: `Full` (as the policy says; or when 16,777,216 tasks with
+    /// handles are under way, or too many wait for their keys or their rate), `ShutDown` when the worker
+    /// pool or its pool is, `Forked`.
     #[inline]
     pub fn submit(self) -> Result<Task<R::Value>, Rejected<F>> {
-        let Self { kind, common, lane, attempt_limit, extras, key, delay, work } = self;
-        if key.is_none() && delay.is_zero() {
-            return submit(kind, &common, lane, attempt_limit, extras, work);
+        hand_in(self)
+    }
+}
+
+impl TaskBuilder<'_, Pulled> {
+    /// Submits it. Any thread, never waits. Its attempts are to be taken by [`WorkerPool::pull`](super::WorkerPool::pull), and
+    /// completed by [`WorkerPool::complete`](super::WorkerPool::complete); if it ends as cancelled or timed out, that is pulled too.
+    ///
+    /// # Errors
+    /// [`Rejected::Full`] when [`max_pulled`](super::WorkerPoolBuilder::max_pulled) tasks wait to be
+    /// pulled (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
+    pub fn submit(mut self) -> Result<Task<()>, Rejected<Pulled>> {
+        if let Err(error) = self.kind.lobby.attempts.open(&self.common.shared) {
+            return Err(refused(self.kind, pulled::refusal(&error, self.work)));
         }
-        let plan = Plan { kind, common: &common, lane, attempt_limit, extras, key, delay };
-        plan.submit(work)
+        self.extras.get_or_insert_default().token = Some(self.work.token);
+        let task = hand_in(self)?;
+        task.tell_host();
+        Ok(task)
     }
 }
 
 #[inline]
-pub(super) fn submit<F, R>(
+fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<Task<Value<B>>, Rejected<B>>
+where
+    B: Body<Output: Outcome>,
+{
+    let TaskBuilder { kind, common, lane, attempt_limit, extras, key, delay, full, work } = task;
+    if key.is_none() && delay.is_zero() {
+        return submit(kind, &common, lane, attempt_limit, extras, full, work);
+    }
+    let plan = Plan { kind, common: &common, lane, attempt_limit, extras, key, delay, full };
+    plan.submit(work)
+}
+
+/// What a body's task yields.
+pub(super) type Value<B> = <<B as Body>::Output as Outcome>::Value;
+
+#[inline]
+pub(super) fn submit<B>(
     kind: &'static KindInner,
     common: &Common,
     lane: Lane,
     attempt_limit: u64,
     extras: Option<Box<Extras>>,
-    work: F,
-) -> Result<Task<R::Value>, Rejected<F>>
+    full: Full,
+    work: B,
+) -> Result<Task<Value<B>>, Rejected<B>>
 where
-    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-    R: Outcome,
+    B: Body<Output: Outcome>,
 {
     if kind.phase() != OPEN {
         return Err(refused(kind, Rejected::ShutDown(work)));
@@ -136,15 +194,13 @@ where
     let own = extras.as_ref().and_then(|extras| extras.limits);
     let limits = own.as_ref().unwrap_or(&kind.settings.limits);
     let now = kind.stamp(limits.queue.min(limits.overall));
-    let opened = record::open::<R::Value>(kind, lane, attempt_limit, extras, now);
+    let opened = record::open::<Value<B>>(kind, lane, attempt_limit, extras, now);
     let Some((runner, holder)) = opened else {
         return Err(refused(kind, Rejected::Full(work)));
     };
     kind.stats.count(Event::Accepted);
-    let posted = common.shared.post(lane, Job::new(runner, work));
-    if let (Some(scaler), Ok(())) = (&common.scaler, &posted) {
-        scaler.note_submission(&common.shared);
-    }
+    let posted = Job::new(runner, work).post(&common.shared, full);
+    common.note_submission(posted.is_ok());
     answer(kind, holder, posted)
 }
 
@@ -176,15 +232,15 @@ struct Plan<'a> {
     extras: Option<Box<Extras>>,
     key: Option<u64>,
     delay: Duration,
+    full: Full,
 }
 
 impl Plan<'_> {
-    fn submit<F, R>(self, work: F) -> Result<Task<R::Value>, Rejected<F>>
+    fn submit<B>(self, work: B) -> Result<Task<Value<B>>, Rejected<B>>
     where
-        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-        R: Outcome,
+        B: Body<Output: Outcome>,
     {
-        let Self { kind, common, lane, attempt_limit, extras, key, delay } = self;
+        let Self { kind, common, lane, attempt_limit, extras, key, delay, full } = self;
         if kind.phase() != OPEN {
             return Err(refused(kind, Rejected::ShutDown(work)));
         }
@@ -192,21 +248,24 @@ impl Plan<'_> {
             return Err(refused(kind, Rejected::Full(work)));
         }
         let due = kind.clock.now().saturating_add(nanos(delay));
-        let opened = record::open::<R::Value>(kind, lane, attempt_limit, extras, due);
+        let opened = record::open::<Value<B>>(kind, lane, attempt_limit, extras, due);
         let Some((runner, holder)) = opened else {
             return Err(refused(kind, Rejected::Full(work)));
         };
         kind.stats.count(Event::Accepted);
-        let taken = Job::new(runner, Special::new(work, key)).come_in(&common.shared, delay);
-        if let (Some(scaler), Ok(())) = (&common.scaler, &taken) {
-            scaler.note_submission(&common.shared);
+        if key.is_none() {
+            let taken = Job::new(runner, work).come_in(&common.shared, delay, full);
+            common.note_submission(taken.is_ok());
+            return answer(kind, holder, taken);
         }
+        let taken = Job::new(runner, Special::new(work, key)).come_in(&common.shared, delay, full);
+        common.note_submission(taken.is_ok());
         answer(kind, holder, taken).map_err(|rejected| rejected.map(Special::into_work))
     }
 }
 
 #[cold]
-fn refused<F>(kind: &KindInner, rejected: Rejected<F>) -> Rejected<F> {
+pub(super) fn refused<F>(kind: &KindInner, rejected: Rejected<F>) -> Rejected<F> {
     kind.stats.count(Event::Rejected);
     rejected
 }
@@ -220,6 +279,7 @@ pub(super) struct Pattern {
     retry: Option<Retry>,
     limits: Option<Limits>,
     key: Option<u64>,
+    full: Full,
 }
 
 impl Pattern {
@@ -241,6 +301,7 @@ impl Pattern {
             extras,
             key: self.key,
             delay: Duration::ZERO,
+            full: self.full,
         };
         plan.submit(work)
     }
@@ -249,10 +310,10 @@ impl Pattern {
 impl<F> TaskBuilder<'_, F> {
     /// What each run is to be, the delay of the first, and the closure.
     pub(super) fn into_pattern(self) -> (Pattern, Duration, F) {
-        let Self { kind, common, lane, attempt_limit, extras, key, delay, work } = self;
+        let Self { kind, common, lane, attempt_limit, extras, key, delay, full, work } = self;
         let (retry, limits) = extras.map_or((None, None), |own| (own.retry, own.limits));
         let common = common.into_owned();
-        (Pattern { kind, common, lane, attempt_limit, retry, limits, key }, delay, work)
+        (Pattern { kind, common, lane, attempt_limit, retry, limits, key, full }, delay, work)
     }
 }
 

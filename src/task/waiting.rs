@@ -2,9 +2,9 @@
 //! its name's rate.
 //!
 //! ```text
-//!   submit ─► timer: delay ─► key's queue ─► lane ─► rate's queue ─► lane ─► attempt
-//!                                              ▲                                │
-//!                                              └──────── timer: retry ◄─────────┘
+//!   submit ─► its time: delay ─► key's queue ─► lane ─► rate's queue ─► lane ─► attempt
+//!                                                 ▲                                │
+//!                                                 └────── its time: retry ◄────────┘
 //! ```
 //!
 //! No thread waits with it. What waits is the job itself, closure and all: whoever lets it go on pushes
@@ -13,20 +13,24 @@
 //!
 //! # Invariants
 //!
-//! 1. A job is in one place at a time: a timer, a key's queue, a rate's queue, a lane, or with the
-//!    thread of its attempt. Wherever it is dropped, its task ends.
+//! 1. A job is in one place at a time: with the sleepers, in a key's queue, a rate's queue, a lane, or
+//!    with the thread of its attempt. Wherever it is dropped, its task ends.
 //! 2. A job that holds a key gives it up when it is dropped, after its closure.
-//! 3. A task that ends while its job waits in a timer or a rate's queue takes the job out. From a key's
-//!    queue it is taken at its turn.
-//! 4. Who puts a job to where others may take it from touches its record no more.
+//! 3. A task that ends while its job waits for its time or in a rate's queue takes the job out. From a
+//!    key's queue it is taken at its turn.
+//! 4. A job comes to its lane by its submitter's policy (`intake.rs`) only if it needed not wait before.
+//! 5. Who puts a job to where others may take it from touches its record no more.
 
 use super::attempt::{Attempt, Outcome};
 use super::execute::{Body, Job};
+use super::intake::{Full, Lists};
 use super::keyed::{Entered, Keys};
 use super::kind::KindInner;
-use super::record::{Head, Place};
-use super::report::Status;
+use super::pulled::Attempts;
+use super::record::{Head, Place, Record, TaskMeta};
+use super::sleepers::Sleepers;
 use crate::error::{Error, Rejected};
+use crate::pool::record::Parks;
 use crate::pool::{Shared, contain};
 use crate::queue::Run;
 use crate::sync::atomic::AtomicU64;
@@ -45,6 +49,8 @@ pub(super) trait Waits: Send {
     fn task(&self) -> Head;
     /// What it waited for has come.
     fn go(self: Box<Self>);
+    /// Its attempt begins here.
+    fn run_now(self: Box<Self>);
     /// Its key is its own now. If it does not go the key comes back.
     fn take_turn(self: Box<Self>, hold: Hold) -> Result<(), Hold>;
 }
@@ -52,6 +58,10 @@ pub(super) trait Waits: Send {
 /// What the waiting tasks of a worker pool share. It is never freed, like the kinds that refer to it.
 pub(crate) struct Lobby {
     pub(super) keys: Keys<Parked>,
+    /// Tasks that may be dropped for others.
+    pub(super) lists: Lists<Parked>,
+    pub(super) attempts: Attempts,
+    pub(super) sleepers: Sleepers,
     /// How many tasks may wait for the rate of each name.
     pub(super) most: usize,
     seed: u64,
@@ -59,9 +69,12 @@ pub(crate) struct Lobby {
 }
 
 impl Lobby {
-    pub(super) fn new(most: usize, seed: Option<u64>) -> Self {
+    pub(super) fn new(most: usize, droppable: usize, pulled: usize, seed: Option<u64>) -> Self {
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
-        Self { keys: Keys::new(most), most, seed, draws: AtomicU64::new(0) }
+        let (keys, lists, attempts) =
+            (Keys::new(most), Lists::new(droppable), Attempts::new(pulled));
+        let sleepers = Sleepers::new();
+        Self { keys, lists, attempts, sleepers, most, seed, draws: AtomicU64::new(0) }
     }
 
     /// A seed of its own for the jitter of one retry.
@@ -88,14 +101,16 @@ impl<F> Special<F> {
     }
 }
 
-impl<F, R> Body for Special<F>
-where
-    F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-{
-    type Output = R;
+impl<B: Body> Body for Special<B> {
+    type Output = B::Output;
+    const PULLED: bool = B::PULLED;
 
-    fn call(&mut self, attempt: &Attempt<'_>) -> R {
-        (self.work)(attempt)
+    fn call(&mut self, attempt: &Attempt<'_>) -> B::Output {
+        self.work.call(attempt)
+    }
+
+    fn token(&self) -> u64 {
+        self.work.token()
     }
 
     fn turn(&mut self) -> Option<&mut Turn> {
@@ -135,8 +150,8 @@ impl Drop for Hold {
     }
 }
 
-/// A job in a timer.
-struct Sleeping<B, T: Send + 'static>(Job<B, T>);
+/// A job that waits for its time.
+pub(super) struct Sleeping<B, T: Send + 'static>(pub(super) Job<B, T>);
 
 impl<B, T> Run for Sleeping<B, T>
 where
@@ -145,6 +160,16 @@ where
 {
     fn run(self) {
         self.0.go_on();
+    }
+}
+
+impl<B, T> Parks<TaskMeta> for Sleeping<B, T>
+where
+    B: Body<Output: Outcome<Value = T>>,
+    T: Send + 'static,
+{
+    fn record(&self) -> &'static Record {
+        self.0.head().0
     }
 }
 
@@ -159,6 +184,10 @@ where
 
     fn go(self: Box<Self>) {
         self.go_on();
+    }
+
+    fn run_now(self: Box<Self>) {
+        self.run();
     }
 
     fn take_turn(self: Box<Self>, hold: Hold) -> Result<(), Hold> {
@@ -186,6 +215,7 @@ where
         self,
         shared: &Arc<Shared>,
         delay: Duration,
+        full: Full,
     ) -> Result<(), Rejected<Self>> {
         if !delay.is_zero() {
             return self.sleep(shared, delay).map_err(|(error, job)| match error {
@@ -195,10 +225,7 @@ where
             });
         }
         match self.enter() {
-            Entered::Goes(job) => {
-                let lane = job.head().lane();
-                shared.post(lane, job)
-            }
+            Entered::Goes(job) => job.post(shared, full),
             Entered::Waits => Ok(()),
             Entered::Full(job) => Err(Rejected::Full(job)),
         }
@@ -233,8 +260,7 @@ where
 
     fn go_to_lane(self) -> Result<(), Self> {
         let Some(common) = self.head().kind().common() else { return Err(self) };
-        let lane = self.head().lane();
-        match common.shared.try_post(lane, self) {
+        match self.try_post(&common.shared) {
             Ok(()) => Ok(()),
             Err(Rejected::Full(job)) => job.try_later(),
             Err(Rejected::ShutDown(job) | Rejected::Forked(job)) => Err(job),
@@ -243,22 +269,14 @@ where
 
     fn try_later(self) -> Result<(), Self> {
         let Some(common) = self.head().kind().common() else { return Err(self) };
-        self.sleep(&common.shared, LANE_WAIT).map_err(|(error, job)| {
-            if let Error::Full { .. } = error {
-                job.head().end_if(Status::Rejected, |_| true);
-            }
-            job
-        })
+        self.sleep(&common.shared, LANE_WAIT).map_err(|(_, job)| job)
     }
 
-    /// Waits in a timer.
+    /// Waits for its time.
     pub(super) fn sleep(self, shared: &Arc<Shared>, delay: Duration) -> Result<(), (Error, Self)> {
-        let head = self.head();
-        let armed = shared.after_or_back(delay, Sleeping(self), |key| {
-            // If it has ended by now this takes the job out at once.
-            head.when_ended(|extras| extras.place = Place::Timer(key));
-        });
-        armed.map(drop).map_err(|(error, Sleeping(job))| (error, job))
+        let sleepers = &self.head().kind().lobby.sleepers;
+        let put = sleepers.put(shared, delay, Sleeping(self));
+        put.map_err(|(error, Sleeping(job))| (error, job))
     }
 }
 
@@ -267,11 +285,6 @@ pub(super) fn take_out(head: Head, place: Place) {
     let kind = head.kind();
     let _panicked = contain(|| match place {
         Place::Elsewhere => {}
-        Place::Timer(key) => {
-            if let Some(common) = kind.common() {
-                common.shared.cancel_timer(key);
-            }
-        }
         Place::Gate => drop(kind.gate.as_ref().and_then(|gate| gate.take_out(head))),
     });
 }

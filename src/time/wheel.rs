@@ -26,7 +26,8 @@
 //! bitmap per level and one of levels find the earliest slot with two bit scans.
 //!
 //! The entries themselves live elsewhere, in a table of slots of the caller: the wheel links them by
-//! index through the [`WheelLinks`] that each has, in singly linked lists with a head and a tail.
+//! index through the two words that each has for it ([`WheelEntries`]), in singly linked lists with a
+//! head and a tail.
 //!
 //! # Invariants
 //!
@@ -67,34 +68,19 @@ const DUE: u32 = (LEVELS * SLOTS) as u32;
 const LISTS: usize = LEVELS * SLOTS + 1;
 /// The end of a list.
 const NIL: u32 = u32::MAX;
-/// The `next` of an entry that is in no list.
-const OUT: u32 = u32::MAX - 1;
 
 /// So many entries of the earliest slot are looked at to tell when the wheel must next be advanced.
 const LOOK_AHEAD: usize = 8;
 
-/// What the wheel keeps in each entry. It is atomic only so that a shared slot table can hold it
-/// without `unsafe`: nobody but the thread that holds the wheel may touch it, and whatever hands the
-/// wheel from one thread to the next orders these accesses too.
-#[derive(Debug)]
-pub(crate) struct WheelLinks {
-    next: AtomicU32,
-    deadline: AtomicU64,
-}
-
-impl WheelLinks {
-    pub(crate) fn new() -> Self {
-        Self { next: AtomicU32::new(OUT), deadline: AtomicU64::new(0) }
-    }
-
-    fn deadline(&self) -> u64 {
-        self.deadline.load(Relaxed)
-    }
-}
-
-/// The table that the entries live in. An index stays valid while its entry is in the wheel.
+/// The table that the entries live in, and the two words that the wheel keeps in each. An index stays
+/// valid while its entry is in the wheel.
+///
+/// The words are atomic only so that a shared table can hold them without `unsafe`: nobody but the thread
+/// that holds the wheel may touch them while the entry is in it, and whatever hands the wheel from one
+/// thread to the next orders these accesses too. Outside of the wheel they are the table's.
 pub(crate) trait WheelEntries {
-    fn links(&self, index: u32) -> &WheelLinks;
+    fn link(&self, index: u32) -> &AtomicU32;
+    fn deadline(&self, index: u32) -> &AtomicU64;
 }
 
 #[derive(Clone, Copy)]
@@ -254,9 +240,7 @@ impl Wheel {
 
     /// Puts an entry into its slot, or into `DUE` if its tick is not after `passed`.
     fn put(&mut self, entries: &impl WheelEntries, index: u32, deadline_ns: u64, passed: u64) {
-        let links = entries.links(index);
-        debug_assert_eq!(links.next.load(Relaxed), OUT, "entry {index} is in a wheel already");
-        links.deadline.store(deadline_ns, Relaxed);
+        entries.deadline(index).store(deadline_ns, Relaxed);
         let tick = tick_after(deadline_ns);
         let list = if tick <= passed { DUE } else { self.list_for(tick) };
         self.push(entries, index, list);
@@ -264,7 +248,7 @@ impl Wheel {
 
     /// Moves an entry of the slot that the present has just reached to a lower level.
     fn put_down(&mut self, entries: &impl WheelEntries, index: u32) {
-        let tick = tick_after(entries.links(index).deadline());
+        let tick = tick_after(entries.deadline(index).load(Relaxed));
         debug_assert!(tick >= self.present);
         self.push(entries, index, self.list_for(tick));
     }
@@ -297,23 +281,22 @@ impl Wheel {
             if index == NIL {
                 return Some(earliest);
             }
-            let links = entries.links(index);
-            earliest = earliest.min(tick_after(links.deadline()));
-            index = links.next.load(Relaxed);
+            earliest = earliest.min(tick_after(entries.deadline(index).load(Relaxed)));
+            index = entries.link(index).load(Relaxed);
         }
         (index == NIL).then_some(earliest)
     }
 
     /// Appends an entry to a list.
     fn push(&mut self, entries: &impl WheelEntries, index: u32, place: u32) {
-        entries.links(index).next.store(NIL, Relaxed);
+        entries.link(index).store(NIL, Relaxed);
         let list = &mut self.lists[place as usize];
         let last = core::mem::replace(&mut list.tail, index);
         if last == NIL {
             list.head = index;
             self.mark_occupied(place);
         } else {
-            entries.links(last).next.store(index, Relaxed);
+            entries.link(last).store(index, Relaxed);
         }
     }
 
@@ -324,9 +307,7 @@ impl Wheel {
         if index == NIL {
             return None;
         }
-        let links = entries.links(index);
-        list.head = links.next.load(Relaxed);
-        links.next.store(OUT, Relaxed);
+        list.head = entries.link(index).load(Relaxed);
         if list.head == NIL {
             list.tail = NIL;
             self.mark_empty(place);
@@ -373,11 +354,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    struct Table(Vec<WheelLinks>);
+    struct Table(Vec<(AtomicU32, AtomicU64)>);
 
     impl WheelEntries for Table {
-        fn links(&self, index: u32) -> &WheelLinks {
-            &self.0[index as usize]
+        fn link(&self, index: u32) -> &AtomicU32 {
+            &self.0[index as usize].0
+        }
+
+        fn deadline(&self, index: u32) -> &AtomicU64 {
+            &self.0[index as usize].1
         }
     }
 
@@ -496,10 +481,7 @@ mod tests {
                         let dead = |index: u32| mask >> index & 1 != 0;
                         let expected =
                             (0..ENTRIES as u32).filter(|&i| dead(i) && model.remove(i)).count();
-                        let swept = wheel.sweep(entries, |index| {
-                            assert_eq!(entries.links(index).next.load(Relaxed), OUT);
-                            dead(index)
-                        });
+                        let swept = wheel.sweep(entries, dead);
                         prop_assert_eq!(swept, expected);
                     }
                 }
@@ -523,7 +505,7 @@ mod tests {
     }
 
     fn table(len: usize) -> Table {
-        Table((0..len).map(|_| WheelLinks::new()).collect())
+        Table((0..len).map(|_| Default::default()).collect())
     }
 
     /// Goal: sleeping until `next_deadline` fires every entry in its own tick, in a bounded number

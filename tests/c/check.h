@@ -123,4 +123,12 @@ static inline void make_pipe(int ends[2]) {
     CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0);
 }
 
+/* SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
+static inline uint64_t check_random(uint64_t *state) {
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
 #endif

@@ -397,6 +397,80 @@ static void a_slow_reader(void) {
     end();
 }
 
+/* --- buffers that are lent ------------------------------------------------------------------------- */
+
+#define LENT (1 << 20)
+static atomic_int given_back;
+
+/* Some of the pattern. */
+static char *lend(size_t from, size_t size) {
+    char *bytes = (char *)malloc(size);
+    CHECK(bytes != NULL);
+    memcpy(bytes, big + from, size);
+    return bytes;
+}
+
+static void give_back(void *bytes) {
+    free(bytes);
+    atomic_fetch_add(&given_back, 1);
+}
+
+/* What C still has after a call that has failed. */
+static void not_lent(char *bytes) {
+    check_nap();
+    CHECK(atomic_load(&given_back) == 1);
+    free(bytes);
+}
+
+static size_t write_lent(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    char *small = lend(0, 3), *one = lend(6, LENT), *two = lend(9 + LENT, LENT), *more = lend(0, LENT);
+    uint32_t wrote;
+    (void)data, (void)bytes;
+    OK(pace_conn_write_owned(conn, small, 3, small, give_back, &wrote));
+    CHECK(atomic_load(&given_back) == 1);
+    OK(pace_conn_write_owned(conn, big + 3, 3, NULL, NULL, NULL));
+    OK(pace_conn_write_owned(conn, one, LENT, one, give_back, &wrote));
+    CHECK(wrote == PACE_WROTE_ABOVE_HIGH_MARK);
+    OK(pace_conn_write(conn, big + 6 + LENT, 3, NULL));
+    OK(pace_conn_write_owned(conn, two, LENT, two, give_back, NULL));
+    SAYS(PACE_EFULL, pace_conn_write_owned(conn, more, LENT, more, give_back, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_owned(conn, NULL, 1, more, give_back, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_owned(conn, more, SIZE_MAX, more, give_back, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_owned(NULL, more, 1, more, give_back, &wrote));
+    not_lent(more);
+    atomic_store(&pressed, true);
+    return size;
+}
+
+/* A buffer that was lent comes back once: when it was sent, or never will be; and not if the call fails. */
+static void lent_buffers(void) {
+    static char got[2 * LENT + 9];
+    pace_conn_hooks_t hooks = hooks_with(write_lent);
+    pace_listener_options_t listener = listener_at(TCP);
+    hooks.close = remember;
+    listener.output_max = 2 * LENT + 100;
+    listener.send_buffer = 65536;
+    start_with(listener, &hooks);
+    for (int reads = 0; reads < 2; reads++) {
+        atomic_store(&given_back, 0);
+        atomic_store(&pressed, false);
+        int client = dial(address);
+        send_text(client, "go");
+        UNTIL(atomic_load(&pressed));
+        if (reads) {
+            CHECK(receive(client, got, sizeof got, MSG_WAITALL) == sizeof got);
+            CHECK(memcmp(got, big, sizeof got) == 0);
+            UNTIL(atomic_load(&given_back) == 3);
+        } else {
+            CHECK(atomic_load(&given_back) < 3);
+        }
+        close(client);
+        UNTIL(stats_of(server).open == 0);
+        CHECK(atomic_load(&given_back) == 3);
+    }
+    end();
+}
+
 /* --- from other threads --------------------------------------------------------------------------- */
 
 static atomic_int notices;
@@ -428,6 +502,11 @@ static pace_conn_id_t connected(int *client) {
     return (pace_conn_id_t){atomic_load(&last_id)};
 }
 
+static void never_given_back(void *bytes) {
+    (void)bytes;
+    CHECK(false);
+}
+
 static void everything_is_stale(pace_server_t *at, pace_conn_id_t id) {
     char text[PACE_ADDRESS_SIZE];
     pace_piece_t piece = {"x", 1};
@@ -436,6 +515,7 @@ static void everything_is_stale(pace_server_t *at, pace_conn_id_t id) {
     SAYS(PACE_ESTALE, pace_server_conn_write(at, id, "x", 1, NULL));
     SAYS(PACE_ESTALE, pace_server_conn_write_vectored(at, id, &piece, 1, NULL));
     SAYS(PACE_ESTALE, pace_server_conn_write_tracked(at, id, "x", 1, 1, NULL));
+    SAYS(PACE_ESTALE, pace_server_conn_write_owned(at, id, "x", 1, NULL, never_given_back, NULL));
     SAYS(PACE_ESTALE, pace_server_conn_shutdown_write(at, id));
     SAYS(PACE_ESTALE, pace_server_conn_close(at, id));
     SAYS(PACE_ESTALE, pace_server_conn_abort(at, id));
@@ -472,6 +552,12 @@ static void by_name(void) {
     atomic_store(&told, 0);
     OK(pace_server_conn_write_vectored(server, id, pieces, 3, &wrote));
     expect_text(client, "abcdefg\n");
+    char *lent = (char *)malloc(5);
+    CHECK(lent != NULL);
+    atomic_store(&given_back, 0);
+    OK(pace_server_conn_write_owned(server, id, memcpy(lent, "lent\n", 5), 5, lent, give_back, &wrote));
+    CHECK(wrote == PACE_WROTE_SENT && atomic_load(&given_back) == 1);
+    expect_text(client, "lent\n");
     OK(pace_server_conn_notify(server, id));
     expect_text(client, "noticed\n");
     OK(pace_server_conn_queued(server, id, &queued));
@@ -736,6 +822,7 @@ int main(void) {
     times();
     writes_of_all_kinds();
     many_pieces();
+    lent_buffers();
     a_slow_reader();
     by_name();
     requests();

@@ -8,7 +8,7 @@ typedef struct turning {
     size_t size;
 } turning_t;
 
-static atomic_int made, freed, finishes;
+static atomic_int made, freed, finishes, drops;
 static char things;
 
 static void turn(pace_sink_t *sink, const char *bytes, size_t size, int by) {
@@ -85,6 +85,12 @@ static void free_it(void *filter) {
     free(filter);
 }
 
+static void drop_things(void *data) {
+    CHECK(data == &things);
+    CHECK(atomic_load(&made) == atomic_load(&freed)); /* it is the last call */
+    atomic_fetch_add(&drops, 1);
+}
+
 static pace_filter_hooks_t turning(void) {
     pace_filter_hooks_t hooks;
     OK(pace_filter_hooks_init(&hooks, sizeof hooks));
@@ -94,6 +100,7 @@ static pace_filter_hooks_t turning(void) {
     hooks.finish = finish_it;
     hooks.free = free_it;
     hooks.user_data = &things;
+    hooks.drop = drop_things;
     return hooks;
 }
 
@@ -136,7 +143,7 @@ static pace_server_t *serve_turned(pace_pool_t *pool, const pace_filter_hooks_t 
 
 static void forget(void) {
     atomic_store(&made, 0), atomic_store(&freed, 0), atomic_store(&finishes, 0);
-    atomic_store(&ended, 0), atomic_store(&plains, 0);
+    atomic_store(&ended, 0), atomic_store(&plains, 0), atomic_store(&drops, 0);
 }
 
 static void hooks_see_plain_bytes(void) {
@@ -159,8 +166,10 @@ static void hooks_see_plain_bytes(void) {
     CHECK(atomic_load(&made) == 1 && atomic_load(&finishes) == 1);
     UNTIL(atomic_load(&ended) == 1);
     CHECK(atomic_load(&last_reason) == (int)PACE_REASON_PEER);
+    CHECK(atomic_load(&drops) == 0);
     stop(server);
     finish(pool);
+    UNTIL(atomic_load(&drops) == 1);
 }
 
 /* What the peer sends, and how the connection ends by it. */
@@ -238,6 +247,7 @@ static void ten_threads_at_once(void) {
     stop(server);
     finish(pool);
     CHECK(atomic_load(&made) == 200 && atomic_load(&freed) == 200);
+    UNTIL(atomic_load(&drops) == 1);
 }
 
 static void answer(void *data, const pace_request_t *request, pace_response_t *response) {
@@ -271,9 +281,217 @@ static void http_sees_plain_bytes(void) {
     CHECK(receive(fd, head, sizeof head - 1, MSG_WAITALL) > 0);
     CHECK(strstr(head, "ibm~") != NULL); /* "hal", by one, and the last word */
     close(fd);
+    CHECK(atomic_load(&drops) == 0);
     pace_http_free(http);
     UNTIL(atomic_load(&freed) == 1);
     finish(pool);
+    UNTIL(atomic_load(&drops) == 1);
+}
+
+static void pulled_servers_have_them(void) {
+    char address[PACE_ADDRESS_SIZE];
+    pace_pool_t *pool = pool_of(1);
+    pace_filter_hooks_t filter = turning();
+    pace_listener_options_t listeners[] = {listener_at(TCP), listener_at(TCP)};
+    pace_server_options_t options = options_with(listeners, 2);
+    pace_pulled_t *pulled = NULL;
+    pace_server_t *beneath = NULL;
+    pace_conn_event_t event;
+    pace_completion_t completion;
+    char byte;
+    size_t count = 0;
+    forget();
+    listeners[0].filter = listeners[1].filter = &filter;
+    OK(pace_pulled_new(pool, &options, 0, &pulled));
+    OK(pace_pulled_server(pulled, &beneath));
+    OK(pace_server_address(beneath, 1, address, sizeof address));
+    int fd = dial(address);
+    send_text(fd, "!bcd");
+    OK(pace_pulled_pull(pulled, &event, 1, PACE_FOREVER, &count));
+    CHECK(count == 1 && event.kind == PACE_CONN_EVENT_DATA);
+    CHECK(event.size == 3 && memcmp(event.bytes, "abc", 3) == 0);
+    memset(&completion, 0, sizeof completion);
+    completion.event = event.event;
+    completion.consumed = 3;
+    completion.bytes = "abc";
+    completion.size = 3;
+    OK(pace_pulled_complete(pulled, &completion, 1));
+    CHECK(completion.outcome == PACE_OK);
+    expect_text(fd, "?bcd");
+    CHECK(atomic_load(&drops) == 0);
+    pace_pulled_free(pulled);
+    while (receive(fd, &byte, 1, 0) > 0) continue;
+    close(fd);
+    finish(pool);
+    UNTIL(atomic_load(&drops) == 2); /* one for each listener */
+    CHECK(atomic_load(&made) == 1 && atomic_load(&freed) == 1);
+}
+
+/* What has not started gives nothing up, and calls nothing. */
+static void failures_leave_user_data(void) {
+    char address[PACE_ADDRESS_SIZE];
+    pace_pool_t *pool = pool_of(1);
+    pace_filter_hooks_t filter = turning(), wrong = turning();
+    pace_conn_hooks_t hooks = hooks_with(echo);
+    pace_server_t *server = serve_turned(pool, NULL, false, address), *none = NULL;
+    pace_listener_options_t listeners[] = {listener_at(TCP), listener_at(address)};
+    pace_server_options_t options = options_with(listeners, 2);
+    pace_http_options_t http_options;
+    pace_pulled_t *pulled = NULL;
+    pace_http_t *http = NULL;
+    forget();
+    listeners[0].filter = listeners[1].filter = &filter;
+    SAYS(PACE_EOS, pace_server_new(pool, &options, &hooks, &none)); /* the address is in use */
+    SAYS(PACE_EOS, pace_pulled_new(pool, &options, 0, &pulled));
+    OK(pace_http_options_init(&http_options, sizeof http_options));
+    http_options.listeners = listeners;
+    http_options.listener_count = 2;
+    OK(pace_http_new(pool, &http));
+    SAYS(PACE_EOS, pace_http_start(http, &http_options));
+    wrong.make = NULL;
+    listeners[1].filter = &wrong;
+    SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &none));
+    SAYS(PACE_EINVAL, pace_pulled_new(pool, &options, 0, &pulled));
+    SAYS(PACE_EINVAL, pace_http_start(http, &http_options));
+    CHECK(none == NULL && pulled == NULL);
+    pace_http_free(http);
+    stop(server);
+    finish(pool);
+    CHECK(atomic_load(&drops) == 0 && atomic_load(&made) == 0);
+}
+
+static int what_it_does;
+static pace_server_t *_Atomic lent_server;
+static char much[1 << 16];
+
+static void free_lent(void) {
+    pace_server_free(atomic_exchange(&lent_server, NULL));
+}
+
+static int32_t make_strange(void *data, pace_conn_t *conn, void **filter) {
+    (void)data;
+    if (what_it_does == 0) {
+        (void)pace_conn_write(conn, "not here", 8, NULL);
+        OK(pace_conn_pause(conn));
+        OK(pace_conn_close(conn));
+    }
+    if (what_it_does == 1) free_lent();
+    if (what_it_does == 2) return INT32_MIN;
+    atomic_fetch_add(&made, 1);
+    *filter = calloc(1, sizeof(turning_t));
+    return 0;
+}
+
+static int32_t receive_strangely(void *filter, const void *bytes, size_t size, pace_sink_t *plain,
+                                 pace_sink_t *wire) {
+    CHECK(filter != NULL);
+    SAYS(PACE_EINVAL, pace_sink_append(plain, bytes, SIZE_MAX));
+    OK(pace_sink_append(plain, bytes, size));
+    for (int i = 0; i < 100 && what_it_does == 3; i++) OK(pace_sink_append(wire, much, sizeof much));
+    for (int i = 0; i < 20 && what_it_does == 4; i++) OK(pace_sink_append(plain, much, sizeof much));
+    if (what_it_does == 5) return INT32_MIN;
+    return what_it_does == 6 ? PACE_INFLOW_ENDED : PACE_INFLOW_OPEN;
+}
+
+static int32_t write_strangely(void *filter, const void *bytes, size_t size, pace_sink_t *wire) {
+    CHECK(filter != NULL);
+    OK(pace_sink_append(wire, bytes, size));
+    return what_it_does == 7 ? ENOSPC : 0;
+}
+
+static void free_strangely(void *filter) {
+    free_it(filter);
+    if (what_it_does == 8) free_lent();
+}
+
+static void drop_strangely(void *data) {
+    drop_things(data);
+    if (what_it_does == 9) free_lent();
+}
+
+/* It cannot be written, or it can. */
+static size_t echo_or_not(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    (void)data;
+    pace_status_t status = pace_conn_write(conn, bytes, size, NULL);
+    CHECK(what_it_does == 7 ? status == PACE_ESTALE : status == PACE_OK || status == PACE_EFULL);
+    return size;
+}
+
+/* Whatever the hooks of a filter do: every filter that was made is freed, and their user_data dropped. */
+static void strange_filters(void) {
+    for (what_it_does = 0; what_it_does < 10; what_it_does++) {
+        char address[PACE_ADDRESS_SIZE], bytes[4096];
+        pace_pool_t *pool = pool_of(2);
+        pace_filter_hooks_t filter = turning();
+        pace_listener_options_t listener = listener_at(TCP);
+        pace_conn_hooks_t hooks = hooks_with(echo_or_not);
+        pace_server_options_t options = options_with(&listener, 1);
+        pace_server_t *server = NULL;
+        int fds[3];
+        forget();
+        filter.make = make_strange;
+        filter.received = receive_strangely;
+        filter.written = write_strangely;
+        filter.free = free_strangely;
+        filter.drop = drop_strangely;
+        listener.filter = &filter;
+        hooks.close = note_close;
+        OK(pace_server_new(pool, &options, &hooks, &server));
+        OK(pace_server_address(server, 0, address, sizeof address));
+        for (int i = 0; i < 3; i++) fds[i] = dial(address);
+        atomic_store(&lent_server, server);
+        for (int i = 0; i < 3; i++) {
+            (void)send(fds[i], "hello", 5, MSG_NOSIGNAL);
+            (void)shutdown(fds[i], SHUT_WR);
+            while (receive(fds[i], bytes, sizeof bytes, 0) > 0) continue;
+            if (what_it_does == 7) {
+                UNTIL(atomic_load(&ended) == i + 1);
+                CHECK(atomic_load(&last_reason) == (int)PACE_REASON_FAILED);
+            }
+            close(fds[i]);
+        }
+        free_lent();
+        finish(pool);
+        UNTIL(atomic_load(&drops) == 1);
+        CHECK(atomic_load(&made) == atomic_load(&freed));
+    }
+}
+
+static void answer_in_vain(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    SAYS(PACE_ESTALE, pace_response_text(response, "hal"));
+}
+
+/* An answer that cannot be turned is one to a peer that is gone. */
+static void answers_that_cannot_be_turned(void) {
+    char address[PACE_ADDRESS_SIZE], byte;
+    pace_pool_t *pool = pool_of(2);
+    pace_filter_hooks_t filter = turning();
+    pace_listener_options_t listener = listener_at(TCP);
+    pace_http_options_t options;
+    pace_http_t *http = NULL;
+    pace_server_t *beneath = NULL;
+    forget();
+    what_it_does = 7;
+    filter.received = receive_strangely;
+    filter.written = write_strangely;
+    listener.filter = &filter;
+    OK(pace_http_options_init(&options, sizeof options));
+    options.listeners = &listener;
+    options.listener_count = 1;
+    OK(pace_http_new(pool, &http));
+    OK(pace_http_route(http, "GET", "/", answer_in_vain, NULL, NULL));
+    OK(pace_http_start(http, &options));
+    OK(pace_http_server(http, &beneath));
+    OK(pace_server_address(beneath, 0, address, sizeof address));
+    int fd = dial(address);
+    send_text(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(receive(fd, &byte, 1, 0) <= 0);
+    UNTIL(stats_of(beneath).closed_failed == 1);
+    close(fd);
+    pace_http_free(http);
+    finish(pool);
+    UNTIL(atomic_load(&drops) == 1);
 }
 
 static void senseless_calls(void) {
@@ -284,7 +502,7 @@ static void senseless_calls(void) {
     pace_server_options_t options = options_with(&listener, 1);
     pace_server_t *server = NULL;
     SAYS(PACE_EINVAL, pace_filter_hooks_init(NULL, sizeof filter));
-    SAYS(PACE_EVERSION, pace_filter_hooks_init(&filter, sizeof filter - 1));
+    SAYS(PACE_EVERSION, pace_filter_hooks_init(&filter, 63));
     SAYS(PACE_EVERSION, pace_filter_hooks_init(&filter, 0));
     listener.filter = &filter;
     filter.make = NULL;
@@ -320,6 +538,10 @@ int main(void) {
     failures_are_told();
     ten_threads_at_once();
     http_sees_plain_bytes();
+    pulled_servers_have_them();
+    failures_leave_user_data();
+    strange_filters();
+    answers_that_cannot_be_turned();
     senseless_calls();
     return 0;
 }

@@ -46,6 +46,145 @@ AT(pace_pool_config_t, slow_ns, 104);
 AT(pace_pool_config_t, hook_data, 112);
 AT(pace_pool_config_t, hook_drop, 120);
 
+AT(pace_pool_config_t, reserve, 128);
+AT(pace_pool_config_t, ageing_ns, 144);
+
+GROWS(pace_workers_config_t, 72);
+AT(pace_workers_config_t, max_waiting, 4);
+AT(pace_workers_config_t, max_pulled, 8);
+AT(pace_workers_config_t, max_tasks, 12);
+AT(pace_workers_config_t, seed, 16);
+AT(pace_workers_config_t, scaling, 24);
+AT(pace_workers_config_t, metrics, 25);
+AT(pace_workers_config_t, min_active, 28);
+AT(pace_workers_config_t, scaling_high_ns, 32);
+AT(pace_workers_config_t, scaling_low_ns, 40);
+AT(pace_workers_config_t, scaling_period_ns, 48);
+AT(pace_workers_config_t, scaling_percentile, 56);
+AT(pace_workers_config_t, scaling_patience, 60);
+AT(pace_workers_config_t, name, 64);
+AT(pace_workers_config_t, full, 72);
+AT(pace_workers_config_t, max_droppable, 76);
+AT(pace_workers_config_t, full_wait_ns, 80);
+AT(pace_workers_config_t, middleware, 88);
+AT(pace_workers_config_t, middleware_count, 96);
+AT(pace_workers_config_t, outcome_log, 104);
+
+SIZE(pace_label_t, 16);
+
+SIZE(pace_middleware_t, 40);
+AT(pace_middleware_t, after, 8);
+AT(pace_middleware_t, on_error, 16);
+AT(pace_middleware_t, user_data, 24);
+AT(pace_middleware_t, drop, 32);
+
+GROWS(pace_outcome_log_config_t, 56);
+AT(pace_outcome_log_config_t, capacity, 4);
+AT(pace_outcome_log_config_t, file, 8);
+AT(pace_outcome_log_config_t, max_size, 16);
+AT(pace_outcome_log_config_t, files, 24);
+AT(pace_outcome_log_config_t, on_outcome, 32);
+AT(pace_outcome_log_config_t, user_data, 40);
+AT(pace_outcome_log_config_t, drop, 48);
+
+GROWS(pace_outcome_log_stats_t, 40);
+AT(pace_outcome_log_stats_t, told, 8);
+AT(pace_outcome_log_stats_t, dropped, 16);
+AT(pace_outcome_log_stats_t, errors, 24);
+AT(pace_outcome_log_stats_t, last_error, 32);
+
+AT(pace_outcome_t, status, 4);
+AT(pace_outcome_t, time_ns, 8);
+AT(pace_outcome_t, id, 16);
+AT(pace_outcome_t, name, 24);
+AT(pace_outcome_t, message, 32);
+AT(pace_outcome_t, queue_time_ns, 40);
+AT(pace_outcome_t, run_time_ns, 48);
+AT(pace_outcome_t, delay_ns, 56);
+AT(pace_outcome_t, attempts, 64);
+AT(pace_outcome_t, worker, 68);
+
+GROWS(pace_workers_report_t, 32);
+AT(pace_workers_report_t, requested, 4);
+AT(pace_workers_report_t, drained, 5);
+AT(pace_workers_report_t, completed, 8);
+AT(pace_workers_report_t, cancelled, 16);
+AT(pace_workers_report_t, stuck, 24);
+AT(pace_workers_report_t, failed_hooks, 28);
+
+SIZE(pace_retry_t, 40);
+AT(pace_retry_t, jitter, 4);
+AT(pace_retry_t, retries, 8);
+AT(pace_retry_t, first_ns, 16);
+AT(pace_retry_t, cap_ns, 24);
+AT(pace_retry_t, within_ns, 32);
+
+GROWS(pace_kind_config_t, 168);
+AT(pace_kind_config_t, max_running, 132);
+AT(pace_kind_config_t, soft_timeout_ns, 136);
+AT(pace_kind_config_t, grace_ns, 144);
+AT(pace_kind_config_t, full, 152);
+AT(pace_kind_config_t, full_wait_ns, 160);
+AT(pace_kind_config_t, lane, 4);
+AT(pace_kind_config_t, retry, 8);
+AT(pace_kind_config_t, timeout_ns, 48);
+AT(pace_kind_config_t, queue_timeout_ns, 56);
+AT(pace_kind_config_t, deadline_ns, 64);
+AT(pace_kind_config_t, retry_delay, 72);
+AT(pace_kind_config_t, retry_data, 80);
+AT(pace_kind_config_t, retry_drop, 88);
+AT(pace_kind_config_t, retry_budget, 96);
+AT(pace_kind_config_t, budget_per_second, 100);
+AT(pace_kind_config_t, budget_ratio, 104);
+AT(pace_kind_config_t, budget_burst, 112);
+AT(pace_kind_config_t, rate_starts, 116);
+AT(pace_kind_config_t, rate_per_ns, 120);
+AT(pace_kind_config_t, rate_burst, 128);
+
+GROWS(pace_task_options_t, 96);
+AT(pace_task_options_t, lane, 4);
+AT(pace_task_options_t, retry, 8);
+AT(pace_task_options_t, timeout_ns, 48);
+AT(pace_task_options_t, queue_timeout_ns, 56);
+AT(pace_task_options_t, deadline_ns, 64);
+AT(pace_task_options_t, delay_ns, 72);
+AT(pace_task_options_t, key, 80);
+AT(pace_task_options_t, keyed, 88);
+AT(pace_task_options_t, soft_timeout_ns, 96);
+AT(pace_task_options_t, grace_ns, 104);
+AT(pace_task_options_t, full, 112);
+AT(pace_task_options_t, full_wait_ns, 120);
+
+GROWS(pace_task_report_t, 64);
+AT(pace_task_report_t, status, 4);
+AT(pace_task_report_t, id, 8);
+AT(pace_task_report_t, name, 16);
+AT(pace_task_report_t, message, 24);
+AT(pace_task_report_t, outcome, 32);
+AT(pace_task_report_t, attempts, 36);
+AT(pace_task_report_t, queue_time_ns, 40);
+AT(pace_task_report_t, run_time_ns, 48);
+AT(pace_task_report_t, worker, 56);
+
+SIZE(pace_attempt_work_t, 24);
+SIZE(pace_task_event_t, 40);
+AT(pace_task_event_t, number, 4);
+AT(pace_task_event_t, status, 8);
+AT(pace_task_event_t, token, 16);
+AT(pace_task_event_t, attempt, 24);
+AT(pace_task_event_t, id, 32);
+SIZE(pace_attempt_end_t, 40);
+AT(pace_attempt_end_t, outcome, 8);
+AT(pace_attempt_end_t, advice, 12);
+AT(pace_attempt_end_t, after_ns, 16);
+AT(pace_attempt_end_t, message, 24);
+AT(pace_attempt_end_t, status, 32);
+AT(pace_attempt_end_t, result, 36);
+
+GROWS(pace_kind_stats_t, 96);
+GROWS(pace_workers_audit_t, 80);
+GROWS(pace_health_t, 40);
+
 GROWS(pace_report_t, 24);
 AT(pace_report_t, drained, 4);
 AT(pace_report_t, requested, 5);
@@ -260,6 +399,191 @@ AT(pace_filter_hooks_t, finish, 32);
 AT(pace_filter_hooks_t, cut_off, 40);
 AT(pace_filter_hooks_t, free, 48);
 AT(pace_filter_hooks_t, user_data, 56);
+AT(pace_filter_hooks_t, drop, 64);
+
+SIZE(pace_subscription_t, 8);
+
+SIZE(pace_message_t, 88);
+AT(pace_message_t, time_ns, 8);
+AT(pace_message_t, lost_before, 16);
+AT(pace_message_t, key, 24);
+AT(pace_message_t, payload, 40);
+AT(pace_message_t, size, 48);
+AT(pace_message_t, headers, 56);
+AT(pace_message_t, header_count, 64);
+AT(pace_message_t, priority, 72);
+AT(pace_message_t, attempt, 76);
+AT(pace_message_t, subscription, 80);
+
+GROWS(pace_publication_t, 32);
+AT(pace_publication_t, priority, 4);
+AT(pace_publication_t, headers, 8);
+AT(pace_publication_t, header_count, 16);
+AT(pace_publication_t, may_block, 24);
+
+GROWS(pace_hub_options_t, 16);
+AT(pace_hub_options_t, max_payload, 8);
+AT(pace_hub_options_t, dead_letters, 16);
+AT(pace_hub_options_t, histories, 24);
+AT(pace_hub_options_t, history_count, 32);
+AT(pace_hub_options_t, name, 40);
+AT(pace_hub_options_t, errors, 48);
+AT(pace_hub_options_t, notice_interval_ns, 56);
+AT(pace_hub_options_t, count_keys, 64);
+
+GROWS(pace_error_filter_t, 48);
+AT(pace_error_filter_t, severity, 4);
+AT(pace_error_filter_t, event, 8);
+AT(pace_error_filter_t, origin, 16);
+AT(pace_error_filter_t, since_ns, 24);
+AT(pace_error_filter_t, after, 32);
+AT(pace_error_filter_t, limit, 40);
+
+SIZE(pace_hub_error_t, 72);
+AT(pace_hub_error_t, time_ns, 8);
+AT(pace_hub_error_t, event, 16);
+AT(pace_hub_error_t, origin, 32);
+AT(pace_hub_error_t, message, 48);
+AT(pace_hub_error_t, severity, 64);
+
+GROWS(pace_hub_stats_t, 80);
+AT(pace_hub_stats_t, keys, 8);
+AT(pace_hub_stats_t, suspended, 24);
+AT(pace_hub_stats_t, dead_letters, 40);
+AT(pace_hub_stats_t, told, 48);
+AT(pace_hub_stats_t, forgotten, 72);
+
+GROWS(pace_threshold_t, 64);
+AT(pace_threshold_t, part, 4);
+AT(pace_threshold_t, severity, 8);
+AT(pace_threshold_t, below, 12);
+AT(pace_threshold_t, metric, 16);
+AT(pace_threshold_t, labels, 24);
+AT(pace_threshold_t, label_count, 32);
+AT(pace_threshold_t, limit, 40);
+AT(pace_threshold_t, back_at, 48);
+AT(pace_threshold_t, quantile, 56);
+
+SIZE(pace_crossing_t, 40);
+AT(pace_crossing_t, figure, 16);
+AT(pace_crossing_t, threshold, 24);
+AT(pace_crossing_t, severity, 32);
+AT(pace_crossing_t, crossed, 36);
+
+GROWS(pace_watch_stats_t, 16);
+AT(pace_watch_stats_t, crossed, 4);
+AT(pace_watch_stats_t, looks, 8);
+
+GROWS(pace_history_options_t, 136);
+AT(pace_history_options_t, when_full, 4);
+AT(pace_history_options_t, pattern, 8);
+AT(pace_history_options_t, keep_count, 16);
+AT(pace_history_options_t, archive, 40);
+AT(pace_history_options_t, lines, 72);
+AT(pace_history_options_t, lines_files, 88);
+AT(pace_history_options_t, commit_messages, 92);
+AT(pace_history_options_t, waiting_bytes, 112);
+AT(pace_history_options_t, process_only, 128);
+AT(pace_history_options_t, check, 129);
+
+GROWS(pace_query_t, 56);
+AT(pace_query_t, newest, 4);
+AT(pace_query_t, pattern, 8);
+AT(pace_query_t, first, 16);
+AT(pace_query_t, until_ns, 40);
+AT(pace_query_t, limit, 48);
+
+SIZE(pace_history_stats_t, 144);
+AT(pace_history_stats_t, recorded, 16);
+AT(pace_history_stats_t, durable, 80);
+AT(pace_history_stats_t, last_error, 96);
+
+GROWS(pace_replay_stats_t, 40);
+AT(pace_replay_stats_t, delivered, 8);
+AT(pace_replay_stats_t, last, 32);
+
+GROWS(pace_receipt_t, 48);
+AT(pace_receipt_t, sequence, 8);
+AT(pace_receipt_t, matched, 16);
+AT(pace_receipt_t, enqueued, 24);
+AT(pace_receipt_t, dropped, 32);
+AT(pace_receipt_t, rejected, 40);
+AT(pace_receipt_t, dead_lettered, 48);
+
+GROWS(pace_hub_audit_t, 96);
+AT(pace_hub_audit_t, balances, 4);
+AT(pace_hub_audit_t, published, 8);
+AT(pace_hub_audit_t, matched, 16);
+AT(pace_hub_audit_t, dead_lettered, 40);
+AT(pace_hub_audit_t, running, 80);
+AT(pace_hub_audit_t, redelivered, 88);
+
+GROWS(pace_subscription_options_t, 48);
+AT(pace_subscription_options_t, execution, 4);
+AT(pace_subscription_options_t, threads, 8);
+AT(pace_subscription_options_t, overflow, 12);
+AT(pace_subscription_options_t, capacity, 16);
+AT(pace_subscription_options_t, block_ns, 24);
+AT(pace_subscription_options_t, lease_ns, 32);
+AT(pace_subscription_options_t, by_priority, 40);
+AT(pace_subscription_options_t, unique, 41);
+AT(pace_subscription_options_t, retry, 48);
+AT(pace_subscription_options_t, fate, 88);
+AT(pace_subscription_options_t, restarts, 92);
+AT(pace_subscription_options_t, within_ns, 96);
+AT(pace_subscription_options_t, supervisor, 104);
+AT(pace_subscription_options_t, on_restart, 112);
+AT(pace_subscription_options_t, filter, 120);
+AT(pace_subscription_options_t, group, 128);
+AT(pace_subscription_options_t, balance_header, 136);
+AT(pace_subscription_options_t, balance_seed, 144);
+AT(pace_subscription_options_t, balance, 152);
+
+GROWS(pace_subscription_stats_t, 104);
+AT(pace_subscription_stats_t, matched, 8);
+AT(pace_subscription_stats_t, dead_lettered, 32);
+AT(pace_subscription_stats_t, running, 72);
+AT(pace_subscription_stats_t, restarts, 96);
+AT(pace_subscription_stats_t, number, 104);
+AT(pace_subscription_stats_t, suspended, 112);
+
+GROWS(pace_publisher_options_t, 40);
+AT(pace_publisher_options_t, may_block, 4);
+AT(pace_publisher_options_t, quota, 8);
+AT(pace_publisher_options_t, quota_burst, 12);
+AT(pace_publisher_options_t, quota_per_ns, 16);
+AT(pace_publisher_options_t, allow, 24);
+AT(pace_publisher_options_t, allow_count, 32);
+
+GROWS(pace_publisher_stats_t, 40);
+AT(pace_publisher_stats_t, published, 8);
+AT(pace_publisher_stats_t, lost, 32);
+
+GROWS(pace_dead_filter_t, 56);
+AT(pace_dead_filter_t, reason, 4);
+AT(pace_dead_filter_t, pattern, 8);
+AT(pace_dead_filter_t, subscription, 16);
+AT(pace_dead_filter_t, first, 24);
+AT(pace_dead_filter_t, last, 32);
+AT(pace_dead_filter_t, since_ns, 40);
+AT(pace_dead_filter_t, limit, 48);
+
+SIZE(pace_dead_letter_t, 152);
+AT(pace_dead_letter_t, number, 88);
+AT(pace_dead_letter_t, subscription, 96);
+AT(pace_dead_letter_t, died_ns, 104);
+AT(pace_dead_letter_t, pattern, 112);
+AT(pace_dead_letter_t, failure, 128);
+AT(pace_dead_letter_t, reason, 144);
+AT(pace_dead_letter_t, attempts, 148);
+
+GROWS(pace_dead_letter_stats_t, 40);
+AT(pace_dead_letter_stats_t, buried, 8);
+AT(pace_dead_letter_stats_t, removed, 32);
+
+GROWS(pace_redelivered_t, 32);
+AT(pace_redelivered_t, enqueued, 8);
+AT(pace_redelivered_t, orphaned, 24);
 
 int main(void) {
     /* The library agrees: it accepts the sizes of the first version, and none below. */
@@ -274,6 +598,12 @@ int main(void) {
         pace_udp_hooks_t datagrams;
         pace_udp_options_t udp;
         pace_filter_hooks_t filter;
+        pace_hub_options_t hub;
+        pace_publication_t publication;
+        pace_subscription_options_t subscription;
+        pace_publisher_options_t publisher;
+        pace_history_options_t history;
+        pace_threshold_t threshold;
     } first;
     check_begin();
     OK(pace_pool_config_init(&first.config, 128));
@@ -296,5 +626,17 @@ int main(void) {
     SAYS(PACE_EVERSION, pace_udp_options_init(&first.udp, 55));
     OK(pace_filter_hooks_init(&first.filter, 64));
     SAYS(PACE_EVERSION, pace_filter_hooks_init(&first.filter, 63));
+    OK(pace_hub_options_init(&first.hub, 16));
+    SAYS(PACE_EVERSION, pace_hub_options_init(&first.hub, 15));
+    OK(pace_publication_init(&first.publication, 32));
+    SAYS(PACE_EVERSION, pace_publication_init(&first.publication, 31));
+    OK(pace_subscription_options_init(&first.subscription, 48));
+    SAYS(PACE_EVERSION, pace_subscription_options_init(&first.subscription, 47));
+    OK(pace_history_options_init(&first.history, 136));
+    SAYS(PACE_EVERSION, pace_history_options_init(&first.history, 135));
+    OK(pace_threshold_init(&first.threshold, 64));
+    SAYS(PACE_EVERSION, pace_threshold_init(&first.threshold, 63));
+    OK(pace_publisher_options_init(&first.publisher, 40));
+    SAYS(PACE_EVERSION, pace_publisher_options_init(&first.publisher, 39));
     return 0;
 }

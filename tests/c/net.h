@@ -10,32 +10,41 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* Connects to an address as pace_server_address() tells it: "127.0.0.1:80", "unix:@name" or a path. */
-static inline int try_dial(const char *address) {
-    struct sockaddr_un local = {.sun_family = AF_UNIX};
-    struct sockaddr_in remote = {.sin_family = AF_INET};
+/* A socket to connect to an address with. */
+static inline int socket_for(const char *address) {
     struct timeval patience = {200, 0};
     const bool is_local = strncmp(address, "unix:", 5) == 0;
     int fd = socket(is_local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
     CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
     CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0);
-    if (is_local) {
+    return fd;
+}
+
+static inline bool connects_to(int fd, const char *address) {
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    struct sockaddr_in remote = {.sin_family = AF_INET};
+    if (strncmp(address, "unix:", 5) == 0) {
         const char *name = address + 5;
         const size_t length = strlen(name);
         CHECK(length < sizeof local.sun_path);
         memcpy(local.sun_path, name, length);
         if (name[0] == '@') local.sun_path[0] = 0;
         const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-        if (connect(fd, (struct sockaddr *)&local, size) == 0) return fd;
-    } else {
-        char host[64];
-        unsigned port;
-        CHECK(sscanf(address, "%63[0-9.]:%u", host, &port) == 2);
-        CHECK(inet_pton(AF_INET, host, &remote.sin_addr) == 1);
-        remote.sin_port = htons((uint16_t)port);
-        if (connect(fd, (struct sockaddr *)&remote, sizeof remote) == 0) return fd;
+        return connect(fd, (struct sockaddr *)&local, size) == 0;
     }
+    char host[64];
+    unsigned port;
+    CHECK(sscanf(address, "%63[0-9.]:%u", host, &port) == 2);
+    CHECK(inet_pton(AF_INET, host, &remote.sin_addr) == 1);
+    remote.sin_port = htons((uint16_t)port);
+    return connect(fd, (struct sockaddr *)&remote, sizeof remote) == 0;
+}
+
+/* Connects to an address as pace_server_address() tells it: "127.0.0.1:80", "unix:@name" or a path. */
+static inline int try_dial(const char *address) {
+    int fd = socket_for(address);
+    if (connects_to(fd, address)) return fd;
     close(fd);
     return -1;
 }

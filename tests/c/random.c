@@ -12,12 +12,8 @@ static uint64_t state;
 static counts_t counts;
 static int accepted;
 
-/* SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
 static uint64_t next(void) {
-    uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return check_random(&state);
 }
 
 static uint64_t below(uint64_t bound) {

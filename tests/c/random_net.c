@@ -109,7 +109,14 @@ static void any_outside_call(void) {
     size_t size;
     bool flag;
     atomic_fetch_add(&calls, 1);
-    switch (below(18)) {
+    switch (below(19)) {
+    case 17: {
+        size_t count = any_size();
+        void *lent = malloc(count + 1);
+        if (lent != NULL && !any(pace_server_conn_write_owned(server, id, memset(lent, 'l', count + 1), count, lent, free, &wrote)))
+            free(lent);
+        break;
+    }
     case 0: case 1: any(pace_server_conn_write(server, id, MAYBE(bytes), any_size(), &wrote)); break;
     case 2: any(pace_server_conn_write_vectored(server, id, pieces, below(4), NULL)); break;
     case 3: any(pace_server_conn_write_tracked(server, id, bytes, any_size(), next(), NULL)); break;

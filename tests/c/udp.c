@@ -280,6 +280,66 @@ static void no_room(void) {
     finish(pool);
 }
 
+static pace_udp_t *_Atomic lent;
+static pace_pool_t *beneath;
+static int how_to_end;
+
+/* What cannot be, first; then the socket that another thread has lent ends, and is freed. */
+static void end_everything(void *data, pace_udp_t *udp, const pace_datagram_t *datagrams, size_t number) {
+    pace_datagram_t wrong = datagrams[0];
+    size_t sent = 0;
+    bool drained = true;
+    count(data, udp, datagrams, number);
+    SAYS(PACE_EINVAL, pace_udp_send_batch(udp, datagrams, SIZE_MAX, &sent));
+    SAYS(PACE_EINVAL, pace_udp_send_batch(udp, NULL, 1, &sent));
+    wrong.bytes = NULL;
+    SAYS(PACE_EINVAL, pace_udp_send_batch(udp, &wrong, 1, &sent));
+    wrong = datagrams[0];
+    wrong.size = SIZE_MAX;
+    SAYS(PACE_EINVAL, pace_udp_send_batch(udp, &wrong, 1, &sent));
+    wrong = datagrams[0];
+    wrong.peer.version = 9;
+    SAYS(PACE_EINVAL, pace_udp_send_batch(udp, &wrong, 1, &sent));
+    pace_udp_t *own = atomic_exchange(&lent, NULL);
+    if (own == NULL) return;
+    switch (how_to_end) {
+    case 0: break;
+    case 1:
+        OK(pace_udp_close(own));
+        SAYS(PACE_ESTALE, pace_udp_close(own));
+        break;
+    case 2:
+        OK(pace_udp_drain(own, PACE_FOREVER, &drained));
+        CHECK(!drained);
+        break;
+    default: pace_pool_free(beneath);
+    }
+    pace_udp_free(own);
+}
+
+static void ends_inside_hooks(void) {
+    for (how_to_end = 0; how_to_end < 4; how_to_end++) {
+        char address[PACE_ADDRESS_SIZE];
+        pace_ip_t to;
+        forget();
+        beneath = pool_of(2);
+        pace_udp_options_t options = bound_to(TCP);
+        pace_udp_t *udp = open_one(beneath, &options, end_everything);
+        OK(pace_udp_address(udp, address, sizeof address));
+        OK(pace_ip_read(address, &to));
+        pace_pool_t *other = pool_of(1);
+        pace_udp_t *client = open_one(other, &options, count);
+        atomic_store(&lent, udp);
+        for (int i = 0; i < 5; i++) OK(pace_udp_send_to(client, "x", 1, &to));
+        UNTIL(atomic_load(&drops) == 1);
+        CHECK(atomic_load(&closes) == 1);
+        pace_udp_free(client);
+        UNTIL(atomic_load(&drops) == 2);
+        finish(other);
+        if (how_to_end < 3) finish(beneath);
+    }
+}
+
 int main(void) {
     check_begin();
     datagrams_come_and_go();
@@ -288,5 +348,6 @@ int main(void) {
     addresses();
     settings();
     no_room();
+    ends_inside_hooks();
     return 0;
 }

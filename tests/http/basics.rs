@@ -55,6 +55,51 @@ fn requests_are_routed_and_answered_over_every_kind_of_socket() {
     }
 }
 
+/// Goal: a request is served as what it says, whether its like was there before or not. Method: each of
+/// some after each of them, that differ in their first line or in a field, by the same thread.
+#[test]
+fn requests_that_come_again_are_served_anew() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, address) = serve(&pool, KINDS[0], |builder| {
+        let say = |request: &Request, response: Response| {
+            let fields = request.headers().map(|(name, value)| (name, value.escape_ascii()));
+            let fields: String = fields.map(|(name, value)| format!("{name}={value};")).collect();
+            let name = request.param("name").unwrap();
+            let (method, query) = (request.method(), request.query());
+            response.text(format!("{method} {name} {query:?} {} {fields}", request.version()))
+        };
+        builder.route("GET", "/{name}", say).route("POST", "/{name}", say)
+    });
+    let lines =
+        [("GET", "a", None), ("GET", "b", None), ("GET", "a", Some("q")), ("POST", "a", None)];
+    let fields = ["", "X: 1\r\n", "X: 2\r\n", "x:1\t\r\nY: 3\r\n"];
+    let mut all = Vec::new();
+    for (line, fields) in lines.iter().flat_map(|line| fields.map(|fields| (line, fields))) {
+        let (method, name, query) = *line;
+        let target = format!("/{name}{}", query.map_or(String::new(), |query| format!("?{query}")));
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+        let said: String = fields
+            .lines()
+            .filter_map(|field| field.split_once(':'))
+            .map(|(name, value)| format!("{name}={};", value.trim()))
+            .collect();
+        all.push((request, format!("{method} {name} {query:?} 1 Host=h;{said}")));
+    }
+    let mut asker = Asker::connect(&address);
+    for (first, second) in
+        all.iter().flat_map(|first| all.iter().map(move |second| (first, second)))
+    {
+        for (request, expected) in [first, second] {
+            assert_eq!(asker.ask(request).text(), expected);
+        }
+    }
+    drop(asker);
+    assert_eq!(end(&server).answered.successful, 2 * (all.len() * all.len()) as u64);
+    drop(server);
+    finish(&pool);
+}
+
 /// Goal: an answer is whole whether its body fits beside the head or not.
 #[test]
 fn small_bodies_of_every_size_are_whole() {
@@ -207,6 +252,11 @@ fn routes_that_cannot_be_are_named() {
     assert!(error(conflict).starts_with("route is /{b}, but must be a pattern of its own"));
     let method = route(Http::builder(&pool), "G T", "/");
     assert_eq!(error(method), "method is \"G T\", but must be a token, as GET");
+    let tunnel = route(Http::builder(&pool), "CONNECT", "/");
+    let allowed = "another one, as there are no tunnels here";
+    assert_eq!(error(tunnel), format!("method is CONNECT, but must be {allowed}"));
+    let star = route(Http::builder(&pool), "GET", "*");
+    assert_eq!(error(star), "route is GET *, but must be OPTIONS * or one of a path");
     let limits = Http::builder(&pool).max_headers(257);
     assert_eq!(error(limits), "max_headers is 257, but must be 1 to 256");
 }

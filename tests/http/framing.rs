@@ -82,7 +82,7 @@ fn what_smells_of_smuggling_is_refused_and_closes() {
 }
 
 /// The request, the status, and whether the connection goes on.
-const REFUSED: [(&str, u16, bool); 16] = [
+const REFUSED: [(&str, u16, bool); 19] = [
     ("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 404, true),
     ("POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 404, true),
     (
@@ -100,13 +100,16 @@ const REFUSED: [(&str, u16, bool); 16] = [
     ("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 405, true),
     ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501, true),
     ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501, true),
+    ("CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
+    ("CONNECT http://a:80/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
+    ("GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
+    ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
     ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413, false),
     ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3E8\r\n", 200, true),
     ("POST / HTTP/1.1\r\nHost: a\r\nExpect: a miracle\r\nContent-Length: 3\r\n\r\n", 417, false),
     ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, false),
     ("GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505, false),
     ("GET / HTTQ/1.1\r\nHost: a\r\n\r\n", 400, false),
-    ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 404, true),
 ];
 
 #[test]
@@ -283,6 +286,27 @@ fn chunks_may_be_small_but_not_nearly_nothing_else() {
 
 #[test]
 fn the_whole_server_can_be_asked_for_its_options() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let (server, address) = serve(&pool, Kind::Tcp, |builder| {
+        let handler = |_: &Request, response: Response| response.send("");
+        routes(builder).route("PROPFIND", "/b", handler).route("OPTIONS", "/b", handler)
+    });
+    let mut asker = Asker::connect(&address);
+    for target in ["*", "http://a", "HTTPS://a:1"] {
+        let answer = asker.ask(format!("OPTIONS {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!((answer.status, answer.text()), (200, ""), "{target}");
+        assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, PUT, PROPFIND, OPTIONS"));
+    }
+    // What is asked of a path is not.
+    assert_eq!(asker.ask("OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+    assert_eq!(asker.ask("OPTIONS http://a?b HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+    drop(asker);
+    end(&server);
+}
+
+#[test]
+fn the_answer_about_the_whole_server_can_be_ones_own() {
     let _guard = hang_guard();
     let pool = pool(1);
     let (server, address) = serve(&pool, Kind::Tcp, |builder| {

@@ -13,3 +13,4 @@ mod bodies;
 mod clients;
 mod ends;
 mod framing;
+mod upgraded;

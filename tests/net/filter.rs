@@ -134,7 +134,6 @@ fn whatever_way_bytes_are_written_they_are_turned() {
         client.expect(shifted("123"));
         client.expect(shifted([b'4'; 100_000]));
         client.expect(shifted("5"));
-        assert!(conn.write(b"unspeakable").is_err());
         conn.shutdown_write().unwrap();
         client.expect(".");
         conn.close().unwrap();
@@ -243,6 +242,40 @@ fn what_the_filter_cannot_turn_fails_the_connection() {
         }
         let stats = end(&server);
         assert_eq!(stats.closed.failed, 2);
+    }
+}
+
+/// Goal: what cannot be turned is an error of the write, and the end of the connection. Method: by the
+/// handler, and by another thread, whose write nothing else of the connection would see.
+#[test]
+fn what_cannot_be_turned_to_be_written_fails_the_connection() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let data = |conn: &Conn, bytes: &[u8]| {
+            assert!(conn.write(b"unspeakable").is_err());
+            assert!(conn.write(b"behind the gap").is_err());
+            bytes.len()
+        };
+        let builder = Server::builder(&pool).listen(listen(kind));
+        let server = builder.serve(move |_| OnData(inner.clone(), data)).unwrap();
+        for index in 0..2 {
+            let mut client = Client::connect(&server.addresses()[0]);
+            client.send("!");
+            client.expect("?");
+            let conn = log.conn(index);
+            if index == 0 {
+                client.send(shifted("go"));
+            } else {
+                assert!(conn.write_vectored(&[IoSlice::new(b"unspeakable")]).is_err());
+            }
+            assert_eq!(log.reason(index), Reason::Failed(ErrorKind::InvalidInput));
+            assert!(client.rest_or_reset().0.is_empty());
+            assert!(conn.write(b"behind the gap").is_err());
+        }
+        assert_eq!(end(&server).closed.failed, 2);
+        finish(&pool);
     }
 }
 

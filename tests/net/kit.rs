@@ -72,20 +72,29 @@ impl Client {
 
     /// Buffers as small as the kernel allows, if asked for.
     pub fn with_buffers(address: &Address, bytes: Option<usize>) -> io::Result<Client> {
-        let (domain, address) = kernels(address);
-        let socket = Socket::new(domain, Type::STREAM, None)?;
+        let client = Self::unconnected(address)?;
         if let Some(bytes) = bytes {
-            socket.set_recv_buffer_size(bytes)?;
-            socket.set_send_buffer_size(bytes)?;
+            client.0.set_recv_buffer_size(bytes)?;
+            client.0.set_send_buffer_size(bytes)?;
         }
-        match socket.connect(&address) {
+        client.reach(address)?;
+        Ok(client)
+    }
+
+    /// The socket only.
+    pub fn unconnected(address: &Address) -> io::Result<Client> {
+        Socket::new(kernels(address).0, Type::STREAM, None).map(Client)
+    }
+
+    /// Connects what is not connected yet.
+    pub fn reach(&self, address: &Address) -> io::Result<()> {
+        match self.0.connect(&kernels(address).1) {
             // The peer was faster than this thread; whoever reads is told the same.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
             connected => connected?,
         }
-        socket.set_read_timeout(Some(PATIENCE / 2))?;
-        socket.set_write_timeout(Some(PATIENCE / 2))?;
-        Ok(Client(socket))
+        self.0.set_read_timeout(Some(PATIENCE / 2))?;
+        self.0.set_write_timeout(Some(PATIENCE / 2))
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

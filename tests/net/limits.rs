@@ -261,9 +261,12 @@ fn without_descriptors_accepting_pauses() {
         let address = server.addresses()[0].clone();
         let mut first = Client::connect(&address);
         log.opened.until(1);
-        // Room for the clients' own sockets, and for one at the server's side.
-        let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 4);
-        let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&address)).collect();
+        let mut clients: Vec<_> = (0..3).map(|_| Client::unconnected(&address).unwrap()).collect();
+        // Room for one at the server's side.
+        let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 1);
+        for client in &clients {
+            client.reach(&address).unwrap();
+        }
         said.until(1);
         thread::sleep(TICK * 4);
         assert_eq!((said.get(), server.stats().exhausted), (1, 1));

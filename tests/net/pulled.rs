@@ -533,6 +533,39 @@ fn free_port() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
+/// Goal: who waits for a server without listeners is told of the pool's end, as others are. Method: with no
+/// connection at all, with one that the pool's end ends, and with one that had ended before.
+#[test]
+fn the_end_of_its_pool_is_told_without_listeners() {
+    let _guard = hang_guard();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_address().unwrap();
+    for connections in ["none", "one", "none any more"] {
+        let pool = pool(2);
+        let server = Server::builder(&pool).serve_pulled(Wanted::NONE).unwrap();
+        if connections != "none" {
+            let conn = server.connect(address.clone(), Wanted::OPENED).unwrap();
+            drop(expect(&server, ConnEventKind::Opened));
+            if connections == "none any more" {
+                conn.abort().unwrap();
+                until("its end", || server.server().stats().open == 0);
+            }
+        }
+        let sleeper = host(&server, |_| ());
+        let waiter = {
+            let server = server.clone();
+            thread::spawn(move || server.server().wait())
+        };
+        nothing_comes(&server);
+        assert!(!waiter.is_finished() && !sleeper.is_finished());
+        finish(&pool);
+        waiter.join().unwrap().unwrap();
+        sleeper.join().unwrap();
+        let told = server.pull(&mut Vec::new(), 1, PATIENCE).unwrap_err();
+        assert!(matches!(told, Error::ShutDown), "{connections}: {told:?}");
+    }
+}
+
 /// Goal: with several host threads, batches, and answers that consume as they like, every byte comes
 /// back once and in order, and the books balance. Method: echo what is consumed; what is not comes
 /// again with the next bytes, and at the end all is consumed.

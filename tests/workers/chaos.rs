@@ -1,10 +1,11 @@
 //! Everything at once, and the books balance.
 //!
-//! Threads outside and tasks inside submit tasks with random lanes, limits, keys, delays and names, of
-//! which some are limited in rate or retries. They succeed, fail, panic, oversleep, listen or do not,
+//! Threads outside and tasks inside submit tasks with random lanes, limits, keys, delays, policies for
+//! full lanes and names, of which some are limited in rate, in retries or in how many run. They succeed, fail, panic, oversleep, listen or do not,
 //! and submit others; some are cancelled, waited for, called back or forgotten. In the middle of it the
 //! worker pool is shut down. At the end `audit()` balances exactly with nothing in flight, every handle
-//! has resolved exactly once, every closure is gone, and no key has had two tasks at a time.
+//! has resolved exactly once, every closure is gone, no key has had two tasks at a time, and no name more
+//! than it may.
 //!
 //! All decisions are drawn from a seed, which is printed if the test fails. To repeat it, or to run more:
 //!
@@ -15,8 +16,8 @@
 
 use super::common::{Random, quiet_panic, until};
 use paceline::task::{
-    Attempt, Backoff, EndRecord, Fault, Kind, Missed, Observer, Phases, Rate, Retry, RetryBudget,
-    Status, WorkerPool,
+    Attempt, Backoff, EndRecord, Fault, Full, Kind, Missed, Observer, Phases, Rate, Retry,
+    RetryBudget, Status, WorkerPool,
 };
 use paceline::{Lane, Pool};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -25,6 +26,9 @@ use std::time::Duration;
 
 const SUBMITTERS: u64 = 3;
 const KEYS: usize = 16;
+/// How many of one name may run, and where it is among the kinds.
+const MAX_RUNNING: u32 = 2;
+const BOUNDED: usize = 4;
 const MICRO: Duration = Duration::from_micros(1);
 /// What no healthy run comes near, however many tasks it has.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -50,6 +54,8 @@ struct Tally {
     /// Tasks of a key that run at this moment.
     keys: [AtomicU32; KEYS],
     overlaps: AtomicU64,
+    /// Attempts that run at this moment of the name that has a bound.
+    bounded: AtomicU32,
 }
 
 struct Told(Arc<Tally>);
@@ -89,7 +95,8 @@ impl Stage {
     fn new(pool: &Pool, seed: u64) -> Self {
         let tally = Arc::<Tally>::default();
         let told = Arc::new(Told(Arc::clone(&tally)));
-        let workers = WorkerPool::builder(pool).observe(told).seed(seed).build().unwrap();
+        let workers = WorkerPool::builder(pool).observe(told).seed(seed).max_droppable(20);
+        let workers = workers.build().unwrap();
         let backoff = Backoff::exponential(20 * MICRO).cap(500 * MICRO);
         let kinds = vec![
             workers.kind("plain").build().unwrap(),
@@ -106,6 +113,12 @@ impl Stage {
                 .retry(Retry::fixed(1, Duration::ZERO))
                 .build()
                 .unwrap(),
+            workers
+                .kind("bounded")
+                .max_running(MAX_RUNNING)
+                .retry(Retry::fixed(1, 20 * MICRO))
+                .build()
+                .unwrap(),
         ];
         Self { workers, kinds: Arc::new(kinds), tally, waiting: Arc::default() }
     }
@@ -113,9 +126,14 @@ impl Stage {
     /// Submits one task, drawn from `random`, and does something with its handle.
     fn submit(&self, random: &mut Random, depth: u32) {
         let key = (random.below(4) == 0).then(|| random.below(KEYS as u64) as usize);
-        let work = self.work(random.next(), key, depth);
-        let kind = &self.kinds[random.below(self.kinds.len() as u64) as usize];
+        let number = random.below(self.kinds.len() as u64) as usize;
+        let work = self.work(random.next(), key, number == BOUNDED, depth);
+        let kind = &self.kinds[number];
         let mut task = kind.task(work).lane(Lane::ALL[random.below(4) as usize]);
+        let fulls = [Full::Reject, Full::Wait(100 * MICRO), Full::RunHere, Full::DropOldest];
+        if let Some(full) = fulls.get(random.below(8) as usize) {
+            task = task.full(*full);
+        }
         if let Some(key) = key {
             task = task.key(key);
         }
@@ -168,6 +186,7 @@ impl Stage {
         &self,
         seed: u64,
         key: Option<usize>,
+        is_bounded: bool,
         depth: u32,
     ) -> impl FnMut(&Attempt<'_>) -> Result<u64, Fault> + Send + 'static {
         let life = Life::new(&self.tally);
@@ -179,7 +198,13 @@ impl Stage {
             if turn.is_some_and(|turn| turn.fetch_add(1, SeqCst) != 0) {
                 tally.overlaps.fetch_add(1, SeqCst);
             }
+            if is_bounded && tally.bounded.fetch_add(1, SeqCst) >= MAX_RUNNING {
+                tally.overlaps.fetch_add(1, SeqCst);
+            }
             let result = stage.act(&mut random, attempt, depth);
+            if is_bounded {
+                tally.bounded.fetch_sub(1, SeqCst);
+            }
             if let Some(turn) = turn {
                 turn.fetch_sub(1, SeqCst);
             }
@@ -268,7 +293,8 @@ fn chaos() {
 }
 
 fn run(seed: u64, tasks: u64) {
-    let pool = Pool::builder().threads(4).pin(paceline::Pin::None).build().unwrap();
+    let pool = Pool::builder().threads(4).pin(paceline::Pin::None).lane_capacity(64);
+    let pool = pool.build().unwrap();
     let stage = Stage::new(&pool, seed);
     let ticking = stage.workers.task("periodic", |_: &Attempt<'_>| ()).key(0usize);
     let ticking = ticking.every(300 * MICRO, Missed::Coalesce).unwrap();
@@ -321,7 +347,7 @@ fn check(stage: &Stage) {
     assert_eq!(audit.rejected - periodic.rejected, count(&tally.refused));
     assert_eq!(count(&tally.handles), count(&tally.resolved), "a handle has not resolved once");
     assert_eq!(count(&tally.callbacks), count(&tally.called_back));
-    assert_eq!(count(&tally.overlaps), 0, "two tasks of one key ran at once");
+    assert_eq!(count(&tally.overlaps), 0, "more tasks of a key or a name ran at once than may");
     for status in [Status::Completed, Status::Cancelled] {
         assert!(told(status) > 0, "not one task was {status}");
     }

@@ -74,3 +74,72 @@ fn a_delay_that_no_timer_takes_is_refused() {
     assert!(matches!(task.submit(), Err(Rejected::Full(_))));
     settled(&workers);
 }
+
+/// What a sweep takes out, and what it leaves: of many that sleep most are cancelled, at different
+/// distances, and the others begin when they are due.
+#[test]
+fn of_many_that_are_cancelled_the_others_begin() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let (notes, drops) = (Notes::default(), Count::new());
+    let hours = |number: u32| 1 + number % 100;
+    let mut tasks = Vec::new();
+    for number in 0..5000 {
+        let (mut pen, held) = (notes.pen(hours(number)), drops.on_drop());
+        let work = move |attempt: &Attempt<'_>| {
+            let _held = &held;
+            pen(attempt)
+        };
+        tasks.push(stage.workers.task("many", work).delay(HOUR * hours(number)).submit().unwrap());
+    }
+    for task in tasks.iter().enumerate().filter(|(number, _)| number % 50 != 0) {
+        assert!(task.1.cancel());
+    }
+    stage.pass(200 * HOUR);
+    let mut expected: Vec<u32> = (0..5000).step_by(50).map(hours).collect();
+    expected.sort_unstable();
+    assert_eq!(notes.take(), expected);
+    drop(tasks);
+    settled(&stage.workers);
+    assert_eq!(drops.get(), 5000);
+    assert_eq!(stage.pool.audit().in_flight, 0, "an alarm is left");
+}
+
+/// The earliest is submitted last: the alarm is set anew for each.
+#[test]
+fn a_task_that_is_due_before_all_others_begins_before_them() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let notes = Notes::default();
+    for hours in (1..=300).rev() {
+        let task = stage.workers.task("earlier", notes.pen(hours)).delay(HOUR * hours);
+        drop(task.submit().unwrap());
+    }
+    // A timer may be a tick of the wheel late.
+    stage.pass(MS);
+    for hours in 1..=300 {
+        stage.pass(HOUR);
+        assert_eq!(notes.take(), [hours]);
+    }
+    settled(&stage.workers);
+}
+
+/// A pool that stops ends what sleeps, and drops its closure.
+#[test]
+fn a_pool_that_stops_ends_what_sleeps() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let drops = Count::new();
+    let sleeping = |hours: u32| {
+        let held = drops.on_drop();
+        let work = move |_: &Attempt<'_>| _ = &held;
+        workers.task("sleeps", work).delay(HOUR * hours).submit().unwrap()
+    };
+    let tasks = [3, 1, 2].map(sleeping);
+    let _report = pool.shutdown(Duration::ZERO);
+    for task in tasks {
+        assert_eq!(task.wait().unwrap().status, Status::Cancelled);
+    }
+    assert_eq!(drops.get(), 3);
+}

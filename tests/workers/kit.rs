@@ -64,8 +64,10 @@ impl Stage {
         || self.settle()
     }
 
-    /// Lets `by` pass, and everything happen that this brings about.
+    /// Lets everything happen that can, then `by` pass, and everything happen that this brings about. What
+    /// reads the clock on the pool's thread has read it by then.
     pub fn pass(&self, by: Duration) {
+        self.settle();
         self.script.advance(by);
         self.settle();
     }

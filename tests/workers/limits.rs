@@ -1,6 +1,6 @@
 //! Limits in time: whoever waits hears of the end at the deadline, whatever the function does.
 
-use super::common::{Gate, hang_guard, until};
+use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{pool, settled};
 use paceline::task::{Attempt, Fault, Observer, Retry, Status, StuckRecord, WorkerPool};
 use std::sync::{Arc, Mutex};
@@ -59,9 +59,64 @@ fn an_attempt_that_listens_is_followed_by_another() {
     };
     // With attempts to spare a later one may take as long as a busy machine needs.
     let task = workers.task("listens", work).timeout(5 * MS).retry(Retry::fixed(99, MS));
-    let report = task.submit().unwrap().wait().unwrap();
+    let report = task.grace(HOUR).submit().unwrap().wait().unwrap();
     assert_eq!((report.status, report.attempts), (Status::Completed, 2));
     settled(&workers);
+}
+
+#[test]
+fn a_soft_time_is_told_to_the_function_and_to_nobody_else() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let listens = |attempt: &Attempt<'_>| {
+        until("its soft time", || attempt.is_cancelled());
+        assert!(attempt.is_over_softly() && attempt.time_left().is_none());
+        attempt.number()
+    };
+    let kind = workers.kind("soft").soft_timeout(MS).retry(Retry::fixed(9, MS)).build().unwrap();
+    let own = workers.task("own", listens).soft_timeout(2 * MS).submit().unwrap();
+    for task in [kind.submit(listens).unwrap(), own] {
+        let report = task.wait().unwrap();
+        assert_eq!((report.status, report.attempts), (Status::Completed, 1));
+    }
+    assert!(workers.stats().stuck.is_empty());
+    let never = kind.task(|attempt: &Attempt<'_>| attempt.is_cancelled()).soft_timeout(HOUR);
+    assert!(!never.submit().unwrap().wait().unwrap().result.unwrap());
+    let wrong = workers.kind("z").soft_timeout(Duration::ZERO).build().unwrap_err().to_string();
+    assert_eq!(wrong, "soft_timeout is 0ns, but must be more than 0, up to 100 years");
+    settled(&workers);
+}
+
+/// Goal: who waits hears of it although retries are left, because none can begin. Method: an attempt that
+/// does not return, with a waiter and a callback.
+#[test]
+fn a_retry_that_cannot_begin_keeps_nobody_waiting() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let (gate, told) = (Gate::new(), Count::new());
+    let kind = workers.kind("deaf").retry(Retry::fixed(9, MS)).timeout(MS).grace(MS);
+    let kind = kind.build().unwrap();
+    let submit = || {
+        let inner = gate.clone();
+        kind.submit(move |_: &Attempt<'_>| -> Result<(), Fault> {
+            inner.wait();
+            Err(Fault::new("too late"))
+        })
+    };
+    let inner = told.clone();
+    submit().unwrap().on_end(move |status| {
+        assert_eq!(status, Status::TimedOut);
+        inner.up();
+    });
+    told.until(1);
+    let report = submit().unwrap().wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::TimedOut, 1));
+    gate.open();
+    until("their return", || workers.stats().kinds[0].running == 0);
+    settled(&workers);
+    assert_eq!((gate.entered(), workers.stats().kinds[0].retried), (2, 0));
 }
 
 #[test]

@@ -4,14 +4,19 @@
 mod common;
 
 mod attempts;
+mod batch;
 mod chaos;
 mod delayed;
 mod ends;
+mod full;
 mod keyed;
 mod kit;
 mod limits;
+mod middleware;
 mod periodic;
+mod pulled;
 mod rate;
 mod retries;
+mod running;
 mod scaling;
 mod shutdown;

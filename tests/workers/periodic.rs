@@ -46,6 +46,7 @@ fn held_up(missed: Missed) -> [u64; 2] {
     let inner = gate.clone();
     let work = move |_: &Attempt<'_>| inner.wait();
     let periodic = workers.task("held up", work).every(MS, missed).unwrap();
+    gate.until_entered(1);
     until("four ticks that are missed", || periodic.missed() >= 4);
     assert_eq!((periodic.runs(), gate.entered()), (1, 1));
     drop(periodic);

@@ -164,7 +164,7 @@ fn a_retry_waits_for_the_attempt_that_is_stuck() {
         }
     };
     let task = workers.task("stuck", work).retry(Retry::fixed(9, Duration::ZERO)).timeout(MS);
-    let task = task.submit().unwrap();
+    let task = task.grace(HOUR).submit().unwrap();
     gate.until_entered(1);
     std::thread::sleep(5 * MS);
     assert_eq!(task.status(), Status::Running);

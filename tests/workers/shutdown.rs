@@ -1,10 +1,11 @@
 //! The end of a worker pool: refuse, drain, stop, clean up.
 
-use super::common::{Gate, LONG, hang_guard};
+use super::common::{Count, Gate, LONG, hang_guard, with_longer_ticks};
 use super::kit::{pool, settled};
 use paceline::Rejected;
 use paceline::task::{Attempt, Fault, Phases, Retry, Status, WorkerPool};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 fn phases(drain: Duration, stop: Duration) -> Phases {
@@ -70,6 +71,56 @@ fn what_has_not_begun_is_cancelled_and_what_runs_is_asked() {
     assert_eq!(second.wait().unwrap().status, Status::Cancelled);
     deaf.open();
     assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+/// Goal: a hook that does not end holds nobody up. Method: one that waits for what comes after the
+/// shutdown, and one behind it for which there is no time.
+#[test]
+fn a_hook_that_takes_too_long_is_left_alone() {
+    let _guard = hang_guard();
+    with_longer_ticks("a hook that is left alone", |tick| {
+        let pool = pool(2);
+        let workers = WorkerPool::new(&pool);
+        let (gate, ran) = (Gate::new(), Count::new());
+        let (inner, caller, counted) = (gate.clone(), thread::current().id(), ran.clone());
+        workers.on_shutdown("behind", move || counted.up());
+        // On this thread, if none of the pool has come in time, it is waited for.
+        workers.on_shutdown("slow", move || {
+            if thread::current().id() != caller {
+                inner.wait();
+            }
+        });
+        let mut phases = phases(LONG, LONG);
+        phases.clean_up = tick;
+        let report = workers.shutdown(phases);
+        gate.open();
+        if report.abandoned_hooks.is_empty() {
+            return false;
+        }
+        assert_eq!(report.abandoned_hooks, ["slow"]);
+        assert_eq!((report.failed_hooks, ran.get()), (vec!["behind".to_owned()], 0));
+        true
+    });
+}
+
+#[test]
+fn hooks_run_though_no_thread_of_the_pool_is_free() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let deaf = workers.task("deaf", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    gate.until_entered(1);
+    let ran = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&ran);
+    workers.on_shutdown("here", move || *place.lock().unwrap() = Some(thread::current().id()));
+    let report = workers.shutdown(phases(Duration::ZERO, Duration::ZERO));
+    assert!(report.failed_hooks.is_empty() && report.abandoned_hooks.is_empty(), "{report:?}");
+    assert_eq!(*ran.lock().unwrap(), Some(thread::current().id()));
+    gate.open();
+    assert_eq!(deaf.wait().unwrap().status, Status::Completed);
     settled(&workers);
 }
 

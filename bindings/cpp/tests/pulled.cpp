@@ -114,9 +114,6 @@ TEST_CASE("events of connections are pulled, completed and counted") {
 TEST_CASE("a pulled server takes no callbacks, and names what is wrong") {
     auto pool = Pool::create({1}).value();
     auto config = HERE;
-    config.listeners[0].filter = [](const Accepted &) { return nullptr; };
-    CHECK(PulledServer::create(pool, config).error() == Code::Invalid);
-    config = HERE;
     config.on_exhausted = [](const char *) {};
     CHECK(PulledServer::create(pool, config).error() == Code::Invalid);
     CHECK(PulledServer::create(pool, HERE, 1u << 9).error() == Code::Invalid);
@@ -373,7 +370,24 @@ TEST_CASE("a filter stands between socket and handler, and goes with its connect
         client.send("!" + asked);
         CHECK(client.receive().find("ibm~") != std::string::npos);
     }
+    const ServerConfig filtered = ServerConfig().add_listener(Listen{"127.0.0.1:0"}.set_filter(make));
+    {
+        auto server = PulledServer::create(pool, filtered, 0).value();
+        Client client(server);
+        client.send("!bcd");
+        CHECK(event_of(server, ConnEvent::Data).text() == "abc");
+        // The same address once more: what has not started gives its filters back.
+        auto twice = filtered;
+        twice.add_listener(Listen{server.address().value()}.set_filter(make));
+        CHECK(PulledServer::create(pool, twice).error() == Code::Os);
+        const auto none = [](paceline::Conn &) { return nullptr; };
+        CHECK(Server::create(pool, twice, none).error() == Code::Os);
+    }
     finish(pool);
+    while (alive != 0 || counted.use_count() > 3) { // here, in `make`, and in `filtered`
+        std::this_thread::yield();
+    }
+    CHECK(counted.use_count() == 3);
 }
 
 TEST_CASE("sockets of a supervisor: none here") {

@@ -124,6 +124,40 @@ TEST_CASE("hooks come in order, and a handler is deleted after close") {
     CHECK(seen.reasons == std::vector<Reason::Kind>{Reason::Peer});
 }
 
+TEST_CASE("a buffer is given away, and comes back if it is refused") {
+    struct Giving : ConnHandler {
+        explicit Giving(std::shared_ptr<const std::string> s) : shared(std::move(s)) {}
+        std::size_t data(Conn &conn, std::string_view bytes) override {
+            conn.write_owned(std::string("short ")).value();
+            conn.write_owned(std::vector<unsigned char>(1 << 20, 'v')).value();
+            auto copy = shared;
+            conn.write_owned(std::move(copy)).value();
+            conn.shutdown_write();
+            std::string late(100, 'l');
+            CHECK(conn.write_owned(std::move(late)).error() == Code::Stale);
+            CHECK(late == std::string(100, 'l'));
+            return bytes.size();
+        }
+        std::shared_ptr<const std::string> shared;
+    };
+    auto shared = std::make_shared<const std::string>(1 << 20, 's');
+    auto pool = Pool::create({2}).value();
+    {
+        auto server = Server::create_for<Giving>(pool, LOCAL, shared).value();
+        Client client(server);
+        client.send("go");
+        CHECK(client.receive(6) == "short ");
+        CHECK(client.receive(1 << 20) == std::string(1 << 20, 'v'));
+        CHECK(client.receive(1 << 20) == *shared);
+        CHECK(client.receive() == "");
+        server.drain(PATIENCE).value();
+        std::string late = "late";
+        CHECK(ConnRef().write_owned(std::move(late)).error() != Code::Ok);
+        CHECK(late == "late");
+    }
+    CHECK(shared.use_count() == 1);
+}
+
 TEST_CASE("other threads write, notify and close by a ConnRef") {
     struct Told : ConnHandler {
         Told(Seen &s, ConnRef &r) : seen(s), ref(r) {}

@@ -182,7 +182,7 @@ class Threads(Case):
         for wrong in (0, -1):
             with self.assertRaisesRegex(ValueError, "max_workers must be greater than 0"):
                 paceline.Executor(wrong)
-        with self.assertRaisesRegex(TypeError, "initializer must be a callable"):
+        with self.assertRaisesRegex(TypeError, "initializer is 1; allowed: something to call"):
             paceline.Executor(initializer=1)  # type: ignore[arg-type]
 
     def test_threads_are_made_when_needed(self) -> None:

@@ -145,6 +145,75 @@ SERVERS = """
 """
 
 
+#: A hub whose mailboxes, handlers, requests, histories and dead letters are all in use by threads that nobody
+#: waits for.
+HUBS = """
+    import logging, random, sys, threading, time
+    import paceline
+    random.seed({seed})
+    logging.getLogger("paceline").addHandler(logging.NullHandler())
+    pool = paceline.Pool(2)
+    hub = paceline.Hub(pool, threads=2, histories=[paceline.History(keep_count=100)])
+    box, few = hub.mailbox(">", overflow="drop-oldest"), hub.mailbox("a.*", capacity=4)
+    key, publisher = hub.key("a.b"), hub.publisher("p", allow=["a.>"])
+    topic, replay = hub.topic("t.x", paceline.Json()), hub.replay(">", now=True)
+
+    @hub.subscribe("a.*", overflow="drop-oldest", retries=paceline.Retry.fixed(3, 0.01))
+    def fails(message):
+        if random.random() < 0.3:
+            raise ValueError("on purpose")
+
+    @hub.subscribe("q.*")
+    def answers(message):
+        hub.reply(message, b"yes")
+
+    def come_and_go():
+        with hub.mailbox("a.*", group="g") as member:
+            member.pull(1, 0.001)
+        hub.subscribe("a.*", abs).unsubscribe(random.choice(("async", "sync", "drain")))
+
+    def again(call):
+        while True:
+            try:
+                call()
+            except (paceline.ShutDownError, paceline.StaleError):
+                return
+            except paceline.Error:
+                pass
+
+    for call in (
+        lambda: hub.publish("a.b", b"x"),
+        lambda: publisher.publish(key, b"y"),
+        lambda: topic.publish(1),
+        lambda: hub.request("q.x", b"", 0.5),
+        lambda: box.pull(10, 0.01),
+        lambda: few.pull(10, 0.01),
+        lambda: replay.pull(10, 0.01),
+        lambda: hub.query(limit=3),
+        lambda: hub.redeliver(limit=3),
+        lambda: hub.dead_letters(limit=3),
+        lambda: hub.remove_dead_letters(limit=2),
+        lambda: (hub.patterns(), hub.history_stats(), hub.audit()),
+        come_and_go,
+    ):
+        threading.Thread(target=again, args=(call,), daemon=True).start()
+    time.sleep(random.random() * 0.05)
+    way = random.randrange(5)
+    if way == 0:
+        sys.exit(3)
+    if way == 1:
+        raise KeyError("on purpose")
+    if way == 2:
+        pool.shutdown()
+    if way == 3:
+        ends = [threading.Thread(target=hub.close) for _ in range(10)]
+        for each in ends:
+            each.start()
+        for each in ends:
+            each.join()
+"""
+
+
 def one_exit(seed: int, script: str = TRAFFIC) -> str:
     """What was wrong with it; empty if nothing was."""
     told = run(script.format(seed=seed))
@@ -174,6 +243,13 @@ class Exits(Case):
                 told = side_by_side.map(one_exit, seeds, [SERVERS] * len(seeds))
                 wrong += filter(None, told)
         self.assertEqual(wrong, [])
+
+    def test_exits_with_live_hubs(self) -> None:
+        # They are longer than the others.
+        seeds = range(max(1, EXITS // 8))
+        with ThreadPoolExecutor(2) as side_by_side:
+            told = side_by_side.map(one_exit, seeds, [HUBS] * len(seeds))
+            self.assertEqual(list(filter(None, told)), [])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,25 @@ PRINTED = {
     "a timer says that 20 ms have passed: True\n"
     "the books balance: True\n",
     "echo": "1000 requests over 20 connections were echoed\n",
+    "worker": "status       tasks\n"
+    "COMPLETED       95\n"
+    "FAILED           4\n"
+    "TIMED_OUT        1\n"
+    "the squares add up to 312524\n"
+    "4 failed, because there is no such number\n"
+    "attempts that were followed by another: 93\n"
+    "the periodic task ran at least 3 times\n"
+    "clean-up: the backend is told goodbye\n"
+    "drained: True, stuck: 0\n"
+    "the books balance: True\n",
+    "hub": "hot: 24\n"
+    "sum: 19048\n"
+    "broken: ['temperature.cellar', 'temperature.roof'] last: ValueError('no temperature')\n"
+    "adds: 2000 = 2000 delivered + 0 dead letters\n"
+    "checks: 2000 = 1998 delivered + 2 dead letters\n"
+    "checks was restarted 2 times\n"
+    "slow lost some: True\n"
+    "the books balance: True\n",
     "ring": "station  readings  lowest    mean highest\n"
     "harbour     10000     8.0    14.0    20.0\n"
     "airport     10000     5.0    11.0    17.0\n"
@@ -69,6 +88,18 @@ class Examples(Case):
         for name, printed in PRINTED.items():
             self.assertEqual(self.example(name), printed, name)
 
+    def test_hub_history(self) -> None:
+        first, *others = self.example("hub_history").splitlines()
+        self.assertIn(first, ("archives: yes", "archives: not in this library"))
+        self.assertEqual(
+            others,
+            [
+                "replayed: order 1, order 2, order 3, order 4",
+                "the last two: order 3, order 4",
+                "recorded: True",
+            ],
+        )
+
     def test_embed(self) -> None:
         printed = self.example("embed")
         expected = ["a message: from the host", "a task says 42", "tick 1", "tick 2", "tick 3"]
@@ -79,7 +110,7 @@ class Examples(Case):
     def test_all_are_tested_and_as_old_as_they_may_be(self) -> None:
         names = {path.stem for path in EXAMPLES.glob("*.py")}
         # Those that serve are in test_examples.py.
-        self.assertEqual(names, {*PRINTED, "embed", "http", "chat", "proxy"})
+        self.assertEqual(names, {*PRINTED, "embed", "hub_history", "http", "chat", "proxy"})
         for path in (*EXAMPLES.glob("*.py"), *PROJECT.glob("src/paceline/*.py")):
             ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 

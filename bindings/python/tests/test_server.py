@@ -407,7 +407,6 @@ class Servers(Case):
     def test_senseless_arguments(self) -> None:
         for wrong in (
             {"listen": "nowhere"},
-            {"handler": None},
             {"threads": -1},
             {"max_connections": 0},
             {"output_marks": (3, 2, 1)},

@@ -226,7 +226,7 @@ class Udps(Case):
         ]:
             with self.subTest(settings), self.assertRaisesRegex(paceline.InvalidError, named):
                 Udp(self.pool, nothing, **{"bind": "127.0.0.1:0", **settings})
-        with self.assertRaises(paceline.InvalidError):
+        with self.assertRaises(TypeError):
             Udp(self.pool, None, "127.0.0.1:0")  # type: ignore[arg-type]
         with self.assertRaises(TypeError):
             Udp(self.pool, nothing, "127.0.0.1:0", colour="red")

@@ -130,9 +130,9 @@ class Lanes(Case):
 
     def test_what_is_refused(self) -> None:
         with paceline.Pool(1) as pool:
-            for wrong in (-1, 4, "high", None):
+            for wrong in (-1, 4):
                 with self.assertRaisesRegex(paceline.InvalidError, "lane is .*; allowed"):
-                    pool.lane(wrong)  # type: ignore[arg-type]
+                    pool.lane(wrong)
             with self.assertRaisesRegex(TypeError, "cannot pickle a paceline.LaneRef"):
                 pickle.dumps(pool.lane(Lane.LOW))
 

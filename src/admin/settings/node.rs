@@ -16,6 +16,7 @@ pub(super) enum Node {
     Section(Vec<(String, Node)>),
 }
 
+/// From JSON.
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
@@ -45,10 +46,6 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
         Ok(Node::Int(number.into()))
-    }
-
-    fn visit_i128<E>(self, number: i128) -> Result<Node, E> {
-        Ok(Node::Int(number))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Node, E> {

@@ -5,6 +5,8 @@ use super::node::Node;
 #[cfg(feature = "log")]
 use crate::admin::OutcomeLogBuilder;
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
+#[cfg(feature = "tasks")]
+use crate::task::{Full, WorkerPoolBuilder};
 use bytesize::ByteSize;
 use core::fmt;
 use core::time::Duration;
@@ -268,6 +270,19 @@ macro_rules! section {
     };
 }
 
+#[cfg(feature = "tasks")]
+impl Stored for Full {
+    fn from_value(value: Value) -> Option<Self> {
+        match String::from_value(value)?.as_str() {
+            "wait" => Some(Self::Wait(Duration::MAX)),
+            "reject" => Some(Self::Reject),
+            "run_here" => Some(Self::RunHere),
+            "drop_oldest" => Some(Self::DropOldest),
+            _ => None,
+        }
+    }
+}
+
 const fn micros(count: u64) -> Duration {
     Duration::from_micros(count)
 }
@@ -305,6 +320,20 @@ section! {
         "Stack of each thread.";
 }
 
+#[cfg(feature = "tasks")]
+section! {
+    /// Settings of a [`WorkerPool`](crate::task::WorkerPool); what is `None` is left to its builder.
+    WorkerSettings in workers, for WorkerPoolBuilder, rows WORKERS:
+    min_active: usize, Kind::Count { low: 1, high: MAX_THREADS as u64 }, "all threads of the pool",
+        "The least number of active threads: if it is set, more are active as tasks wait.";
+    full: Full, Kind::Choice(&["wait", "reject", "run_here", "drop_oldest"]), "wait",
+        "What is done with a task for which its lane has no room.";
+    max_droppable: usize, Kind::Count { low: 1, high: 1 << 24 }, "the pool's lane_capacity",
+        "Tasks that may wait until they are dropped for others, in all lanes.";
+    max_waiting: usize, Kind::Count { low: 1, high: 1 << 24 }, "65536",
+        "Tasks that may wait for their keys, and for the rate or the bound of each name.";
+}
+
 #[cfg(feature = "log")]
 section! {
     /// Settings of an [`OutcomeLog`](crate::admin::OutcomeLog); what is `None` is left to its builder.
@@ -324,6 +353,8 @@ section! {
 /// All settings, by section.
 pub(super) const TABLE: &[&[Field]] = &[
     POOL,
+    #[cfg(feature = "tasks")]
+    WORKERS,
     #[cfg(feature = "log")]
     LOG,
 ];

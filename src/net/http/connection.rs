@@ -18,6 +18,7 @@
 use super::chunks::{BodyReader, Piece};
 use super::exchange::{Exchange, Outcome};
 use super::head::{self, Head, Length, Parsed, Refusal};
+use super::known;
 use super::request::{Request, RequestBody};
 use super::response::{Asked, Response, refuse};
 use super::routes::{Found, Route, WholeHandler};
@@ -25,6 +26,7 @@ use super::server::HttpService;
 use super::stats::{Abort, Tally};
 use crate::net::output::End;
 use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use crate::sync::prefetch;
 use core::cell::Cell;
 use core::ops::Deref;
 use std::io::ErrorKind;
@@ -165,6 +167,8 @@ impl HttpConn {
 impl ConnHandler for HttpConn {
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         let Self { service, talk } = self;
+        // It is needed when the head was judged.
+        prefetch(Arc::as_ptr(&talk.exchange) as usize, size_of::<Exchange>());
         let service = &Hook::of(service);
         let mut taken = 0;
         loop {
@@ -293,16 +297,32 @@ impl Talk {
         if bytes.is_empty() || conn.link.outlet.is_pressed() {
             return Step::wait(0);
         }
+        let limits = &service.limits.head;
+        let known = known::look(bytes, limits, |head| {
+            self.request(service, conn, head, bytes, &[]);
+        });
+        if known.is_some() {
+            // In another stage a body without bytes may have its end to be seen.
+            return Step { taken: bytes.len(), goes_on: !matches!(self.stage, Stage::Head) };
+        }
+        self.unknown_head(service, conn, bytes)
+    }
+
+    /// Not inlined: its scratch is long, and what is long on the stack takes time to be made.
+    #[inline(never)]
+    fn unknown_head(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
+        let limits = &service.limits.head;
         let mut scratch = head::scratch();
-        match head::parse(bytes, &service.limits.head, &mut scratch) {
+        match head::parse(bytes, limits, &mut scratch) {
             Parsed::Complete(mut head) => {
+                known::note(bytes, limits, &head);
                 let mut taken = 0;
                 loop {
                     let (own, rest) = bytes[taken..].split_at(head.size);
                     taken += own.len() + self.request(service, conn, &head, own, rest);
                     let goes_on =
                         matches!(self.stage, Stage::Head) && !conn.link.outlet.is_pressed();
-                    if !goes_on || !head.follow(&bytes[taken..], &service.limits.head) {
+                    if !goes_on || !head.follow(&bytes[taken..], limits) {
                         return Step::on(taken);
                     }
                 }
@@ -502,7 +522,8 @@ impl Talk {
         }
     }
 
-    /// Looks at a head again that was found good.
+    /// Looks at a head again that was found good. Not inlined, as [`unknown_head`](Self::unknown_head).
+    #[inline(never)]
     fn handle_collected(&mut self, service: &Hook<'_>, conn: &Conn, collect: &Collect) {
         let mut scratch = head::scratch();
         let mut params = None;

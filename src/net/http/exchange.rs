@@ -38,14 +38,16 @@
 //! guarded by the output's lock, hence Relaxed.
 
 use super::head::Refusal;
+use super::response::Asked;
 use crate::error::{Error, Result};
 use crate::net::ConnHandler;
 use crate::net::conn::{Wrote, refused};
 use crate::net::link::{Calls, Link};
 use crate::net::output::{Output, Unwritten, Wire};
+use crate::net::socket::SendEnd;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use core::cell::Cell;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -187,6 +189,8 @@ pub(super) struct Exchange {
     word: Word,
     /// The head of an answer to this request is on its way.
     started: AtomicBool,
+    /// What the request says about its answer, for whoever holds the response.
+    asked: AtomicU8,
     /// `Late::Writable` is to be called though the output has not fallen.
     due: AtomicBool,
     late: Mutex<Late>,
@@ -200,6 +204,7 @@ impl Exchange {
             link,
             word: Word(AtomicU32::new(RESTING)),
             started: AtomicBool::new(false),
+            asked: AtomicU8::new(0),
             due: AtomicBool::new(false),
             late: Mutex::new(Late::Nothing),
             left: AtomicBool::new(false),
@@ -211,6 +216,19 @@ impl Exchange {
     pub(super) fn begin(&self) {
         self.started.store(false, Relaxed);
         self.word.begin();
+    }
+
+    /// Before there is a response.
+    #[inline]
+    pub(super) fn note_asked(&self, asked: Asked) {
+        self.asked.store(asked.to_bits(), Relaxed);
+    }
+
+    /// By whoever holds the response.
+    #[inline]
+    pub(super) fn asked(&self) -> Asked {
+        // Relaxed: it was noted before there was a response, and whatever hands that on orders it.
+        Asked::from_bits(self.asked.load(Relaxed))
     }
 
     /// No answer begins any more, whoever has the response.
@@ -362,7 +380,7 @@ impl Exchange {
     #[inline]
     fn write_as<W>(&self, write: W) -> Result<Wrote, Box<Error>>
     where
-        W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
+        W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
     {
         let link = &*self.link;
         if self.is_inside() {
@@ -376,9 +394,9 @@ impl Exchange {
     #[inline(never)]
     fn write_from_elsewhere<W>(&self, write: W) -> Result<Wrote, Box<Error>>
     where
-        W: FnOnce(&mut Output<Arc<socket2::Socket>>) -> Result<(), Unwritten>,
+        W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
     {
-        if self.link.place.is_forked() {
+        if self.link.is_forked() {
             return Err(Box::new(Error::Forked));
         }
         let wrote = crate::net::conn::write(&self.link, None, |output| {
@@ -407,7 +425,7 @@ impl Exchange {
 
     /// Has `hook` called when the output has fallen, or soon if it does not press.
     pub(super) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
-        if self.link.place.is_forked() {
+        if self.link.is_forked() {
             // Whoever held the lock in the parent holds it here for ever.
             return;
         }

@@ -10,6 +10,7 @@
 //! | white space before the colon or in front of a field (obs-fold) | 400 |
 //! | no Host or several in HTTP/1.1, several in HTTP/1.0, one that names no host | 400 |
 //! | several lengths, a length that is not digits alone or does not fit 64 bits | 400 |
+//! | CONNECT to anything but a host and a port; those with any other method | 400 |
 //! | a length and a transfer coding; a transfer coding that is not exactly one `chunked`, or in HTTP/1.0 | 400 |
 //!
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
@@ -30,7 +31,7 @@ pub(super) fn scratch<'b>() -> Scratch<'b> {
 }
 
 /// What bounds a head.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct HeadLimits {
     /// All of it, in bytes.
     pub(super) bytes: usize,
@@ -88,6 +89,30 @@ pub(super) enum Length {
     Chunked,
 }
 
+/// The name and the value of a field.
+pub(super) type KnownField = (Box<str>, Box<[u8]>);
+
+/// The fields of a head, in order, with the white space around their values removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fields<'h, 'b> {
+    Found(&'h [Header<'b>]),
+    /// By [`known`](super::known).
+    Known(&'b [KnownField]),
+}
+
+impl<'b> Fields<'_, 'b> {
+    fn get(self, at: usize) -> Option<(&'b str, &'b [u8])> {
+        match self {
+            Self::Found(fields) => fields.get(at).map(|field| (field.name, field.value)),
+            Self::Known(fields) => fields.get(at).map(|(name, value)| (&**name, &**value)),
+        }
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = (&'b str, &'b [u8])> {
+        (0..).map_while(move |at| self.get(at))
+    }
+}
+
 /// A head that may be acted upon.
 #[derive(Debug)]
 pub(super) struct Head<'h, 'b> {
@@ -97,9 +122,9 @@ pub(super) struct Head<'h, 'b> {
     pub(super) query: Option<&'b str>,
     /// HTTP/1.1, not 1.0.
     pub(super) is_1_1: bool,
-    pub(super) fields: &'h [Header<'b>],
+    pub(super) fields: Fields<'h, 'b>,
     /// What follows the first line, with the empty line; empty if there are no fields.
-    block: &'b [u8],
+    pub(super) block: &'b [u8],
     /// Its own bytes, with the empty line.
     pub(super) size: usize,
     pub(super) body: Length,
@@ -130,6 +155,12 @@ impl<'b> Head<'_, 'b> {
         if !rest.starts_with(self.block) {
             return None;
         }
+        self.begin_with(line, limits)
+    }
+
+    /// Becomes the head of this first line and the same fields. None: there may be no such one, and it is
+    /// what it was.
+    pub(super) fn begin_with(&mut self, line: &'b [u8], limits: &HeadLimits) -> Option<()> {
         let mut request = httparse::Request::new(&mut []);
         // A first line alone is the beginning of a head.
         let Ok(Status::Partial) = request.parse_with_uninit_headers(line, &mut []) else {
@@ -147,9 +178,14 @@ impl<'b> Head<'_, 'b> {
         Some(())
     }
 
+    /// How long its first line is.
+    pub(super) fn line(&self) -> usize {
+        self.size - self.block.len()
+    }
+
     /// Where the first line of the bytes may end. Often it is as long as the one before.
     fn end_of_line(&self, bytes: &[u8]) -> usize {
-        let last = self.size - self.block.len();
+        let last = self.line();
         match bytes.get(last - 2..last) {
             Some(b"\r\n") => last,
             _ => bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1),
@@ -279,7 +315,7 @@ fn judge<'h, 'b>(
         path,
         query,
         is_1_1,
-        fields,
+        fields: Fields::Found(fields),
         block,
         size,
         body: if said.chunked { Length::Chunked } else { Length::Known(said.length.unwrap_or(0)) },
@@ -406,7 +442,7 @@ fn split_target<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'
     {
         return Err(Refusal::BadRequest);
     }
-    if !target.starts_with('/') {
+    if !target.starts_with('/') || method == "CONNECT" {
         return other_form(method, target);
     }
     match end {
@@ -417,8 +453,11 @@ fn split_target<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'
 
 #[cold]
 fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b str>), Refusal> {
-    if method == "CONNECT" || method == "OPTIONS" && target == "*" {
-        return Ok((target, None));
+    match method {
+        "CONNECT" if is_authority(target) => return Ok((target, None)),
+        "CONNECT" => return Err(Refusal::BadRequest),
+        "OPTIONS" if target == "*" => return Ok((target, None)),
+        _ => {}
     }
     let has = |scheme: &str| {
         target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
@@ -436,7 +475,24 @@ fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b 
     };
     match path {
         _ if end == 0 => Err(Refusal::BadRequest),
+        // The whole server, as proxies are asked for it.
+        "" if method == "OPTIONS" && query.is_none() => Ok(("*", None)),
         "" => Ok(("/", query)),
         path => Ok((path, query)),
     }
+}
+
+/// A host and a port, as CONNECT has to name them (RFC 9110, 9.3.6).
+fn is_authority(target: &str) -> bool {
+    let Some((host, port)) = target.rsplit_once(':') else { return false };
+    let name = host.strip_prefix('[').and_then(|address| address.strip_suffix(']'));
+    let is_name = |name: &str| {
+        let fits = |byte: u8| HOST_BYTES[usize::from(byte)] && !b":[]".contains(&byte);
+        !name.is_empty() && name.bytes().all(fits)
+    };
+    let is_host = match name {
+        Some(address) => address.parse::<core::net::Ipv6Addr>().is_ok(),
+        None => is_name(host),
+    };
+    is_host && decimal(port.as_bytes()).is_some_and(|port| (1..=65535).contains(&port))
 }

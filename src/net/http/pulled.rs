@@ -35,7 +35,7 @@ use super::request::{Request, RequestBody};
 use super::response::Response;
 use crate::error::Result;
 use crate::net::ConnRef;
-use crate::net::outbox::Outbox;
+use crate::queue::Outbox;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -199,9 +199,14 @@ impl Upload {
 
     /// The host wants no more of it.
     pub(crate) fn forget(&self) {
-        self.change(|state| (state.over, state.asked) = (true, false));
-        // A connection that has ended is no loss.
-        drop(self.conn.resume());
+        let is_whole = self.change(|state| {
+            (state.over, state.asked) = (true, false);
+            state.ended.is_some()
+        });
+        if !is_whole {
+            // A connection that has ended is no loss.
+            drop(self.conn.resume());
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::chunks::{BodyReader, Piece};
 use super::head::{Head, HeadLimits, Length, Parsed, Refusal, parse, scratch};
+use super::known;
 
 /// What was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,40 +74,55 @@ impl Reader {
     }
 
     fn step_in_head(&mut self, bytes: &[u8]) -> Option<usize> {
+        let limits = self.limits;
+        if let Some(taken) = known::look(bytes, &limits, |head| self.see_only(head)) {
+            return Some(taken);
+        }
         let mut scratch = scratch();
-        match parse(bytes, &self.limits, &mut scratch) {
+        match parse(bytes, &limits, &mut scratch) {
             Parsed::Partial => None,
             Parsed::Refused(refusal) => {
                 self.seen.push(Seen::Refused(refusal));
                 None
             }
             Parsed::Complete(mut head) => {
-                let mut taken = 0;
-                loop {
-                    self.see_head(&head);
-                    taken += head.size;
-                    let Some(length) = self.see_whole_body(head.body, &bytes[taken..]) else {
-                        self.body = Some(BodyReader::new(head.body));
-                        return Some(taken);
-                    };
-                    taken += length;
-                    if !head.follow(&bytes[taken..], &self.limits) {
-                        return Some(taken);
-                    }
-                }
+                known::note(bytes, &limits, &head);
+                Some(self.see_heads(&mut head, bytes))
+            }
+        }
+    }
+
+    /// A head without a body, and nothing behind it.
+    fn see_only(&mut self, head: &Head<'_, '_>) -> usize {
+        self.see_head(head);
+        self.see_whole_body(head.body, &[]).map_or(0, |_| head.size)
+    }
+
+    /// A head, and others with the same fields.
+    fn see_heads<'b>(&mut self, head: &mut Head<'_, 'b>, bytes: &'b [u8]) -> usize {
+        let mut taken = 0;
+        loop {
+            self.see_head(head);
+            taken += head.size;
+            let Some(length) = self.see_whole_body(head.body, &bytes[taken..]) else {
+                self.body = Some(BodyReader::new(head.body));
+                return taken;
+            };
+            taken += length;
+            if !head.follow(&bytes[taken..], &self.limits) {
+                return taken;
             }
         }
     }
 
     fn see_head(&mut self, head: &Head<'_, '_>) {
-        let field = |field: &httparse::Header<'_>| (field.name.into(), field.value.into());
         self.seen.push(Seen::Request {
             method: head.method.into(),
             target: head.target.into(),
             path: head.path.into(),
             query: head.query.map(String::from),
             is_1_1: head.is_1_1,
-            fields: head.fields.iter().map(field).collect(),
+            fields: head.fields.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             length: head.body,
             persists: head.persists,
         });
@@ -388,6 +404,9 @@ mod tests {
         assert_eq!(path("HTTPS://a", "GET"), ("/".into(), None));
         assert_eq!(path("http://a?d", "GET"), ("/".into(), Some("d".into())));
         assert_eq!(path("*", "OPTIONS"), ("*".into(), None));
+        assert_eq!(path("http://a:80", "OPTIONS"), ("*".into(), None));
+        assert_eq!(path("http://a/", "OPTIONS"), ("/".into(), None));
+        assert_eq!(path("http://a?", "OPTIONS"), ("/".into(), Some("".into())));
         assert_eq!(path("a:443", "CONNECT"), ("a:443".into(), None));
         let persists = |version: &str, connection: &str| {
             let (.., persists) = seen(&format!(
@@ -404,6 +423,52 @@ mod tests {
         assert!(!persists("1.0", "close, keep-alive"));
     }
 
+    /// CONNECT names a host and a port, and nothing else does.
+    #[test]
+    fn only_an_authority_is_connected_to() {
+        let seen = |method: &str, target: &str| {
+            let bytes = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            Reader::read(LIMITS, [bytes.as_bytes()]).swap_remove(0)
+        };
+        let good = ["a:1", "a.b-c:65535", "127.0.0.1:080", "[::1]:443", "%41:1", "a:00443"];
+        for target in good {
+            match seen("CONNECT", target) {
+                Seen::Request { path, query, .. } => assert_eq!((&*path, query), (target, None)),
+                other => panic!("{target}: {other:?}"),
+            }
+            assert_eq!(seen("GET", target), Seen::Refused(Refusal::BadRequest), "{target}");
+        }
+        for target in [
+            "/",
+            "/a:1",
+            "*",
+            "a",
+            "a:",
+            ":1",
+            "a:0",
+            "a:65536",
+            "a:+1",
+            "a:1/",
+            "a:1?b",
+            "a:1#b",
+            "a:b",
+            "a@b:1",
+            "a:b:1",
+            "::1:1",
+            "[::1]",
+            "[::1]:",
+            "[a]:1",
+            "[]:1",
+            "[::1]a:1",
+            "a,b:1",
+            "http://a:1",
+            "http://a:1/",
+            "a:18446744073709551617",
+        ] {
+            assert_eq!(seen("CONNECT", target), Seen::Refused(Refusal::BadRequest), "{target}");
+        }
+    }
+
     /// Goal: a head that follows another one with the same fields is seen as if it had come alone.
     /// Method: each pair of first lines, good and bad, with each of a few blocks of fields, in one
     /// piece and in two.
@@ -416,6 +481,9 @@ mod tests {
             "HEAD /a?b HTTP/1.1\r\n",
             "GET http://a/b?c HTTP/1.1\r\n",
             "OPTIONS * HTTP/1.1\r\n",
+            "OPTIONS http://a HTTP/1.1\r\n",
+            "CONNECT a:1 HTTP/1.1\r\n",
+            "CONNECT /a HTTP/1.1\r\n",
             "GET * HTTP/1.1\r\n",
             "GET /#a HTTP/1.1\r\n",
             "GET /?#a HTTP/1.1\r\n",

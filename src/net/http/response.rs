@@ -12,11 +12,11 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 thread_local! {
-    /// A buffer for header lines, kept for the next response.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// What a handler has said of a response, kept for the next one.
+    static SPARE: Cell<Option<Box<Said>>> = const { Cell::new(None) };
 }
 
-/// Up to so much of a buffer is kept.
+/// Up to so much of its buffer is kept.
 const SPARE_ROOM: usize = 4 << 10;
 
 /// What the request says about its answer.
@@ -31,6 +31,22 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// In one byte, for what is shared.
+    #[inline]
+    pub(super) fn to_bits(self) -> u8 {
+        let Self { is_1_1, head_only, persists, upgrades } = self;
+        u8::from(is_1_1)
+            | u8::from(head_only) << 1
+            | u8::from(persists) << 2
+            | u8::from(upgrades) << 3
+    }
+
+    #[inline]
+    pub(super) fn from_bits(bits: u8) -> Self {
+        let has = |bit: u8| bits & 1 << bit != 0;
+        Self { is_1_1: has(0), head_only: has(1), persists: has(2), upgrades: has(3) }
+    }
+
     /// By what is no request.
     pub(super) fn nothing() -> Self {
         Self { is_1_1: true, head_only: false, persists: false, upgrades: false }
@@ -70,9 +86,19 @@ impl Asked {
 pub struct Response {
     /// None: completed.
     exchange: Option<Arc<Exchange>>,
-    asked: Asked,
+    /// None: nothing, and the status is 200.
+    said: Option<Box<Said>>,
+}
+
+// Two words are passed in registers. What is written in small pieces and moved in large ones is waited for
+// at each move.
+const _: () = assert!(size_of::<Response>() <= 2 * size_of::<usize>());
+
+/// What a handler has said of its response.
+struct Said {
     status: u16,
-    /// Lines of the handler.
+    /// No more requests follow.
+    closes: bool,
     fields: Vec<u8>,
     /// They have a Content-Type.
     typed: bool,
@@ -80,18 +106,55 @@ pub struct Response {
     spoiled: Option<Box<Error>>,
 }
 
+impl Said {
+    fn nothing() -> Box<Self> {
+        let fields = Vec::new();
+        Box::new(Self { status: 200, closes: false, fields, typed: false, spoiled: None })
+    }
+
+    fn lend() -> Box<Self> {
+        SPARE.try_with(Cell::take).ok().flatten().unwrap_or_else(Self::nothing)
+    }
+
+    fn give_back(mut self: Box<Self>) {
+        if self.fields.capacity() <= SPARE_ROOM {
+            let mut fields = core::mem::take(&mut self.fields);
+            fields.clear();
+            *self = Self { status: 200, closes: false, fields, typed: false, spoiled: None };
+            let _ = SPARE.try_with(|spare| spare.set(Some(self)));
+        }
+    }
+}
+
 impl Response {
     #[inline]
     pub(super) fn new(exchange: Arc<Exchange>, asked: Asked) -> Self {
-        let exchange = Some(exchange);
-        Self { exchange, asked, status: 200, fields: Vec::new(), typed: false, spoiled: None }
+        exchange.note_asked(asked);
+        Self { exchange: Some(exchange), said: None }
+    }
+
+    /// What the request and the handler say about the answer.
+    #[inline]
+    fn asked(&self) -> Asked {
+        let asked = self.exchange().asked();
+        let closes = self.said.as_ref().is_some_and(|said| said.closes);
+        Asked { persists: asked.persists && !closes, ..asked }
+    }
+
+    #[inline]
+    fn status_now(&self) -> u16 {
+        self.said.as_ref().map_or(200, |said| said.status)
+    }
+
+    fn say(&mut self) -> &mut Said {
+        self.said.get_or_insert_with(Said::lend)
     }
 
     /// The status, 200 to 599; without this it is 200. Another one is an error of what completes the
     /// response.
     pub fn status(mut self, status: u16) -> Self {
         if (200..=599).contains(&status) {
-            self.status = status;
+            self.say().status = status;
         } else {
             self.spoil(Error::invalid("status", status, "200 to 599"));
         }
@@ -106,14 +169,14 @@ impl Response {
             self.spoil(error);
             return self;
         }
-        self.typed |= name.eq_ignore_ascii_case("content-type");
+        self.say().typed |= name.eq_ignore_ascii_case("content-type");
         self.add(name, value);
         self
     }
 
     /// No more requests follow on this connection.
     pub fn close(mut self) -> Self {
-        self.asked.persists = false;
+        self.say().closes = true;
         self
     }
 
@@ -143,7 +206,7 @@ impl Response {
     /// As [`send`](Self::send).
     #[inline]
     pub fn text(self, text: impl AsRef<str>) -> Result<()> {
-        let is_text = !self.typed;
+        let is_text = !self.said.as_ref().is_some_and(|said| said.typed);
         self.complete(is_text, Payload::Borrowed(text.as_ref().as_bytes()))
     }
 
@@ -154,18 +217,21 @@ impl Response {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn stream(mut self, length: Option<u64>) -> Result<Body> {
-        let empty = bodyless(self.status);
+        let (status, asked) = (self.status_now(), self.asked());
+        let empty = bodyless(status);
         let framing = match (empty, length) {
             (Some(empty), _) => empty,
             (None, Some(length)) => Framing::Length(length),
-            (None, None) if self.asked.is_1_1 => Framing::Chunked,
+            (None, None) if asked.is_1_1 => Framing::Chunked,
             (None, None) => Framing::Close,
         };
-        self.asked.persists &= framing != Framing::Close;
+        if framing == Framing::Close {
+            self.say().closes = true;
+        }
         let closes = self.start(false, framing, Payload::Borrowed(&[]))?;
-        let is_empty = self.asked.head_only || empty.is_some();
+        let is_empty = asked.head_only || empty.is_some();
         let rest = if is_empty { Framing::None } else { framing };
-        let answered = Outcome::Answered { status: self.status, closes };
+        let answered = Outcome::Answered { status, closes };
         Ok(Body { exchange: self.exchange.take(), rest, answered })
     }
 
@@ -177,12 +243,12 @@ impl Response {
     /// As [`send`](Self::send). [`Error::Invalid`] also if the request has asked for no other protocol, or has
     /// a body that is streamed, which would be taken for that protocol.
     pub fn upgrade(mut self, protocol: &str, handler: impl ConnHandler) -> Result<()> {
-        if !self.asked.upgrades {
+        if !self.asked().upgrades {
             self.spoil(Error::invalid("upgrade", protocol, "what the request asks for"));
         } else if !protocol.bytes().all(is_text) {
             self.spoil(Error::invalid("upgrade", protocol, "free of control characters"));
         }
-        self.status = 101;
+        self.say().status = 101;
         self.add("Upgrade", protocol.as_bytes());
         self.start(false, Framing::None, Payload::Borrowed(&[]))?;
         if let Some(exchange) = self.exchange.take() {
@@ -204,15 +270,16 @@ impl Response {
 
     #[inline]
     fn complete(mut self, is_text: bool, body: Payload<'_>) -> Result<()> {
-        let empty = bodyless(self.status);
+        let status = self.status_now();
+        let empty = bodyless(status);
         let framing = empty.unwrap_or(Framing::Length(body.len() as u64));
-        let has_body = empty.is_none() && !self.asked.head_only;
+        let has_body = empty.is_none() && !self.asked().head_only;
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
         let closes = self.start(is_text, framing, body)?;
         if let Some(exchange) = self.exchange.take() {
-            exchange.finish(Outcome::Answered { status: self.status, closes });
+            exchange.finish(Outcome::Answered { status, closes });
         }
-        // Nothing is left in it: no exchange, no fields, no error.
+        // Nothing is left in it.
         core::mem::forget(self);
         Ok(())
     }
@@ -220,21 +287,27 @@ impl Response {
     /// Writes the head, and says whether it has told that the connection closes.
     #[inline]
     fn start(&mut self, is_text: bool, framing: Framing, body: Payload<'_>) -> Result<bool> {
-        if let Some(error) = self.spoiled.take() {
+        if let Some(error) = self.said.as_mut().and_then(|said| said.spoiled.take()) {
             return Err(*error);
         }
-        let exchange = self.exchange.as_ref().expect("what completes a response consumes it");
-        let closes = !self.asked.persists || exchange.link.service.is_draining();
-        let persistence = match self.status {
+        let (status, asked) = (self.status_now(), self.asked());
+        let said = self.said.take();
+        let exchange = self.exchange();
+        let closes = !asked.persists || exchange.link.service.is_draining();
+        let persistence = match status {
             101 => Persistence::Upgrade,
-            _ => self.asked.persistence(closes),
+            _ => asked.persistence(closes),
         };
-        let lines = Lines { status: self.status, framing, persistence, is_text };
-        let wrote = match body {
-            Payload::Borrowed(body) if self.fields.capacity() == 0 => {
+        let lines = Lines { status, framing, persistence, is_text };
+        let wrote = match (body, said) {
+            (Payload::Borrowed(body), None) => {
                 with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)))
             }
-            body => start_with_fields(exchange, lines, core::mem::take(&mut self.fields), body),
+            (body, said) => {
+                // Should there be no room for it, there is for a 500 that closes as this would.
+                exchange.note_asked(asked);
+                start_as_said(exchange, lines, said.unwrap_or_else(Said::lend), body)
+            }
         };
         wrote.map(|_| closes).map_err(|error| self.failed(*error))
     }
@@ -256,18 +329,16 @@ impl Response {
     }
 
     fn add(&mut self, name: &str, value: &[u8]) {
-        if self.fields.capacity() == 0 {
-            self.fields = SPARE.try_with(Cell::take).unwrap_or_default();
-        }
+        let fields = &mut self.say().fields;
         for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
-            self.fields.extend_from_slice(piece);
+            fields.extend_from_slice(piece);
         }
     }
 
     #[cold]
     fn spoil(&mut self, error: Error) {
         // The first one is the one to mend.
-        self.spoiled.get_or_insert_with(|| Box::new(error));
+        self.say().spoiled.get_or_insert_with(|| Box::new(error));
     }
 }
 
@@ -275,43 +346,44 @@ impl Drop for Response {
     #[inline]
     fn drop(&mut self) {
         if let Some(exchange) = self.exchange.take() {
-            self.was_dropped(exchange);
+            let closes = self.said.as_ref().is_some_and(|said| said.closes);
+            was_dropped(exchange, closes);
         }
     }
 }
 
-impl Response {
-    #[cold]
-    fn was_dropped(&mut self, exchange: Arc<Exchange>) {
-        let refusal = match std::thread::panicking() {
-            true => Refusal::Panicked,
-            false => Refusal::Unanswered,
-        };
-        self.asked.persists &= refusal == Refusal::Unanswered;
-        let outcome = match refuse(&exchange, refusal, self.asked, "") {
-            Ok(closes) => Outcome::Refused { refusal, closes },
-            Err(_) => Outcome::Lost,
-        };
-        exchange.finish(outcome);
-    }
+/// A response without an answer.
+#[cold]
+fn was_dropped(exchange: Arc<Exchange>, closes: bool) {
+    let refusal = match std::thread::panicking() {
+        true => Refusal::Panicked,
+        false => Refusal::Unanswered,
+    };
+    let mut asked = exchange.asked();
+    asked.persists &= !closes && refusal == Refusal::Unanswered;
+    let outcome = match refuse(&exchange, refusal, asked, "") {
+        Ok(closes) => Outcome::Refused { refusal, closes },
+        Err(_) => Outcome::Lost,
+    };
+    exchange.finish(outcome);
 }
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("Response").field("status", &self.status_now()).finish_non_exhaustive()
     }
 }
 
-/// Writes a head with lines of the handler, and what follows it.
-fn start_with_fields(
+/// Writes a head with what the handler has said, and what follows it.
+fn start_as_said(
     exchange: &Exchange,
     lines: Lines,
-    mut fields: Vec<u8>,
+    mut said: Box<Said>,
     body: Payload<'_>,
 ) -> Result<Wrote, Box<Error>> {
-    fields.extend_from_slice(b"\r\n");
+    said.fields.extend_from_slice(b"\r\n");
     let wrote = with_head(lines, |head| {
-        let [head, fields] = [head.open(), &fields].map(IoSlice::new);
+        let [head, fields] = [head.open(), &said.fields].map(IoSlice::new);
         match body {
             Payload::Borrowed(body) => {
                 exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
@@ -319,7 +391,7 @@ fn start_with_fields(
             Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
         }
     });
-    give_back(fields);
+    said.give_back();
     wrote
 }
 
@@ -338,17 +410,11 @@ impl Payload<'_> {
     }
 }
 
-fn give_back(mut buffer: Vec<u8>) {
-    if (1..=SPARE_ROOM).contains(&buffer.capacity()) {
-        buffer.clear();
-        let _ = SPARE.try_with(|spare| spare.set(buffer));
-    }
-}
-
 /// How answers are framed that never have a body (RFC 9112, 6.3; RFC 9110, 15.3.6).
 #[inline]
 fn bodyless(status: u16) -> Option<Framing> {
     match status {
+        200 => None,
         101 | 204 | 304 => Some(Framing::None),
         205 => Some(Framing::Length(0)),
         _ => None,
@@ -484,7 +550,7 @@ impl Body {
 
     #[cfg(feature = "capi")]
     pub(crate) fn is_forked(&self) -> bool {
-        self.exchange().link.place.is_forked()
+        self.exchange().link.is_forked()
     }
 
     /// The connection that it goes to. To write there would break the protocol.

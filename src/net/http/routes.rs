@@ -4,7 +4,6 @@ use super::request::{Request, RequestBody};
 use super::response::Response;
 use crate::error::{Error, Result};
 use matchit::{Params, Router};
-use std::collections::BTreeMap;
 
 pub(super) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
 pub(super) type StreamingFactory =
@@ -33,12 +32,13 @@ struct Endpoint {
 impl Endpoint {
     #[inline]
     fn find(&self, method: &str) -> Option<&Route> {
-        match (method, self.get) {
-            ("GET", Some(at)) => Some(&self.methods[at].1),
-            _ => self.find_other(method),
+        if let (b"GET", Some(at)) = (method.as_bytes(), self.get) {
+            return Some(&self.methods[at].1);
         }
+        self.find_other(method)
     }
 
+    #[inline(never)]
     fn find_other(&self, method: &str) -> Option<&Route> {
         let named = |name: &str| Some(&self.methods.iter().find(|(of, _)| of == name)?.1);
         match named(method) {
@@ -81,12 +81,17 @@ impl Routes {
     /// # Errors
     /// [`Error::Invalid`] names the route that cannot be.
     pub(super) fn new(routes: Vec<(String, String, Route)>) -> Result<Self> {
-        let mut endpoints: BTreeMap<String, Endpoint> = BTreeMap::new();
+        let mut endpoints: Vec<(String, Endpoint)> = Vec::new();
         let mut methods: Vec<String> = METHODS.map(String::from).into();
-        for (method, pattern, route) in routes {
+        for (method, pattern, route) in with_options(routes) {
             check(&method, &pattern)?;
             methods.push(method.clone());
-            let endpoint = endpoints.entry(pattern.clone()).or_default();
+            let known = endpoints.iter().position(|(of, _)| *of == pattern);
+            let at = known.unwrap_or_else(|| {
+                endpoints.push((pattern.clone(), Endpoint::default()));
+                endpoints.len() - 1
+            });
+            let (_, endpoint) = &mut endpoints[at];
             if endpoint.methods.iter().any(|(name, _)| *name == method) {
                 let value = format!("{method} {pattern}");
                 return Err(Error::invalid("route", value, "there once"));
@@ -94,7 +99,7 @@ impl Routes {
             endpoint.methods.push((method, route));
         }
         let mut router = Router::new();
-        for (number, pattern) in endpoints.keys().enumerate() {
+        for (number, (pattern, _)) in endpoints.iter().enumerate() {
             router.insert(pattern, number).map_err(|error| {
                 Error::invalid("route", pattern, format!("a pattern of its own ({error})"))
             })?;
@@ -153,9 +158,41 @@ impl Routes {
     }
 }
 
+/// With a route for the options of the whole server, unless it has one: all methods that it has routes
+/// for (RFC 9110, 9.3.7).
+fn with_options(mut routes: Vec<(String, String, Route)>) -> Vec<(String, String, Route)> {
+    if routes.iter().any(|(method, pattern, _)| method == "OPTIONS" && pattern == "*") {
+        return routes;
+    }
+    let mut names = Vec::new();
+    for (method, ..) in &routes {
+        let implied = (method == "GET").then_some("HEAD");
+        for name in [method.as_str()].into_iter().chain(implied) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.retain(|name| *name != "OPTIONS");
+    names.push("OPTIONS");
+    let allow = names.join(", ");
+    let answer = move |_: &Request<'_>, response: Response| {
+        // It fails when the peer is gone, which is counted elsewhere.
+        let _ = response.header("Allow", &allow).send("");
+    };
+    routes.push(("OPTIONS".into(), "*".into(), Route::Whole(Box::new(answer))));
+    routes
+}
+
 fn check(method: &str, pattern: &str) -> Result<()> {
     if method.is_empty() || !method.bytes().all(super::chunks::is_token) {
         return Err(Error::invalid("method", format!("{method:?}"), "a token, as GET"));
+    }
+    if method == "CONNECT" {
+        return Err(Error::invalid("method", method, "another one, as there are no tunnels here"));
+    }
+    if pattern == "*" && method != "OPTIONS" {
+        return Err(Error::invalid("route", format!("{method} *"), "OPTIONS * or one of a path"));
     }
     if !pattern.starts_with('/') && pattern != "*" {
         return Err(Error::invalid("route", pattern, "a path that begins with /"));

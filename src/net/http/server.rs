@@ -92,6 +92,9 @@ impl HttpBuilder {
     /// body. A pattern is a path with parameters: `/hello/{name}` for one segment, `/files/{*path}` for
     /// all that follows. GET serves HEAD too, unless HEAD has a route of its own.
     ///
+    /// The pattern `*` with OPTIONS is for the whole server (`OPTIONS *`), which without such a route
+    /// names the methods of all routes. CONNECT has no routes: it is answered with 501.
+    ///
     /// The handler runs on a thread of the pool, for many connections at once. What it returns is
     /// dropped: the result of [`Response::send`], as a rule.
     pub fn route<R>(

@@ -179,6 +179,9 @@ fn new_shard() -> usize {
 
 #[derive(Default)]
 struct Shard {
+    /// Begun, and answered with success in the same run: both in one count.
+    served: AtomicU64,
+    /// Others that begun.
     begun: AtomicU64,
     answered: [AtomicU64; 5],
     refused: [AtomicU64; Refusal::COUNT],
@@ -214,10 +217,15 @@ impl Books {
     /// What a connection has counted for itself.
     #[inline]
     pub(super) fn add(&self, tally: Tally) {
-        if tally != Tally::default() {
-            let here = self.here();
-            here.begun.fetch_add(tally.begun.into(), Relaxed);
-            here.answered[SUCCESSFUL].fetch_add(tally.successful.into(), Relaxed);
+        let Tally { begun, successful } = tally;
+        let served = begun.min(successful);
+        let here = self.here();
+        if served > 0 {
+            here.served.fetch_add(served.into(), Relaxed);
+        }
+        if begun != successful {
+            here.begun.fetch_add((begun - served).into(), Relaxed);
+            here.answered[SUCCESSFUL].fetch_add((successful - served).into(), Relaxed);
         }
     }
 
@@ -242,14 +250,15 @@ impl Books {
         let sum = |of: &dyn Fn(&Shard) -> &AtomicU64| {
             self.shards.iter().map(|shard| of(shard).load(Relaxed)).sum::<u64>()
         };
+        let served = sum(&|shard| &shard.served);
         let answered = |class: usize| sum(&|shard| &shard.answered[class]);
         let refused = |refusal: Refusal| sum(&|shard| &shard.refused[refusal as usize]);
         let aborted = |abort: Abort| sum(&|shard| &shard.aborted[abort as usize]);
         HttpStats {
-            begun: sum(&|shard| &shard.begun),
+            begun: sum(&|shard| &shard.begun) + served,
             answered: Answered {
                 upgraded: answered(0),
-                successful: answered(SUCCESSFUL),
+                successful: answered(SUCCESSFUL) + served,
                 redirected: answered(2),
                 client_errors: answered(3),
                 server_errors: answered(4),

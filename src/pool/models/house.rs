@@ -120,7 +120,7 @@ impl House {
         assert!(chain.is_empty(), "one slot has one entry");
         match shared.slots.slot(index).claim() {
             Claim::Run(ready) => {
-                let flow = shared.run_claimed(index, ready);
+                let flow = shared.run_claimed(shared.slots.slot(index), ready);
                 let _ = shared.finish(index, flow, ready, || true);
             }
             Claim::Free => shared.bury(index),
@@ -131,7 +131,7 @@ impl House {
 
     /// Every closure has ended once, and the books say how.
     pub(super) fn is_closed(&self, accepted: usize, refused: usize) {
-        let cancelled = self.shared.dropped.load(Relaxed) as usize;
+        let cancelled = self.shared.dropped_outside() as usize;
         assert_eq!(self.record.runs() + cancelled, accepted);
         assert_eq!(self.record.drops(), accepted + refused);
         assert_eq!(self.shared.in_strands.load(Relaxed), 0);

@@ -21,18 +21,19 @@ mod house;
 mod leadership;
 mod pull;
 #[cfg(feature = "tasks")]
-mod record;
+pub(crate) mod record;
 mod reserve;
 mod room;
 mod shutdown;
 mod slab;
 mod slots;
+mod staging;
 mod task;
 mod timers;
 mod wake;
 
 /// Runs `model` through everything that `preemptions` allow.
-fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);

@@ -7,23 +7,26 @@
 
 use super::explore;
 use crate::pool::record::{
-    ASKED, FIRST_END, Holder, Magazine, Meta, PENDING, RETRYING, RUNNING, Record, RecordTable,
-    Runner,
+    ASKED, FIRST_END, Holder, LATE, Magazine, Meta, PENDING, Parks, RETRYING, RUNNING, Record,
+    RecordTable, Runner,
 };
-use crate::sync::StaticRef;
+use crate::queue::Run;
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::{StaticRef, UnsafeCell, barrier_after_change, store_load_barrier};
 use loom::thread;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::thread::LocalKey;
 
-const COMPLETED: u32 = FIRST_END;
-const CANCELLED: u32 = 5;
-const TIMED_OUT: u32 = 6;
+pub(crate) const COMPLETED: u32 = FIRST_END;
+pub(crate) const CANCELLED: u32 = 5;
+pub(crate) const TIMED_OUT: u32 = 6;
 
 /// What one exploration counts.
 #[derive(Default)]
-struct Books {
+pub(crate) struct Books {
     ends: [AtomicUsize; 8],
     told: AtomicUsize,
     notified: AtomicUsize,
@@ -39,8 +42,9 @@ impl Books {
 }
 
 #[derive(Default)]
-struct Noted {
+pub(crate) struct Noted {
     books: StaticRef<Books>,
+    wake_at: AtomicU64,
 }
 
 thread_local! {
@@ -79,10 +83,15 @@ impl Meta for Noted {
 
     fn notify(record: &'static Record<Self>) {
         record.meta.owner().notified.fetch_add(1, Relaxed);
+        drop(record.unpark());
     }
 
     fn clear(&self) {
         self.owner().cleared.fetch_add(1, Relaxed);
+    }
+
+    fn wake_at(&self) -> &AtomicU64 {
+        &self.wake_at
     }
 
     fn is_forked(_: &'static Books) -> bool {
@@ -91,7 +100,7 @@ impl Meta for Noted {
 }
 
 /// A value.
-struct Counted(Arc<AtomicUsize>);
+pub(crate) struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -99,10 +108,10 @@ impl Drop for Counted {
     }
 }
 
-type Ends = (Runner<Noted, Counted>, Holder<Noted, Counted>);
+pub(crate) type Ends = (Runner<Noted, Counted>, Holder<Noted, Counted>);
 
 /// A table of two records, and what happens in it.
-struct Case {
+pub(crate) struct Case {
     table: &'static RecordTable<Noted>,
     books: &'static Books,
     made: Arc<AtomicUsize>,
@@ -110,7 +119,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(is_told: bool) -> Self {
+    pub(crate) fn new(is_told: bool) -> Self {
         let table: &'static _ = Box::leak(Box::new(RecordTable::new(2)));
         let books: &'static _ = Box::leak(Box::new(Books { is_told, ..Books::default() }));
         TABLE.set(Some(table));
@@ -124,13 +133,13 @@ impl Case {
         case
     }
 
-    fn open(&self) -> Ends {
+    pub(crate) fn open(&self) -> Ends {
         let record = self.table.take().expect("a free record");
         record.meta.books.set(self.books);
         self.table.publish(record)
     }
 
-    fn value(&self) -> Counted {
+    pub(crate) fn value(&self) -> Counted {
         self.made.fetch_add(1, Relaxed);
         Counted(self.dropped.clone())
     }
@@ -150,7 +159,7 @@ impl Case {
 
     /// Every task has ended once and was told once if it was to be, every value was dropped once, and
     /// both records are free.
-    fn settle(self, tasks: usize) {
+    pub(crate) fn settle(self, tasks: usize) {
         assert_eq!(self.books.ended(), tasks);
         assert_eq!(self.books.told.load(Relaxed), if self.books.is_told { tasks } else { 0 });
         assert_eq!(self.made.load(Relaxed), self.dropped.load(Relaxed));
@@ -305,6 +314,239 @@ fn a_dropped_closure_against_cancel() {
         let (runner, holder) = case.open();
         let sweeper = thread::spawn(move || drop(runner));
         holder.record().end_if(CANCELLED, |_| true, |_| {}, "");
+        assert_eq!(wait(&holder), CANCELLED);
+        drop(holder);
+        sweeper.join().unwrap();
+        case.settle(1);
+    });
+}
+
+/// What a submission and a shutdown of a worker pool share (`task/shutdown.rs`).
+struct Door {
+    phase: AtomicU32,
+    accepted: AtomicU64,
+    ended: AtomicU64,
+    /// What functions use, and whoever has shut down takes away.
+    used: UnsafeCell<()>,
+}
+
+const OPEN: u32 = 0;
+const STOPPING: u32 = 2;
+
+/// Goal: when a shutdown that stops has found nothing under way no function runs, and none will. Method: a
+/// submission, and the run of what it has pushed, against a shutdown.
+#[test]
+fn a_late_submission_against_shutdown() {
+    explore(3, || {
+        let case = Case::new(false);
+        let (runner, holder) = case.open();
+        let door = Arc::new(Door {
+            phase: AtomicU32::new(OPEN),
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            used: UnsafeCell::new(()),
+        });
+        let inner = Arc::clone(&door);
+        let value = case.value();
+        let worker = thread::spawn(move || {
+            if inner.phase.load(Relaxed) != OPEN {
+                return;
+            }
+            inner.accepted.store(1, Release);
+            if runner.begin() {
+                barrier_after_change();
+                if inner.phase.load(Relaxed) == STOPPING {
+                    drop((runner, value));
+                } else {
+                    inner.used.with_mut(|_| ());
+                    runner.finish(COMPLETED, value, None);
+                }
+            }
+            inner.ended.store(1, Release);
+        });
+        door.phase.fetch_max(STOPPING, AcqRel);
+        store_load_barrier();
+        let ended = door.ended.load(Acquire);
+        if door.accepted.load(Acquire) == ended {
+            door.used.with_mut(|_| ());
+        }
+        worker.join().unwrap();
+        drop(holder);
+        case.settle(1);
+    });
+}
+
+/// A closure that waits for its time, and ends its task when it runs.
+struct Sleeping {
+    runner: Runner<Noted, Counted>,
+    value: Counted,
+}
+
+impl Run for Sleeping {
+    fn run(self) {
+        if self.runner.begin() {
+            self.runner.finish(COMPLETED, self.value, None);
+        }
+    }
+}
+
+impl Parks<Noted> for Sleeping {
+    fn record(&self) -> &'static Record<Noted> {
+        self.runner.record()
+    }
+}
+
+/// Goal: a closure that waits for its time runs once, or is dropped once, and its record is not free
+/// while a wheel has it. Method: it is parked as the task is cancelled by its handle, which then goes and
+/// takes a free record; the holder of the wheel takes it out at some moment.
+#[test]
+fn expiry_against_cancel() {
+    explore(3, || {
+        let case = Case::new(false);
+        let (runner, holder) = case.open();
+        let value = case.value();
+        let wheel = thread::spawn(move || {
+            if let Ok(record) = Record::park(Sleeping { runner, value }) {
+                loom::thread::yield_now();
+                if let Some(parcel) = record.unfile() {
+                    parcel.run();
+                }
+            }
+        });
+        let may = |seen: crate::pool::record::Seen| seen.status() != RUNNING;
+        let cancelled = holder.record().end_if(CANCELLED, may, |_| {}, "");
+        drop(holder);
+        let (next_runner, next) = case.open();
+        let next_worker = case.run(next_runner);
+        assert_eq!(wait(&next), COMPLETED);
+        drop(next);
+        wheel.join().unwrap();
+        next_worker.join().unwrap();
+        let count = |status: u32| case.books.ends[status as usize].load(Relaxed);
+        assert_eq!(count(CANCELLED), usize::from(cancelled));
+        case.settle(2);
+    });
+}
+
+/// Goal: the same for a task that is parked already, and is taken out by its time and by its end at
+/// once: one of them has the closure. Method: it is parked before; bound 3.
+#[test]
+fn two_take_a_closure_out() {
+    explore(3, || {
+        let case = Case::new(false);
+        let (runner, holder) = case.open();
+        let value = case.value();
+        let record = Record::park(Sleeping { runner, value }).unwrap_or_else(|_| unreachable!());
+        let wheel = thread::spawn(move || {
+            if let Some(parcel) = record.unfile() {
+                parcel.run();
+            }
+        });
+        holder.record().end_if(CANCELLED, |_| true, |_| {}, "");
+        drop(holder);
+        wheel.join().unwrap();
+        case.settle(1);
+    });
+}
+
+/// Goal: whoever ends a task may look at its record until all have been told, though both ends have left
+/// meanwhile. Method: the handle goes after the runner has left; the guard is telling, or is not.
+#[test]
+fn a_handle_that_goes_last_against_telling() {
+    explore(2, || {
+        let case = Case::new(true);
+        let (runner, holder) = case.open();
+        let record = holder.record();
+        let worker = case.run(runner);
+        let guard = thread::spawn(move || {
+            record.end_if(TIMED_OUT, |seen| seen.status() == RUNNING, |_| {}, "");
+        });
+        worker.join().unwrap();
+        drop(holder);
+        guard.join().unwrap();
+        case.settle(1);
+    });
+}
+
+/// Goal: the next tenant of a record meets nobody of the last: neither a runner that lost, nor a guard
+/// that looked before. Method: there is one record; whoever was quicker has freed it, and it is let again
+/// at once.
+#[test]
+fn the_next_tenant_meets_nobody() {
+    explore(2, || {
+        let case = Case::new(false);
+        let (other_runner, other) = case.open();
+        let (runner, holder) = case.open();
+        let record = holder.record();
+        let seen = record.look();
+        let worker = case.run(runner);
+        let guard = thread::spawn(move || {
+            record.end_if(TIMED_OUT, |now| now.is_same_task(seen), |_| {}, "");
+        });
+        drop(holder);
+        let mut tasks = 1;
+        if let Some(free) = case.table.take() {
+            free.meta.books.set(case.books);
+            let (runner, mut next) = case.table.publish::<Counted>(free);
+            tasks += 1;
+            assert!(runner.begin());
+            runner.finish(COMPLETED, case.value(), None);
+            assert_eq!(next.record().status(), COMPLETED);
+            assert!(next.take().is_some());
+        }
+        worker.join().unwrap();
+        guard.join().unwrap();
+        assert!(other_runner.forget());
+        drop(other);
+        // That one has not ended, by the books.
+        case.books.cleared.fetch_sub(1, Relaxed);
+        case.settle(tasks);
+    });
+}
+
+/// Goal: who has looked at an attempt does nothing to the next one, and an end stays an end. Method: the
+/// attempt that was looked at fails, and another begins, as its time is said to be over; or it ends.
+#[test]
+fn a_late_look_does_not_meet_the_next_attempt() {
+    for ends in [false, true] {
+        explore(3, move || {
+            let case = Case::new(false);
+            let (runner, holder) = case.open();
+            let record = holder.record();
+            assert!(runner.begin());
+            let seen = record.look();
+            let value = case.value();
+            let worker = thread::spawn(move || {
+                if runner.retry() && runner.begin() {
+                    assert!(!record.has(LATE), "of the last attempt");
+                    runner.finish(COMPLETED, value, None);
+                } else {
+                    drop((runner, value));
+                }
+            });
+            if ends {
+                let same = move |now: crate::pool::record::Seen| {
+                    now.status() == RUNNING && now.is_same_attempt(seen)
+                };
+                record.end_if(TIMED_OUT, same, |_| {}, "");
+            } else {
+                record.mark_running(seen, LATE);
+            }
+            wait(&holder);
+            worker.join().unwrap();
+            drop(holder);
+            case.settle(1);
+        });
+    }
+}
+
+/// Goal: a closure that is dropped unrun ends its task though nobody else does. Method: the handle waits.
+#[test]
+fn a_dropped_closure_ends_its_task() {
+    explore(3, || {
+        let case = Case::new(true);
+        let (runner, holder) = case.open();
+        let sweeper = thread::spawn(move || drop(runner));
         assert_eq!(wait(&holder), CANCELLED);
         drop(holder);
         sweeper.join().unwrap();

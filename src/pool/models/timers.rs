@@ -19,7 +19,7 @@ fn arm(shared: &Shared, key: Key, deadline: u64) {
 }
 
 /// `Worker::{demultiplex, block}` without a clock: sleeps until called, unless it knows of `earliest`.
-fn lead_until(shared: &Shared, lead: &mut Leadership<'_>, earliest: u64) {
+pub(super) fn lead_until(shared: &Shared, lead: &mut Leadership<'_>, earliest: u64) {
     while lead.take_in_timers(&shared.slots) != earliest {
         lead.set.source.arm();
         if !lead.has_new_timers() {
@@ -30,7 +30,7 @@ fn lead_until(shared: &Shared, lead: &mut Leadership<'_>, earliest: u64) {
 }
 
 /// The deadlines of the models' timers, as a wheel that has them says them.
-fn deadlines(house: &House) -> [u64; 2] {
+pub(super) fn deadlines(house: &House) -> [u64; 2] {
     let tick = 1 << 20;
     [4, 2].map(|ticks| (house.shared.now() / tick + ticks) * tick)
 }

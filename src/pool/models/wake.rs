@@ -470,3 +470,56 @@ fn a_watch_that_is_set_aside_hands_on() {
         }
     });
 }
+
+/// A member that may be set aside; what it gets stuck in is replaced, so that the other one has something
+/// to come for whoever was quicker.
+fn spawn_replacing(crew: &Arc<Crew>, me: usize, replace: fn(&Crew)) -> thread::JoinHandle<()> {
+    let crew = crew.clone();
+    thread::spawn(move || {
+        assert_eq!(Member::new(&crew, me).ride(), End::Handles);
+        replace(&crew);
+    })
+}
+
+/// Goal: a call that took a member which is set aside reaches one that is not, though the first is never
+/// called back. Method: the number falls, a task comes, and the first member must get it.
+#[test]
+fn a_member_that_stays_set_aside_passes_its_call_on() {
+    explore(2, || {
+        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
+        let other = spawn_replacing(&crew, 1, Crew::submit);
+        let poster = {
+            let crew = crew.clone();
+            thread::spawn(move || {
+                crew.set_active(1);
+                crew.submit();
+            })
+        };
+        assert_eq!(Member::new(&crew, 0).ride(), End::Handles);
+        poster.join().unwrap();
+        crew.set_active(2);
+        crew.submit();
+        other.join().unwrap();
+    });
+}
+
+/// Goal: the same for the watch. Method: a hand is left behind, and only the first member stays active.
+#[test]
+fn a_watch_that_stays_set_aside_hands_on() {
+    explore(2, || {
+        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
+        let other = spawn_replacing(&crew, 1, Crew::get_stuck_with_a_hand);
+        let poster = {
+            let crew = crew.clone();
+            thread::spawn(move || {
+                crew.get_stuck_with_a_hand();
+                crew.set_active(1);
+            })
+        };
+        assert_eq!(Member::new(&crew, 0).ride(), End::Handles);
+        poster.join().unwrap();
+        crew.set_active(2);
+        crew.get_stuck_with_a_hand();
+        other.join().unwrap();
+    });
+}

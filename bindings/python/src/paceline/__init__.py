@@ -1,11 +1,15 @@
 """paceline: an embeddable event engine, from Python.
 
 ``Executor`` is the standard library's executor interface; ``Pool`` serves descriptors, timers and
-tasks; ``Server`` and ``Http`` serve TCP and Unix connections on it, ``Udp`` datagrams; ``Queue`` and
-``Ring`` carry short byte strings between threads. Importing makes no threads.
+tasks; ``WorkerPool`` runs tasks that have names, retries and limits; ``Server`` and ``Http`` serve TCP and Unix connections on it, ``Udp`` datagrams; ``Hub`` carries messages
+from publishers to whoever subscribes to their keys; ``Queue`` and ``Ring`` carry short byte strings between threads. Importing makes no threads.
 """
 
+from ._around import Middleware
+from ._attempt import Attempt, current_attempt
 from ._books import Audit
+from ._calls import Calls, Periodic, TaskFunction
+from ._dead import DeadLetter, DeadLetterStats, Redelivered
 from ._errors import (
     DeadlockError,
     Empty,
@@ -14,18 +18,29 @@ from ._errors import (
     Full,
     InvalidError,
     LibraryError,
+    NoRespondersError,
     OsError,
     ShutDownError,
     StaleError,
     TimeoutError,
+    UnsupportedError,
 )
 from ._executor import Executor
 from ._future import Future
+from ._history import History, HistoryStats, Replay
 from ._http import Headers, Http, HttpStats, Request, RequestBody, Response
+from ._hub import Hub, HubAudit, Key
 from ._inherited import Inherited, inherited
 from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
+from ._mailbox import Mailbox, SubscriptionStats
+from ._message import Message, Receipt
+from ._message_filter import MessageFilter
+from ._metrics import Counter, Gauge, Histogram
+from ._notices import HubError, Threshold, Watch
+from ._outcomes import Outcome, OutcomeLog, OutcomeLogStats
+from ._policy import Rate, Retry, RetryBudget
 from ._pool import (
     Flow,
     Handle,
@@ -39,8 +54,11 @@ from ._pool import (
     Timer,
     promote_new_leader,
 )
+from ._publisher import Publisher, PublisherStats
 from ._queue import Queue
+from ._reports import KindStats, ShutdownReport, WorkersAudit, WorkersHealth
 from ._ring import Ring
+from ._scaling import Scaling
 from ._server import (
     Conn,
     ConnHandler,
@@ -51,17 +69,29 @@ from ._server import (
     Timeout,
     Wrote,
 )
+from ._signals import Signals
 from ._sources import Lane
+from ._subscriptions import Subscription
+from ._supervision import Supervisor
+from ._task import PermanentFailure, RetryAfter, Task, TaskReport, TaskStatus
 from ._tasks import LaneRef, Strand
+from ._topic import Codec, Json, Topic
 from ._udp import Datagram, Peer, Udp, UdpRef, UdpStats
+from ._workers import WorkerPool
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attempt",
     "Audit",
+    "Calls",
+    "Codec",
     "Conn",
     "ConnHandler",
+    "Counter",
     "Datagram",
+    "DeadLetter",
+    "DeadLetterStats",
     "DeadlockError",
     "DrainReport",
     "Empty",
@@ -71,43 +101,90 @@ __all__ = [
     "ForkedError",
     "Full",
     "Future",
+    "Gauge",
     "Handle",
     "Headers",
+    "Histogram",
+    "History",
+    "HistoryStats",
     "Http",
     "HttpStats",
+    "Hub",
+    "HubAudit",
+    "HubError",
     "Inherited",
     "Interest",
     "InvalidError",
+    "Json",
+    "Key",
+    "KindStats",
     "Lane",
     "LaneRef",
     "LibraryError",
     "Listen",
+    "Mailbox",
+    "Message",
+    "Middleware",
+    "MessageFilter",
+    "NoRespondersError",
     "OsError",
+    "Outcome",
+    "OutcomeLog",
+    "OutcomeLogStats",
     "Peer",
+    "Periodic",
+    "PermanentFailure",
     "Pool",
+    "Publisher",
+    "PublisherStats",
     "Queue",
+    "Rate",
     "Ready",
     "Reason",
+    "Receipt",
+    "Redelivered",
+    "Replay",
     "Report",
     "Request",
     "RequestBody",
     "Response",
+    "Retry",
+    "RetryAfter",
+    "RetryBudget",
     "Ring",
+    "Scaling",
     "Server",
     "ServerStats",
     "SetStats",
     "ShutDownError",
+    "ShutdownReport",
+    "Signals",
     "StaleError",
     "Stats",
     "Strand",
+    "Subscription",
+    "SubscriptionStats",
+    "Supervisor",
+    "Task",
+    "TaskFunction",
+    "TaskReport",
+    "TaskStatus",
     "ThreadStats",
+    "Threshold",
     "Timeout",
     "TimeoutError",
     "Timer",
+    "Topic",
     "Udp",
     "UdpRef",
     "UdpStats",
+    "UnsupportedError",
+    "Watch",
+    "WorkerPool",
+    "WorkersAudit",
+    "WorkersHealth",
     "Wrote",
+    "current_attempt",
     "inherited",
     "library_path",
     "library_version",

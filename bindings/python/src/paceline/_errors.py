@@ -54,5 +54,13 @@ class DeadlockError(Error, RuntimeError):
     """Waiting here could never end."""
 
 
+class NoRespondersError(Error, LookupError):
+    """Nobody subscribes to the key of a request."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """The shared library was built without that."""
+
+
 class OsError(Error, OSError):
     """A system call failed; ``errno`` says how."""

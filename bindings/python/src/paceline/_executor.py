@@ -14,6 +14,7 @@ from itertools import repeat
 from threading import Thread
 from typing import Any, TypeVar
 
+from ._arguments import function, number, patience, some_function, text, wrong
 from ._books import Audit, audit_of
 from ._crew import Crew, Task
 from ._future import Future, new_batch
@@ -50,10 +51,12 @@ class Executor(StandardExecutor):
     ) -> None:
         if max_workers is None:
             max_workers = _default_workers()
-        if max_workers <= 0:
+        if number("max_workers", max_workers) <= 0:
             raise ValueError("max_workers must be greater than 0")
-        if initializer is not None and not callable(initializer):
-            raise TypeError("initializer must be a callable")
+        some_function("initializer", initializer)
+        text("thread_name_prefix", thread_name_prefix)
+        if not isinstance(initargs, Iterable):
+            raise wrong("initargs", initargs, "a tuple")
         self._max_workers = max_workers
         self._thread_name_prefix = thread_name_prefix or f"Executor-{Executor._counter()}"
         self._crew = crew = Crew(
@@ -71,6 +74,8 @@ class Executor(StandardExecutor):
         Raises RuntimeError after ``shutdown`` and at the interpreter's end, BrokenThreadPool after a
         failed initializer, ForkedError in a child made by fork.
         """
+        if not callable(fn):
+            raise wrong("fn", fn, "something to call")
         # This is Crew.add, in place: it is what a task costs.
         crew = self._crew
         if crew.closed is not None:
@@ -92,6 +97,7 @@ class Executor(StandardExecutor):
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
         """As ``map``, but gives a future for each call. Raises as ``submit`` does, for all of them."""
+        function("fn", fn)
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
         tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat(_NOTHING)))
@@ -112,6 +118,8 @@ class Executor(StandardExecutor):
         results. ``timeout`` seconds from now on, waiting raises TimeoutError. What has not begun when
         the iterator ends early is cancelled. ``chunksize`` is there for other executors.
         """
+        function("fn", fn)
+        timeout = patience("timeout", timeout)
         if buffersize is not None:
             return self._map_ahead(fn, iterables, timeout, buffersize)
         job = Job(fn, zip(*iterables))
@@ -126,8 +134,7 @@ class Executor(StandardExecutor):
         timeout: float | None,
         buffersize: int,
     ) -> Iterator[T]:
-        if not isinstance(buffersize, int):
-            raise TypeError("buffersize must be an integer or None")
+        number("buffersize", buffersize, "a whole number, or None")
         if buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
         end = None if timeout is None else timeout + time.monotonic()

@@ -42,6 +42,8 @@ from concurrent.futures._base import (
 from itertools import repeat
 from typing import Any, TypeVar
 
+from ._arguments import function, patience
+
 T = TypeVar("T")
 
 _DONE = frozenset((CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED))
@@ -161,6 +163,7 @@ class Future(StandardFuture[T]):
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
         """Calls ``fn(self)`` when it is done: on the thread that ends it, or here if it is done."""
+        function("fn", fn)
         with self._attach():
             if self._state not in _DONE:
                 if not self._done_callbacks:
@@ -174,6 +177,7 @@ class Future(StandardFuture[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """What the call returned, or raises what it raised; waits up to ``timeout`` seconds."""
+        timeout = patience("timeout", timeout)
         outcome: Any = self._outcome
         kind = type(outcome)
         if kind is not Mark and kind is not Raised and self._lock is None:
@@ -189,6 +193,7 @@ class Future(StandardFuture[T]):
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What the call raised, or None; waits up to ``timeout`` seconds."""
+        timeout = patience("timeout", timeout)
         if self._state == FINISHED:
             return self._exception
         return super().exception(timeout)

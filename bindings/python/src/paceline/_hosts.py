@@ -24,9 +24,10 @@ from typing import Any
 
 from . import _layout as layout
 from . import _lifetime
+from ._arguments import text, within
 from ._errors import ForkedError, InvalidError, ShutDownError
 from ._library import check, error, lib, nanoseconds, quick
-from ._pool import Pool
+from ._pool import Pool, crew_of
 
 #: Where what handlers raise is reported, and what could not be sent.
 log = logging.getLogger("paceline")
@@ -113,8 +114,9 @@ class Hosts:
     lost one is collected."""
 
     def __init__(self, pool: Pool, name: str, threads: int) -> None:
-        if not 0 <= threads <= 1000:
-            raise InvalidError(f"threads is {threads}; allowed: 0 to 1000")
+        crew_of(pool)
+        text("name", name)
+        threads = within("threads", threads, 0, 1000)
         # While there are threads the pool is not lost.
         self.pool = pool
         self.name = name
@@ -184,7 +186,7 @@ class Hosts:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def drain(self, seconds: float) -> layout.DrainReport:
+    def drain(self, seconds: float | None) -> layout.DrainReport:
         report = layout.DrainReport()
         report.struct_size = ctypes.sizeof(report)
         if self.is_inside():
@@ -197,12 +199,12 @@ class Hosts:
             self._drain_here(seconds, report)
         return report
 
-    def _drain(self, seconds: float, report: layout.DrainReport) -> None:
+    def _drain(self, seconds: float | None, report: layout.DrainReport) -> None:
         report.struct_size = ctypes.sizeof(report)
         time_left = nanoseconds(seconds)
         check(lib.pace_server_drain(self.server, time_left, ctypes.byref(report)))
 
-    def _drain_here(self, seconds: float, report: layout.DrainReport) -> None:
+    def _drain_here(self, seconds: float | None, report: layout.DrainReport) -> None:
         """Without host threads this one handles what comes meanwhile, and drives a pool that has none
         either."""
         apart = self._apart(lambda: self._drain(seconds, report))

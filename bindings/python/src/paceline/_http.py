@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
 from types import CoroutineType
-from typing import Any, Optional, TypeVar, Union, cast
+from typing import Any, Optional, TypeVar, Union
 
 from . import _layout as layout
+from ._arguments import BytesLike, function, text, whole, wrong
 from ._errors import Full, InvalidError, ShutDownError, StaleError
 from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of, log
 from ._library import check, error, lib, quick
@@ -27,8 +28,6 @@ from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
 from ._server import Conn, Factory, Serving, _wanted
 from ._server import Core as StreamCore
-
-BytesLike = Union[bytes, bytearray, memoryview]
 
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n"
 _JSON = b"Content-Type: application/json\r\n"
@@ -78,10 +77,12 @@ class Response:
         length: Optional[int] = None,
         close: bool = False,
     ) -> None:
-        self.status = status
-        self.headers = headers
+        if not isinstance(body, (str, bytes, bytearray, memoryview, Iterable)):
+            raise wrong("body", body, "bytes, text, or an iterable of bytes")
+        self.status = whole("status", status)
+        self.headers = headers if headers is None or isinstance(headers, Mapping) else _pairs(headers)
         self.body = body
-        self.length = length
+        self.length = length if length is None else whole("length", length, 63)
         self.close = close
         self._lines = b""
 
@@ -96,7 +97,7 @@ class Response:
         """The lines of its headers."""
         if self.headers is None:
             return _TEXT if isinstance(self.body, str) else self._lines
-        pairs = list(_pairs(self.headers))
+        pairs = _pairs(self.headers)
         lines = self._lines + _lines(pairs)
         if isinstance(self.body, str) and all(name.lower() != "content-type" for name, _ in pairs):
             lines += _TEXT
@@ -106,10 +107,19 @@ class Response:
 Fields = Union[Mapping[str, str], Iterable[tuple[str, str]]]
 
 
-def _pairs(headers: Fields) -> Iterable[tuple[str, str]]:
-    if isinstance(headers, Mapping):
-        return cast("Mapping[str, str]", headers).items()
-    return headers
+#: What they may be, in words.
+_FIELDS = "pairs of text, or a mapping of text to text"
+
+
+def _pairs(headers: Fields) -> list[tuple[str, str]]:
+    pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
+    try:
+        found = [(name, value) for name, value in pairs]
+    except (TypeError, ValueError):
+        raise wrong("headers", headers, _FIELDS) from None
+    if not all(isinstance(each, str) for pair in found for each in pair):
+        raise wrong("headers", headers, _FIELDS)
+    return found
 
 
 def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
@@ -117,7 +127,10 @@ def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
     for name, value in pairs:
         if "\r" in name + value or "\n" in name + value:
             raise InvalidError(f"header is {name!r}: {value!r}; allowed: one line")
-        lines.append(f"{name}: {value}\r\n".encode("latin-1"))
+        try:
+            lines.append(f"{name}: {value}\r\n".encode("latin-1"))
+        except UnicodeEncodeError:
+            raise InvalidError(f"header is {name!r}: {value!r}; allowed: Latin-1") from None
     return b"".join(lines)
 
 
@@ -203,6 +216,7 @@ class Request:
 
     def header(self, name: str) -> Optional[str]:
         """The first header of this name, upper or lower case."""
+        text("name", name)
         name = name.lower()
         for other, value in self._taken_apart()[1]:
             if other.lower() == name:
@@ -269,6 +283,8 @@ class Request:
         in force. Raises InvalidError, also if the request has asked for no other protocol: then the peer
         gets a 500; StaleError as ``respond``."""
         lines = b"" if headers is None else _lines(_pairs(headers))
+        function("handler", handler)
+        text("protocol", protocol)
         number, self._number = self._number, 0
         if not number:
             raise StaleError("the request has been answered")
@@ -285,6 +301,8 @@ class Request:
         """Answers. Raises StaleError if it was answered before, or its connection has ended;
         InvalidError if the status or a header cannot be: then the peer gets a 500."""
         if not isinstance(response, Response):
+            if not isinstance(response, (str, bytes, bytearray, memoryview, Iterable)):
+                raise wrong("response", response, "a Response, bytes, text, or an iterable of bytes")
             response = Response(response)
         head, body, pieces = response._head(), response.body, None
         if isinstance(body, str):
@@ -377,7 +395,7 @@ class Upgraded(StreamCore):
         # The connections are found there, as long as that lives.
         self.server, self._http = core.server, core.http
 
-    def _drain(self, seconds: float, report: layout.DrainReport) -> None:
+    def _drain(self, seconds: Optional[float], report: layout.DrainReport) -> None:
         raise NotImplementedError("the HTTP server is drained")
 
 
@@ -420,10 +438,9 @@ class Core(Hosts):
     def route(
         self, method: str, pattern: str, handler: Callable[[Request], Any], streaming: bool
     ) -> None:
-        if not callable(handler):
-            raise TypeError(f"{handler!r} is not callable")
+        function("handler", handler)
         http, requests, number = self.http.pointer, self.requests.pointer, len(self.handlers)
-        arguments = method.encode(), pattern.encode()
+        arguments = text("method", method), text("pattern", pattern)
         add = lib.pace_http_route_pulled_streaming if streaming else lib.pace_http_route_pulled
         check(add(http, *arguments, requests, number))
         self.handlers.append(handler)
@@ -438,10 +455,8 @@ class Core(Hosts):
                 continue
             if name.endswith("_timeout"):
                 setattr(options, f"{name}_ns", seconds(name, value))
-            elif 0 <= value < 1 << (32 if name in _SMALL else 63):
-                setattr(options, name, int(value))
             else:
-                raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
+                setattr(options, name, whole(name, value, 32 if name in _SMALL else 63))
         check(lib.pace_http_start(self.http.pointer, ctypes.byref(options)))
         check(quick.pace_http_server(self.http.pointer, ctypes.byref(self.server)))
         self.http.inside.append(self.server)
@@ -465,7 +480,7 @@ class Core(Hosts):
         upgraded = self._upgraded()
         name, wanted = ctypes.c_uint64(), _wanted(handler)
         requests, native = self.requests.pointer, upgraded.native.pointer
-        encoded = protocol.encode()
+        encoded = text("protocol", protocol)
         with upgraded.lock:
             check(
                 lib.pace_requests_upgrade(

@@ -20,6 +20,8 @@ EPANIC = -12
 EOS = -13
 EVERSION = -14
 EBUSY = -15
+ENORESPONDERS = -16
+EUNSUPPORTED = -17
 
 DEFAULT = 0xFFFF_FFFF
 NONE = 0xFFFF_FFFF
@@ -66,6 +68,93 @@ REQUEST_EVENT_BROKEN = 4
 UDP_EVENT_DATAGRAM = 0
 UDP_EVENT_ERROR = 1
 
+TASK_PENDING = 0
+TASK_RUNNING = 1
+TASK_RETRYING = 2
+TASK_COMPLETED = 3
+TASK_FAILED = 4
+TASK_CANCELLED = 5
+TASK_TIMED_OUT = 6
+TASK_REJECTED = 7
+
+TASK_EVENT_ATTEMPT = 0
+TASK_EVENT_END = 1
+
+ADVICE_ANY = 0
+ADVICE_PERMANENT = 1
+ADVICE_AFTER = 2
+
+RETRY_DEFAULT = 0
+RETRY_NONE = 1
+RETRY_FIXED = 2
+RETRY_LINEAR = 3
+RETRY_EXPONENTIAL = 4
+RETRY_RANDOM = 5
+
+FULL_DEFAULT = 0
+FULL_REJECT = 1
+FULL_WAIT = 2
+FULL_RUN_HERE = 3
+FULL_DROP_OLDEST = 4
+
+JITTER_DEFAULT = 0
+JITTER_NONE = 1
+JITTER_FULL = 2
+JITTER_EQUAL = 3
+
+ENDED_COMPLETED = 0
+ENDED_CANCELLED = 1
+ENDED_STUCK = 2
+
+METRIC_COUNTER = 0
+METRIC_GAUGE = 1
+METRIC_TIMES = 2
+METRIC_BYTES = 3
+METRIC_NUMBERS = 4
+
+METRICS_JSON = 0
+METRICS_PROMETHEUS = 1
+METRICS_HUB = 2
+SEVERITY_INFO = 0
+SEVERITY_WARNING = 1
+SEVERITY_ERROR = 2
+THRESHOLD_NUMBER = 0
+THRESHOLD_RATE = 1
+THRESHOLD_QUANTILE = 2
+
+PRIORITY_LOW = -1
+PRIORITY_NORMAL = 0
+PRIORITY_HIGH = 1
+PRIORITY_CRITICAL = 2
+
+FATE_DEAD_LETTER = 0
+FATE_DISCARD = 1
+RESTART_ONE_FOR_ONE = 0
+RESTART_ONE_FOR_ALL = 1
+DEAD_FAILED = 1
+DEAD_PANICKED = 2
+DEAD_SUSPENDED = 3
+BALANCE_ROUND_ROBIN = 0
+BALANCE_LEAST_LOADED = 1
+BALANCE_RANDOM = 2
+REPLAY_BEGINNING = 0
+REPLAY_SEQUENCE = 1
+REPLAY_TIME = 2
+REPLAY_LAST = 3
+REPLAY_NOW = 4
+DISK_GIVE_UP = 0
+DISK_WAIT = 1
+UNLIMITED = 0xFFFF_FFFF_FFFF_FFFF
+
+OVERFLOW_REJECT = 0
+OVERFLOW_DROP_NEWEST = 1
+OVERFLOW_DROP_OLDEST = 2
+OVERFLOW_CONFLATE = 3
+
+UNSUBSCRIBE_ASYNC = 0
+UNSUBSCRIBE_DRAIN = 1
+UNSUBSCRIBE_SYNC = 2
+
 ANSWER_MORE = 1
 ANSWER_CLOSE = 2
 
@@ -73,6 +162,7 @@ LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
 CONSUMED_ALL = 0xFFFF_FFFF_FFFF_FFFF
 ADDRESS_SIZE = 512
 INHERITED_NAME_SIZE = 256
+PULLED_TOGETHER = 256
 
 # Callbacks are never handed over by Python; their fields are pointers that stay NULL.
 _CALLBACK = ctypes.c_void_p
@@ -104,6 +194,8 @@ class PoolConfig(ctypes.Structure):
         ("slow_ns", ctypes.c_uint64),
         ("hook_data", ctypes.c_void_p),
         ("hook_drop", _CALLBACK),
+        ("reserve", ctypes.c_uint32 * 4),
+        ("ageing_ns", ctypes.c_uint64),
     ]
 
 
@@ -512,8 +604,658 @@ class UdpStats(ctypes.Structure):
     ]
 
 
+class WorkersConfig(ctypes.Structure):
+    """``pace_workers_config_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("max_waiting", ctypes.c_uint32),
+        ("max_pulled", ctypes.c_uint32),
+        ("max_tasks", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("scaling", ctypes.c_bool),
+        ("metrics", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 2),
+        ("min_active", ctypes.c_uint32),
+        ("scaling_high_ns", ctypes.c_uint64),
+        ("scaling_low_ns", ctypes.c_uint64),
+        ("scaling_period_ns", ctypes.c_uint64),
+        ("scaling_percentile", ctypes.c_uint32),
+        ("scaling_patience", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("full", ctypes.c_uint32),
+        ("max_droppable", ctypes.c_uint32),
+        ("full_wait_ns", ctypes.c_uint64),
+        ("middleware", ctypes.c_void_p),
+        ("middleware_count", ctypes.c_uint32),
+        ("reserved2", ctypes.c_uint32),
+        ("outcome_log", ctypes.c_void_p),
+    ]
+
+
+class Label(ctypes.Structure):
+    """``pace_label_t``"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
+class OutcomeLogConfig(ctypes.Structure):
+    """``pace_outcome_log_config_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint32),
+        ("file", ctypes.c_char_p),
+        ("max_size", ctypes.c_uint64),
+        ("files", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("on_outcome", ctypes.c_void_p),
+        ("user_data", ctypes.c_void_p),
+        ("drop", ctypes.c_void_p),
+    ]
+
+
+class OutcomeLogStats(ctypes.Structure):
+    """``pace_outcome_log_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("told", ctypes.c_uint64),
+        ("dropped", ctypes.c_uint64),
+        ("errors", ctypes.c_uint64),
+        ("last_error", ctypes.c_char_p),
+    ]
+
+
+class WorkersReport(ctypes.Structure):
+    """``pace_workers_report_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("requested", ctypes.c_bool),
+        ("drained", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 2),
+        ("completed", ctypes.c_uint64),
+        ("cancelled", ctypes.c_uint64),
+        ("stuck", ctypes.c_uint32),
+        ("failed_hooks", ctypes.c_uint32),
+    ]
+
+
+class Retry(ctypes.Structure):
+    """``pace_retry_t``"""
+
+    _fields_ = [
+        ("shape", ctypes.c_uint32),
+        ("jitter", ctypes.c_uint32),
+        ("retries", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("first_ns", ctypes.c_uint64),
+        ("cap_ns", ctypes.c_uint64),
+        ("within_ns", ctypes.c_uint64),
+    ]
+
+
+class KindConfig(ctypes.Structure):
+    """``pace_kind_config_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("lane", ctypes.c_uint32),
+        ("retry", Retry),
+        ("timeout_ns", ctypes.c_uint64),
+        ("queue_timeout_ns", ctypes.c_uint64),
+        ("deadline_ns", ctypes.c_uint64),
+        ("retry_delay", _CALLBACK),
+        ("retry_data", ctypes.c_void_p),
+        ("retry_drop", _CALLBACK),
+        ("retry_budget", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("budget_per_second", ctypes.c_uint32),
+        ("budget_ratio", ctypes.c_double),
+        ("budget_burst", ctypes.c_uint32),
+        ("rate_starts", ctypes.c_uint32),
+        ("rate_per_ns", ctypes.c_uint64),
+        ("rate_burst", ctypes.c_uint32),
+        ("max_running", ctypes.c_uint32),
+        ("soft_timeout_ns", ctypes.c_uint64),
+        ("grace_ns", ctypes.c_uint64),
+        ("full", ctypes.c_uint32),
+        ("reserved2", ctypes.c_uint32),
+        ("full_wait_ns", ctypes.c_uint64),
+    ]
+
+
+class TaskOptions(ctypes.Structure):
+    """``pace_task_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("lane", ctypes.c_uint32),
+        ("retry", Retry),
+        ("timeout_ns", ctypes.c_uint64),
+        ("queue_timeout_ns", ctypes.c_uint64),
+        ("deadline_ns", ctypes.c_uint64),
+        ("delay_ns", ctypes.c_uint64),
+        ("key", ctypes.c_uint64),
+        ("keyed", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 7),
+        ("soft_timeout_ns", ctypes.c_uint64),
+        ("grace_ns", ctypes.c_uint64),
+        ("full", ctypes.c_uint32),
+        ("reserved2", ctypes.c_uint32),
+        ("full_wait_ns", ctypes.c_uint64),
+    ]
+
+
+class TaskReport(ctypes.Structure):
+    """``pace_task_report_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("status", ctypes.c_uint32),
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("message", ctypes.c_char_p),
+        ("outcome", ctypes.c_int32),
+        ("attempts", ctypes.c_uint32),
+        ("queue_time_ns", ctypes.c_uint64),
+        ("run_time_ns", ctypes.c_uint64),
+        ("worker", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
+
+
+class TaskEvent(ctypes.Structure):
+    """``pace_task_event_t``"""
+
+    _fields_ = [
+        ("kind", ctypes.c_uint32),
+        ("number", ctypes.c_uint32),
+        ("status", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("token", ctypes.c_uint64),
+        ("attempt", ctypes.c_uint64),
+        ("id", ctypes.c_uint64),
+    ]
+
+
+class AttemptEnd(ctypes.Structure):
+    """``pace_attempt_end_t``"""
+
+    _fields_ = [
+        ("attempt", ctypes.c_uint64),
+        ("outcome", ctypes.c_int32),
+        ("advice", ctypes.c_uint32),
+        ("after_ns", ctypes.c_uint64),
+        ("message", ctypes.c_char_p),
+        ("status", ctypes.c_uint32),
+        ("result", ctypes.c_int32),
+    ]
+
+
+class KindStats(ctypes.Structure):
+    """``pace_kind_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "submitted",
+                "accepted",
+                "rejected",
+                "completed",
+                "failed",
+                "cancelled",
+                "timed_out",
+                "dropped",
+                "retried",
+                "retries_refused",
+                "running",
+            )
+        ],
+    ]
+
+
+class WorkersAudit(ctypes.Structure):
+    """``pace_workers_audit_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("balances", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "submitted",
+                "accepted",
+                "rejected",
+                "completed",
+                "failed",
+                "cancelled",
+                "timed_out",
+                "dropped",
+                "in_flight",
+            )
+        ],
+    ]
+
+
+class Text(ctypes.Structure):
+    """``pace_text_t``"""
+
+    _fields_ = [("text", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+class Field(ctypes.Structure):
+    """``pace_field_t``"""
+
+    _fields_ = [("name", Text), ("value", Text)]
+
+
+class Piece(ctypes.Structure):
+    """``pace_piece_t``"""
+
+    _fields_ = [("bytes", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+class Publication(ctypes.Structure):
+    """``pace_publication_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("priority", ctypes.c_int32),
+        ("headers", ctypes.c_void_p),
+        ("header_count", ctypes.c_size_t),
+        ("may_block", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 7),
+    ]
+
+
+class Message(ctypes.Structure):
+    """``pace_message_t``"""
+
+    _fields_ = [
+        ("sequence", ctypes.c_uint64),
+        ("time_ns", ctypes.c_uint64),
+        ("lost_before", ctypes.c_uint64),
+        ("key", Text),
+        ("payload", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("headers", ctypes.c_void_p),
+        ("header_count", ctypes.c_size_t),
+        ("priority", ctypes.c_int32),
+        ("attempt", ctypes.c_uint32),
+        ("subscription", ctypes.c_uint64),
+    ]
+
+
+class HubOptions(ctypes.Structure):
+    """``pace_hub_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("max_payload", ctypes.c_uint64),
+        ("dead_letters", ctypes.c_uint64),
+        ("histories", ctypes.c_void_p),
+        ("history_count", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("errors", ctypes.c_uint64),
+        ("notice_interval_ns", ctypes.c_uint64),
+        ("count_keys", ctypes.c_uint64),
+    ]
+
+
+class HistoryOptions(ctypes.Structure):
+    """``pace_history_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("when_full", ctypes.c_uint32),
+        ("pattern", ctypes.c_char_p),
+        ("keep_count", ctypes.c_uint64),
+        ("keep_bytes", ctypes.c_uint64),
+        ("keep_age_ns", ctypes.c_uint64),
+        ("archive", ctypes.c_char_p),
+        ("archive_count", ctypes.c_uint64),
+        ("archive_bytes", ctypes.c_uint64),
+        ("archive_age_ns", ctypes.c_uint64),
+        ("lines", ctypes.c_char_p),
+        ("lines_max_size", ctypes.c_uint64),
+        ("lines_files", ctypes.c_uint32),
+        ("commit_messages", ctypes.c_uint32),
+        ("commit_delay_ns", ctypes.c_uint64),
+        ("waiting_messages", ctypes.c_uint64),
+        ("waiting_bytes", ctypes.c_uint64),
+        ("disk_wait_ns", ctypes.c_uint64),
+        ("process_only", ctypes.c_bool),
+        ("check", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 6),
+    ]
+
+
+class Query(ctypes.Structure):
+    """``pace_query_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("newest", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("pattern", ctypes.c_char_p),
+        ("first", ctypes.c_uint64),
+        ("last", ctypes.c_uint64),
+        ("since_ns", ctypes.c_uint64),
+        ("until_ns", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+    ]
+
+
+class HistoryStats(ctypes.Structure):
+    """``pace_history_stats_t``"""
+
+    _fields_ = [
+        ("pattern", Text),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "recorded",
+                "in_memory",
+                "memory_bytes",
+                "waiting",
+                "commits",
+                "given_up",
+                "errors",
+                "read_errors",
+                "durable",
+                "lines_lost",
+            )
+        ],
+        ("last_error", Text),
+        ("last_read_error", Text),
+        ("last_lines_error", Text),
+    ]
+
+
+class Receipt(ctypes.Structure):
+    """``pace_receipt_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("sequence", ctypes.c_uint64),
+        ("matched", ctypes.c_uint64),
+        ("enqueued", ctypes.c_uint64),
+        ("dropped", ctypes.c_uint64),
+        ("rejected", ctypes.c_uint64),
+        ("dead_lettered", ctypes.c_uint64),
+    ]
+
+
+class HubAudit(ctypes.Structure):
+    """``pace_hub_audit_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("balances", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "published",
+                "matched",
+                "delivered",
+                "failed",
+                "dead_lettered",
+                "dropped",
+                "rejected",
+                "discarded",
+                "waiting",
+                "running",
+                "redelivered",
+            )
+        ],
+    ]
+
+
+class SubscriptionOptions(ctypes.Structure):
+    """``pace_subscription_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("execution", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("overflow", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint64),
+        ("block_ns", ctypes.c_uint64),
+        ("lease_ns", ctypes.c_uint64),
+        ("by_priority", ctypes.c_bool),
+        ("unique", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 6),
+        ("retry", Retry),
+        ("fate", ctypes.c_uint32),
+        ("restarts", ctypes.c_uint32),
+        ("within_ns", ctypes.c_uint64),
+        ("supervisor", ctypes.c_void_p),
+        ("on_restart", ctypes.c_void_p),
+        ("filter", ctypes.c_void_p),
+        ("group", ctypes.c_char_p),
+        ("balance_header", ctypes.c_char_p),
+        ("balance_seed", ctypes.c_uint64),
+        ("balance", ctypes.c_uint32),
+        ("reserved2", ctypes.c_uint32),
+    ]
+
+
+class SubscriptionStats(ctypes.Structure):
+    """``pace_subscription_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "matched",
+                "delivered",
+                "failed",
+                "dead_lettered",
+                "dropped",
+                "rejected",
+                "discarded",
+                "waiting",
+                "running",
+                "redelivered",
+                "filtered",
+                "restarts",
+                "number",
+            )
+        ],
+        ("suspended", ctypes.c_bool),
+        ("reserved2", ctypes.c_uint8 * 7),
+    ]
+
+
+class PublisherOptions(ctypes.Structure):
+    """``pace_publisher_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("may_block", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("quota", ctypes.c_uint32),
+        ("quota_burst", ctypes.c_uint32),
+        ("quota_per_ns", ctypes.c_uint64),
+        ("allow", ctypes.POINTER(ctypes.c_char_p)),
+        ("allow_count", ctypes.c_size_t),
+    ]
+
+
+class PublisherStats(ctypes.Structure):
+    """``pace_publisher_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("published", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("enqueued", ctypes.c_uint64),
+        ("lost", ctypes.c_uint64),
+    ]
+
+
+class DeadFilter(ctypes.Structure):
+    """``pace_dead_filter_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reason", ctypes.c_uint32),
+        ("pattern", ctypes.c_char_p),
+        ("subscription", ctypes.c_uint64),
+        ("first", ctypes.c_uint64),
+        ("last", ctypes.c_uint64),
+        ("since_ns", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+    ]
+
+
+class DeadLetter(ctypes.Structure):
+    """``pace_dead_letter_t``"""
+
+    _fields_ = [
+        ("message", Message),
+        ("number", ctypes.c_uint64),
+        ("subscription", ctypes.c_uint64),
+        ("died_ns", ctypes.c_uint64),
+        ("pattern", Text),
+        ("failure", Text),
+        ("reason", ctypes.c_uint32),
+        ("attempts", ctypes.c_uint32),
+    ]
+
+
+class DeadLetterStats(ctypes.Structure):
+    """``pace_dead_letter_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("buried", ctypes.c_uint64),
+        ("held", ctypes.c_uint64),
+        ("forgotten", ctypes.c_uint64),
+        ("removed", ctypes.c_uint64),
+    ]
+
+
+class Redelivered(ctypes.Structure):
+    """``pace_redelivered_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("enqueued", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("orphaned", ctypes.c_uint64),
+    ]
+
+
+class ErrorFilter(ctypes.Structure):
+    """``pace_error_filter_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("severity", ctypes.c_uint32),
+        ("event", ctypes.c_char_p),
+        ("origin", ctypes.c_char_p),
+        ("since_ns", ctypes.c_uint64),
+        ("after", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+    ]
+
+
+class HubError(ctypes.Structure):
+    """``pace_hub_error_t``"""
+
+    _fields_ = [
+        ("number", ctypes.c_uint64),
+        ("time_ns", ctypes.c_uint64),
+        ("event", Text),
+        ("origin", Text),
+        ("message", Text),
+        ("severity", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
+
+
+class Threshold(ctypes.Structure):
+    """``pace_threshold_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("part", ctypes.c_uint32),
+        ("severity", ctypes.c_uint32),
+        ("below", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("metric", ctypes.c_char_p),
+        ("labels", ctypes.c_void_p),
+        ("label_count", ctypes.c_size_t),
+        ("limit", ctypes.c_double),
+        ("back_at", ctypes.c_double),
+        ("quantile", ctypes.c_double),
+    ]
+
+
+class WatchStats(ctypes.Structure):
+    """``pace_watch_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("crossed", ctypes.c_uint32),
+        ("looks", ctypes.c_uint64),
+    ]
+
+
 #: C's names of the structures above.
 STRUCTURES: dict[str, type[ctypes.Structure]] = {
+    "pace_text_t": Text,
+    "pace_field_t": Field,
+    "pace_piece_t": Piece,
+    "pace_publication_t": Publication,
+    "pace_message_t": Message,
+    "pace_hub_options_t": HubOptions,
+    "pace_receipt_t": Receipt,
+    "pace_hub_audit_t": HubAudit,
+    "pace_subscription_options_t": SubscriptionOptions,
+    "pace_subscription_stats_t": SubscriptionStats,
+    "pace_publisher_options_t": PublisherOptions,
+    "pace_publisher_stats_t": PublisherStats,
+    "pace_dead_filter_t": DeadFilter,
+    "pace_dead_letter_t": DeadLetter,
+    "pace_dead_letter_stats_t": DeadLetterStats,
+    "pace_redelivered_t": Redelivered,
+    "pace_error_filter_t": ErrorFilter,
+    "pace_hub_error_t": HubError,
+    "pace_threshold_t": Threshold,
+    "pace_watch_stats_t": WatchStats,
+    "pace_history_options_t": HistoryOptions,
+    "pace_query_t": Query,
+    "pace_history_stats_t": HistoryStats,
+    "pace_workers_config_t": WorkersConfig,
+    "pace_label_t": Label,
+    "pace_outcome_log_config_t": OutcomeLogConfig,
+    "pace_outcome_log_stats_t": OutcomeLogStats,
+    "pace_workers_report_t": WorkersReport,
+    "pace_retry_t": Retry,
+    "pace_kind_config_t": KindConfig,
+    "pace_task_options_t": TaskOptions,
+    "pace_task_report_t": TaskReport,
+    "pace_task_event_t": TaskEvent,
+    "pace_attempt_end_t": AttemptEnd,
+    "pace_kind_stats_t": KindStats,
+    "pace_workers_audit_t": WorkersAudit,
     "pace_inherited_t": Inherited,
     "pace_ip_t": Ip,
     "pace_datagram_t": Datagram,

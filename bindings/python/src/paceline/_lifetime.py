@@ -4,15 +4,23 @@ Threads do not survive a fork, and nothing native may be called back or waited f
 interpreter is being torn down. So whatever has threads is listed here, weakly: before ``threading``
 joins the threads that are left, each is told to end and is waited for; in a child made by fork, each
 is told that it is of no use any more. Importing makes nothing that would have to be ended.
+
+Threads that nobody waits for are ended by the interpreter where they next take its lock. In the midst of a
+native call that calls Python back that would unwind native frames, which ends the process. So the end waits
+until no such thread is inside such a call, and lets none into another.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any, Protocol
+
+from ._errors import ShutDownError
 
 
 class Living(Protocol):
@@ -29,8 +37,13 @@ class Living(Protocol):
 
 
 _living: weakref.WeakSet[Any] = weakref.WeakSet()
-_lock = threading.Lock()
+# Collecting garbage may come back here at any place.
+_lock = threading.RLock()
 _exiting = False
+
+#: Calls that may call Python back, on threads that nobody waits for; and where the end waits for them.
+_visits = 0
+_visited = threading.Condition(_lock)
 
 #: How many forks lie between the interpreter's start and this process.
 _generation = 0
@@ -48,6 +61,29 @@ def generation() -> int:
     return _generation
 
 
+@contextlib.contextmanager
+def called_back() -> Iterator[None]:
+    """Around a native call that calls Python back. Raises ShutDownError on a thread that nobody waits for, when
+    the interpreter ends."""
+    global _visits
+    if not threading.current_thread().daemon:
+        yield
+        return
+    with _lock:
+        if _exiting:
+            raise ShutDownError("the interpreter ends")
+        _visits += 1
+    before = _generation
+    try:
+        yield
+    finally:
+        with _lock:
+            # A child made by fork has none of its parent's.
+            if before == _generation:
+                _visits -= 1
+                _visited.notify_all()
+
+
 def _exit() -> None:
     global _exiting
     with _lock:
@@ -57,6 +93,9 @@ def _exit() -> None:
         each.exit()
     for each in living:
         each.join()
+    with _lock:
+        while _visits:
+            _visited.wait()
 
 
 def _before_fork() -> None:
@@ -68,9 +107,10 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _living, _generation
+    global _lock, _living, _generation, _visits, _visited
     _generation += 1
-    _lock = threading.Lock()
+    _visits, _lock = 0, threading.RLock()
+    _visited = threading.Condition(_lock)
     inherited, _living = list(_living), weakref.WeakSet()
     for each in inherited:
         each.forked()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Protocol, Union
 
 from . import _layout as layout
+from ._arguments import data, real, text, whole, wrong
 from ._errors import InvalidError
 from ._library import check, nanoseconds, quick
 
@@ -66,6 +67,7 @@ class Listen:
 Places = Union[str, HasFileno, Listen, Iterable[Union[str, HasFileno, Listen]]]
 
 _PLAIN = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode")
+_SMALL = ("socket_mode", "backlog")
 _FLAGS = ("no_delay", "v6_only", "reuse_port")
 _TIMES = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
 
@@ -74,6 +76,9 @@ def listeners(places: Places, settings: dict[str, Any]) -> list[Listen]:
     """All that is listened at. ``settings`` hold for what is no Listen."""
     if isinstance(places, (str, Listen)) or not isinstance(places, Iterable):
         places = [places]
+    for each in places:
+        if not isinstance(each, (str, Listen)) and not callable(getattr(each, "fileno", None)):
+            raise wrong("listen", each, "an address, a socket that listens, a Listen, or several of them")
     return [each if isinstance(each, Listen) else Listen(each, **settings) for each in places]
 
 
@@ -103,13 +108,13 @@ def outgoing(settings: dict[str, Any]) -> layout.ListenerOptions:
 def fill(options: layout.ListenerOptions, listener: Listen) -> None:
     check(quick.pace_listener_options_init(ctypes.byref(options), ctypes.sizeof(options)))
     if isinstance(listener.address, str):
-        options.address = listener.address.encode()
+        options.address = text("address", listener.address)
     else:
-        options.fd = listener.address.fileno()
+        options.fd = fd_of("address", listener.address)
     for name in (*_PLAIN, "backlog"):
         value = getattr(listener, name)
         if value is not None:
-            setattr(options, name, _whole(name, value))
+            setattr(options, name, whole(name, value, 32 if name in _SMALL else 63))
     for name in _FLAGS:
         if getattr(listener, name) is not None:
             setattr(options, name, bool(getattr(listener, name)))
@@ -117,20 +122,29 @@ def fill(options: layout.ListenerOptions, listener: Listen) -> None:
         if getattr(listener, name) is not None:
             setattr(options, f"{name}_ns", seconds(name, getattr(listener, name)))
     if listener.refusal is not None:
-        options.refusal, options.refusal_size = bytes(listener.refusal), len(listener.refusal)
+        refusal = data("refusal", listener.refusal)
+        options.refusal, options.refusal_size = refusal, len(refusal)
     if listener.output_marks is not None:
-        low, high, most = (_whole("output_marks", mark) for mark in listener.output_marks)
+        try:
+            low, high, most = (whole("output_marks", mark, 63) for mark in listener.output_marks)
+        except (TypeError, ValueError) as refused:
+            if isinstance(refused, InvalidError):
+                raise
+            allowed = "the low mark, the high mark and the maximum"
+            raise wrong("output_marks", listener.output_marks, allowed) from None
         options.output_low, options.output_high, options.output_max = low, high, most
 
 
 def seconds(name: str, value: float) -> int:
     """As nanoseconds."""
-    if not value >= 0:
-        raise InvalidError(f"{name} is {value}; allowed: at least 0")
-    return nanoseconds(value)
+    own = real(name, value, "seconds")
+    if not own >= 0:
+        raise InvalidError(f"{name} is {value}; allowed: at least 0 seconds")
+    return nanoseconds(own)
 
 
-def _whole(name: str, value: int) -> int:
-    if not 0 <= value < 1 << 63 or name in ("socket_mode", "backlog") and value >= 1 << 32:
-        raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
-    return int(value)
+def fd_of(name: str, socket: HasFileno) -> int:
+    """The descriptor of a socket that somebody has given."""
+    if not callable(getattr(socket, "fileno", None)):
+        raise wrong(name, socket, "an address, or a socket")
+    return socket.fileno()

@@ -31,7 +31,7 @@ from typing import Any
 from . import _layout as layout
 from ._crew import TASKS_PER_POLL, Crew, Unhandled
 from ._errors import DeadlockError, ForkedError, ShutDownError
-from ._library import check, error, lib, quick
+from ._library import error, lib, quick
 from ._native import WAKE, NativePool, Pulled, Puller
 
 #: How long a handler may run before others take over what waits behind it. Seconds.

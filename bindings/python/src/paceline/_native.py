@@ -13,6 +13,7 @@ import sys
 
 from . import _layout as layout
 from . import _lifetime
+from ._arguments import text
 from ._library import check, error, lib, quick
 
 #: The token that only wakes a thread, to look at what lies on Python's side.
@@ -43,8 +44,7 @@ class NativePool:
         # Without descriptors and timers a thread without work sleeps on a futex.
         config.source = layout.SOURCE_EPOLL if events else layout.SOURCE_RING
         config.pin = b"none"
-        encoded = name.encode()
-        config.name = encoded
+        config.name = text("name", name)
         if max_handles is not None:
             config.max_handles = max_handles
         pointer = ctypes.c_void_p()

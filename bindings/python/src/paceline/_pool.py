@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar, Union
 
 from . import _layout as layout
+from ._arguments import function, instance, nanos, number, patience, some_function, within, wrong
 from ._books import Audit, audit_of, waiting
 from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch
 from ._library import check, quick
-from ._members import PATIENCE, Entry, Members, current, error_inside
+from ._members import PATIENCE, Entry, Members, current
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
 
@@ -192,7 +193,7 @@ class Timer:
         """Puts it off until ``seconds`` from now, which must not be earlier than it was due (then
         nothing changes). False: too late."""
         entry = self._entry
-        return not entry.closed and entry.crew.native.postpone_timer(entry.native, _delay(seconds))
+        return not entry.closed and entry.crew.native.postpone_timer(entry.native, nanos("seconds", seconds))
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Timer: it belongs to this process")
@@ -223,10 +224,11 @@ class Pool:
     ) -> None:
         if threads is None:
             threads = min(4, os.cpu_count() or 1)
-        if not 0 <= threads <= 1000:
-            raise InvalidError(f"threads is {threads}; allowed: 0 to 1000")
-        if not 1 <= max_joined <= 16:
-            raise InvalidError(f"max_joined is {max_joined}; allowed: 1 to 16")
+        threads = within("threads", threads, 0, 1000)
+        max_joined = within("max_joined", max_joined, 1, 16)
+        if max_handles is not None:
+            max_handles = number("max_handles", max_handles)
+        some_function("on_unhandled", on_unhandled)
         self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined)
         if crew.closed is not None:
             raise crew.refusal()
@@ -244,12 +246,14 @@ class Pool:
 
         Raises RuntimeError after ``shutdown``.
         """
+        function("fn", fn)
         future: Future[T] = Future()
         self._crew.add((future, fn, args, kwargs))
         return future
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
+        function("fn", fn)
         crew = self._crew
         crew.add((Posted(crew.unhandled_in), fn, args, kwargs))
 
@@ -257,6 +261,7 @@ class Pool:
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
         """A future for each call of ``fn`` with the iterables' items side by side."""
+        function("fn", fn)
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
         tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat({})))
@@ -265,6 +270,7 @@ class Pool:
 
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
+        function("fn", fn)
         report = self._crew.unhandled_in
         self._crew.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
 
@@ -278,7 +284,7 @@ class Pool:
         task is next, others may begin NORMAL ones. Raises InvalidError.
         """
         try:
-            return LaneRef(self, self._lanes, Lane(lane))
+            return LaneRef(self, self._lanes, Lane(number("lane", lane, "a Lane, or 0 to 3")))
         except ValueError:
             raise InvalidError(f"lane is {lane!r}; allowed: a Lane, or 0 to 3") from None
 
@@ -309,25 +315,31 @@ class Pool:
         Raises OsError if it cannot be waited for (regular files cannot), InvalidError, Full when
         ``max_handles`` are in use, ShutDownError, ForkedError.
         """
-        fd = io if isinstance(io, int) else io.fileno()
+        if isinstance(io, int):
+            fd = io
+        elif callable(getattr(io, "fileno", None)):
+            fd = io.fileno()
+        else:
+            raise wrong("io", io, "a socket, something with fileno(), or a descriptor")
+        wanted = number("interest", interest, "paceline.Interest")
 
         def call(ready: int) -> Answer:
             return on_ready(io, Ready(ready))
 
-        _check_callable(on_ready)
-        entry = self._crew.register(fd, call, int(interest), level, may_block, paused)
+        function("on_ready", on_ready)
+        entry = self._crew.register(fd, call, wanted, level, may_block, paused)
         return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
-        _check_callable(fn)
-        return Timer(self._crew.after(_delay(seconds), lambda _: _nothing(fn(*args))))
+        function("fn", fn)
+        return Timer(self._crew.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
 
     def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
-        _check_callable(fn)
-        return Handle(self._crew.every(_delay(seconds), lambda _: fn(*args)), self)
+        function("fn", fn)
+        return Handle(self._crew.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
 
     # --- hosts -----------------------------------------------------------------------------------
 
@@ -348,6 +360,7 @@ class Pool:
         crew = self._crew
         if crew.closed == "forked":
             raise ForkedError("the pool belongs to the process that this one was forked from")
+        seconds = patience("seconds", seconds)
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
@@ -362,6 +375,7 @@ class Pool:
         """Accepts nothing more and ends events and timers. What was accepted and has not begun gets
         ``drain`` seconds (None: as long as it takes), and is cancelled then. Waits for what runs as
         long; inside a handler it waits for nothing. Calling it again is allowed."""
+        drain = patience("drain", drain)
         crew = self._crew
         crew.close("shutdown")
         inside = current()
@@ -458,12 +472,6 @@ def _nothing(_: object) -> None:
     """What a one-shot timer's function returns is no answer."""
 
 
-def _check_callable(fn: object) -> None:
-    if not callable(fn):
-        raise TypeError(f"{fn!r} is not callable")
-
-
-def _delay(seconds: float) -> int:
-    if not 0 <= seconds <= 3e9:
-        raise InvalidError(f"seconds is {seconds}; allowed: 0 to 3e9")
-    return int(seconds * 1e9)
+def crew_of(pool: Pool) -> Members:
+    """The threads of a pool that somebody has given."""
+    return instance("pool", pool, Pool)._crew

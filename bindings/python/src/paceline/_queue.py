@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Union
+from typing import Any, Protocol
 
 from . import _layout as layout
 from . import _lifetime
+from ._arguments import BytesLike, data, items, patience, within
 from ._errors import (
     Empty,
     EmptyTimeoutError,
@@ -23,9 +25,6 @@ from ._errors import (
 )
 from ._library import check, error, lib, nanoseconds, quick
 
-#: What a payload may be given as. It comes back as ``bytes``.
-BytesLike = Union[bytes, bytearray, memoryview]
-
 #: The native queue's items are at most this long; the first byte is the payload's length.
 _MOST_ITEM = 256
 
@@ -34,6 +33,14 @@ _SLICE = 100_000_000
 
 #: How many payloads are popped at once where the caller does not say.
 BATCH = 64
+
+#: How many at most.
+_MOST_TAKEN = 65536
+
+
+def at_most(most: int) -> int:
+    """How many are taken at once, if somebody wants up to so many."""
+    return min(within("most", most, 1, sys.maxsize), _MOST_TAKEN)
 
 
 class Queue:
@@ -46,10 +53,8 @@ class Queue:
     """
 
     def __init__(self, capacity: int = 1024, max_payload: int = 63) -> None:
-        if not 1 <= max_payload < _MOST_ITEM:
-            raise InvalidError(f"max_payload is {max_payload}; allowed: 1 to {_MOST_ITEM - 1}")
-        if not 1 <= capacity <= 1 << 32:
-            raise InvalidError(f"capacity is {capacity}; allowed: 1 to {1 << 32}")
+        max_payload = within("max_payload", max_payload, 1, _MOST_ITEM - 1)
+        capacity = within("capacity", capacity, 1, 1 << 32)
         self._pointer = ctypes.c_void_p()
         self._generation = _lifetime.generation()
         self._max_payload = max_payload
@@ -66,7 +71,7 @@ class Queue:
     def push(self, payload: BytesLike, timeout: float | None = None) -> None:
         """Appends a copy of ``payload``. Raises Full, ShutDownError, InvalidError if it is too
         long."""
-        item = self._item(payload)
+        item, timeout = self._item("payload", payload), patience("timeout", timeout)
         # Most often there is room, and the attempt is shorter than letting go of the interpreter.
         status = quick.pace_queue_push(self._handle(), item, 0)
         if status == layout.EFULL and timeout != 0:
@@ -79,22 +84,23 @@ class Queue:
     def push_batch(self, payloads: Iterable[BytesLike]) -> int:
         """Appends what there is room for, in order; says how many. Raises ShutDownError, and
         InvalidError before anything is appended."""
-        items = b"".join([self._item(payload) for payload in payloads])
-        count = len(items) // self._size
+        given = items("payloads", payloads, "an iterable of bytes")
+        rows = b"".join([self._item("payloads", payload) for payload in given])
+        count = len(rows) // self._size
         if not count:
             return 0
         pushed = ctypes.c_size_t()
-        status = lib.pace_queue_push_batch(self._handle(), items, count, ctypes.byref(pushed))
+        status = lib.pace_queue_push_batch(self._handle(), rows, count, ctypes.byref(pushed))
         if status not in (layout.OK, layout.EFULL):
             raise error(status)
         return pushed.value
 
-    def _item(self, payload: BytesLike) -> bytes:
-        payload = bytes(payload) if type(payload) is not bytes else payload
-        length = len(payload)
+    def _item(self, name: str, payload: BytesLike) -> bytes:
+        own = payload if type(payload) is bytes else data(name, payload)
+        length = len(own)
         if length > self._max_payload:
             raise InvalidError(f"the payload has {length} bytes; allowed: {self._max_payload}")
-        return (self._lengths[length] + payload).ljust(self._size, b"\0")
+        return (self._lengths[length] + own).ljust(self._size, b"\0")
 
     # --- popping ---------------------------------------------------------------------------------
 
@@ -104,9 +110,7 @@ class Queue:
 
     def pop_batch(self, most: int = BATCH, timeout: float | None = None) -> list[bytes]:
         """Takes up to ``most`` payloads out; waits for the first only. Raises as ``pop``."""
-        if most < 1:
-            raise InvalidError(f"most is {most}; allowed: at least 1")
-        most = min(most, 65536)
+        most, timeout = at_most(most), patience("timeout", timeout)
         buffer = ctypes.create_string_buffer(self._size * most)
         popped = ctypes.c_size_t()
         reference = ctypes.byref(popped)
@@ -239,10 +243,20 @@ class QueueIterator:
         return self._got.popleft()
 
 
+class Waited(Protocol):
+    """What tasks wait for."""
+
+    _loops: dict[Any, _LoopWaiters]
+
+    def fileno(self) -> int:
+        """Readable while there may be something."""
+        ...
+
+
 class _LoopWaiters:
     """The tasks of one event loop that wait for one queue: a loop has one reader per descriptor."""
 
-    def __init__(self, queue: Queue, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, queue: Waited, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = queue
         self._loop = loop
         self._waiters: deque[asyncio.Future[None]] = deque()

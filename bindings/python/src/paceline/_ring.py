@@ -11,15 +11,17 @@ Each side writes before it looks at what the other has written, so nothing publi
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ._arguments import BytesLike, function, within
 from ._crew import Posted
 from ._errors import Empty, ShutDownError
 from ._members import current
-from ._pool import Pool
-from ._queue import BATCH, BytesLike, Queue
+from ._pool import Pool, crew_of
+from ._queue import BATCH, Queue
 
 #: How many batches a drain handles before it lets others go first.
 _TURNS = 4
@@ -43,14 +45,12 @@ class Ring:
         batch: int = BATCH,
         concurrent: bool = False,
     ) -> None:
-        if not callable(handler):
-            raise TypeError(f"{handler!r} is not callable")
         # While there is a ring the pool is not lost.
         self._pool = pool
-        self._crew = pool._crew
+        self._crew = crew_of(pool)
         self._queue = Queue(capacity, max_payload)
-        self._handler = handler
-        self._batch = batch
+        self._handler = function("handler", handler)
+        self._batch = within("batch", batch, 1, sys.maxsize)
         self._most_drains = max(1, len(self._crew.threads)) if concurrent else 1
         self._drains = 0
         self._lock = threading.Lock()

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from . import _layout as layout
-from ._errors import ForkedError, InvalidError, StaleError
+from ._arguments import BytesLike, function, patience, some_function, text, whole
+from ._arguments import data as data_of
+from ._errors import ForkedError, StaleError
 from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of, log
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
 from ._pool import Pool
 
-BytesLike = Union[bytes, bytearray, memoryview]
 
 #: So much is gathered before it is sent.
 GATHER = 1 << 16
@@ -158,11 +159,12 @@ class Conn:
         """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
         be closed, Full if the queue would exceed its maximum: then nothing was taken."""
         if self._host != get_ident():
-            return self._write(bytes(data))
+            return self._write(data_of("data", data))
         if self._flags:
             raise StaleError("the connection is to be closed")
-        self._pieces.append(data if type(data) is bytes else bytes(data))
-        self._size += len(data)
+        own = data_of("data", data)
+        self._pieces.append(own)
+        self._size += len(own)
         return Wrote.QUEUED if self._size < GATHER else self.flush()
 
     def flush(self) -> Wrote:
@@ -180,8 +182,9 @@ class Conn:
 
     def write_tracked(self, data: BytesLike, token: int) -> Wrote:
         """Writes, and has ``written`` called with the token when all of it has been sent."""
+        data, token = data_of("data", data), whole("token", token, 64)
         self.flush()
-        wrote, data = ctypes.c_uint32(), bytes(data)
+        wrote = ctypes.c_uint32()
         server, reference = self._core.server, ctypes.byref(wrote)
         size = len(data)
         check(lib.pace_server_conn_write_tracked(server, self.id, data, size, token, reference))
@@ -313,7 +316,7 @@ class Core(Hosts):
         native, wanted = self.native.pointer, _wanted(factory)
         with self.lock:
             reference = ctypes.byref(number)
-            check(lib.pace_pulled_connect(native, address.encode(), wanted, reference))
+            check(lib.pace_pulled_connect(native, text("address", address), wanted, reference))
             conn = self.conns[number.value] = Conn(self, number.value, factory)
         return conn
 
@@ -510,7 +513,7 @@ class Hosted:
 
         loop.add_reader(fd, turn)
 
-    async def _adrain(self, seconds: float) -> layout.DrainReport:
+    async def _adrain(self, seconds: float | None) -> layout.DrainReport:
         loop = asyncio.get_running_loop()
         report, drained = layout.DrainReport(), loop.create_future()
 
@@ -534,7 +537,7 @@ class Hosted:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it has ended; False: it has not within ``timeout`` seconds."""
-        return bool(self._core.join(timeout))
+        return bool(self._core.join(patience("timeout", timeout)))
 
     def drain(self, seconds: float = 10) -> Any:
         """Has what has arrived handled, and ends."""
@@ -575,12 +578,12 @@ class Serving(Hosted):
     def drain(self, seconds: float = 10) -> DrainReport:
         """Stops accepting, has what has arrived answered, and closes. What is not through after
         ``seconds`` is cut off. In a handler of its own it is only a request."""
-        report = self._core.drain(seconds)
+        report = self._core.drain(patience("seconds", seconds))
         return DrainReport(report.drained, report.requested, report.cut_off)
 
     async def adrain(self, seconds: float = 10) -> DrainReport:
         """As ``drain``, in an asyncio loop that goes on meanwhile."""
-        report = await self._adrain(seconds)
+        report = await self._adrain(patience("seconds", seconds))
         return DrainReport(report.drained, report.requested, report.cut_off)
 
     def connection_stats(self) -> ServerStats:
@@ -611,9 +614,8 @@ class Server(Serving):
         connect_timeout: float | None = None,
         **settings: Any,
     ) -> None:
-        if not callable(handler):
-            raise InvalidError(f"handler is {handler!r}; allowed: something to call with a Conn")
-        core = Core(pool, listen, handler, threads, name, connect_timeout, settings)
+        made = function("handler", handler)
+        core = Core(pool, listen, made, threads, name, connect_timeout, settings)
         self._core: Core = core
         # A lost server ends by itself.
         self._lost = weakref.ref(self, lambda _: core.close())
@@ -626,7 +628,7 @@ class Server(Serving):
         """Begins to connect; ``handler``, by default the server's, makes what has the hooks. What is
         written before the connection is there is sent then. If it cannot be made, ``close`` is the
         only hook that is called."""
-        return self._core.connect(address, handler or self._core.factory)
+        return self._core.connect(address, some_function("handler", handler) or self._core.factory)
 
     def stats(self) -> ServerStats:
         """Its books."""

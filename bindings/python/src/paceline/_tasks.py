@@ -7,6 +7,7 @@ from concurrent.futures import Future as StandardFuture
 from itertools import repeat
 from typing import Any, TypeVar
 
+from ._arguments import function
 from ._crew import Crew, Posted, Task
 from ._future import Future, new_batch
 from ._sources import Lane, Lanes, Serial
@@ -31,18 +32,19 @@ class Way:
         Raises ShutDownError, ForkedError.
         """
         future: Future[T] = Future()
-        self._add([(future, fn, args, kwargs)])
+        self._add([(future, function("fn", fn), args, kwargs)])
         return future
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
-        self._add([(Posted(self._crew.unhandled_in), fn, args, kwargs)])
+        self._add([(Posted(self._crew.unhandled_in), function("fn", fn), args, kwargs)])
 
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
         """A future for each call of ``fn`` with the iterables' items side by side. No other task
         comes in between."""
+        function("fn", fn)
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
         self._add(list(zip(futures, repeat(fn), calls, repeat({}))))
@@ -50,6 +52,7 @@ class Way:
 
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
+        function("fn", fn)
         report = self._crew.unhandled_in
         self._add([(Posted(report), fn, args, {}) for args in zip(*iterables)])
 

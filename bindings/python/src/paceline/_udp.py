@@ -16,12 +16,23 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._errors import InvalidError
+from ._arguments import (
+    BytesLike,
+    function,
+    items,
+    patience,
+    some_function,
+    some_text,
+    text,
+    whole,
+    wrong,
+)
+from ._arguments import data as data_of
 from ._hosts import Hosts, Native, Outbox, Puller, base_of, log
 from ._library import check, lib, nanoseconds, quick
-from ._listen import HasFileno
+from ._listen import HasFileno, fd_of
 from ._pool import Pool
-from ._server import BytesLike, Hosted
+from ._server import Hosted
 
 #: ``pace_ip_t``: version, reserved, port, scope, bytes.
 _IP = struct.Struct("=BBHI16s")
@@ -39,7 +50,7 @@ class Peer:
 
     def __init__(self, address: str) -> None:
         ip = layout.Ip()
-        check(quick.pace_ip_read(address.encode(), ctypes.byref(ip)))
+        check(quick.pace_ip_read(text("address", address), ctypes.byref(ip)))
         self._raw = bytes(ip)
 
     @classmethod
@@ -129,16 +140,22 @@ class UdpRef:
         """Sends a datagram, to whom the socket is connected to if ``to`` is None. Nothing is queued.
         Raises Full: the kernel has no room, and it is not sent; OSError; StaleError when the socket is
         closed; InvalidError."""
-        data, udp = bytes(data), self._core.udp
+        data, udp = data_of("data", data), self._core.udp
         if to is None:
             check(quick.pace_udp_send(udp, data, len(data)))
         else:
-            check(quick.pace_udp_send_to(udp, data, len(data), _peer(to)._raw))
+            check(quick.pace_udp_send_to(udp, data, len(data), _peer("to", to)._raw))
 
     def send_batch(self, datagrams: Iterable[tuple[BytesLike, Union[Peer, str]]]) -> int:
         """Sends datagrams to their peers in order, up to 64 in one system call. How many the kernel has
         taken; raises what ``send`` does if it did not take the first."""
-        all = [(bytes(data), _peer(to)._raw) for data, to in datagrams]
+        allowed = "an iterable of pairs: bytes, and a Peer or an address"
+        pairs: list[Any] = items("datagrams", datagrams, allowed)
+        try:
+            given = [(data, to) for data, to in pairs]
+        except (TypeError, ValueError):
+            raise wrong("datagrams", datagrams, allowed) from None
+        all = [(data_of("datagrams", data), _peer("datagrams", to)._raw) for data, to in given]
         data = b"".join([each[0] for each in all])
         place, sent = base_of(data) if data else 0, ctypes.c_size_t()
         parts = []
@@ -159,11 +176,11 @@ class UdpRef:
     def join_multicast(self, group: str, interface: int = 0) -> None:
         """Receives what is sent to this group, "239.1.2.3" or "ff02::1", on the interface of this index;
         0: the system's choice. Raises OSError, InvalidError, StaleError."""
-        check(quick.pace_udp_join_multicast(self._core.udp, group.encode(), interface))
+        check(quick.pace_udp_join_multicast(self._core.udp, text("group", group), whole("interface", interface)))
 
     def leave_multicast(self, group: str, interface: int = 0) -> None:
         """The opposite."""
-        check(quick.pace_udp_leave_multicast(self._core.udp, group.encode(), interface))
+        check(quick.pace_udp_leave_multicast(self._core.udp, text("group", group), whole("interface", interface)))
 
     @property
     def is_open(self) -> bool:
@@ -183,8 +200,12 @@ class UdpRef:
         raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
 
 
-def _peer(to: Union[Peer, str]) -> Peer:
-    return to if isinstance(to, Peer) else Peer(to)
+def _peer(name: str, to: Union[Peer, str]) -> Peer:
+    if isinstance(to, Peer):
+        return to
+    if not isinstance(to, str):
+        raise wrong(name, to, "a paceline.Peer, or an address")
+    return Peer(to)
 
 
 #: Called with datagrams that have come together, in their order: at least one.
@@ -216,23 +237,22 @@ class Core(Hosts):
         options = layout.UdpOptions()
         check(quick.pace_udp_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         if isinstance(bind, str):
-            options.bind = bind.encode()
+            options.bind = text("bind", bind)
         elif bind is not None:
-            options.fd = bind.fileno()
-        if connect is not None:
-            options.connect = connect.encode()
+            options.fd = fd_of("bind", bind)
+        options.connect = some_text("connect", connect)
         for key, value in settings.items():
             if value is None:
                 continue
             if key in _FLAGS:
                 setattr(options, key, bool(value))
             elif key in _NUMBERS:
-                setattr(options, key, _within(key, value, 63 if key.endswith("_buffer") else 32))
+                setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
             else:
                 raise TypeError(f"Udp has no setting {key!r}")
         pool._crew.check_open()
         pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
-        most = _within("max_waiting", max_waiting, 63)
+        most = whole("max_waiting", max_waiting, 63)
         check(lib.pace_udp_pulled_new(inside, ctypes.byref(options), most, ctypes.byref(pointer)))
         self.native = Native(pointer, lib.pace_udp_pulled_free)
         self.outbox = Outbox(self.native, "pace_udp_pulled_pull", "pace_udp_pulled_pollable")
@@ -247,12 +267,12 @@ class Core(Hosts):
         # It may be closed already, as it is when it was drained.
         lib.pace_udp_close(self.udp)
 
-    def _drain(self, seconds: float, report: layout.DrainReport) -> None:
+    def _drain(self, seconds: Optional[float], report: layout.DrainReport) -> None:
         drained = ctypes.c_bool()
         check(lib.pace_udp_drain(self.udp, nanoseconds(seconds), ctypes.byref(drained)))
         report.drained = drained.value
 
-    def drain(self, seconds: float) -> layout.DrainReport:
+    def drain(self, seconds: Optional[float]) -> layout.DrainReport:
         report = super().drain(seconds)
         if not report.requested:
             # What the native handler has put into the outbox before it ended.
@@ -262,12 +282,6 @@ class Core(Hosts):
             elif not self.join(seconds):
                 report.drained = False
         return report
-
-
-def _within(name: str, value: int, bits: int) -> int:
-    if not 0 <= value < 1 << bits:
-        raise InvalidError(f"{name} is {value}; allowed: at least 0, and not so many")
-    return int(value)
 
 
 class Hand:
@@ -343,9 +357,8 @@ class Udp(UdpRef, Hosted):
         name: str = "paceline-udp",
         **settings: Any,
     ) -> None:
-        for what in (handler, on_error):
-            if what is not None and not callable(what) or handler is None:
-                raise InvalidError(f"handler is {what!r}; allowed: something to call")
+        function("handler", handler)
+        some_function("on_error", on_error)
         core = Core(pool, handler, on_error, bind, connect, max_waiting, threads, name, settings)
         super().__init__(core)
         # A lost socket ends by itself.
@@ -358,11 +371,11 @@ class Udp(UdpRef, Hosted):
     def drain(self, seconds: float = 10) -> bool:
         """Has what has arrived handled, and closes; whether that was done within ``seconds``. In a handler
         of its own it is only a request, and says False."""
-        return bool(self._core.drain(seconds).drained)
+        return bool(self._core.drain(patience("seconds", seconds)).drained)
 
     async def adrain(self, seconds: float = 10) -> bool:
         """As ``drain``, in an asyncio loop that goes on meanwhile."""
-        return bool((await self._adrain(seconds)).drained)
+        return bool((await self._adrain(patience("seconds", seconds))).drained)
 
     def __enter__(self) -> Udp:
         return self

@@ -1,20 +1,22 @@
-//! How often the tasks of one name may start: a token bucket without a lock or a clock of its own.
+//! How often something may happen: a token bucket without a lock or a clock of its own. Tasks of one name
+//! start by one, publishers have one as their quota, and subscriptions filter by one.
 //!
 //! # The word
 //!
-//! The bucket is one number, the time at which it would be full again, `full_at`. A start takes a token
-//! by adding the time in which one comes back:
+//! The bucket is one number, the time at which it would be full again, `full_at`. Whatever happens
+//! takes a token by adding the time in which one comes back:
 //!
 //! ```text
 //!            now                 full_at
 //!   ──────────┼──────┬──────┬──────┼────────► time
 //!             │  a token is missing for each `interval` in between
-//!             └── at most `burst - 1` of them, or the start must wait
+//!             └── at most `burst - 1` of them, or it must wait
 //! ```
 //!
 //! # Invariant
 //!
-//! 1. In every span of time there are at most `burst` + span / `interval` starts (rounded down).
+//! 1. In every span of time there are at most `burst` + span / `interval` tokens taken (rounded
+//!    down).
 //!
 //! # Orderings
 //!
@@ -22,49 +24,49 @@
 //!
 //! This is the generic cell rate algorithm in its virtual scheduling form (ITU-T I.371).
 
+use super::MAX_DELAY;
 use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::time::MAX_DELAY;
 use core::time::Duration;
 
-/// How often the tasks of one name may start.
+/// How often something may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
-    starts: u32,
+    times: u32,
     per: Duration,
     burst: u32,
 }
 
 impl Rate {
-    /// So many starts (at least 1) in each `per` (1 ns for each start to 100 years), evenly spread.
-    pub fn new(starts: u32, per: Duration) -> Self {
-        Self { starts, per, burst: 1 }
+    /// So many times (at least 1) in each `per` (1 ns for each to 100 years), evenly spread.
+    pub fn new(times: u32, per: Duration) -> Self {
+        Self { times, per, burst: 1 }
     }
 
-    /// So many starts in each second, from 1 to 1 000 000 000, evenly spread.
-    pub fn per_second(starts: u32) -> Self {
-        Self::new(starts, Duration::from_secs(1))
+    /// So many times in each second, from 1 to 1 000 000 000, evenly spread.
+    pub fn per_second(times: u32) -> Self {
+        Self::new(times, Duration::from_secs(1))
     }
 
-    /// Up to so many starts at once (at least 1) after a time with fewer; 1 unless set.
+    /// Up to so many at once (at least 1) after a time with fewer; 1 unless set.
     #[must_use]
-    pub fn burst(mut self, starts: u32) -> Self {
-        self.burst = starts;
+    pub fn burst(mut self, times: u32) -> Self {
+        self.burst = times;
         self
     }
 
-    /// Nanoseconds between starts, rounded up.
+    /// Nanoseconds between one and the next, rounded up.
     fn interval(&self) -> Result<u64> {
-        if self.starts == 0 {
-            return Err(Error::invalid("rate's starts", 0, "at least 1"));
+        if self.times == 0 {
+            return Err(Error::invalid("rate's times", 0, "at least 1"));
         }
-        let least = Duration::from_nanos(u64::from(self.starts));
+        let least = Duration::from_nanos(u64::from(self.times));
         if !(least..=MAX_DELAY).contains(&self.per) {
-            let allowed = "1 nanosecond for each start to 100 years";
+            let allowed = "1 nanosecond for each to 100 years";
             return Err(Error::invalid("rate's time", format!("{:?}", self.per), allowed));
         }
-        Ok((self.per.as_nanos() as u64).div_ceil(u64::from(self.starts)))
+        Ok((self.per.as_nanos() as u64).div_ceil(u64::from(self.times)))
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -116,6 +118,12 @@ impl Tokens {
 }
 
 impl Tokens {
+    /// How many it holds when it is full.
+    #[cfg(feature = "hub")]
+    pub(crate) fn burst(&self) -> usize {
+        usize::try_from(self.slack / self.interval).unwrap_or(usize::MAX).saturating_add(1)
+    }
+
     /// How many tokens there are at `now`.
     pub(crate) fn available(&self, now: u64) -> u64 {
         let missing = self.full_at.load(Relaxed).saturating_sub(now);
@@ -219,14 +227,14 @@ mod tests {
     #[test]
     fn settings_out_of_range_are_named() {
         let error = |rate| Tokens::new(rate).unwrap_err().to_string();
-        assert_eq!(error(Rate::per_second(0)), "rate's starts is 0, but must be at least 1");
+        assert_eq!(error(Rate::per_second(0)), "rate's times is 0, but must be at least 1");
         assert_eq!(
             error(Rate::per_second(1).burst(0)),
             "rate's burst is 0, but must be at least 1"
         );
         assert_eq!(
             error(Rate::new(2, Duration::from_nanos(1))),
-            "rate's time is 1ns, but must be 1 nanosecond for each start to 100 years"
+            "rate's time is 1ns, but must be 1 nanosecond for each to 100 years"
         );
     }
 }

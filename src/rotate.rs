@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Lines are gathered up to so many bytes.
 const GATHER: usize = 64 << 10;
 
-pub(super) struct RotatingFile {
+pub(crate) struct RotatingFile {
     path: PathBuf,
     max: u64,
     keep: usize,
@@ -27,19 +27,19 @@ struct Open {
 
 /// Lines that are not in the file.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) lines: u64,
-    pub(super) error: io::Error,
+pub(crate) struct Lost {
+    pub(crate) lines: u64,
+    pub(crate) error: io::Error,
 }
 
 impl RotatingFile {
     /// Opens nothing yet. `keep` files in all.
-    pub(super) fn new(path: PathBuf, max: u64, keep: usize) -> Self {
+    pub(crate) fn new(path: PathBuf, max: u64, keep: usize) -> Self {
         Self { path, max, keep, open: None, gathered: Vec::new(), lines: 0 }
     }
 
     /// Adds a line, which is written when enough are gathered, or by `write_out`.
-    pub(super) fn add(&mut self, line: &[u8]) -> Result<(), Lost> {
+    pub(crate) fn add(&mut self, line: &[u8]) -> Result<(), Lost> {
         let size = self.size() + (self.gathered.len() + line.len()) as u64;
         let is_full = size > self.max || self.gathered.len() + line.len() > GATHER;
         let written = if is_full { self.write_out() } else { Ok(()) };
@@ -49,7 +49,7 @@ impl RotatingFile {
     }
 
     /// Writes what is gathered, to a new file if the old one has no room for it.
-    pub(super) fn write_out(&mut self) -> Result<(), Lost> {
+    pub(crate) fn write_out(&mut self) -> Result<(), Lost> {
         let written = self.try_write_out();
         let lines = core::mem::take(&mut self.lines);
         self.gathered.clear();

@@ -1,0 +1,568 @@
+// The event hub: keys, publishing, subscriptions, mailboxes.
+
+#include "common.hpp"
+
+#include <poll.h>
+#include <stdexcept>
+
+using paceline::Error;
+using paceline::Execution;
+using paceline::Hub;
+using paceline::Mailbox;
+using paceline::Message;
+using paceline::Overflow;
+using paceline::Priority;
+using paceline::Publication;
+using paceline::Result;
+using paceline::span;
+using paceline::Subscription;
+using paceline::SubscriptionConfig;
+using paceline::Unsubscribe;
+
+namespace {
+
+void balances(const Hub &hub) {
+    auto audit = hub.audit().value();
+    while (audit.waiting + audit.running > 0) {
+        std::this_thread::yield();
+        audit = hub.audit().value();
+    }
+    CHECK(audit.balances);
+}
+
+} // namespace
+
+TEST_CASE("what is published reaches those who subscribe, in order") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto key = hub.key("orders.eu.created").value();
+    CHECK(key.text() == "orders.eu.created");
+    for (const Execution execution :
+         {Execution::Serial, Execution::Inline, Execution::Concurrent, Execution::Strand}) {
+        std::atomic<int> alive{0}, seen{0};
+        std::atomic<bool> in_order{true};
+        Subscription subscription =
+            hub.subscribe("orders.*.created",
+                          [&, counted = Counted(alive),
+                           last = std::make_unique<std::uint64_t>(0)](const Message &message) {
+                              if (execution != Execution::Concurrent) {
+                                  in_order = in_order && message.sequence > *last;
+                                  *last = message.sequence;
+                              }
+                              CHECK(message.key_text() == "orders.eu.created");
+                              CHECK(message.text() == "forty two");
+                              ++seen;
+                          },
+                          SubscriptionConfig().set_execution(execution, 2).set_capacity(4096))
+                .value();
+        CHECK(hub.subscriber_count("orders.eu.created").value() == 1);
+        for (int i = 0; i < 500; ++i) {
+            CHECK(key.publish("forty two").value().is_complete());
+            CHECK(hub.publish("orders.eu.created", "forty two").value().enqueued == 1);
+        }
+        const std::string_view two[] = {"forty two", "forty two"};
+        CHECK(key.publish_batch(two).value().matched == 2);
+        while (seen < 1002) {
+            std::this_thread::yield();
+        }
+        CHECK(in_order);
+        CHECK(alive == 1);
+        CHECK(subscription.unsubscribe(Unsubscribe::Sync).value());
+        CHECK(alive == 0);
+        CHECK(subscription.unsubscribe().error() == Code::Stale);
+        CHECK(subscription.stats().error() == Code::Stale);
+    }
+    balances(hub);
+}
+
+TEST_CASE("headers, priorities and failures") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto key = hub.key("a.b").value();
+    Signal seen;
+    const Subscription watching =
+        hub.subscribe("a.>", [&](const Message &message) {
+               CHECK(message.header("trace") == std::string_view("17"));
+               CHECK(message.header("empty") == std::string_view());
+               CHECK_FALSE(message.header("none").has_value());
+               CHECK(message.priority == static_cast<int>(Priority::High));
+               seen.set();
+           }).value();
+    const Subscription throwing =
+        hub.subscribe("a.*", [](const Message &) { throw std::runtime_error("away"); }).value();
+    const Subscription refusing =
+        hub.subscribe("a.b", [](const Message &) -> Result<void> {
+               return Error(Code::Failed, "not today");
+           }).value();
+    const auto with =
+        Publication().add_header("trace", "17").add_header("empty", "").set_priority(Priority::High);
+    CHECK(key.publish("x", with).value().matched == 3);
+    CHECK(seen.wait());
+    const auto failures = [](const Subscription &of) {
+        const auto stats = of.stats().value();
+        return stats.failed + stats.dead_lettered;
+    };
+    while (failures(throwing) + failures(refusing) < 2) {
+        std::this_thread::yield();
+    }
+    CHECK(key.publish("x", Publication().add_header("a b", "")).error() == Code::Invalid);
+    const auto patterns = hub.patterns().value();
+    REQUIRE(patterns.size() == 3);
+    CHECK(patterns[0].first == "a.*");
+    CHECK(patterns[2].second == 1);
+    balances(hub);
+}
+
+TEST_CASE("a mailbox is emptied by the host") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    Mailbox mailbox =
+        hub.mailbox("a.*", SubscriptionConfig().set_capacity(3).set_overflow(Overflow::DropOldest))
+            .value();
+    Message room[8];
+    CHECK(mailbox.pull(room, 0ns).error() == Code::TimedOut);
+    pollfd waits{mailbox.pollable().value(), POLLIN, 0};
+    CHECK(poll(&waits, 1, 0) == 0);
+    for (const char *text : {"1", "2", "3", "4", "5"}) {
+        CHECK(hub.publish("a.b", text).value().enqueued == 1);
+    }
+    CHECK(poll(&waits, 1, -1) == 1);
+    const span<Message> pulled = mailbox.pull(room, 1h).value();
+    REQUIRE(pulled.size() == 3);
+    CHECK(pulled.data()[0].text() == "3");
+    CHECK(pulled.data()[0].lost_before == 2);
+    CHECK(pulled.data()[2].text() == "5");
+    CHECK(mailbox.stats().value().delivered == 3);
+    CHECK(mailbox.stats().value().dropped == 2);
+    CHECK(hub.publish("a.b", "6").value().enqueued == 1);
+    CHECK_FALSE(mailbox.unsubscribe(Unsubscribe::Drain).value());
+    CHECK(hub.publish("a.b", "7").value().matched == 0);
+    CHECK(mailbox.pull(room, 1h).value().size() == 1);
+    CHECK(mailbox.pull(room, 1h).error() == Code::Stale);
+    balances(hub);
+}
+
+TEST_CASE("what goes unsubscribes, and what was refused comes back") {
+    const Pool pool = make_pool();
+    std::atomic<int> alive{0};
+    {
+        const Hub hub = Hub::create(pool).value();
+        {
+            const auto kept = hub.subscribe("a", [c = Counted(alive)](const Message &) {}).value();
+            CHECK(hub.publish("a", "").value().matched == 1);
+        }
+        CHECK(hub.publish("a", "").value().matched == 0);
+        auto handler = [c = Counted(alive)](const Message &) {};
+        CHECK(hub.subscribe("a..b", std::move(handler)).error() == Code::Invalid);
+        CHECK(hub.subscribe("a", std::move(handler), SubscriptionConfig().set_capacity(0)).error() ==
+              Code::Invalid);
+        hub.subscribe("a", std::move(handler)).value().detach();
+        CHECK(hub.publish("a", "").value().matched == 1);
+        CHECK(Hub::create(pool, 0).error() == Code::Invalid);
+    }
+    while (alive > 0) {
+        std::this_thread::yield();
+    }
+}
+
+TEST_CASE("publishers have a quota and keys that they may use") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto allowed = hub.key("a.x").value(), other = hub.key("b").value();
+    const auto mailbox = hub.mailbox(">").value();
+    const auto publisher =
+        hub.publisher("clock", paceline::PublisherConfig().add_allowed("a.*").set_quota(
+                                   paceline::Rate{1, std::chrono::hours(24 * 365), 3}))
+            .value();
+    CHECK(publisher.publish(other, "").error() == Code::Invalid);
+    CHECK(publisher.publish(allowed, "1", Publication().add_header("a", "b")).value().enqueued == 1);
+    const std::string_view two[] = {"2", "3"};
+    CHECK(publisher.publish_batch(allowed, two).value().enqueued == 2);
+    CHECK(publisher.publish(allowed, "4").error() == Code::Full);
+    const auto stats = publisher.stats().value();
+    CHECK(stats.published == 3);
+    CHECK(stats.enqueued == 3);
+    CHECK(stats.refused == 2);
+    Message room[8];
+    CHECK(mailbox.pull(room, 1h).value().size() == 3);
+    CHECK(room[0].header("a") == std::string_view("b"));
+    const auto wrong = paceline::PublisherConfig().add_allowed("a..b");
+    CHECK(hub.publisher("clock", wrong).error() == Code::Invalid);
+}
+
+TEST_CASE("those who fail are restarted, suspended, resumed, and get their letters") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<int> alive{0}, runs{0};
+    std::atomic<std::uint64_t> restarts{0};
+    std::atomic<bool> failing{true}, told{false};
+    const auto config = SubscriptionConfig()
+                            .set_on_failure(paceline::Fate::DeadLetter, paceline::Retry::fixed(1, 1us))
+                            .set_intensity({1, 1h});
+    Subscription subscription =
+        hub.subscribe("a.*",
+                      [&, counted = Counted(alive)](const Message &) {
+                          ++runs;
+                          if (failing) {
+                              throw std::runtime_error("not yet");
+                          }
+                      },
+                      [&](std::string_view failure, std::uint64_t count) {
+                          told = told || failure == "not yet";
+                          restarts = count;
+                      },
+                      config)
+            .value();
+    const auto until = [&](auto &&holds) {
+        while (!holds(subscription.stats().value())) {
+            std::this_thread::yield();
+        }
+    };
+    CHECK_FALSE(subscription.resume().value());
+    CHECK(hub.publish("a.b", "one").value().enqueued == 1);
+    until([](const auto &stats) { return stats.dead_lettered == 1; });
+    CHECK(runs == 2);
+    CHECK(told);
+    CHECK(hub.publish("a.b", "two").value().enqueued == 1);
+    until([](const auto &stats) { return stats.suspended; });
+    CHECK(restarts == 1);
+    const auto letters = hub.dead_letters().value();
+    REQUIRE(letters.size() == 2);
+    CHECK(letters[0].key == "a.b");
+    CHECK(letters[0].payload == "one");
+    CHECK(letters[0].failure == "not yet");
+    CHECK(letters[0].pattern == "a.*");
+    CHECK(letters[0].reason == PACE_DEAD_FAILED);
+    CHECK(letters[0].attempts == 2);
+    CHECK(letters[0].subscription == subscription.stats().value().number);
+    paceline::DeadFilter first;
+    first.last = letters[0].number;
+    first.pattern = "a.>";
+    CHECK(hub.remove_dead_letters(first).value().size() == 1);
+    CHECK(hub.redeliver().value().refused == 1);
+    failing = false;
+    CHECK(subscription.resume().value());
+    CHECK(hub.redeliver().value().enqueued == 1);
+    until([](const auto &stats) { return stats.delivered == 1; });
+    CHECK(restarts == 2);
+    CHECK(hub.dead_letter_stats().value().held == 0);
+    balances(hub);
+    CHECK(subscription.unsubscribe(Unsubscribe::Sync).value());
+    CHECK(alive == 0);
+    first.pattern = "a b";
+    CHECK(hub.dead_letters(first).error() == Code::Invalid);
+    auto handler = [counted = Counted(alive)](const Message &) {};
+    CHECK(hub.subscribe("a..b", std::move(handler), [](std::string_view, std::uint64_t) {}).error() ==
+          Code::Invalid);
+    CHECK(alive == 1);
+}
+
+TEST_CASE("a supervisor suspends all of its subscriptions") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto none = paceline::Intensity{0, 1h};
+    const auto supervisor =
+        paceline::Supervisor::create(paceline::RestartStrategy::OneForAll, none).value();
+    const auto config = SubscriptionConfig().set_supervisor(supervisor);
+    const auto failing =
+        hub.subscribe("a", [](const Message &) { throw std::runtime_error("no"); }, config).value();
+    const auto fine = hub.subscribe("b", [](const Message &) {}, config).value();
+    CHECK_FALSE(supervisor.is_suspended());
+    CHECK(hub.publish("a", "").value().enqueued == 1);
+    while (!fine.stats().value().suspended) {
+        std::this_thread::yield();
+    }
+    CHECK(supervisor.is_suspended());
+    CHECK(fine.resume().value());
+    CHECK_FALSE(supervisor.is_suspended());
+    CHECK(paceline::Supervisor::create(paceline::RestartStrategy::OneForOne, {1, 0ns}).error() ==
+          Code::Invalid);
+    CHECK(hub.subscribe("c", [](const Message &) {},
+                        SubscriptionConfig().set_intensity(paceline::Intensity::unlimited()))
+              .has_value());
+}
+
+TEST_CASE("filters and groups") {
+    using paceline::Balance;
+    using paceline::MessageFilter;
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<int> alive{0};
+    {
+        const auto loud = MessageFilter::bytes(0, "!").value();
+        const auto alarm = MessageFilter::header("kind", "alarm").value();
+        const auto past = MessageFilter::published({}, std::chrono::system_clock::time_point(1s)).value();
+        const auto few = MessageFilter::at_most(1, 24h, 2).value();
+        const auto small = MessageFilter::test([counted = Counted(alive)](const Message &message) {
+                               if (message.size > 5) {
+                                   throw std::runtime_error("too large");
+                               }
+                               return message.size < 3;
+                           }).value();
+        const auto filtered = [&](MessageFilter filter) {
+            return hub.mailbox("a", SubscriptionConfig().set_filter(std::move(filter))).value();
+        };
+        const Mailbox boxes[] = {filtered(loud || alarm), filtered(small && !loud), filtered(!past),
+                                 filtered(past), filtered(few)};
+        const auto key = hub.key("a").value();
+        CHECK(key.publish("!").value().matched == 3);
+        CHECK(key.publish("x", Publication().add_header("kind", "alarm")).value().matched == 4);
+        CHECK(key.publish("larger").value().matched == 1);
+        const std::size_t expected[] = {2, 1, 3, 0, 2};
+        for (std::size_t i = 0; i < 5; ++i) {
+            const auto stats = boxes[i].stats().value();
+            CHECK(stats.waiting == expected[i]);
+            CHECK(stats.filtered == 3 - expected[i]);
+        }
+        CHECK(MessageFilter::at_most(0).error() == Code::Invalid);
+    }
+    // Who publishes next lets go of those that have ended.
+    CHECK(hub.publish("a", "").value().matched == 0);
+    while (alive > 0) {
+        std::this_thread::yield();
+    }
+    const Balance balances_of[] = {Balance::round_robin(), Balance::least_loaded(),
+                                   Balance::random(7), Balance::by_key(), Balance::by_header("h")};
+    for (const Balance &balance : balances_of) {
+        std::atomic<int> sums[2]{};
+        // Those of the last round may be on their way out still.
+        const auto config =
+            SubscriptionConfig().set_group("g" + std::to_string(&balance - &balances_of[0]), balance);
+        const auto member = [&](int which) {
+            return hub.subscribe("g.*", [&, which](const Message &) { ++sums[which]; }, config).value();
+        };
+        const auto one = member(0), two = member(1);
+        for (int i = 0; i < 100; ++i) {
+            CHECK(hub.publish("g.x", "").value().matched == 1);
+        }
+        balances(hub);
+        CHECK(sums[0] + sums[1] == 100);
+    }
+    CHECK(hub.subscribe("g", [](const Message &) {},
+                        SubscriptionConfig().set_group("g", Balance::by_key()).set_overflow(
+                            Overflow::DropOldest))
+              .error() == Code::Invalid);
+}
+
+TEST_CASE("requests and replies, and letters of mailboxes") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto key = hub.key("sum").value();
+    CHECK(key.request("1", 1h).error() == Code::NoResponders);
+    const auto responder = hub.subscribe("sum", [&](const Message &message) {
+        if (!message.text().empty()) {
+            CHECK(hub.reply(message, std::string(message.text()) + "!").value().matched == 1);
+        }
+    }).value();
+    const auto reply = key.request("2", 1h, Publication().add_header("trace", "17")).value();
+    CHECK(reply.text() == "2!");
+    CHECK(key.request("", 1ms).error() == Code::TimedOut);
+    CHECK(hub.reply(Message{}, "").error() == Code::Invalid);
+
+    const auto mailbox = hub.mailbox("a").value();
+    CHECK(hub.publish("a", "x").value().enqueued == 1);
+    Message room[1];
+    CHECK(mailbox.pull(room, 1h).value().size() == 1);
+    CHECK(mailbox.bury(room[0], "no", 2).has_value());
+    CHECK(mailbox.bury(room[0], "no", 2).error() == Code::Invalid);
+    CHECK(hub.dead_letters().value().at(0).failure == "no");
+    CHECK(hub.redeliver().value().enqueued == 1);
+    CHECK(mailbox.pull(room, 1h).value().size() == 1);
+    balances(hub);
+}
+
+TEST_CASE("what is kept is asked for, and replayed into what is published") {
+    using paceline::ReplayFrom;
+    const Pool pool = make_pool();
+    const auto history = paceline::HistoryConfig().set_pattern("a.*").set_keep_count(50).set_keep_bytes(
+        1 << 20);
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().add_history(history).set_dead_letters(7)).value();
+    const auto key = hub.key("a.b").value();
+    for (int i = 1; i <= 100; ++i) {
+        CHECK(key.publish(std::to_string(i), Publication().add_header("n", "v")).value().sequence ==
+              static_cast<std::uint64_t>(i));
+    }
+    CHECK(hub.flush().has_value());
+    const auto stats = hub.history_stats().value();
+    REQUIRE(stats.size() == 1);
+    CHECK(stats[0].pattern == "a.*");
+    CHECK(stats[0].recorded == 100);
+    CHECK(stats[0].in_memory == 50);
+    CHECK(stats[0].last_error.empty());
+    CHECK(hub.query().error() == Code::Invalid);
+    paceline::Query query;
+    query.pattern = "a.b";
+    query.first = 90;
+    query.limit = 3;
+    const auto records = hub.query(query).value();
+    REQUIRE(records.size() == 3);
+    CHECK(records[0].payload == "90");
+    CHECK(records[0].key == "a.b");
+    CHECK(records[2].sequence == 92);
+    CHECK(records[2].headers.at(0).second == "v");
+
+    std::atomic<int> alive{0}, sum{0};
+    {
+        const auto replay = hub.replay("a.b", ReplayFrom::sequence(96),
+                                       [&, counted = Counted(alive)](const Message &message) {
+                                           sum += std::stoi(std::string(message.text()));
+                                       })
+                                .value();
+        const auto pulled = hub.replay_mailbox("a.*", ReplayFrom::last(2)).value();
+        CHECK(key.publish("101").value().matched == 0);
+        while (replay.stats().value().delivered < 6) {
+            std::this_thread::yield();
+        }
+        CHECK(sum == 96 + 97 + 98 + 99 + 100 + 101);
+        CHECK(replay.stats().value().last == 101);
+        Message room[8];
+        std::string texts;
+        while (texts.size() < 8) {
+            const auto some = pulled.pull(room, 1h).value();
+            for (std::size_t i = 0; i < some.size(); ++i) {
+                texts += some.data()[i].text();
+            }
+        }
+        CHECK(texts == "99100101");
+        CHECK(pulled.pull(room, 0ns).error() == Code::TimedOut);
+        CHECK(replay.end(Unsubscribe::Sync).value());
+        CHECK(alive == 0);
+    }
+    for (const ReplayFrom from : {ReplayFrom::beginning(), ReplayFrom::now(),
+                                  ReplayFrom::time(std::chrono::system_clock::now())}) {
+        CHECK(hub.replay_mailbox("a.*", from).has_value());
+    }
+    CHECK(hub.replay_mailbox(">", ReplayFrom::now()).error() == Code::Invalid);
+    const auto archive = Hub::create(
+        pool, paceline::HubConfig().add_history(paceline::HistoryConfig().set_archive("/no/where")));
+    CHECK((archive.error() == Code::Unsupported || archive.error() == Code::Os));
+}
+
+namespace {
+
+/// Numbers as text.
+struct Decimal {
+    Result<std::string> encode(const int &value) const {
+        if (value < 0) {
+            return Error(Code::Invalid, "it is negative");
+        }
+        return std::to_string(value);
+    }
+    Result<int> decode(std::string_view text) const {
+        int value = 0;
+        for (const char digit : text) {
+            if (digit < '0' || digit > '9') {
+                return Error(Code::Invalid, "it is no number");
+            }
+            value = value * 10 + (digit - '0');
+        }
+        return value;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a topic has values of one type") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto numbers = hub.topic<int>("n.*", Decimal{});
+    std::atomic<int> sum{0};
+    const auto adds = numbers.subscribe([&](const int &value) { sum += value; }).value();
+    const auto looks = numbers.subscribe([&](const int &value, const Message &message) -> Result<void> {
+        CHECK(message.text() == std::to_string(value));
+        return {};
+    }).value();
+    CHECK(numbers.publish(1).error() == Code::Invalid);
+    CHECK(numbers.publish_to("n.a", 40).value().enqueued == 2);
+    CHECK(hub.topic<int>("n.b", Decimal{}).publish(2).value().enqueued == 2);
+    CHECK(numbers.publish_to("n.a", -1).error().message() == std::string("it is negative"));
+    CHECK(hub.publish("n.a", "x").value().enqueued == 2);
+    balances(hub);
+    CHECK(sum == 42);
+    const auto letters = hub.dead_letters().value();
+    REQUIRE(letters.size() == 2);
+    CHECK(letters[0].failure == "it is no number");
+}
+
+TEST_CASE("a hub tells of itself, of its figures and of thresholds") {
+    const Pool pool = make_pool();
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().set_name("cpp").set_errors(3).set_count_keys(2)
+                              .set_notice_interval(1ms)).value();
+    const auto notices = hub.mailbox("$SYS.>").value();
+    const auto full = hub.mailbox("a", SubscriptionConfig().set_capacity(1)).value();
+    CHECK(hub.publish("a", "x").value().enqueued == 1);
+    CHECK(hub.publish("a", "x").value().rejected == 1);
+    Message room[4];
+    std::string keys;
+    while (keys.find("overflow") == std::string::npos) {
+        const auto some = notices.pull(room, 1h).value();
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            keys += some.data()[i].key_text();
+        }
+    }
+    CHECK(keys == "$SYS.subscription.started$SYS.subscription.overflow");
+    const auto errors = hub.errors().value();
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].event == "subscription.overflow");
+    CHECK(errors[0].severity == paceline::Severity::Warning);
+    CHECK(errors[0].time > std::chrono::system_clock::time_point(std::chrono::hours(24 * 365)));
+    paceline::ErrorFilter filter;
+    filter.origin = "publisher";
+    CHECK(hub.errors(filter).value().empty());
+    filter = {};
+    filter.severity = paceline::Severity::Error;
+    CHECK(hub.errors(filter).value().empty());
+
+    CHECK(hub.stats().value().subscriptions == 2);
+    CHECK(hub.stats().value().errors == 1);
+    CHECK(hub.metrics(PACE_METRICS_HUB).value().find("\"pattern\":\"a\"") != std::string::npos);
+    const std::string line = "paceline_hub_rejected_total{hub=\"cpp\"} 1";
+    CHECK(hub.metrics(PACE_METRICS_PROMETHEUS).value().find(line) != std::string::npos);
+    CHECK(hub.metrics(9).error() == Code::Invalid);
+    paceline::WorkersConfig config;
+    CHECK(hub.share_metrics(paceline::WorkerPool::create(pool, config).value()).error() ==
+          Code::Invalid);
+    config.metrics = true;
+    const auto workers = paceline::WorkerPool::create(pool, config).value();
+    CHECK(hub.share_metrics(workers).has_value());
+    CHECK(workers.metrics(PACE_METRICS_PROMETHEUS).value().find(line) != std::string::npos);
+
+    using paceline::Threshold;
+    std::atomic<int> alive{0}, crossed{0}, back{0};
+    {
+        const auto watch = hub.watch(
+            1ms,
+            {Threshold::above("paceline_hub_waiting", 5).label("hub", "cpp").back_at(1),
+             Threshold::above("paceline_hub_published", 1e9).rate(),
+             Threshold::below("none", 0).quantile(0.5).severity(paceline::Severity::Error)},
+            [&, counted = Counted(alive)](const paceline::Crossing &crossing) {
+                CHECK(crossing.threshold == 0);
+                ++(crossing.crossed ? crossed : back);
+                throw std::runtime_error("nobody hears it");
+            },
+            &workers);
+        REQUIRE(watch.has_value());
+        const auto wide = hub.mailbox("b").value();
+        for (int i = 0; i < 10; ++i) {
+            CHECK(hub.publish("b", "x").value().enqueued == 1);
+        }
+        while (crossed < 1) {
+            std::this_thread::yield();
+        }
+        CHECK(watch.value().stats().value().crossed == 1);
+        CHECK(wide.unsubscribe().value());
+        while (full.pull(room, 0ns).has_value() || notices.pull(room, 0ns).has_value() || back < 1) {
+            std::this_thread::yield();
+        }
+    }
+    while (alive > 0) {
+        std::this_thread::yield();
+    }
+    CHECK(crossed == 1);
+    const auto refused = hub.watch(1ms, {Threshold::above("m", 1).back_at(2)},
+                                   [counted = Counted(alive)](const paceline::Crossing &) {});
+    CHECK(refused.error() == Code::Invalid);
+    CHECK(alive == 0);
+}

@@ -1,0 +1,373 @@
+// Worker pools: tasks with retries, limits and reports, attempts as data, a graceful stop.
+
+#include "common.hpp"
+
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+
+using paceline::Attempt;
+using paceline::KindConfig;
+using paceline::Lane;
+using paceline::Retry;
+using paceline::TaskOptions;
+using paceline::TaskStatus;
+using paceline::WorkerPool;
+
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+KindConfig three_attempts() {
+    KindConfig config;
+    config.retry = Retry::fixed(2, milliseconds(0));
+    return config;
+}
+
+void settle(const WorkerPool &workers) {
+    const auto report = workers.shutdown({hours(1), hours(1), hours(1)}).value();
+    CHECK(report.drained);
+    CHECK(workers.audit().value().balances);
+}
+
+} // namespace
+
+TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
+    const Pool pool = make_pool();
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto kind = workers.kind("values", three_attempts()).value();
+
+    auto third = kind.submit([](Attempt &attempt) {
+        CHECK_FALSE(attempt.is_cancelled());
+        CHECK(attempt.time_left() == paceline::forever);
+        attempt.heartbeat();
+        if (attempt.number() < 3) {
+            throw std::runtime_error("not yet");
+        }
+        return std::string("at last");
+    });
+    auto report = third.value().wait().value();
+    CHECK(report.completed());
+    CHECK(report.attempts == 3);
+    CHECK(report.value.value() == "at last");
+    CHECK(report.message.empty());
+    CHECK(std::string(report.name) == "values");
+    CHECK(report.worker.has_value());
+    CHECK_FALSE(third.value().valid());
+    CHECK(third.value().wait().error() == Code::Stale);
+
+    const auto failed = kind.submit([]() -> int { throw std::out_of_range("too far"); })
+                            .value().wait().value();
+    CHECK(failed.status == TaskStatus::Failed);
+    CHECK(failed.message == "too far");
+    CHECK(failed.attempts == 3);
+    CHECK_FALSE(failed.value.has_value());
+
+    const auto permanent = kind.submit([](Attempt &attempt) {
+        attempt.permanent();
+        throw 7;
+    }).value().wait().value();
+    CHECK(permanent.attempts == 1);
+    CHECK(permanent.message == "what was thrown is no std::exception");
+
+    const auto moved = kind.submit([p = std::make_unique<int>(3)]() mutable { return std::move(p); })
+                           .value().wait();
+    CHECK(*moved.value().value.value() == 3);
+    CHECK(kind.submit([] {}).value().wait().value().completed());
+    CHECK(kind.stats().value().completed == 3);
+    settle(workers);
+    finish(pool);
+}
+
+TEST_CASE("a task's options win over its kind's") {
+    const Pool pool = make_pool(1);
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto kind = workers.kind("options", three_attempts()).value();
+    TaskOptions once;
+    once.retry = Retry::none();
+    once.lane = Lane::Low;
+    once.key = 7;
+    once.delay = milliseconds(1);
+    const auto report = kind.submit([] { throw std::runtime_error("no"); }, once).value().wait();
+    CHECK(report.value().attempts == 1);
+
+    Signal begun;
+    std::atomic<int> ends{0};
+    auto asked = kind.submit([&](Attempt &attempt) {
+        begun.set();
+        while (!attempt.is_cancelled()) {
+            std::this_thread::yield();
+        }
+        throw std::runtime_error("gave up");
+    }).value();
+    begun.wait();
+    CHECK(asked.on_end([&](TaskStatus status) { ends += static_cast<int>(status); }));
+    auto waits = kind.submit([] { return 1; }).value();
+    CHECK(waits.status().value() == TaskStatus::Pending);
+    CHECK(waits.wait(milliseconds(0)).error() == Code::TimedOut);
+    CHECK(waits.cancel().value());
+    CHECK(waits.wait().value().status == TaskStatus::Cancelled);
+    auto other = kind.submit([] { return 1; }).value();
+    CHECK(other.drop().value());
+    CHECK_FALSE(other.drop().value());
+    CHECK(other.wait().value().status == TaskStatus::Rejected);
+    CHECK_FALSE(asked.drop().value());
+    CHECK_FALSE(asked.cancel().value());
+    CHECK(asked.wait().value().message == "gave up");
+    while (ends == 0) {
+        std::this_thread::yield(); // the waiter may be the faster one
+    }
+    CHECK(ends == static_cast<int>(TaskStatus::Cancelled));
+
+    const auto bad = workers.kind("options", KindConfig{});
+    CHECK(bad.error() == Code::Invalid);
+    settle(workers);
+    auto refused = kind.submit([p = std::make_unique<int>(1)] { return *p; });
+    CHECK(refused.error() == Code::ShutDown);
+    finish(pool);
+}
+
+TEST_CASE("callables of worker pools go when they are through") {
+    const Pool pool = make_pool();
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto kind = workers.kind("gone", three_attempts()).value();
+    const auto shared = std::make_shared<int>(0);
+    std::vector<std::function<void()>> work(100, [shared] {});
+    using Work = std::function<void()>;
+    CHECK(kind.post_batch(paceline::span<Work>(work.data(), work.size())).value() == 100);
+    work.clear();
+    {
+        std::atomic<int> runs{0};
+        const auto periodic =
+            kind.every(milliseconds(1), [shared, &runs] { ++runs; }, paceline::Missed::Coalesce);
+        while (runs < 3) {
+            std::this_thread::yield();
+        }
+        CHECK(periodic.value().counts().value().runs >= 3);
+        CHECK(kind.every(milliseconds(0), [shared] {}).error() == Code::Invalid);
+        // The last run ends while `runs` is still there.
+        settle(workers);
+    }
+    while (shared.use_count() > 1) {
+        std::this_thread::yield();
+    }
+    finish(pool);
+}
+
+TEST_CASE("attempts of worker pools are pulled as data") {
+    const Pool pool = make_pool(1);
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto kind = workers.kind("pulled", three_attempts()).value();
+    std::array<pace_task_event_t, 8> events{};
+    CHECK(workers.pull(events, milliseconds(0)).error() == Code::TimedOut);
+    CHECK(workers.pollable().value() >= 0);
+    auto task = kind.submit_pulled(42).value();
+    for (std::uint32_t number = 1; number <= 3; ++number) {
+        REQUIRE(workers.pull(events, paceline::forever).value() == 1);
+        CHECK(events[0].token == 42);
+        CHECK(events[0].number == number);
+        CHECK_FALSE(workers.is_cancelled(events[0].attempt).value());
+        CHECK(workers.heartbeat(events[0].attempt));
+        pace_attempt_end_t end{};
+        end.attempt = events[0].attempt;
+        end.outcome = number < 3 ? PACE_EFAILED : PACE_OK;
+        const paceline::span<pace_attempt_end_t> ends(&end, 1);
+        CHECK(workers.complete(ends));
+        CHECK(workers.complete(ends).error() == Code::Stale);
+    }
+    CHECK(task.wait().value().attempts == 3);
+    const std::array<std::uint64_t, 3> tokens{1, 2, 3};
+    CHECK(kind.post_pulled_batch(tokens).value() == 3);
+    const auto report = workers.shutdown({milliseconds(0), milliseconds(0), hours(1)}).value();
+    CHECK(report.cancelled == 3);
+    REQUIRE(report.lines.size() == 3);
+    CHECK(report.lines[0].what == PACE_ENDED_CANCELLED);
+    CHECK(report.lines[2].name == "pulled");
+    finish(pool);
+}
+
+TEST_CASE("a worker pool says how it is") {
+    auto config = paceline::Config();
+    config.set_threads(2).set_pin("none").set_reserve(Lane::Critical, 1).set_ageing(paceline::forever);
+    const Pool pool = Pool::create(config).value();
+    const WorkerPool workers =
+        WorkerPool::create(pool, [](pace_workers_config_t &c) { c.metrics = true; }).value();
+    std::string order;
+    CHECK(workers.on_shutdown("first", [&] { order += '1'; }));
+    CHECK(workers.on_shutdown("last", [&] { order += '2'; }));
+    const auto kind = workers.kind("figured").value();
+    CHECK(kind.submit([] {}).value().wait().value().completed());
+    const auto health = workers.health().value();
+    CHECK(health.health == PACE_HEALTH_READY);
+    CHECK(health.reserved_threads == 1);
+    CHECK(pool.set_active(1));
+    CHECK(pool.set_active(2));
+    CHECK(workers.metrics(PACE_METRICS_PROMETHEUS).value().find("figured") != std::string::npos);
+    CHECK(workers.metrics(PACE_METRICS_JSON).value().front() == '{');
+    using Kind = paceline::Metric::Kind;
+    const auto parcels = workers.metric(Kind::Counter, "parcels", "All of them", {{"port", "north"}}).value();
+    const auto level = workers.metric(Kind::Gauge, "level", "Of the water").value();
+    const auto ways = workers.metric(Kind::Times, "ways", "How long they take").value();
+    CHECK(parcels.count());
+    CHECK(parcels.count(41));
+    CHECK(level.set(2.5));
+    CHECK(level.change(-1));
+    CHECK(ways.record(milliseconds(2)));
+    CHECK(level.count().error() == Code::Invalid);
+    CHECK(workers.metric(Kind::Gauge, "parcels", "Another").error() == Code::Invalid);
+    const auto text = workers.metrics(PACE_METRICS_PROMETHEUS).value();
+    CHECK(text.find("parcels_total{port=\"north\"} 42") != std::string::npos);
+    CHECK(text.find("level{} 1.5") != std::string::npos);
+    CHECK(text.find("ways") != std::string::npos);
+    settle(workers);
+    CHECK(order == "21");
+    finish(pool);
+    CHECK(Pool::from_settings("/nowhere/at/all.json", false).error() == Code::Invalid);
+}
+
+namespace {
+
+/// Counts what runs around, and refuses what it is told to.
+struct Around : paceline::Middleware {
+    std::atomic<int> befores{0}, afters{0}, errors{0};
+    std::atomic<int> refusals{0};
+
+    bool before(Attempt &attempt) override {
+        CHECK(std::string(attempt.name()) == "extended");
+        ++befores;
+        if (refusals == 1) {
+            attempt.permanent();
+            throw std::runtime_error("not today");
+        }
+        return refusals == 0;
+    }
+    void after(const Attempt &attempt) override {
+        ++afters;
+        if (attempt.number() == 77) {
+            throw 1;
+        }
+    }
+    void on_error(const Attempt &, const char *message) override {
+        ++errors;
+        throw std::runtime_error(message);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
+    const Pool pool = make_pool();
+    std::atomic<int> told{0};
+    paceline::OutcomeLogConfig log_config;
+    log_config.capacity = 100;
+    log_config.on_outcome = [&](const paceline::Outcome &outcome) {
+        CHECK(outcome.name == "extended");
+        ++told;
+        if (outcome.status == TaskStatus::Failed) {
+            throw std::runtime_error(outcome.message);
+        }
+    };
+    const auto log = paceline::OutcomeLog::create(log_config).value();
+    log_config.files = 1001;
+    CHECK(paceline::OutcomeLog::create(log_config).error() == Code::Invalid);
+    const auto around = std::make_shared<Around>();
+    {
+        paceline::WorkersConfig config;
+        config.name = "extended";
+        config.metrics = true;
+        config.seed = 7;
+        config.full = paceline::Full::wait();
+        config.max_droppable = 8;
+        config.scaling = paceline::Scaling{};
+        config.middleware = {around, std::make_shared<paceline::Middleware>()};
+        config.outcome_log = log;
+        const WorkerPool workers = WorkerPool::create(pool, config).value();
+        KindConfig settings = three_attempts();
+        settings.max_running = 1;
+        settings.soft_timeout = hours(1);
+        settings.grace = hours(1);
+        settings.full = paceline::Full::run_here();
+        const auto kind = workers.kind("extended", settings).value();
+        const auto failing = [](Attempt &attempt) {
+            if (attempt.number() < 3) {
+                throw std::runtime_error("not yet");
+            }
+        };
+        CHECK(kind.submit(failing).value().wait().value().completed());
+        CHECK(around->befores == 3);
+        CHECK(around->afters == 3);
+        CHECK(around->errors == 2);
+        around->refusals = 1;
+        auto refused = kind.submit([] {}).value().wait().value();
+        CHECK(refused.message == "not today");
+        CHECK(refused.attempts == 1);
+        around->refusals = 2;
+        refused = kind.submit([] {}).value().wait().value();
+        CHECK(refused.message == "it ended without reporting success");
+        CHECK(refused.attempts == 3);
+        around->refusals = 0;
+
+        std::atomic<int> posted{0};
+        CHECK(kind.post([&] { ++posted; }));
+        CHECK(kind.post([&posted, p = std::make_unique<int>(2)] { posted += *p; }));
+        TaskOptions options;
+        options.full = paceline::Full::reject();
+        options.soft_timeout = milliseconds(1);
+        options.grace = milliseconds(1);
+        options.retry = Retry::none();
+        const auto fd = paceline::TaskFd::create().value();
+        auto asked = kind.submit([](Attempt &attempt) {
+            while (!attempt.is_cancelled()) {
+                std::this_thread::yield();
+            }
+        }, options).value();
+        CHECK(asked.tell(fd));
+        CHECK(fd.pollable().value() >= 0);
+        CHECK(asked.wait().value().completed());
+        while (posted < 3 || fd.take().value() == 0) {
+            std::this_thread::yield();
+        }
+        CHECK(asked.tell(fd).error() == Code::Stale);
+        settle(workers);
+        // Ends are told by the threads that bring them about.
+        while (log.stats().value().told < 2 + 1 + 1 + 2 + 1 + 1) {
+            std::this_thread::yield();
+        }
+        CHECK(log.flush(hours(1)));
+        CHECK(told == 8);
+        paceline::WorkersConfig wrong;
+        wrong.settings = "/nowhere/at/all.yaml";
+        CHECK(WorkerPool::create(pool, wrong).error() == Code::Invalid);
+        wrong.settings.clear();
+        wrong.middleware = {around};
+        wrong.max_waiting = 0;
+        CHECK(WorkerPool::create(pool, wrong).error() == Code::Invalid);
+    }
+    finish(pool);
+    log_config.files = 1;
+    log_config.settings = "/nowhere/at/all.yaml";
+    CHECK(paceline::OutcomeLog::create(log_config).error() == Code::Invalid);
+}
+
+TEST_CASE("signals of the process are told on the pool") {
+    const Pool pool = make_pool();
+    std::atomic<int> seen{0};
+    const std::array<std::int32_t, 1> user{SIGUSR2}, never{SIGKILL};
+    const auto note = [&](int signal) {
+        seen = signal;
+        throw signal;
+    };
+    CHECK(paceline::Signals::create(pool, never, note).error() == Code::Invalid);
+    const auto signals = paceline::Signals::create(pool, user, note).value();
+    const auto ends = paceline::Signals::shut_down(pool, hours(1)).value();
+    CHECK(::kill(::getpid(), SIGUSR2) == 0);
+    CHECK(signals.wait().value() == SIGUSR2);
+    CHECK(seen == SIGUSR2);
+    CHECK(::kill(::getpid(), SIGINT) == 0);
+    CHECK(ends.wait().value() == SIGINT);
+    CHECK(pool.post([] {}).error() == Code::ShutDown);
+    finish(pool);
+    CHECK(signals.wait().error() == Code::ShutDown);
+}

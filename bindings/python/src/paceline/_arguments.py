@@ -1,0 +1,161 @@
+"""Arguments are looked at where they come in, so that what is wrong has its own name.
+
+Of the wrong type: TypeError. Out of range: InvalidError. Both say "name is value; allowed: what is".
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import reprlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, TypeVar, Union
+
+from ._errors import InvalidError
+
+T = TypeVar("T")
+
+#: What bytes may be given as. They come back as ``bytes``.
+BytesLike = Union[bytes, bytearray, memoryview]
+
+_MOST_SECONDS = 3e9
+
+
+def wrong(name: str, value: object, allowed: str) -> TypeError:
+    """What is raised for a value of the wrong type."""
+    return TypeError(f"{name} is {reprlib.repr(value)}; allowed: {allowed}")
+
+
+def text(name: str, value: str) -> bytes:
+    """Text for C, which would take what is before a NUL."""
+    if not isinstance(value, str):
+        raise wrong(name, value, "text")
+    if "\0" in value:
+        raise InvalidError(f"{name} is {value!r}; allowed: text without NUL")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise InvalidError(f"{name} is {value!r}; allowed: text that can be UTF-8") from None
+
+
+def some_text(name: str, value: Optional[str]) -> Optional[bytes]:
+    """The same, or None."""
+    return None if value is None else text(name, value)
+
+
+def path(name: str, value: Union[str, bytes, os.PathLike[str]]) -> bytes:
+    """A path of a file."""
+    try:
+        return os.fsencode(value)
+    except TypeError:
+        raise wrong(name, value, "a path") from None
+
+
+def data(name: str, value: BytesLike) -> bytes:
+    """Bytes. Neither a number, of which ``bytes`` would make zeros, nor text is any."""
+    if type(value) is bytes:
+        return value
+    try:
+        return bytes(memoryview(value))
+    except TypeError:
+        raise wrong(name, value, "bytes") from None
+
+
+def items(name: str, value: Iterable[T], allowed: str) -> list[T]:
+    """What is in an iterable."""
+    # Text is made of text, which is hardly meant.
+    if isinstance(value, (str, bytes, bytearray)):
+        raise wrong(name, value, allowed)
+    try:
+        found = iter(value)
+    except TypeError:
+        raise wrong(name, value, allowed) from None
+    return list(found)
+
+
+def number(name: str, value: int, allowed: str = "a whole number") -> int:
+    """A whole number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise wrong(name, value, allowed) from None
+
+
+def within(name: str, value: int, least: int, most: int) -> int:
+    """A whole number in a range."""
+    whole = number(name, value)
+    if not least <= whole <= most:
+        raise InvalidError(f"{name} is {whole}; allowed: {least} to {most}")
+    return whole
+
+
+def whole(name: str, value: int, bits: int = 32) -> int:
+    """A whole number that C has room for."""
+    own = number(name, value)
+    if not 0 <= own < 1 << bits:
+        raise InvalidError(f"{name} is {own}; allowed: a whole number from 0 to 2**{bits} - 1")
+    return own
+
+
+def real(name: str, value: float, allowed: str = "a number") -> float:
+    """A number."""
+    # Text with digits in it is none.
+    if not isinstance(value, (str, bytes, bytearray)):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+        except OverflowError:
+            raise InvalidError(f"{name} is {reprlib.repr(value)}; allowed: {allowed}") from None
+    raise wrong(name, value, allowed)
+
+
+def seconds(name: str, value: float, least: float = 0, most: float = _MOST_SECONDS) -> float:
+    """A time."""
+    own = real(name, value, "seconds")
+    if not least <= own <= most:
+        raise InvalidError(f"{name} is {value}; allowed: {least:g} to {most:g} seconds")
+    return own
+
+
+def nanos(name: str, value: float, least: float = 0) -> int:
+    """A time as C wants it."""
+    return int(seconds(name, value, least) * 1e9)
+
+
+def patience(name: str, value: Optional[float]) -> Optional[float]:
+    """How long somebody waits: None is for ever, and less than nothing is nothing."""
+    if value is None or type(value) is float or type(value) is int:
+        return value
+    return real(name, value, "seconds, or None for ever")
+
+
+def function(name: str, value: Any) -> Any:
+    """Something to call."""
+    if not callable(value):
+        raise wrong(name, value, "something to call")
+    return value
+
+
+def some_function(name: str, value: Any) -> Any:
+    """The same, or None."""
+    return None if value is None else function(name, value)
+
+
+def instance(name: str, value: T, kind: type[Any], allowed: str = "") -> T:
+    """An object of a class of paceline's."""
+    if not isinstance(value, kind):
+        raise wrong(name, value, allowed or f"a paceline.{kind.__name__}")
+    return value
+
+
+def one_of(name: str, choice: str, choices: Mapping[str, int]) -> int:
+    """The number of a choice that is made by its name."""
+    found = choices.get(choice) if isinstance(choice, str) else None
+    if found is not None:
+        return found
+    allowed = ", ".join(map(repr, choices))
+    if not isinstance(choice, str):
+        raise wrong(name, choice, allowed)
+    raise InvalidError(f"{name} is {choice!r}; allowed: {allowed}")
+

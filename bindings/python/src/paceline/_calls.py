@@ -1,0 +1,345 @@
+"""Functions whose calls are submitted to a worker pool."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import time
+from array import array
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union
+
+from . import _layout as layout
+from ._arguments import seconds as seconds_of
+from ._errors import Error, ForkedError, Full, ShutDownError
+from ._hosts import Native, log
+from ._library import check, error, lib, quick
+from ._policy import Chosen, FullPolicy, Priority, Retry, full_of, lane_of, retry_of
+from ._pool import Flow, Handle, Pool
+from ._reports import KindStats
+from ._task import Task
+
+if TYPE_CHECKING:
+    from ._hands import Core
+
+T = TypeVar("T")
+
+_NOTHING: dict[str, Any] = {}
+_NO_ID = ctypes.c_void_p()
+_new = Task.__new__
+
+
+class Calls(Generic[T]):
+    """Submits calls of a function as tasks of one name, with the same settings. Any thread."""
+
+    def __init__(
+        self,
+        core: Core,
+        pool: object,
+        function: Callable[..., T],
+        name: str,
+        kind: Native,
+        base: Chosen,
+        chosen: Chosen,
+    ) -> None:
+        self._core = core
+        # While there is a function that can be submitted, its pool is not lost.
+        self._pool = pool
+        self._function = function
+        #: The name under which its tasks are known.
+        self.name = name
+        self._kind = kind
+        self._base = base
+        self._chosen = chosen
+        options = chosen.as_c()
+        self._options = options
+        self._at_options = None if options is None else ctypes.byref(options)
+        # What holds for its tasks, whoever has said it.
+        retry = retry_of(base.retries if chosen.retries is None else chosen.retries)
+        self.backoff = None if retry is None else retry.delay
+        self.timeout = _finite(base.timeout if chosen.timeout is None else chosen.timeout)
+        self.deadline = _finite(base.deadline if chosen.deadline is None else chosen.deadline)
+        self.limited = self.timeout is not None or self.deadline is not None
+        full = base.full if chosen.full is None else chosen.full
+        self.full: FullPolicy = core.full if full is None else full
+        self.lane = int(lane_of(base.priority if chosen.priority is None else chosen.priority))  # type: ignore[arg-type]
+        #: Somebody wants to know when its tasks begin.
+        self.watched = core.scaler is not None or self.full == "drop_oldest"
+
+    def options(
+        self,
+        *,
+        priority: Optional[Priority] = None,
+        retries: Union[int, Retry, None] = None,
+        timeout: Optional[float] = None,
+        queue_timeout: Optional[float] = None,
+        deadline: Optional[float] = None,
+        delay: Optional[float] = None,
+        key: Optional[Hashable] = None,
+        soft_timeout: Optional[float] = None,
+        grace: Optional[float] = None,
+        full: Optional[FullPolicy] = None,
+    ) -> Calls[T]:
+        """The same function, whose tasks have these in place of their name's settings (None: as it has
+        it). ``delay``: not before so many seconds from then. ``key``: of tasks with equal keys one runs at
+        a time, in the order of their submission. Raises InvalidError."""
+        given = {
+            "priority": priority,
+            "retries": retries,
+            "timeout": timeout,
+            "queue_timeout": queue_timeout,
+            "deadline": deadline,
+            "delay": delay,
+            "key": key,
+            "soft_timeout": soft_timeout,
+            "grace": grace,
+            "full": full_of(full),
+        }
+        chosen = replace(self._chosen, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        own = (self._core, self._pool, self._function, self.name, self._kind, self._base)
+        return Calls(*own, chosen)
+
+    def submit(self, /, *args: Any, **kwargs: Any) -> Task[T]:
+        """Lets a thread call the function. Raises ShutDownError, ForkedError; Full: too many tasks wait to
+        be pulled, or for their key, rate or time, or have not been given back, and the policy says so. It
+        waits if that says so."""
+        core = self._core
+        if core.closed:
+            raise core.refusal()
+        task: Task[T] = _new(Task)
+        if self.deadline is not None:
+            task.due = time.monotonic() + (self._chosen.delay or 0)
+        token = next(core.tokens)
+        if self.watched:
+            self._announce(token)
+        core.jobs[token] = (task, self._function, args, kwargs, self)
+        id = ctypes.c_uint64()
+        status = core.submit_one(
+            core.native.pointer,
+            self._kind.pointer,
+            ctypes.c_uint64(token),
+            self._at_options,
+            ctypes.byref(id),
+        )
+        if status != layout.OK:
+            self._insist(token, id, status)
+        task.at = (core, id.value)
+        if self.watched and self.full == "drop_oldest":
+            core.note_droppable(self.lane, token, task)
+        return task
+
+    def post(self, /, *args: Any, **kwargs: Any) -> None:
+        """As ``submit``, when nobody waits for it: there is no Task, and what its last attempt raises is
+        logged. It is never dropped for others."""
+        core = self._core
+        if core.closed:
+            raise core.refusal()
+        token = next(core.tokens)
+        if self.watched:
+            self._announce(token)
+        core.jobs[token] = (_Posted(self), self._function, args, kwargs, self)
+        status = core.submit_one(
+            core.native.pointer,
+            self._kind.pointer,
+            ctypes.c_uint64(token),
+            self._at_options,
+            _NO_ID,
+        )
+        if status != layout.OK:
+            self._insist(token, _NO_ID, status)
+
+    def _announce(self, token: int) -> None:
+        core = self._core
+        if self.full == "drop_oldest":
+            core.drop_for(self.lane)
+        if core.scaler is not None and self._chosen.delay is None and self._chosen.key is None:
+            core.scaler.note(token)
+
+    def _insist(self, token: int, id: Any, status: int) -> None:
+        """After a refusal: does what the policy says, or raises."""
+        core = self._core
+        refused = error(status)
+        if isinstance(refused, Full):
+            for _ in core.room(self.full):
+                status = core.submit_one(
+                    core.native.pointer,
+                    self._kind.pointer,
+                    ctypes.c_uint64(token),
+                    self._at_options,
+                    id if id is _NO_ID else ctypes.byref(id),
+                )
+                if status == layout.OK:
+                    return
+                refused = error(status)
+                if not isinstance(refused, Full):
+                    break
+        job = core.jobs.pop(token, None)
+        if self.watched and job is not None:
+            core.began(token, job[0], self)
+        raise refused
+
+    def submit_batch(self, /, *iterables: Iterable[Any]) -> list[Task[T]]:
+        """A task for each call of the function with the iterables' items side by side, as for ``map``.
+
+        Raises as ``submit`` does. If some were accepted before, they are the exception's ``tasks``.
+        """
+        core = self._core
+        if core.closed:
+            raise core.refusal()
+        calls = list(zip(*iterables))
+        if self.watched:
+            return self._one_by_one(calls)
+        count = len(calls)
+        tasks: list[Task[T]] = list(map(_new, repeat(Task, count)))
+        if self.deadline is not None:
+            due = time.monotonic() + (self._chosen.delay or 0)
+            for task in tasks:
+                task.due = due
+        tokens = array("Q", itertools.islice(core.tokens, count))
+        ids = array("Q", bytes(8 * count))
+        jobs = zip(tasks, repeat(self._function), calls, repeat(_NOTHING), repeat(self))
+        core.jobs.update(zip(tokens, jobs))
+        done, accepted = 0, ctypes.c_size_t()
+        room = None
+        while True:
+            status = lib.pace_workers_submit_pulled_batch(
+                core.native.pointer,
+                self._kind.pointer,
+                tokens.buffer_info()[0] + 8 * done,
+                count - done,
+                self._at_options,
+                ids.buffer_info()[0] + 8 * done,
+                ctypes.byref(accepted),
+            )
+            until = done + accepted.value
+            for task, id in zip(tasks[done:until], ids[done:until]):
+                task.at = (core, id)
+            done = until
+            if status == layout.OK:
+                return tasks
+            refused = error(status)
+            if room is None:
+                room = core.room(self.full)
+            if not isinstance(refused, Full) or next(room, room) is room:
+                break
+        for token in tokens[done:]:
+            core.jobs.pop(token, None)
+        refused.tasks = tasks[:done]  # type: ignore[attr-defined]
+        raise refused
+
+    def _one_by_one(self, calls: list[tuple[Any, ...]]) -> list[Task[T]]:
+        tasks: list[Task[T]] = []
+        for arguments in calls:
+            try:
+                tasks.append(self.submit(*arguments))
+            except Error as refused:
+                refused.tasks = tasks  # type: ignore[attr-defined]
+                raise
+        return tasks
+
+    def delay(self, seconds: float, /, *args: Any, **kwargs: Any) -> Task[T]:
+        """As ``submit``, but not before so many seconds from now."""
+        return self.options(delay=seconds_of("seconds", seconds)).submit(*args, **kwargs)
+
+
+class _Posted:
+    """In the place of a Task that nobody has."""
+
+    __slots__ = ("asked", "begun", "due", "last", "_calls", "_lock", "_outcome")
+
+    def __init__(self, calls: Calls[Any]) -> None:
+        self._calls = calls
+        self._lock = None
+        self._outcome: Any = None
+        self.asked = self.begun = False
+        self.last: Optional[BaseException] = None
+        self.due = 0.0 if calls.deadline is None else time.monotonic()
+
+    def fail_as(self, end: int, exception: BaseException) -> None:
+        log.error("a task of %r has failed", self._calls.name, exc_info=exception)
+
+    def end_as(self, end: int) -> None:
+        """Nobody asks."""
+
+
+class TaskFunction(Calls[T]):
+    """A function that was decorated by ``WorkerPool.task``: called, it is itself."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> T:
+        return self._function(*args, **kwargs)
+
+    def stats(self) -> KindStats:
+        """What has happened to its tasks."""
+        stats = layout.KindStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_kind_stats(self._kind.pointer, ctypes.byref(stats)))
+        return KindStats(*(getattr(stats, name) for name in KindStats.__dataclass_fields__))
+
+
+def _finite(seconds: Optional[float]) -> Optional[float]:
+    return None if seconds is None or seconds == float("inf") else seconds
+
+
+class Periodic:
+    """A task that is submitted again and again. Runs never overlap. Any thread."""
+
+    def __init__(self, calls: Calls[Any], args: tuple[Any, ...], coalesce: bool) -> None:
+        self._calls = calls
+        self._args = args
+        self._coalesce = coalesce
+        self._owed = False
+        self._lock = threading.Lock()
+        self._handle: Optional[Handle] = None
+        #: The run that was submitted last.
+        self.last: Optional[Task[Any]] = None
+        #: How many runs were submitted.
+        self.runs = 0
+        #: How many ticks started none: the run before had not ended, or there was no room.
+        self.missed = 0
+        self.closed = False
+
+    def start(self, pool: Pool, seconds: float) -> None:
+        self._handle = pool.every(seconds, self._tick)
+
+    def _tick(self) -> Flow:
+        with self._lock:
+            if self.closed:
+                return Flow.DONE
+            if self.last is not None and not self.last.done():
+                self.missed += 1
+                self._owed = self._coalesce
+                return Flow.WAIT
+            return self._submit()
+
+    def _submit(self) -> Flow:
+        try:
+            self.last = self._calls.submit(*self._args)
+        except Full:
+            self.missed += 1
+            return Flow.WAIT
+        except (ShutDownError, ForkedError):
+            self.closed = True
+            return Flow.DONE
+        self.runs += 1
+        if self._coalesce:
+            self.last.add_done_callback(self._ended)
+        return Flow.WAIT
+
+    def _ended(self, _: object) -> None:
+        # If it has ended already, this is inside the tick.
+        if self._owed and self._lock.acquire(False):
+            try:
+                if self._owed and not self.closed:
+                    self._owed = False
+                    self._submit()
+            finally:
+                self._lock.release()
+
+    def close(self) -> None:
+        """No run begins any more, but for one that was submitted already."""
+        self.closed = True
+        if self._handle is not None and not self._handle.closed:
+            self._handle.close()

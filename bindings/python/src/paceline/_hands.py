@@ -1,0 +1,534 @@
+"""``WorkerPool``: tasks with names, priorities, retries and limits, whose functions are Python's.
+
+Natively a task is a number: when an attempt of it is due, the number lies in an outbox, in the order of
+lanes. Host threads take attempts from there in batches, without the interpreter's lock, run them, and
+complete each when it has ended. What can be had of a task natively (its limits, retries, key, rate,
+delay) never needs the interpreter.
+
+    submit: jobs[token] = what to call ──► native task ──► outbox
+    host:   lead: pull a batch ──► ready;  popleft, run, complete ──► the Task has its end
+                                    ▲ the others take from here too
+
+Threads take turns leading: one pulls, the others wait for ``lead``. So what was pulled together is
+shared: whoever gets ``lead`` looks at ``ready`` first, and an attempt waits there only while all threads
+run others. How many are pulled at once follows how long the last ones took, so that what is pulled ahead
+is small: a few milliseconds' worth.
+
+Invariants
+1. What is to be called lies in ``jobs`` before the native task exists, and is taken out by who learns of
+   the task's end: from the answer to a completion, or from an end that was pulled.
+2. Each event that was pulled is in ``ready``, or with one thread. Each attempt is completed once, also
+   one whose task has ended meanwhile.
+3. A thread that ends leaves nothing in ``ready``: it ends when a pull says that all is over, and pulls
+   only when ``ready`` is empty.
+4. Threads know the Core only, so that a lost WorkerPool is collected.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _layout as layout
+from . import _lifetime
+from ._arguments import nanos
+from ._around import Middleware, through
+from ._attempt import Attempt, here
+from ._errors import Error, ForkedError, Full, ShutDownError
+from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, log
+from ._library import check, error, lib, nanoseconds, quick
+from ._members import current
+from ._outcomes import Outcome, OutcomeLog
+from ._policy import FullPolicy
+from ._pool import Pool
+from ._reports import ShutdownReport
+from ._scaling import Scaler, Scaling
+from ._task import PermanentFailure, RetryAfter, Task, TaskStatus
+
+if TYPE_CHECKING:
+    from ._calls import Calls, Periodic
+
+#: ``pace_task_event_t``: kind, number, status, reserved, token, attempt, id.
+_EVENT = struct.Struct("=IIIIQQQ")
+#: ``pace_attempt_end_t``: attempt, outcome, advice, after_ns, message, status, result.
+_END = struct.Struct("=QiIQQIi")
+_ATTEMPT = struct.Struct("=Q")
+
+#: The most attempts that are pulled at once.
+_BATCH = 64
+#: How long what is pulled at once may take. Seconds.
+_AHEAD = 0.005
+#: An attempt with a limit that was pulled longer ago than this has its time from now on. Seconds.
+_LAIN = 0.001
+#: How often who waits for room looks for some, whoever tells. Seconds.
+_LOOK = 0.05
+
+_ONE = ctypes.c_size_t(1)
+
+#: What to call for a task, and by whose settings.
+Job = tuple[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]
+
+
+class Core(Hosts):
+    """What a worker pool's threads share."""
+
+    def __init__(self, pool: Pool, name: str, threads: int, config: layout.WorkersConfig) -> None:
+        super().__init__(pool, name, threads)
+        pool._crew.check_open()
+        pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
+        check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
+        self.native = Native(pointer, lib.pace_workers_free)
+        self.outbox = Outbox(self.native, "pace_workers_pull", "pace_workers_pollable")
+        self.jobs: dict[int, Job] = {}
+        self.tokens = itertools.count(1)
+        self.ready: deque[tuple[int, int, int, int, int, int, int]] = deque()
+        self.lead = threading.Lock()
+        self.capacity = 1
+        self.pulled_at = 0.0
+        self.hands: list[Hand] = []
+        self.hooks: list[tuple[str, Callable[[], object]]] = []
+        self.periodics: weakref.WeakSet[Periodic] = weakref.WeakSet()
+        self.middleware: tuple[Middleware, ...] = ()
+        self.outcomes: Optional[OutcomeLog] = None
+        #: What is done without room, unless a name or a task says otherwise.
+        self.full: FullPolicy = "reject"
+        #: How many threads take attempts; the others are parked here.
+        self.active = threads
+        self._parked = threading.Condition()
+        self.resting = 0
+        self._over = False
+        self.scaler: Optional[Scaler] = None
+        #: Those who wait for room.
+        self._room = threading.Condition()
+        self._waiters = 0
+        #: What waits and may be dropped, the oldest first: tokens, for each lane. Under the lock.
+        self.droppable: list[OrderedDict[int, Task[Any]]] = [OrderedDict() for _ in range(4)]
+        self.max_droppable = 8192
+        self._dropping = threading.Lock()
+        # Without declared types ctypes takes arguments that are its own objects as they are.
+        self.submit_one = quick["pace_workers_submit_pulled"]
+        self._detach = quick["pace_workers_detach"]
+        self._generation = _lifetime.generation()
+
+    def hand(self) -> Hand:
+        made = Hand(self, len(self.hands))
+        self.hands.append(made)
+        return made
+
+    def give_back(self, id: int) -> None:
+        if not sys.is_finalizing() and self._generation == _lifetime.generation():
+            self._detach(self.native.pointer, ctypes.c_uint64(id))
+
+    def refusal(self) -> Error:
+        if self._generation != _lifetime.generation():
+            return ForkedError("the worker pool belongs to the process that this one was forked from")
+        return ShutDownError("the worker pool is shut down")
+
+    # --- threads that rest ---------------------------------------------------------------------------
+
+    def scale(self, scaling: Scaling) -> None:
+        scaling.check(self.most)
+        self.active = scaling.min_active
+        self.scaler = Scaler(scaling, self)
+
+    def set_active(self, threads: int) -> None:
+        with self._parked:
+            self.active = threads
+            self._parked.notify_all()
+
+    def park(self, index: int) -> None:
+        """Until this thread is active, or all is over."""
+        with self._parked:
+            self.resting += 1
+            while index >= self.active and not self._over:
+                self._parked.wait()
+            self.resting -= 1
+
+    def end_parking(self) -> None:
+        if not self._over:
+            with self._parked:
+                self._over = True
+                self._parked.notify_all()
+
+    # --- room --------------------------------------------------------------------------------------
+
+    def room(self, full: FullPolicy) -> Iterator[None]:
+        """For a submission that found no room: each time that there may be some. It ends when that is to be
+        given up."""
+        if isinstance(full, str) and full not in ("wait", "run_here"):
+            return
+        # A task that waited for others could wait for itself, and so could the pool's own threads, which
+        # bring what is delayed.
+        member = current()
+        below = member is not None and member.crew is self.pool._crew
+        if below or self.is_inside() or getattr(here, "hand", None) is not None or self.most == 0:
+            return
+        if full == "run_here":
+            helper = Hand(self, -1)
+            helped = True
+            while helped and not self.closed:
+                # If nothing is there to be run, there may be room by now.
+                helped = helper.help()
+                yield
+            return
+        end = None if isinstance(full, str) else time.monotonic() + full
+        while not self.closed:
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left <= 0:
+                return
+            with self._room:
+                self._waiters += 1
+                self._room.wait(left)
+                self._waiters -= 1
+            yield
+
+    def tell_room(self) -> None:
+        """Something was taken from the outbox."""
+        if self._waiters:
+            with self._room:
+                self._room.notify_all()
+
+    def drop_for(self, lane: int) -> None:
+        """Makes room among what may be dropped, for one more of that lane. Raises Full."""
+        with self._dropping:
+            while sum(map(len, self.droppable)) >= self.max_droppable:
+                lowest = next((each for each in reversed(self.droppable[lane:]) if each), None)
+                if lowest is None:
+                    raise Full("as many tasks wait as may, and none of them may be dropped for this one")
+                _, task = lowest.popitem(last=False)
+                task.drop()
+
+    def note_droppable(self, lane: int, token: int, task: Task[Any]) -> None:
+        """A task that may be dropped was accepted."""
+        with self._dropping:
+            # It may be quicker than this.
+            if not task.begun:
+                self.droppable[lane][token] = task
+
+    def began(self, token: int, task: Any, calls: Calls[Any]) -> None:
+        """A first attempt begins, or a task ends without one: it waits no more."""
+        if self.scaler is not None:
+            self.scaler.began(token)
+        if calls.full == "drop_oldest":
+            with self._dropping:
+                task.begun = True
+                self.droppable[calls.lane].pop(token, None)
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def close_native(self) -> None:
+        """Cancels what has not begun, and asks what runs to stop. Waits for nothing."""
+        lib.pace_workers_shutdown(self.native.pointer, 0, 0, 0, None, None, None)
+
+    def exit(self) -> None:
+        # Also while a shutdown is under way, which then is over sooner.
+        self.closed = True
+        self.end_parking()
+        self.close_native()
+
+    def shutdown(
+        self, drain: Optional[float], stop: Optional[float], clean_up: Optional[float]
+    ) -> ShutdownReport:
+        if self._generation != _lifetime.generation():
+            raise self.refusal()
+        self.closed = True
+        # All may help to end what was accepted.
+        self.set_active(self.most)
+        for each in list(self.periodics):
+            each.close()
+        phases = (nanoseconds(drain), nanoseconds(stop))
+        if self.is_inside():
+            # This thread must complete what it runs, before anybody can wait for that.
+            self._apart(lambda: self._forget(phases, clean_up))
+            return ShutdownReport(True, False, {}, {}, {}, ())
+        if self.most:
+            return self._finish(phases, clean_up)
+        reports: list[ShutdownReport] = []
+        apart = self._apart(lambda: reports.append(self._finish(phases, clean_up)))
+        while apart.is_alive():
+            if not self.pool._crew.threads and not self.pool._crew.closed:
+                self.pool.join(0)
+            if not self.run():
+                time.sleep(0.001)
+        while self.run():
+            pass
+        return reports[0]
+
+    def _forget(self, phases: tuple[int, int], clean_up: Optional[float]) -> None:
+        self._finish(phases, clean_up)
+
+    def _finish(self, phases: tuple[int, int], clean_up: Optional[float]) -> ShutdownReport:
+        ended: dict[int, dict[str, int]] = {what: {} for what in range(layout.ENDED_STUCK + 1)}
+
+        def tell(_: object, what: int, name: bytes, count: int, thread: int) -> None:
+            names = ended.get(what)
+            if names is not None:
+                text = name.decode("utf-8", "replace")
+                names[text] = names.get(text, 0) + count
+
+        report = layout.WorkersReport()
+        report.struct_size = ctypes.sizeof(report)
+        # The one call from native code: on this thread, before the call to it returns.
+        each = _ENDED(tell)
+        at = ctypes.byref(report)
+        with _lifetime.called_back():
+            check(lib.pace_workers_shutdown(self.native.pointer, *phases, 0, at, each, None))
+        if self.most and not report.stuck:
+            self.join()
+        return ShutdownReport(
+            requested=report.requested,
+            drained=report.drained,
+            completed=ended[layout.ENDED_COMPLETED],
+            cancelled=ended[layout.ENDED_CANCELLED],
+            stuck=ended[layout.ENDED_STUCK],
+            failed_hooks=self._run_hooks(clean_up),
+        )
+
+    def _run_hooks(self, clean_up: Optional[float]) -> tuple[str, ...]:
+        end = None if clean_up is None else time.monotonic() + clean_up
+        failed: list[str] = []
+        while True:
+            try:
+                name, hook = self.hooks.pop()
+            except IndexError:
+                return tuple(failed)
+            if end is not None and time.monotonic() > end:
+                failed.append(name)
+                continue
+            try:
+                hook()
+            except Exception:
+                log.exception("the clean-up %s has failed", name)
+                failed.append(name)
+
+
+_ENDED = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint32
+)
+
+
+class Hand:
+    """One thread that runs attempts."""
+
+    def __init__(self, core: Core, index: int) -> None:
+        self.core = core
+        #: Which of the pool's threads it is.
+        self._index = index
+        self._pull = core.outbox.pull
+        self._events = ctypes.create_string_buffer(_EVENT.size * _BATCH)
+        self._view = memoryview(self._events).cast("B")
+        self._count = ctypes.c_size_t()
+        self._complete = quick["pace_workers_complete"]
+        self._end = ctypes.create_string_buffer(_END.size)
+        #: What runs now.
+        self.job: Optional[Job] = None
+        self.number = 0
+        self.attempt = 0
+        self.id = 0
+        #: When it began, if it has a limit.
+        self.began = 0.0
+        self._made: Optional[Attempt] = None
+
+    def current(self, job: Job) -> Attempt:
+        made = self._made
+        if made is None or made._attempt != self.attempt:
+            made = self._made = Attempt(self, job)
+        return made
+
+    def run(self, timeout: ctypes.c_uint64) -> int:
+        """Runs what was pulled, or pulls; says how many events it handled, or −1: all is over."""
+        core = self.core
+        if self._index >= core.active and core.most:
+            core.park(self._index)
+        if not core.ready:
+            with core.lead:
+                if not core.ready:
+                    count = self._fetch(timeout)
+                    if count <= 0:
+                        return count
+        return self._turn()
+
+    def help(self) -> bool:
+        """Runs what waits, on a thread that is none of the pool's; False: nothing was there."""
+        core = self.core
+        if not core.ready:
+            # Who leads may wait for something to come.
+            if not core.lead.acquire(timeout=_LOOK):
+                return False
+            try:
+                if not core.ready and self._fetch(NOT_AT_ALL) <= 0:
+                    return False
+            finally:
+                core.lead.release()
+        return self._turn() > 0
+
+    def _turn(self) -> int:
+        core = self.core
+        before, outer = time.perf_counter(), getattr(here, "hand", None)
+        here.hand = self
+        try:
+            done = self._work()
+        finally:
+            self.job = self._made = None
+            here.hand = outer
+        if done:
+            each = (time.perf_counter() - before) / done
+            room = int(_AHEAD / each) if each > 0 else _BATCH
+            core.capacity = max(1, min(_BATCH, room, core.capacity * 2))
+        return done
+
+    def _fetch(self, timeout: ctypes.c_uint64) -> int:
+        core = self.core
+        size = ctypes.c_size_t(core.capacity)
+        count = self._count
+        status = self._pull(core.native.pointer, self._events, size, timeout, ctypes.byref(count))
+        if status == layout.OK:
+            core.pulled_at = time.monotonic()
+            core.ready.extend(_EVENT.iter_unpack(self._view[: count.value * _EVENT.size]))
+            core.tell_room()
+            return count.value
+        if status == layout.ETIMEDOUT:
+            return 0
+        if status == layout.ESHUTDOWN:
+            core.end_parking()
+            return -1
+        raise error(status)
+
+    def _work(self) -> int:
+        core = self.core
+        jobs, take, done = core.jobs, core.ready.popleft, 0
+        pointer, complete, end, put = core.native.pointer, self._complete, self._end, _ATTEMPT.pack_into
+        while True:
+            try:
+                kind, self.number, status, _, token, attempt, self.id = take()
+            except IndexError:
+                return done
+            done += 1
+            self.attempt = attempt
+            if kind != layout.TASK_EVENT_ATTEMPT:
+                self._end_of(token, status)
+                continue
+            try:
+                self.job = task, function, arguments, keywords, calls = jobs[token]
+            except KeyError:
+                self._fail(token, None, "its task has ended")
+                continue
+            if calls.watched and self.number == 1:
+                core.began(token, task, calls)
+            if task.asked or calls.limited and self._is_late():
+                self._fail(token, None, "it was cancelled before it began")
+                continue
+            try:
+                if core.middleware:
+                    call = partial(function, *arguments, **keywords)
+                    value = through(core.middleware, self.current(self.job), call)
+                else:
+                    value = function(*arguments, **keywords)
+            except BaseException as exception:
+                if exception.__traceback__ is not None:
+                    exception.__traceback__ = exception.__traceback__.tb_next
+                self._fail(token, exception, "")
+                continue
+            put(end, 0, attempt)
+            if complete(pointer, end, _ONE) == layout.OK:
+                del jobs[token]
+                task._outcome = value
+                if task._lock is not None:
+                    task.succeed(value)
+                if core.outcomes is not None:
+                    self._tell(calls, layout.TASK_COMPLETED, None)
+            # Else its task has ended meanwhile, as is told by an event.
+            del value
+
+    def _is_late(self) -> bool:
+        """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
+        for long, its time begins now."""
+        self.began = time.monotonic()
+        if self.began - self.core.pulled_at < _LAIN:
+            return False
+        job = self.job
+        assert job is not None
+        attempt = self.current(job)
+        if attempt.cancelled:
+            return True
+        attempt.heartbeat()
+        return False
+
+    def _end_of(self, token: int, status: int) -> None:
+        job = self.core.jobs.pop(token, None)
+        if job is not None:
+            task, calls = job[0], job[4]
+            if calls.watched:
+                self.core.began(token, task, calls)
+            task.end_as(status)
+            if self.core.outcomes is not None:
+                stuck = any(hand.job is job for hand in list(self.core.hands))
+                self._tell(calls, status, task.last, stuck)
+
+    def _tell(
+        self, calls: Calls[Any], status: int, error: Optional[BaseException], stuck: bool = False
+    ) -> None:
+        outcomes = self.core.outcomes
+        assert outcomes is not None
+        outcomes.tell(Outcome(self.id, calls.name, TaskStatus(status), self.number, error, stuck))
+
+    def _fail(self, token: int, exception: Optional[BaseException], why: str) -> None:
+        """Completes an attempt that has failed, or was never begun."""
+        advice, after = layout.ADVICE_ANY, 0
+        job = self.core.jobs.get(token)
+        if exception is not None and job is not None:
+            why = _told(exception)
+            advice, after = self._advice(exception, job[4])
+        message = why.replace("\0", " ").encode("utf-8", "replace")
+        place = base_of(message)
+        _END.pack_into(self._end, 0, self.attempt, layout.EFAILED, advice, after, place, 0, 0)
+        result = self._complete(self.core.native.pointer, self._end, _ONE)
+        status = _END.unpack_from(self._end)[5]
+        # As it is to be found.
+        _END.pack_into(self._end, 0, 0, 0, 0, 0, 0, 0, 0)
+        if job is None:
+            return
+        task = job[0]
+        if exception is not None:
+            task.last = exception
+        if result != layout.OK:
+            return
+        if status != layout.TASK_RETRYING:
+            self.core.jobs.pop(token, None)
+            if status == layout.TASK_FAILED:
+                task.fail_as(status, exception or Error(why))
+            else:
+                task.end_as(status)
+        if self.core.outcomes is not None:
+            self._tell(job[4], status, exception)
+
+    def _advice(self, exception: BaseException, calls: Calls[Any]) -> tuple[int, int]:
+        if isinstance(exception, PermanentFailure):
+            return layout.ADVICE_PERMANENT, 0
+        try:
+            if isinstance(exception, RetryAfter):
+                return layout.ADVICE_AFTER, nanos("seconds", exception.seconds)
+            if calls.backoff is not None:
+                return layout.ADVICE_AFTER, nanos("delay", calls.backoff(self.number))
+        except Exception:
+            log.exception("no delay could be had for the next attempt of %r", calls.name)
+            return layout.ADVICE_PERMANENT, 0
+        return layout.ADVICE_ANY, 0
+
+
+def _told(exception: BaseException) -> str:
+    name = type(exception).__name__
+    try:
+        text = str(exception)
+    except Exception:
+        text = "(it cannot be shown)"
+    return f"{name}: {text}" if text else name

@@ -1,0 +1,185 @@
+"""What a hub keeps of its messages, to be asked for and replayed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _layout as layout
+from ._arguments import nanos, some_text, text, whole
+from ._errors import InvalidError
+from ._hosts import Native
+from ._library import check, lib, quick
+from ._mailbox import pull_from
+from ._message import Message
+
+if TYPE_CHECKING:
+    from ._subscriptions import Core
+
+EACH_RECORD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(layout.Message))
+EACH_HISTORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(layout.HistoryStats))
+
+
+@dataclass(frozen=True)
+class History:
+    """What a hub keeps of the messages that a pattern matches. Each limit applies by itself, and what is oldest
+    goes first; None is no limit. Times are seconds."""
+
+    pattern: str = ">"
+    #: In memory; bytes are those of payloads and headers, and 96 for each message.
+    keep_count: Optional[int] = 1024
+    keep_bytes: Optional[int] = None
+    keep_age: Optional[float] = None
+    #: A file of SQLite that keeps them, too; the hub's sequences go on where it ends. UnsupportedError if the
+    #: library was built without archives.
+    archive: Optional[str] = None
+    archive_count: Optional[int] = None
+    archive_bytes: Optional[int] = None
+    archive_age: Optional[float] = None
+    #: A file that lines of JSON are appended to, and how large it becomes before it is renamed to ``.1``.
+    lines: Optional[str] = None
+    lines_max_size: int = 64 << 20
+    lines_files: int = 4
+    #: What waits is written after so long, or when it is so many messages.
+    commit_delay: float = 0.01
+    commit_messages: int = 1024
+    #: Publishers wait for a slow disk for so long, and publishing fails then. None: they do not, and the archive
+    #: goes without what has waited longest.
+    disk_wait: Optional[float] = None
+    #: A commit counts when the file was written, and not only when the disk has it.
+    process_only: bool = False
+
+    def fill(self, options: layout.HistoryOptions) -> None:
+        """Writes it where C reads it."""
+        check(quick.pace_history_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.pattern = text("pattern", self.pattern)
+        options.keep_count = _limit("keep_count", self.keep_count)
+        options.keep_bytes = _limit("keep_bytes", self.keep_bytes)
+        options.keep_age_ns = _age("keep_age", self.keep_age)
+        options.archive = some_text("archive", self.archive)
+        options.archive_count = _limit("archive_count", self.archive_count)
+        options.archive_bytes = _limit("archive_bytes", self.archive_bytes)
+        options.archive_age_ns = _age("archive_age", self.archive_age)
+        options.lines = some_text("lines", self.lines)
+        options.lines_max_size = whole("lines_max_size", self.lines_max_size, 64)
+        options.lines_files = whole("lines_files", self.lines_files)
+        options.commit_delay_ns = nanos("commit_delay", self.commit_delay)
+        options.commit_messages = whole("commit_messages", self.commit_messages)
+        if self.disk_wait is not None:
+            options.when_full = layout.DISK_WAIT
+            options.disk_wait_ns = nanos("disk_wait", self.disk_wait)
+        options.process_only = self.process_only
+
+
+def _limit(name: str, value: Optional[int]) -> int:
+    return layout.UNLIMITED if value is None else whole(name, value, 64)
+
+
+def _age(name: str, value: Optional[float]) -> int:
+    return layout.UNLIMITED if value is None else nanos(name, value)
+
+
+@dataclass(frozen=True)
+class HistoryStats:
+    """What a history has done."""
+
+    pattern: str
+    #: Messages that it took; those that are in memory; how many bytes those count for.
+    recorded: int
+    in_memory: int
+    memory_bytes: int
+    #: Those that wait to be written.
+    waiting: int
+    commits: int
+    #: Messages that the archive goes without.
+    given_up: int
+    #: Commits that failed, to be tried again, and reads of replays that failed.
+    errors: int
+    read_errors: int
+    #: Everything with a sequence up to this is in the archive; 0: there is none.
+    durable: int
+    lines_lost: int
+    #: The last of these errors; "": none.
+    last_error: str
+    last_read_error: str
+    last_lines_error: str
+
+
+def stats_of(pointer: Any) -> HistoryStats:
+    """A copy of what C shows."""
+    raw, found = pointer.contents, {}
+    for name in HistoryStats.__dataclass_fields__:
+        value = getattr(raw, name)
+        if isinstance(value, layout.Text):
+            value = ctypes.string_at(value.text, value.size).decode() if value.size else ""
+        found[name] = value
+    return HistoryStats(**found)
+
+
+def query_of(
+    pattern: str, first: int, last: int, since_ns: int, until_ns: int, limit: Optional[int], newest: bool
+) -> layout.Query:
+    """As C wants it."""
+    query = layout.Query()
+    query.struct_size = ctypes.sizeof(query)
+    query.newest = newest
+    query.pattern = text("pattern", pattern)
+    query.first, query.last = whole("first", first, 64), whole("last", last, 64)
+    query.since_ns, query.until_ns = whole("since_ns", since_ns, 64), whole("until_ns", until_ns, 64)
+    query.limit = 0 if limit is None else whole("limit", limit, 64)
+    return query
+
+
+class Replay:
+    """What a history has kept, and then what is published, each message once: ``pull``, or ``for``. Any thread;
+    each message goes to one of those who pull. It lasts until it is lost."""
+
+    def __init__(self, core: Core, pattern: str, start: tuple[int, int]) -> None:
+        pointer, at = ctypes.c_void_p(), ctypes.c_uint64(start[1])
+        inside, encoded = core.pointer(), text("pattern", pattern)
+        check(lib.pace_hub_replay_mailbox(inside, encoded, start[0], at, ctypes.byref(pointer)))
+        self._native = Native(pointer, lib.pace_replay_mailbox_free)
+        self._core = core
+        #: What it replays.
+        self.pattern = pattern
+
+    def pull(self, most: int = 64, timeout: Optional[float] = None) -> list[Message]:
+        """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` of those that
+        are there, in order. Empty: none has come. Raises InvalidError, ForkedError."""
+        pointer = self._native.pointer
+        return pull_from(self._core.identity, lib.pace_replay_mailbox_pull, pointer, most, timeout)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages as they come, until the hub is closed. Leaving early loses none."""
+        while True:
+            found = self.pull(1, 0.1)
+            if not found and self._core.closed:
+                return
+            yield from found
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Replay: it belongs to this process")
+
+
+def start_of(
+    sequence: Optional[int], since_ns: Optional[int], last: Optional[int], now: bool
+) -> tuple[int, int]:
+    """Where a replay begins, as C has it."""
+    given = [
+        (kind, name, value)
+        for kind, name, value in (
+            (layout.REPLAY_SEQUENCE, "sequence", sequence),
+            (layout.REPLAY_TIME, "since_ns", since_ns),
+            (layout.REPLAY_LAST, "last", last),
+            (layout.REPLAY_NOW, "now", 0 if now else None),
+        )
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise InvalidError("more than one of sequence, since_ns, last and now is given; allowed: one")
+    if not given:
+        return layout.REPLAY_BEGINNING, 0
+    kind, name, value = given[0]
+    return kind, whole(name, value, 64)

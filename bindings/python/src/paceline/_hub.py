@@ -1,0 +1,580 @@
+"""``Hub``: publish/subscribe by keys, whose mailboxes Python empties.
+
+Publishing puts a message into the native mailbox of every subscription whose pattern matches its key. No
+handler is called by native code: whoever has a ``Mailbox`` pulls batches of it, and the mailboxes behind
+handlers are emptied by host threads, in turn.
+
+| file | idea |
+|---|---|
+| `_mailbox.py` | mailboxes, to be emptied by whoever has them |
+| `_subscriptions.py`, `_supervision.py` | handlers and their threads; what becomes of those that fail |
+| `_message.py`, `_message_filter.py`, `_topic.py` | messages, which of them come in, and values in their place |
+| `_publisher.py` | publishers with names and quotas |
+| `_history.py`, `_dead.py` | what was kept: messages, and those that nobody could deal with |
+| `_notices.py` | what the hub tells of itself: errors, figures, thresholds |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import json
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _layout as layout
+from . import _supervision
+from ._arguments import BytesLike, data, function, instance, one_of, patience, some_function, text, wrong
+from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
+from ._errors import DeadlockError, InvalidError, ShutDownError
+from ._history import (
+    EACH_HISTORY,
+    EACH_RECORD,
+    History,
+    HistoryStats,
+    Replay,
+    query_of,
+    start_of,
+    stats_of,
+)
+from ._hosts import Native
+from ._library import check, lib, nanoseconds, quick
+from ._lifetime import called_back
+from ._mailbox import Mailbox, Settings, place
+from ._message import (
+    LARGE,
+    HeadersLike,
+    Message,
+    Receipt,
+    messages_of,
+    new_receipt,
+    pieces_of,
+    publication_of,
+    raw_of,
+    told,
+)
+from ._message_filter import MessageFilter
+from ._notices import (
+    EACH_ERROR,
+    HubError,
+    Threshold,
+    Watch,
+    error_filter,
+    error_of,
+    metrics_of,
+)
+from ._policy import Rate, Retry, retry_of
+from ._pool import Pool
+from ._publisher import Publisher
+from ._subscriptions import TURN, Core, FailureHook, MessageHandler, RestartHook, Served, Subscription
+from ._supervision import Supervisor
+from ._topic import Codec, T, Topic
+from ._workers import WorkerPool
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._dead import Which
+
+
+@dataclass(frozen=True)
+class HubAudit:
+    """The books of a hub. Exact while nothing is under way. What a handler's thread has pulled counts as
+    delivered here, whatever the handler makes of it."""
+
+    published: int
+    matched: int
+    delivered: int
+    failed: int
+    dead_lettered: int
+    dropped: int
+    rejected: int
+    discarded: int
+    waiting: int
+    running: int
+    redelivered: int
+    #: Whether every message that matched is accounted for.
+    balances: bool
+
+
+class Key:
+    """A key that was looked up once: publishing with it is quicker than with its text. Any thread."""
+
+    def __init__(self, core: Core, given: str, name: str = "text") -> None:
+        pointer, encoded = ctypes.c_void_p(), text(name, given)
+        check(quick.pace_hub_key(core.pointer(), encoded, ctypes.byref(pointer)))
+        self._native = Native(pointer, lib.pace_key_free)
+        self._core = core
+        #: As it was given.
+        self.text = given
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<paceline.Key {self.text!r}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Key: it belongs to this process")
+
+
+_EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, layout.Text, ctypes.c_size_t)
+
+
+class Hub:
+    """Publish/subscribe by keys like "orders.eu.created". Any thread, also inside handlers.
+
+    In a pattern ``*`` stands for one token, a final ``>`` for one or more. Each subscription has a mailbox
+    of its own, and what is done when that is full is its own choice: the new message is refused ("reject"),
+    or dropped ("drop-newest"), or the oldest is ("drop-oldest"), or of each key only the newest is kept
+    ("conflate"). Publishing never waits.
+
+    Handlers are called by ``threads`` threads of the hub, made with the first handler; with several of them,
+    a slow handler holds up its own messages only. One that fails is counted and touches nobody else; the
+    message becomes one of up to ``dead_letters`` dead letters (then the oldest is forgotten for the newest),
+    unless the subscription has it otherwise. ``histories`` keep what is published, for ``query`` and ``replay``.
+
+    What the hub tells of itself are messages, too, of JSON, under ``$SYS.``; losses of the same kind are told
+    once in ``notice_interval`` seconds (0.001 to 3600). Up to ``errors`` of what went wrong stay for ``errors()``.
+    Of up to ``count_keys`` keys it is counted how often each was published, for ``metrics()``, where ``name``
+    is the label of the hub's figures.
+
+    Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises ForkedError.
+    Raises InvalidError, Full, ShutDownError.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        threads: int = 1,
+        max_payload: int = 16 << 20,
+        dead_letters: int = 10_000,
+        histories: Iterable[History] = (),
+        name: str = "paceline-hub",
+        errors: int = 1024,
+        notice_interval: float = 1.0,
+        count_keys: int = 0,
+    ) -> None:
+        self._core = core = Core(
+            pool,
+            threads,
+            name,
+            max_payload,
+            dead_letters,
+            histories,
+            errors,
+            notice_interval,
+            count_keys,
+        )
+        # A lost hub ends by itself.
+        self._lost = weakref.ref(self, lambda _: core.close())
+
+    # --- publishing ------------------------------------------------------------------------------
+
+    def key(self, text: str) -> Key:
+        """Looks a key up: tokens with dots between them, without blanks, ``*``, ``>`` and control
+        characters; those that begin with ``$`` are the hub's. Raises InvalidError."""
+        return Key(self._core, text)
+
+    def publish(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Receipt:
+        """Copies the payload once, for all who subscribe. That mailboxes were full is no failure: the
+        receipt says it. Up to 64 headers of up to 65536 bytes in all; ``priority`` is "low", "normal",
+        "high" or "critical", and counts for mailboxes that are ``by_priority``.
+
+        Raises InvalidError: a bad key, too large a payload; ShutDownError, ForkedError."""
+        pointer, sent, receipt = self._core.pointer(), data("payload", payload), new_receipt()
+        view, size, at = (lib if len(sent) >= LARGE else quick), len(sent), ctypes.byref(receipt)
+        if headers is None and priority == "normal":
+            if isinstance(key, str):
+                check(view.pace_hub_publish(pointer, text("key", key), sent, size, at))
+            else:
+                check(view.pace_key_publish(self._own(key)._native.pointer, sent, size, at))
+            return told(receipt)
+        own, (publication, kept) = self._own(key), publication_of(headers, priority)
+        terms = ctypes.byref(publication)
+        check(view.pace_key_publish_with(own._native.pointer, terms, sent, size, at))
+        del kept
+        return told(receipt)
+
+    def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
+        """Publishes messages of one key, in order; the receipt is the sum of theirs. Raises as ``publish``:
+        none was published then."""
+        self._core.pointer()
+        receipt, own = new_receipt(), self._own(key)
+        pieces, count, kept = pieces_of(payloads)
+        at = ctypes.byref(receipt)
+        check(lib.pace_key_publish_batch(own._native.pointer, pieces, count, at))
+        del kept
+        return told(receipt)
+
+    def publisher(
+        self, name: str, *, quota: Optional[Rate] = None, allow: Iterable[str] = ()
+    ) -> Publisher:
+        """A publisher of this name, which is for people to read: it may publish as often as ``quota`` says, and
+        with keys that one of the patterns of ``allow`` matches (none: all). Raises InvalidError,
+        ShutDownError."""
+        return Publisher(self, name, quota, allow)
+
+    def request(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        timeout: Optional[float] = None,
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Message:
+        """Publishes a request, and waits up to ``timeout`` seconds (None: for ever) for the reply of whoever is
+        first. Not in an event loop: see ``request_async``. Signals are looked at when it is over.
+
+        Raises NoRespondersError: nobody subscribes to the key; Full: nobody who does has taken it; TimeoutError;
+        and as ``publish``."""
+        self._core.pointer()
+        own, sent, reply = self._own(key), data("payload", payload), layout.Message()
+        publication, kept = publication_of(headers, priority)
+        left, at = nanoseconds(patience("timeout", timeout)), ctypes.byref(reply)
+        if place.busy:
+            raise DeadlockError("this thread is inside a pull already")
+        place.busy = True
+        try:
+            terms, size = ctypes.byref(publication), len(sent)
+            check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
+            return messages_of(bytes(reply))[0]
+        finally:
+            place.busy = False
+            del kept
+
+    async def request_async(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        timeout: Optional[float] = None,
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Message:
+        """As ``request``, which a thread of the running loop's executor does meanwhile."""
+        loop = asyncio.get_running_loop()
+        call = lambda: self.request(key, payload, timeout, headers, priority)
+        return await loop.run_in_executor(None, call)
+
+    def reply(self, request: Message, payload: BytesLike = b"") -> Receipt:
+        """Replies to a request; the first reply counts. Raises InvalidError: it is none; ShutDownError."""
+        raw, kept = raw_of("request", request)
+        sent, receipt = data("payload", payload), new_receipt()
+        where, at = ctypes.byref(raw), ctypes.byref(receipt)
+        check(quick.pace_hub_reply(self._core.pointer(), where, sent, len(sent), at))
+        del kept
+        return told(receipt)
+
+    def _own(self, key: Union[Key, str]) -> Key:
+        if isinstance(key, str):
+            return Key(self._core, key, "key")
+        if not isinstance(key, Key):
+            raise wrong("key", key, "text, or a paceline.Key")
+        if key._core is not self._core:
+            raise InvalidError(f"key is {key!r} of another hub; allowed: text, or a key of this one")
+        return key
+
+    # --- subscribing -----------------------------------------------------------------------------
+
+    def mailbox(
+        self,
+        pattern: str,
+        *,
+        capacity: int = 1024,
+        overflow: str = "reject",
+        by_priority: bool = False,
+        lease: Optional[float] = None,
+        filter: Optional[MessageFilter] = None,
+        group: Optional[str] = None,
+        balance: str = "round-robin",
+    ) -> Mailbox:
+        """Subscribes with a mailbox for up to ``capacity`` messages, 1 to 2^24, that you empty. It ends when
+        nobody has pulled for ``lease`` seconds (None: never). Only what passes ``filter`` comes in. With a
+        ``group``, each message goes to one of the pattern's subscriptions that have the same: "round-robin",
+        "least-loaded" or "random"; then there is no filter. Raises InvalidError, ShutDownError,
+        ForkedError."""
+        settings = Settings(capacity, overflow, by_priority, filter, group, balance, lease)
+        mailbox = Mailbox(self._core, self, pattern, settings)
+        self._core.add_mailbox(mailbox)
+        return mailbox
+
+    def subscribe(
+        self,
+        pattern: str,
+        handler: Optional[MessageHandler] = None,
+        *,
+        capacity: int = 1024,
+        overflow: str = "reject",
+        by_priority: bool = False,
+        filter: Optional[MessageFilter] = None,
+        group: Optional[str] = None,
+        balance: str = "round-robin",
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+    ) -> Any:
+        """Calls ``handler(message)``, one message at a time, in order. Without a handler it is a decorator.
+
+        An ``async def`` handler is served by the event loop that runs here, and ends with it; others by a
+        thread of the hub. A thread takes up to 16 messages at once, one with ``by_priority`` or "conflate";
+        each subscription of a thread has a descriptor. The mailbox is as ``mailbox`` has it.
+
+        What a handler raises is counted, kept as ``last_error``, and given to ``on_error(message,
+        exception)``, or logged. The message is tried again as ``retries`` has it (no other comes until
+        then), and then it becomes a dead letter, or is dropped ("discard") and counted as failed. Thereby the
+        handler is restarted: ``on_restart(exception, count)`` is called, on the thread that calls the
+        handler. More than ``restarts`` (None: any number) in ``within`` seconds suspend it: what waits and
+        what comes becomes dead letters, until ``resume``. With a ``supervisor`` they are counted together with
+        those of others; the exception is None when another has failed, and after a suspension.
+
+        Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
+        """
+        some_function("on_error", on_error)
+        some_function("on_restart", on_restart)
+        some_function("handler", handler)
+        own = Supervisor(restarts=restarts, within=within)
+        if supervisor is not None:
+            own = instance("supervisor", supervisor, Supervisor)
+        fate = one_of("on_failure", on_failure, _supervision.FATES)
+        retry = _supervision.check(retry_of(retries))
+        terms = _supervision.Terms(fate, retry, own, on_restart)
+        settings = Settings(capacity, overflow, by_priority, filter, group, balance)
+
+        def decorate(function: MessageHandler) -> Subscription:
+            return self._subscribe(pattern, function, settings, on_error, terms)
+
+        return decorate if handler is None else decorate(handler)
+
+    def _subscribe(
+        self,
+        pattern: str,
+        handler: MessageHandler,
+        settings: Settings,
+        on_error: Optional[FailureHook],
+        terms: _supervision.Terms,
+    ) -> Subscription:
+        function("handler", handler)
+        core = self._core
+        loop = asyncio.get_running_loop() if inspect.iscoroutinefunction(handler) else None
+        mailbox = Mailbox(core, None, pattern, settings)
+        turn = 1 if settings.by_priority or settings.overflow == "conflate" else TURN
+        served = Served(core, mailbox, handler, on_error, terms, turn)
+        core.add_served(served, loop)
+        if loop is not None:
+            served.task = loop.create_task(served.serve_async())
+        return Subscription(self, served)
+
+    def topic(self, pattern: str, codec: Codec[T]) -> Topic[T]:
+        """The topic of a key, or of all keys that a pattern matches: its messages are values of one type, which
+        the codec turns into bytes (``encode(value)``) and back (``decode(payload)``); ``Json()`` is one."""
+        return Topic(self, pattern, codec)
+
+    # --- history ---------------------------------------------------------------------------------
+
+    def query(
+        self,
+        pattern: str = ">",
+        *,
+        first: int = 0,
+        last: int = 0,
+        since_ns: int = 0,
+        until_ns: int = 0,
+        limit: Optional[int] = None,
+        newest: bool = False,
+    ) -> list[Message]:
+        """What a history has kept of keys that the pattern matches, in order: with sequences from ``first`` to
+        ``last`` (0: any), published from ``since_ns`` to ``until_ns`` (0: any), in nanoseconds since 1970; at
+        most so many, the oldest or the ``newest``. Raises InvalidError, also if no history keeps all that the
+        pattern matches; OsError if the archive cannot be read."""
+        query = query_of(pattern, first, last, since_ns, until_ns, limit, newest)
+        found: list[Message] = []
+        if limit == 0:
+            return found
+        each = EACH_RECORD(lambda _, message: found.extend(messages_of(bytes(message.contents))))
+        with called_back():
+            check(lib.pace_hub_query(self._core.native.pointer, ctypes.byref(query), each, None, None))
+        return found
+
+    def replay(
+        self,
+        pattern: str,
+        *,
+        sequence: Optional[int] = None,
+        since_ns: Optional[int] = None,
+        last: Optional[int] = None,
+        now: bool = False,
+    ) -> Replay:
+        """What a history has kept of keys that the pattern matches, and then what is published, each message
+        once: from the beginning, or from this sequence, this time (nanoseconds since 1970), the ``last`` so
+        many messages, or from ``now`` on. What was no longer kept when its turn came is in ``lost_before``.
+        Raises as ``query``, ShutDownError."""
+        return Replay(self._core, pattern, start_of(sequence, since_ns, last, now))
+
+    def flush(self) -> None:
+        """Writes everything that was published before to all archives: then it is durable. Raises OsError: it
+        is tried again later."""
+        check(lib.pace_hub_flush(self._core.native.pointer))
+
+    def history_stats(self) -> list[HistoryStats]:
+        """What each history has done, in the order in which they were given."""
+        found: list[HistoryStats] = []
+        each = EACH_HISTORY(lambda _, stats: found.append(stats_of(stats)))
+        with called_back():
+            check(quick.pace_hub_history_stats(self._core.native.pointer, each, None))
+        return found
+
+    # --- dead letters ----------------------------------------------------------------------------
+
+    def dead_letters(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> list[DeadLetter]:
+        """Copies of the dead letters that all conditions hold for, the oldest first: whose key the pattern
+        matches; that died of this ``reason`` ("failed", "panicked" or "suspended"); that were for the
+        ``subscription`` of this number (see its ``stats``); with ``numbers`` from the first to the last; that
+        died at ``since_ns`` or later, in nanoseconds since 1970; at most ``limit``. Raises InvalidError."""
+        return self._letters(lib.pace_hub_dead_letters, filter_of(pattern, **which))
+
+    def remove_dead_letters(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> list[DeadLetter]:
+        """As ``dead_letters``, and takes them out."""
+        return self._letters(lib.pace_hub_remove_dead_letters, filter_of(pattern, **which))
+
+    def redeliver(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> Redelivered:
+        """Delivers dead letters once more, each to the subscription that it was for and to no other, behind
+        what waits there. The conditions are those of ``dead_letters``. Raises InvalidError, ShutDownError."""
+        filter = filter_of(pattern, **which)
+        done = layout.Redelivered()
+        done.struct_size = ctypes.sizeof(done)
+        if filter is not None:
+            at = ctypes.byref(done)
+            check(lib.pace_hub_redeliver(self._core.pointer(), ctypes.byref(filter), at))
+        return Redelivered(done.enqueued, done.refused, done.orphaned)
+
+    def dead_letter_stats(self) -> DeadLetterStats:
+        """How many dead letters there were."""
+        stats = layout.DeadLetterStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_hub_dead_letter_stats(self._core.native.pointer, ctypes.byref(stats)))
+        return DeadLetterStats(*(getattr(stats, name) for name in DeadLetterStats._fields))
+
+    def _letters(self, ask: Any, filter: Optional[layout.DeadFilter]) -> list[DeadLetter]:
+        found: list[DeadLetter] = []
+        if filter is not None:
+            each = EACH(lambda _, letter: found.append(letter_of(letter)))
+            with called_back():
+                check(ask(self._core.native.pointer, ctypes.byref(filter), each, None, None))
+        return found
+
+    # --- books, and the end ----------------------------------------------------------------------
+
+    def subscriber_count(self, key: str) -> int:
+        """How many subscriptions get messages of this key. Raises InvalidError."""
+        count = ctypes.c_size_t()
+        pointer = self._core.native.pointer
+        check(quick.pace_hub_subscriber_count(pointer, text("key", key), ctypes.byref(count)))
+        return count.value
+
+    def patterns(self) -> dict[str, int]:
+        """What is subscribed to, sorted, with the number of subscriptions."""
+        found: dict[str, int] = {}
+
+        def each(_: object, pattern: layout.Text, count: int) -> None:
+            found[ctypes.string_at(pattern.text, pattern.size).decode()] = count
+
+        with called_back():
+            check(quick.pace_hub_patterns(self._core.native.pointer, _EACH(each), None))
+        return found
+
+    def errors(
+        self,
+        *,
+        severity: str = "warning",
+        event: str = "",
+        origin: str = "",
+        since_ns: int = 0,
+        after: int = 0,
+        limit: Optional[int] = None,
+    ) -> list[HubError]:
+        """What went wrong of late, the oldest first: at least as bad as ``severity`` ("warning" or "error");
+        whose event and origin begin so; at this time or later, in nanoseconds since 1970; with greater numbers
+        than ``after``; at most so many, the latest. Raises InvalidError."""
+        found: list[HubError] = []
+        raw = error_filter(severity, event, origin, since_ns, after, limit)
+        if limit != 0:
+            each = EACH_ERROR(lambda _, error: found.append(error_of(error)))
+            pointer = self._core.native.pointer
+            check(lib.pace_hub_errors(pointer, ctypes.byref(raw), each, None, None))
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """All its figures as they are now: its books, ``subscriptions``, ``publishers``, ``key_counts``,
+        ``dead_letters``, ``notices``, ``histories``. Times are in seconds."""
+        stats: dict[str, Any] = json.loads(metrics_of(self._core.native, "hub"))
+        return stats
+
+    def metrics(self, format: str = "prometheus") -> str:
+        """Its figures for others, as "prometheus" text or "json"; or all of them as JSON ("hub"). Raises
+        InvalidError."""
+        return metrics_of(self._core.native, format)
+
+    def share_metrics(self, workers: WorkerPool) -> None:
+        """Tells its figures with those of a worker pool that was made with ``metrics=True``, for as long as the
+        hub lives. Raises InvalidError: it was not."""
+        inside = instance("workers", workers, WorkerPool)._core.native.pointer
+        check(quick.pace_hub_share_metrics(self._core.native.pointer, inside))
+
+    def watch(
+        self,
+        thresholds: Iterable[Threshold],
+        *,
+        every: float = 1.0,
+        workers: Optional[WorkerPool] = None,
+    ) -> Watch:
+        """Watches figures of the hub, or of a worker pool that was made with ``metrics=True``: looks at them
+        each ``every`` seconds (0.001 to 86400), and publishes a notice when one of up to 1024 thresholds is
+        crossed, and when its figure is back: ``$SYS.threshold.crossed`` and ``$SYS.threshold.cleared``. Raises
+        InvalidError, Full, ShutDownError."""
+        inside = None
+        if workers is not None:
+            inside = instance("workers", workers, WorkerPool)._core.native
+        self._core.pointer()
+        return Watch(self._core.native, inside, every, thresholds)
+
+    def audit(self) -> HubAudit:
+        """The books."""
+        audit = layout.HubAudit()
+        audit.struct_size = ctypes.sizeof(audit)
+        check(quick.pace_hub_audit(self._core.native.pointer, ctypes.byref(audit)))
+        return HubAudit(*(getattr(audit, name) for name in HubAudit.__dataclass_fields__))
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._core.closed
+
+    def close(self) -> None:
+        """Ends all subscriptions; what waits is discarded. Waits until no handler of a thread runs, but
+        not inside one. Calling it again is allowed."""
+        self._core.close()
+        if not self._core.is_inside():
+            self._core.join()
+
+    def __enter__(self) -> Hub:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Hub: it belongs to this process")

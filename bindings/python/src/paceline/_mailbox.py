@@ -1,0 +1,317 @@
+"""Mailboxes of a hub, which Python empties: ``pull``, ``for``, ``async for``."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _layout as layout
+from ._arguments import instance, nanos, one_of, patience, some_text, text, within, wrong
+from ._errors import DeadlockError, ShutDownError, StaleError
+from ._hosts import SLICE, Native
+from ._library import check, error, lib, nanoseconds, quick
+from ._message import LARGE, MESSAGE, Message, messages_of, raw_of, rows_of
+from ._message_filter import MessageFilter
+from ._queue import _LoopWaiters, at_most
+
+if TYPE_CHECKING:
+    from ._hub import Hub
+    from ._subscriptions import Core
+
+#: How many messages a thread takes at once where the caller does not say.
+BATCH = 64
+#: Of how many messages a thread keeps what it has made of them until it pulls the next, if they are small.
+_KEPT = 1024
+
+_OVERFLOWS = {
+    "reject": layout.OVERFLOW_REJECT,
+    "drop-newest": layout.OVERFLOW_DROP_NEWEST,
+    "drop-oldest": layout.OVERFLOW_DROP_OLDEST,
+    "conflate": layout.OVERFLOW_CONFLATE,
+}
+_WAYS = {
+    "async": layout.UNSUBSCRIBE_ASYNC,
+    "drain": layout.UNSUBSCRIBE_DRAIN,
+    "sync": layout.UNSUBSCRIBE_SYNC,
+}
+_BALANCES = {
+    "round-robin": layout.BALANCE_ROUND_ROBIN,
+    "least-loaded": layout.BALANCE_LEAST_LOADED,
+    "random": layout.BALANCE_RANDOM,
+}
+
+
+@dataclass(frozen=True)
+class SubscriptionStats:
+    """What became of the messages that a subscription's pattern matched. Exact while nothing is under
+    way."""
+
+    matched: int
+    #: Those that were pulled, or that its handler has dealt with.
+    delivered: int
+    #: Those that its handler has failed at for good, and that are no dead letters.
+    failed: int
+    #: Those that a full mailbox has dropped or conflated, and has refused.
+    dropped: int
+    rejected: int
+    #: Those that waited when it ended.
+    discarded: int
+    #: Those that wait, and that its handler's thread has taken.
+    waiting: int
+    running: int
+    #: Those that have become dead letters, and those of ``matched`` that were dead letters before.
+    dead_lettered: int = 0
+    redelivered: int = 0
+    #: Those that its filter has kept away; they do not count as matched.
+    filtered: int = 0
+    #: How often its handler was restarted.
+    restarts: int = 0
+    #: Its number, which no other subscription of its hub has or had.
+    number: int = 0
+
+    @property
+    def balances(self) -> bool:
+        """Whether every message that matched is in exactly one of the others."""
+        ended = self.delivered + self.failed + self.dropped + self.rejected + self.discarded
+        return self.matched == ended + self.dead_lettered + self.waiting + self.running
+
+
+class _Place(threading.local):
+    """Where this thread pulls to."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self.busy = False
+        self.buffer: Any = None
+        self.count = ctypes.c_size_t()
+        self.hub: Optional[object] = None
+        self.rows = b""
+        self.found: list[Message] = []
+
+    def room(self, most: int) -> Any:
+        if most > self.most:
+            self.buffer = ctypes.create_string_buffer(MESSAGE.size * most)
+            self.most = most
+        return self.buffer
+
+    def messages(self, hub: object) -> list[Message]:
+        """What was pulled last, from a mailbox of the hub of this identity. Where a thread empties several
+        mailboxes the same messages come again: of one hub, rows that are equal are of equal messages, as a
+        number is given to one message only."""
+        rows = rows_of(self.buffer, self.count.value)
+        if rows == self.rows and hub is self.hub:
+            return self.found.copy()
+        found = messages_of(rows)
+        if len(found) <= _KEPT and sum(len(each.payload) for each in found) <= LARGE:
+            self.hub, self.rows, self.found = hub, rows, found
+            return found.copy()
+        return found
+
+
+place = _Place()
+
+
+def pull_from(
+    hub: object, call: Any, pointer: Any, most: int, timeout: float | None
+) -> list[Message]:
+    """Pulls by one of the library's functions for that; empty: none has come."""
+    most, timeout = at_most(most), patience("timeout", timeout)
+    if place.busy:
+        # In a signal's handler, or a destructor: the messages beneath would be overwritten.
+        raise DeadlockError("this thread is inside a pull already")
+    place.busy = True
+    try:
+        buffer, at = place.room(most), ctypes.byref(place.count)
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            # In slices, so that signals are looked at.
+            left = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
+            status = call(pointer, buffer, most, nanoseconds(left), at)
+            if status == layout.OK:
+                return place.messages(hub)
+            if status != layout.ETIMEDOUT:
+                raise error(status)
+            if left < SLICE:
+                return []
+    finally:
+        place.busy = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a mailbox."""
+
+    capacity: int
+    overflow: str
+    by_priority: bool
+    filter: Optional[MessageFilter]
+    group: Optional[str]
+    balance: str
+    lease: Optional[float] = None
+
+    def native(self) -> layout.SubscriptionOptions:
+        options = layout.SubscriptionOptions()
+        check(quick.pace_subscription_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.overflow = one_of("overflow", self.overflow, _OVERFLOWS)
+        options.capacity = within("capacity", self.capacity, 1, 1 << 24)
+        options.by_priority = self.by_priority
+        if self.lease is not None:
+            options.lease_ns = nanos("lease", self.lease, 0.001)
+        if self.filter is not None:
+            options.filter = instance("filter", self.filter, MessageFilter)._native.pointer
+        options.balance = one_of("balance", self.balance, _BALANCES)
+        options.group = some_text("group", self.group)
+        return options
+
+
+class Mailbox:
+    """A subscription that you empty: ``pull``, ``for``, ``async for``. Any thread, any number of them.
+
+    It lasts until ``unsubscribe`` or ``close``, until its lease runs out, or until it or its hub is lost.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        hub: Optional[Hub],
+        pattern: str,
+        settings: Settings,
+    ) -> None:
+        options = settings.native()
+        pointer, encoded = ctypes.c_void_p(), text("pattern", pattern)
+        inside = core.pointer()
+        check(
+            quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer))
+        )
+        self._native = Native(pointer, lib.pace_mailbox_free)
+        # While there is a mailbox its hub is not lost; those behind handlers belong to it.
+        self._hub = hub
+        self._identity = core.identity
+        #: What it has subscribed to.
+        self.pattern = pattern
+        self._loops: dict[Any, _LoopWaiters] = {}
+
+    def pull(self, most: int = BATCH, timeout: float | None = None) -> list[Message]:
+        """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` (65536
+        at most) of those that are there, in order. Empty: none has come.
+
+        Raises StaleError when the subscription has ended and nothing is left, ShutDownError when the pool
+        has while this waited, InvalidError, ForkedError.
+        """
+        most, timeout = at_most(most), patience("timeout", timeout)
+        if place.busy:
+            # In a signal's handler, or a destructor: the messages beneath would be overwritten.
+            raise DeadlockError("this thread is inside a pull already")
+        place.busy = True
+        try:
+            buffer, pointer = place.room(most), self._native.pointer
+            # Most often there is something, and looking is shorter than letting go of the interpreter.
+            at = ctypes.byref(place.count)
+            status = quick.pace_mailbox_pull(pointer, buffer, most, 0, at)
+            if status == layout.ETIMEDOUT and timeout != 0:
+                status = self._wait(pointer, buffer, most, timeout)
+            if status == layout.OK:
+                return place.messages(self._identity)
+        finally:
+            place.busy = False
+        if status == layout.ETIMEDOUT:
+            return []
+        raise error(status)
+
+    def _wait(self, pointer: Any, buffer: Any, most: int, timeout: float | None) -> int:
+        """On the main thread in slices, so that signals are looked at."""
+        at, left = ctypes.byref(place.count), nanoseconds(timeout)
+        if threading.current_thread() is not threading.main_thread():
+            return int(lib.pace_mailbox_pull(pointer, buffer, most, left, at))
+        end = None if timeout is None else time.monotonic() + timeout
+        slice = nanoseconds(SLICE)
+        while True:
+            left = layout.FOREVER if end is None else nanoseconds(end - time.monotonic())
+            status = lib.pace_mailbox_pull(pointer, buffer, most, max(1, min(left, slice)), at)
+            if status != layout.ETIMEDOUT or left <= slice:
+                return int(status)
+
+    async def pull_async(self, most: int = BATCH) -> list[Message]:
+        """As ``pull`` for ever, without holding up the running event loop."""
+        while True:
+            found = self.pull(most, 0)
+            if found:
+                return found
+            loop = asyncio.get_running_loop()
+            waiters = self._loops.get(loop)
+            if waiters is None:
+                waiters = self._loops[loop] = _LoopWaiters(self, loop)
+            await waiters.wait()
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages as they come, until the subscription or the pool has ended. Leaving early loses none."""
+        while True:
+            try:
+                found = self.pull(1)
+            except (StaleError, ShutDownError):
+                return
+            yield from found
+
+    def __aiter__(self) -> Mailbox:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return (await self.pull_async(1))[0]
+        except (StaleError, ShutDownError):
+            raise StopAsyncIteration from None
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while a message may wait, or the subscription has ended; a pull
+        that finds nothing makes it unreadable. It belongs to the mailbox: never read or close it."""
+        fd = ctypes.c_int32()
+        check(quick.pace_mailbox_pollable(self._native.pointer, ctypes.byref(fd)))
+        return fd.value
+
+    def stats(self) -> SubscriptionStats:
+        """Its counts."""
+        stats = layout.SubscriptionStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))
+        return SubscriptionStats(
+            *(getattr(stats, name) for name in SubscriptionStats.__dataclass_fields__)
+        )
+
+    def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
+        """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
+        and no longer as delivered. Raises InvalidError: it cannot have come from here; ForkedError."""
+        attempts = within("attempts", attempts, 0, (1 << 32) - 1)
+        raw, kept = raw_of("message", message)
+        if not isinstance(failure, str):
+            raise wrong("failure", failure, "text")
+        # What was raised may say anything.
+        said = failure.replace("\0", "").encode("utf-8", "replace") or None
+        check(quick.pace_mailbox_bury(self._native.pointer, ctypes.byref(raw), said, attempts))
+        del kept
+
+    def unsubscribe(self, how: str = "async") -> bool:
+        """Takes no more messages. Those that wait can be pulled still ("drain"), or are discarded
+        ("async", and "sync", which is the same here); whether nothing is left. Once it has ended,
+        nothing."""
+        ended = ctypes.c_bool()
+        way = one_of("how", how, _WAYS)
+        check(quick.pace_mailbox_unsubscribe(self._native.pointer, way, ctypes.byref(ended)))
+        return ended.value
+
+    def close(self) -> None:
+        """Ends the subscription; what waits is discarded, and who waits in ``pull`` gets StaleError."""
+        self.unsubscribe()
+
+    def __enter__(self) -> Mailbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Mailbox: it belongs to this process")

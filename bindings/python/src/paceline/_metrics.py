@@ -1,0 +1,71 @@
+"""A program's own figures, beside those of a worker pool."""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import _layout as layout
+from ._hosts import Native
+from ._library import check, lib, quick
+from ._arguments import nanos, one_of, real, text, whole
+
+_HISTOGRAMS = {
+    "seconds": layout.METRIC_TIMES,
+    "bytes": layout.METRIC_BYTES,
+    "numbers": layout.METRIC_NUMBERS,
+}
+
+
+class Counter:
+    """A number that only grows. Any thread."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+
+    def inc(self, count: int = 1) -> None:
+        """So many more. Raises InvalidError."""
+        check(quick.pace_metric_count(self._native.pointer, whole("count", count, 64)))
+
+
+class Gauge:
+    """A number that goes up and down. Any thread."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+
+    def set(self, value: float) -> None:
+        """It is this now."""
+        check(quick.pace_metric_set(self._native.pointer, real("value", value)))
+
+    def add(self, difference: float) -> None:
+        """So much more; less, if it is negative."""
+        check(quick.pace_metric_change(self._native.pointer, real("difference", difference)))
+
+
+class Histogram:
+    """How values are distributed. Any thread."""
+
+    def __init__(self, native: Native, unit: str) -> None:
+        self._native = native
+        self._is_time = unit == "seconds"
+
+    def record(self, value: float) -> None:
+        """One value: seconds, or a whole number. Raises InvalidError."""
+        raw = nanos("value", value) if self._is_time else whole("value", value, 64)  # type: ignore[arg-type]
+        check(quick.pace_metric_record(self._native.pointer, raw))
+
+
+def kind_of(unit: str) -> int:
+    """Of a histogram. Raises InvalidError."""
+    return one_of("unit", unit, _HISTOGRAMS)
+
+
+def make(workers: Native, kind: int, name: str, help: str, labels: dict[str, str]) -> Native:
+    """A figure in the registry of a worker pool. Raises InvalidError, Full."""
+    raw = (layout.Label * len(labels))()
+    for place, (label, value) in zip(raw, labels.items()):
+        place.name, place.value = text("label", label), text(label, str(value))
+    pointer, texts = ctypes.c_void_p(), (text("name", name), text("help", help))
+    at = ctypes.byref(pointer)
+    check(lib.pace_workers_metric(workers.pointer, kind, *texts, raw, len(raw), at))
+    return Native(pointer, lib.pace_metric_free)

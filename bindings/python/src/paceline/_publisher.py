@@ -1,0 +1,101 @@
+"""Publishers of a hub that have a name, a quota, and patterns that they may publish with."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+
+from . import _layout as layout
+from ._arguments import BytesLike, data, items, text
+from ._hosts import Native
+from ._library import check, lib, quick
+from ._message import (
+    LARGE,
+    HeadersLike,
+    Receipt,
+    new_receipt,
+    pieces_of,
+    publication_of,
+    told,
+)
+from ._policy import Rate, rate_of
+
+if TYPE_CHECKING:
+    from ._hub import Hub, Key
+
+
+class PublisherStats(NamedTuple):
+    """What a publisher has done."""
+
+    published: int
+    #: Messages that were not: beyond the quota, of a key that is not allowed, or invalid.
+    refused: int
+    #: The sums of its receipts: enqueued, and dropped or rejected.
+    enqueued: int
+    lost: int
+
+
+class Publisher:
+    """A publisher with a name; see ``Hub.publisher``. Its limits guard against mistakes: whoever has the hub can
+    publish without one. Any thread."""
+
+    def __init__(self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str]) -> None:
+        options = layout.PublisherOptions()
+        check(quick.pace_publisher_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        if quota is not None:
+            options.quota, options.quota_per_ns, options.quota_burst = rate_of("quota", quota)
+        given = items("allow", allow, "an iterable of text")
+        patterns = [text("allow", pattern) for pattern in given]
+        options.allow = (ctypes.c_char_p * len(patterns))(*patterns)
+        options.allow_count = len(patterns)
+        pointer, inside = ctypes.c_void_p(), hub._core.pointer()
+        at = ctypes.byref(pointer)
+        check(quick.pace_publisher_new(inside, text("name", name), ctypes.byref(options), at))
+        self._native = Native(pointer, lib.pace_publisher_free)
+        self._hub = hub
+        #: As it was given.
+        self.name = name
+
+    def publish(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Receipt:
+        """As ``Hub.publish``. Raises InvalidError also for a key that is not allowed, Full beyond the quota."""
+        own, sent, receipt = self._key(key), data("payload", payload), new_receipt()
+        where = own._native.pointer
+        publication, kept = publication_of(headers, priority)
+        view = lib if len(sent) >= LARGE else quick
+        terms, at = ctypes.byref(publication), ctypes.byref(receipt)
+        pointer = self._native.pointer
+        check(view.pace_publisher_publish(pointer, where, terms, sent, len(sent), at))
+        del kept
+        return told(receipt)
+
+    def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
+        """As ``Hub.publish_batch``. Each message takes of the quota; those before the first that is beyond it
+        are published."""
+        own, receipt = self._key(key), new_receipt()
+        where = own._native.pointer
+        pieces, count, kept = pieces_of(payloads)
+        at = ctypes.byref(receipt)
+        check(lib.pace_publisher_publish_batch(self._native.pointer, where, pieces, count, at))
+        del kept
+        return told(receipt)
+
+    def stats(self) -> PublisherStats:
+        """Its counts."""
+        stats = layout.PublisherStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_publisher_stats(self._native.pointer, ctypes.byref(stats)))
+        return PublisherStats(*(getattr(stats, name) for name in PublisherStats._fields))
+
+    def _key(self, key: Union[Key, str]) -> Key:
+        self._hub._core.pointer()
+        return self._hub._own(key)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Publisher: it belongs to this process")

@@ -1,0 +1,91 @@
+"""What a worker pool says of itself: figures, books, health, and how its end went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KindStats:
+    """What has happened to the tasks of a name. Counts never fall, but for ``running``."""
+
+    submitted: int
+    accepted: int
+    rejected: int
+    completed: int
+    failed: int
+    cancelled: int
+    timed_out: int
+    #: Those that were taken, and dropped for the sake of others.
+    dropped: int
+    #: Attempts that failed and were followed by another.
+    retried: int
+    #: Retries that their budget did not allow.
+    retries_refused: int
+    #: Attempts that are with a thread.
+    running: int
+
+
+@dataclass(frozen=True)
+class WorkersAudit:
+    """Where everything that was submitted has gone. Exact at rest."""
+
+    submitted: int
+    accepted: int
+    rejected: int
+    completed: int
+    failed: int
+    cancelled: int
+    timed_out: int
+    dropped: int
+    #: Counted, not derived.
+    in_flight: int
+    #: submitted = accepted + rejected, and accepted = all that has become of it.
+    balances: bool
+
+
+@dataclass(frozen=True)
+class WorkersHealth:
+    """How a worker pool is, with what is left of it."""
+
+    #: "ready"; "degraded": some threads run what has outlived its time, or was cancelled; "stuck": all do;
+    #: "draining": it takes no more tasks.
+    status: str
+    threads: int
+    #: What those threads run, by name.
+    stuck: tuple[str, ...]
+    #: Threads that are active and not stuck, and those of them that run nothing now.
+    capacity: int
+    free: int
+    #: Tasks that have not ended and do not run.
+    waiting: int
+
+
+@dataclass(frozen=True)
+class ShutdownReport:
+    """How a shutdown went."""
+
+    #: It was called inside a task, so it goes on without its caller; nothing else is known.
+    requested: bool
+    #: Everything ended by itself.
+    drained: bool
+    #: How many tasks of each name completed since it began.
+    completed: dict[str, int]
+    #: How many were cancelled.
+    cancelled: dict[str, int]
+    #: How many had not returned.
+    stuck: dict[str, int]
+    #: Clean-up functions that raised, or for which there was no time.
+    failed_hooks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.requested:
+            return "requested"
+        parts = ["drained" if self.drained else "not drained"]
+        for what in ("completed", "cancelled", "stuck"):
+            names = getattr(self, what)
+            told = ", ".join(f"{count} {name}" for name, count in sorted(names.items()))
+            parts.append(f"{what}: {told or 'none'}")
+        if self.failed_hooks:
+            parts.append(f"failed hooks: {', '.join(self.failed_hooks)}")
+        return "; ".join(parts)

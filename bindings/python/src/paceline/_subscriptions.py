@@ -1,0 +1,495 @@
+"""Handlers that have subscribed to a hub, and the threads that call them.
+
+    native mailboxes ── readable ──► epoll, one shot ──► host thread: pull a batch, handle it, arm it again
+
+A mailbox is armed for one thread at a time, so its messages are handled one at a time and in order,
+however many threads there are. Who has taken its event alone may take it out of the epoll set: its end
+makes it readable too, and is met by the thread that comes for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import heapq
+import itertools
+import os
+import select
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _layout as layout
+from . import _lifetime, _supervision
+from ._arguments import instance, items, nanos, patience, text, within
+from ._errors import Error, ShutDownError, StaleError
+from ._history import History
+from ._hosts import Hosts, Native, log
+from ._library import check, lib, quick
+from ._mailbox import Mailbox, SubscriptionStats
+from ._message import Message
+from ._pool import Pool
+from ._supervision import Care
+
+if TYPE_CHECKING:
+    from ._hub import Hub
+
+#: How many a handler's thread takes before it looks after the others.
+TURN = 64
+
+
+#: Called with each message; what it returns is awaited if it is a coroutine function.
+MessageHandler = Callable[[Message], object]
+#: Called with the message that the handler has failed at, and what it has raised.
+FailureHook = Callable[[Message, BaseException], object]
+#: Called with what a handler was restarted for, and how often it was.
+RestartHook = Callable[[Optional[BaseException], int], object]
+
+
+class Served:
+    """A mailbox and its handler. It knows nothing of the Hub and the Subscription before it."""
+
+    def __init__(
+        self,
+        core: Core,
+        mailbox: Mailbox,
+        handler: MessageHandler,
+        on_error: Optional[FailureHook],
+        terms: _supervision.Terms,
+        turn: int,
+    ) -> None:
+        self.core = core
+        self.mailbox = mailbox
+        self.handler = handler
+        self.on_error = on_error
+        self.care = Care(terms)
+        self.batch = turn
+        #: What it is polled by.
+        self.fd = -1
+        #: Held while the handler runs.
+        self.busy = threading.Lock()
+        #: What was taken and is not dealt with: the first may be tried again later.
+        self.held: deque[Message] = deque()
+        #: What was taken of the mailbox is thrown away.
+        self.cancelled = False
+        #: It has ended, and nothing runs.
+        self.over = threading.Event()
+        # Written by whoever serves it.
+        self.handled = 0
+        self.failed = 0
+        self.errors = 0
+        self.skipped = 0
+        self.last_error: Optional[BaseException] = None
+        #: Of the loop that serves it.
+        self.task: Optional[asyncio.Task[None]] = None
+
+    def turn(self) -> Optional[float]:
+        """Handles a batch; after how many seconds there is more to do, 0 for when something comes, None: it has
+        ended."""
+        with self.busy:
+            if not self.held:
+                try:
+                    self.held.extend(self.mailbox.pull(self.batch, 0))
+                except (StaleError, ShutDownError):
+                    return None
+            while message := self.next():
+                try:
+                    self.handler(message)
+                except BaseException as raised:
+                    delay = self.fail(message, raised)
+                    if delay is not None:
+                        return delay
+                else:
+                    self.succeed()
+        return 0.0
+
+    async def serve_async(self) -> None:
+        """The same as a task of an event loop, until the subscription has ended."""
+        try:
+            while True:
+                try:
+                    self.held.extend(await self.mailbox.pull_async(self.batch))
+                except (StaleError, ShutDownError):
+                    return
+                while message := self.next():
+                    try:
+                        await self.handler(message)  # type: ignore[misc]
+                    except Exception as raised:
+                        delay = self.fail(message, raised)
+                        if delay is not None:
+                            await asyncio.sleep(delay)
+                    else:
+                        self.succeed()
+        finally:
+            # If the task was cancelled inside the handler, its message is not dealt with.
+            self.cancelled = True
+            self.skip()
+            self.mailbox.close()
+            self.end()
+
+    def next(self) -> Optional[Message]:
+        """The message to be handled now, if there is one. Those of a handler that is suspended are buried."""
+        held, care = self.held, self.care
+        if self.cancelled:
+            self.skip()
+        while care.suspended and held:
+            self.bury(held.popleft(), "", 0)
+        if not held:
+            return None
+        message, attempt = held[0], care.begin()
+        return message if attempt == 1 else message._replace(attempt=attempt)
+
+    def succeed(self) -> None:
+        self.held.popleft()
+        self.care.attempts = 0
+        self.handled += 1
+
+    def fail(self, message: Message, raised: BaseException) -> Optional[float]:
+        """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
+        self.last_error = raised
+        self.errors += 1
+        if self.on_error is None:
+            log.error("a handler has failed at a message of %r", message.key, exc_info=raised)
+        else:
+            try:
+                self.on_error(message, raised)
+            except BaseException:
+                log.exception("the hook of a handler that has failed has failed")
+        after, attempts = self.care.judge(raised), self.care.attempts
+        if after >= 0:
+            return after
+        self.held.popleft()
+        self.care.attempts = 0
+        if after == _supervision.DISCARD:
+            self.failed += 1
+        else:
+            self.bury(message, f"{type(raised).__name__}: {raised}", attempts)
+        return None
+
+    def bury(self, message: Message, failure: str, attempts: int) -> None:
+        try:
+            self.mailbox.bury(message, failure, attempts)
+        except Error:
+            # In a child made by fork.
+            self.failed += 1
+
+    def skip(self) -> None:
+        self.skipped += len(self.held)
+        self.held.clear()
+
+    def end(self) -> None:
+        self.core.forget(self)
+        self.over.set()
+
+
+class Core(Hosts):
+    """A hub, and the threads that serve its handlers."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        threads: int,
+        name: str,
+        max_payload: int,
+        dead_letters: int,
+        histories: Iterable[History],
+        errors: int,
+        notice_interval: float,
+        count_keys: int,
+    ) -> None:
+        super().__init__(pool, name, threads)
+        #: What names it without keeping it.
+        self.identity = object()
+        within("threads", threads, 1, 1000)
+        options = layout.HubOptions()
+        check(quick.pace_hub_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.max_payload = within("max_payload", max_payload, 1, 1 << 30)
+        options.dead_letters = within("dead_letters", dead_letters, 1, 10_000_000)
+        options.name = text("name", name)
+        options.errors = within("errors", errors, 1, 1_000_000)
+        options.notice_interval_ns = nanos("notice_interval", notice_interval, 0.001)
+        options.count_keys = within("count_keys", count_keys, 0, 1_000_000)
+        kept = items("histories", histories, "an iterable of paceline.History")
+        for history in kept:
+            instance("histories", history, History)
+        rows = (layout.HistoryOptions * len(kept))()
+        for row, history in zip(rows, kept):
+            history.fill(row)
+        options.histories, options.history_count = ctypes.addressof(rows), len(kept)
+        pool._crew.check_open()
+        pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
+        check(lib.pace_hub_new(inside, ctypes.byref(options), ctypes.byref(pointer)))
+        self.native = Native(pointer, lib.pace_hub_free)
+        self.lock = threading.RLock()
+        #: The mailboxes of others, which end with the hub.
+        self.mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
+        #: By descriptor, what threads serve; and what loops serve.
+        self.served: dict[int, Served] = {}
+        self.looped: set[Served] = set()
+        self.poll: Any = None
+        self.wake: tuple[int, int] = (-1, -1)
+        #: Those whose next attempt is to come: when, a number to tell them apart, who. Under the lock.
+        self.later: list[tuple[float, int, Served]] = []
+        self.numbers = itertools.count()
+        #: Readable when somebody should look at that.
+        self.nudged: tuple[int, int] = (-1, -1)
+        if not _lifetime.enlist(self):
+            raise ShutDownError("the interpreter ends")
+
+    def pointer(self) -> ctypes.c_void_p:
+        """The native hub, if it is open."""
+        if self.closed:
+            # A child made by fork gets ForkedError of the library.
+            count = ctypes.c_size_t()
+            check(quick.pace_hub_subscriber_count(self.native.pointer, b"x", ctypes.byref(count)))
+            raise ShutDownError("the hub is closed")
+        return self.native.pointer
+
+    def add_mailbox(self, mailbox: Mailbox) -> None:
+        with self.lock:
+            self.mailboxes.add(mailbox)
+            closed = self.closed
+        if closed:
+            mailbox.close()
+
+    def add_served(self, served: Served, loop: Any) -> None:
+        fd = -1 if loop is not None else served.mailbox.fileno()
+        with self.lock:
+            if self.closed:
+                raise ShutDownError("the hub is closed")
+            if loop is not None:
+                self.looped.add(served)
+                return
+            self.spawn()
+            served.fd = fd
+            self.served[fd] = served
+            self.poll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def spawn(self) -> None:
+        """The first handler has come. Under the lock."""
+        if self.threads:
+            return
+        self.poll, self.wake, self.nudged = select.epoll(), os.pipe(), os.pipe()
+        for end in self.nudged:
+            os.set_blocking(end, False)
+        self.poll.register(self.wake[0], select.EPOLLIN)
+        self.poll.register(self.nudged[0], select.EPOLLIN)
+        for number in range(self.most):
+            name = f"{self.name}_{number}"
+            thread = threading.Thread(name=name, target=self._serve, args=(Hand(self),))
+            self.threads.append(thread)
+            thread.start()
+
+    def postpone(self, served: Served, delay: float) -> None:
+        """Its turn comes after so many seconds."""
+        with self.lock:
+            heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), served))
+        self.nudge()
+        if served.cancelled:
+            self.hurry(served)
+
+    def hurry(self, served: Served) -> None:
+        """Its turn comes now, if it was postponed."""
+        with self.lock:
+            mine = [each for each in self.later if each[2] is served]
+            for each in mine:
+                self.later.remove(each)
+                self.later.append((0.0, *each[1:]))
+            heapq.heapify(self.later)
+        if mine:
+            self.nudge()
+
+    def due(self) -> tuple[Optional[Served], float]:
+        """Whose time has come, and for how many seconds to wait at most; −1: without an end."""
+        with self.lock:
+            if not self.later:
+                return None, -1
+            left = self.later[0][0] - time.monotonic()
+            if left <= 0:
+                return heapq.heappop(self.later)[2], 0
+            return None, left
+
+    def nudge(self) -> None:
+        try:
+            os.write(self.nudged[1], b"x")
+        except BlockingIOError:
+            pass
+
+    def forget(self, served: Served) -> None:
+        with self.lock:
+            self.looped.discard(served)
+
+    def close_native(self) -> None:
+        with self.lock:
+            # Whatever comes from here on sees that it is closed.
+            mailboxes = list(self.mailboxes)
+            served = [*self.served.values(), *self.looped]
+        for each in mailboxes:
+            each.close()
+        for one in served:
+            one.cancelled = True
+            one.mailbox.close()
+            self.hurry(one)
+        # Threads end when nothing is left to be handled.
+        if self.poll is not None:
+            os.write(self.wake[1], b"x")
+
+    def forked(self) -> None:
+        super().forked()
+        self.lock = threading.RLock()
+
+    def __del__(self) -> None:
+        for fd in (*getattr(self, "wake", ()), *getattr(self, "nudged", ())):
+            if fd >= 0:
+                os.close(fd)
+
+
+class Hand:
+    """One host thread."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    def run(self, timeout: object) -> int:
+        """Waits for a mailbox, and handles a batch of it; −1: all is over."""
+        core = self.core
+        served, wait = core.due()
+        if served is not None:
+            self.serve(core, served)
+            return 1
+        # One at a time: what else is ready is for the others.
+        for fd, _ in core.poll.poll(wait, 1):
+            if fd == core.wake[0]:
+                return self.leave(core)
+            if fd == core.nudged[0]:
+                try:
+                    os.read(fd, 4096)
+                except BlockingIOError:
+                    # Another thread was nudged.
+                    pass
+                continue
+            served = core.served.get(fd)
+            if served is not None:
+                self.serve(core, served)
+        return 1
+
+    def serve(self, core: Core, served: Served) -> None:
+        if core.later:
+            # While this thread is in a handler, another one minds the time.
+            core.nudge()
+        delay = served.turn()
+        if delay is None:
+            with core.lock:
+                del core.served[served.fd]
+            core.poll.unregister(served.fd)
+            served.end()
+        elif delay > 0:
+            core.postpone(served, delay)
+        elif served.held:
+            core.postpone(served, 0)
+        else:
+            core.poll.modify(served.fd, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def leave(self, core: Core) -> int:
+        """The hub is closed: all that nobody serves has ended."""
+        with core.lock:
+            served = list(core.served.values())
+        for each in served:
+            # Whoever is inside a turn comes here after it.
+            if each.busy.acquire(blocking=False):
+                each.skip()
+                each.busy.release()
+                each.over.set()
+        return -1
+
+
+class Subscription:
+    """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
+    refers to this. Called, it is its handler. Any thread."""
+
+    def __init__(self, hub: Hub, served: Served) -> None:
+        self._hub = hub
+        self._served = served
+
+    def __call__(self, message: Message) -> Any:
+        return self._served.handler(message)
+
+    @property
+    def pattern(self) -> str:
+        """What it has subscribed to."""
+        return self._served.mailbox.pattern
+
+    @property
+    def errors(self) -> int:
+        """How often its handler has failed."""
+        return self._served.errors
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it was suspended, because its handler has failed too often."""
+        return self._served.care.suspended
+
+    def resume(self) -> bool:
+        """Ends its suspension, and that of all others of its supervisor: messages that come are handled again,
+        and those that became dead letters stay so. False: none was suspended."""
+        return self._served.care.terms.supervisor._resume()
+
+    @property
+    def last_error(self) -> Optional[BaseException]:
+        """What the handler has raised last."""
+        return self._served.last_error
+
+    def stats(self) -> SubscriptionStats:
+        """Its counts."""
+        served = self._served
+        # Before the native ones, which are never behind them.
+        handled, failed, skipped = served.handled, served.failed, served.skipped
+        native = served.mailbox.stats()
+        return SubscriptionStats(
+            matched=native.matched,
+            delivered=handled,
+            failed=failed,
+            dropped=native.dropped,
+            rejected=native.rejected,
+            discarded=native.discarded + skipped,
+            waiting=native.waiting,
+            running=native.delivered - handled - failed - skipped,
+            dead_lettered=native.dead_lettered,
+            redelivered=native.redelivered,
+            filtered=native.filtered,
+            restarts=served.care.restarts,
+            number=native.number,
+        )
+
+    def unsubscribe(self, how: str = "async") -> bool:
+        """Takes no more messages. "drain": those that wait are handled still. "async": they are discarded,
+        and a handler that runs is not waited for. "sync": as "async", and waits until none runs; inside a
+        handler, and for one that is served by an event loop, it does not wait. Says whether none runs or
+        will run.
+        """
+        served = self._served
+        served.mailbox.unsubscribe(how)
+        if how != "drain":
+            served.cancelled = True
+            served.core.hurry(served)
+        if how == "sync" and not served.core.is_inside() and served not in served.core.looped:
+            with served.busy:
+                return True
+        return served.over.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended and its handler does not run; False: it has not in that time. Not for
+        handlers, nor for event loops that serve it."""
+        return self._served.over.wait(patience("timeout", timeout))
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unsubscribe("sync")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Subscription: it belongs to this process")

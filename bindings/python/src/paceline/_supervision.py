@@ -1,0 +1,188 @@
+"""What becomes of handlers of a hub that fail, and of their messages.
+
+The rules are those of native handlers. A message that a handler fails at is tried again as its retries have it,
+and then given up: it becomes a dead letter, or is dropped. Whenever a message is given up the handler is
+*restarted*: its ``on_restart`` is told. Too many restarts in a while suspend it: what waits, and what comes,
+becomes dead letters until ``resume``.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from . import _layout as layout
+from ._arguments import one_of, seconds
+from ._arguments import within as between
+from ._hosts import log
+from ._policy import Retry
+from ._task import PermanentFailure, RetryAfter
+
+FATES = {"dead-letter": layout.FATE_DEAD_LETTER, "discard": layout.FATE_DISCARD}
+_STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
+
+
+class Supervisor:
+    """Counts the restarts of one or more handlers, and suspends all of them when there are more than ``restarts``
+    (0 to 100 000; None: no number is too many) in a span of ``within`` seconds. With "one-for-all" a failure
+    restarts all of them, each before its next message. Any thread."""
+
+    def __init__(
+        self, strategy: str = "one-for-one", *, restarts: Optional[int] = 3, within: float = 5.0
+    ) -> None:
+        self._all = bool(one_of("strategy", strategy, _STRATEGIES))
+        self._restarts = None if restarts is None else between("restarts", restarts, 0, 100_000)
+        self._within = seconds("within", within, 1e-9)
+        self._lock = threading.Lock()
+        self._times: deque[float] = deque()
+        self._suspended = False
+        #: How many restarts of all there were.
+        self._epoch = 0
+        self._members: weakref.WeakSet[Care] = weakref.WeakSet()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether its handlers are suspended."""
+        return self._suspended
+
+    def _join(self, care: Care) -> None:
+        with self._lock:
+            self._members.add(care)
+            care.suspended = self._suspended
+            care.seen = self._epoch
+
+    def _restart(self, care: Care) -> bool:
+        """One of its handlers has given a message up. False: that was once too often."""
+        with self._lock:
+            if self._suspended:
+                return False
+            now = time.monotonic()
+            while self._times and self._times[0] < now - self._within:
+                self._times.popleft()
+            if self._restarts is not None:
+                if len(self._times) >= self._restarts:
+                    self._suspended = True
+                    for each in self._members:
+                        each.suspended = True
+                    return False
+                self._times.append(now)
+            if self._all:
+                self._epoch += 1
+                care.seen = self._epoch
+            return True
+
+    def _resume(self) -> bool:
+        with self._lock:
+            resumed, self._suspended = self._suspended, False
+            self._times.clear()
+            for each in self._members:
+                if each.suspended:
+                    each.suspended, each.seen = False, -1
+            return resumed
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Supervisor: it belongs to this process")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a subscription is given to deal with failures."""
+
+    fate: int
+    retry: Optional[Retry]
+    supervisor: Supervisor
+    on_restart: Any
+
+
+#: What is to be done about a failure: tried again after so many seconds, or one of these.
+DISCARD, DEAD, SUSPEND = -1.0, -2.0, -3.0
+
+
+class Care:
+    """The handler of one subscription, as its supervisor knows it. One thread at a time."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.suspended = False
+        #: The supervisor's epoch that the handler knows.
+        self.seen = 0
+        self.restarts = 0
+        #: Of the message that is being tried; none: it is dealt with, or given up.
+        self.attempts = 0
+        self._first = 0.0
+        terms.supervisor._join(self)
+
+    def begin(self) -> int:
+        """An attempt begins: which one it is. Handlers of the same supervisor may have failed before."""
+        terms = self.terms
+        epoch = terms.supervisor._epoch
+        if self.seen != epoch:
+            self.seen = epoch
+            self._restarted(None)
+        self.attempts = attempt = self.attempts + 1
+        if attempt == 1 and terms.retry is not None:
+            self._first = time.monotonic()
+        return attempt
+
+    def judge(self, raised: BaseException) -> float:
+        """What comes after an attempt that has raised this."""
+        delay = self._delay(raised)
+        if delay is not None:
+            return delay
+        if not self.terms.supervisor._restart(self):
+            return SUSPEND
+        self._restarted(raised)
+        return DISCARD if self.terms.fate == layout.FATE_DISCARD else DEAD
+
+    def _delay(self, raised: BaseException) -> Optional[float]:
+        retry = self.terms.retry
+        if retry is None or isinstance(raised, PermanentFailure) or self.attempts > retry.retries:
+            return None
+        delay = raised.seconds if isinstance(raised, RetryAfter) else delay_of(retry, self.attempts)
+        late = time.monotonic() + delay - self._first
+        if delay < 0 or (retry.within is not None and late > retry.within):
+            return None
+        return delay
+
+    def _restarted(self, raised: Optional[BaseException]) -> None:
+        self.restarts += 1
+        if self.terms.on_restart is None:
+            return
+        try:
+            self.terms.on_restart(raised, self.restarts)
+        except BaseException:
+            log.exception("the hook of a handler that was restarted has failed")
+
+
+def delay_of(retry: Retry, attempt: int) -> float:
+    """The seconds before the attempt that follows this one; less than 0: there is none."""
+    if retry.delay is not None:
+        try:
+            return float(retry.delay(attempt))
+        except Exception:
+            return -1.0
+    if retry.shape == layout.RETRY_RANDOM:
+        return random.uniform(retry.first, retry.cap)
+    delay, jitter = retry.first, retry.jitter
+    if retry.shape == layout.RETRY_LINEAR:
+        delay *= attempt
+    elif retry.shape == layout.RETRY_EXPONENTIAL:
+        delay *= 2.0 ** min(attempt - 1, 60)
+        jitter = jitter or "full"
+    if retry.cap > 0:
+        delay = min(delay, retry.cap)
+    if jitter == "full":
+        return random.uniform(0, delay)
+    return random.uniform(delay / 2, delay) if jitter == "equal" else delay
+
+
+def check(retry: Optional[Retry]) -> Optional[Retry]:
+    """Raises InvalidError for what no retries can be."""
+    if retry is not None:
+        retry.fill(layout.Retry())
+    return retry

@@ -1,0 +1,300 @@
+"""``Task``: what has been submitted to a worker pool, and how it ended.
+
+A Task is a future that is not cancelled, or run, by itself: how it stands is known natively, under its
+id, and only its end is stored here, by the thread that learns of it.
+
+    submit ──► native: waits, runs, is retried, …  ──► its thread: the value or exception ──► waiters
+                  ▲ cancel, status, report (by id)
+
+Invariants
+1. ``_outcome`` is WAITS until the end, and is written once, by the thread that has completed the last
+   attempt or pulled the end: natively a task ends once, and tells that thread alone.
+   An end otherwise than by an attempt may be seen by a thread that waits, too: ``_told`` says which of
+   them stores it.
+2. That thread writes ``_outcome`` and then looks at ``_lock``; who attaches makes ``_lock`` and then
+   looks at ``_outcome`` (see ``_future``). So one of them stores it where waiters find it.
+3. The id is given back once: by the first ``report``, or when the Task is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import time
+from collections.abc import Generator
+from concurrent.futures import CancelledError
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Generic, Optional, Protocol, TypeVar
+
+from . import _layout as layout
+from ._arguments import patience
+from ._errors import Full, TimeoutError
+from ._future import Future, Mark, Raised
+from ._hosts import Native
+from ._library import check, quick
+
+T = TypeVar("T")
+
+#: Ends that come as events, and how often who waits looks for one. Seconds.
+_TOLD = frozenset((layout.TASK_CANCELLED, layout.TASK_TIMED_OUT, layout.TASK_REJECTED))
+_LOOK = 0.05
+
+_OVER = frozenset((CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED))
+
+
+class PermanentFailure(Exception):
+    """Raised by a task: no other attempt will help."""
+
+
+class RetryAfter(Exception):
+    """Raised by a task: another attempt may help, if there is one left, not earlier than ``seconds`` from
+    now."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"to be retried after {seconds} s")
+        self.seconds = seconds
+
+
+class TaskStatus(IntEnum):
+    """How a task stands. COMPLETED and all above are ends."""
+
+    #: It waits for its first attempt.
+    PENDING = layout.TASK_PENDING
+    #: An attempt runs.
+    RUNNING = layout.TASK_RUNNING
+    #: An attempt has failed, and the next one is to come.
+    RETRYING = layout.TASK_RETRYING
+    #: Its function has returned.
+    COMPLETED = layout.TASK_COMPLETED
+    #: Its last attempt has raised.
+    FAILED = layout.TASK_FAILED
+    #: It was cancelled, or the pool stopped.
+    CANCELLED = layout.TASK_CANCELLED
+    #: One of its times was over.
+    TIMED_OUT = layout.TASK_TIMED_OUT
+    #: It had been taken in, and was dropped for the sake of others.
+    REJECTED = layout.TASK_REJECTED
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing more comes after it."""
+        return self >= TaskStatus.COMPLETED
+
+
+@dataclass(frozen=True)
+class TaskReport(Generic[T]):
+    """How a task ended."""
+
+    status: TaskStatus
+    #: The task's number, which no other task of this process has or had.
+    id: int
+    #: The name under which it was registered.
+    name: str
+    #: What it returned, if it is COMPLETED.
+    value: Optional[T]
+    #: What ``result`` raises, if it is not. CancelledError if it was cancelled.
+    error: Optional[BaseException]
+    #: How many attempts were begun.
+    attempts: int
+    #: Seconds from its submission, or from when it was due, to its first attempt; or to its end.
+    queue_time: float
+    #: Seconds that its attempts took together.
+    run_time: float
+
+
+class Home(Protocol):
+    """The worker pool of a task."""
+
+    native: Native
+
+    def give_back(self, id: int) -> None:
+        """Nobody asks for the task any more."""
+
+
+class Task(Future[T]):
+    """What has been submitted: a ``concurrent.futures.Future`` that can be retried, and awaited. Losing
+    it changes nothing. Any thread.
+
+    ``result`` gives what the function returned, or raises what its last attempt raised; TimeoutError if
+    one of its times was over, CancelledError if it was cancelled, Full if it was dropped.
+    """
+
+    _end: int = layout.TASK_COMPLETED
+    #: What its last attempt but this one has raised.
+    last: BaseException | None = None
+    #: It ran, or was with a host, when it was cancelled.
+    asked: bool = False
+    #: It waits no more, if somebody watches for that.
+    begun: bool = False
+    _told: bool = False
+    #: From when its limits count, by ``time.monotonic``, if it has a deadline.
+    due: float = 0.0
+    _report: Optional[TaskReport[T]] = None
+    #: Whose it is, and its id there. A task that was not accepted has none.
+    at: tuple[Optional[Home], int] = (None, 0)
+
+    def cancel(self) -> bool:
+        """True: it has not begun, or waited for its next attempt, and is cancelled. False: it runs, and
+        is asked to give up (``current_attempt().cancelled``), or it has ended."""
+        home, id = self.at
+        if self.done() or home is None:
+            return self.cancelled()
+        cancelled = ctypes.c_bool()
+        check(quick.pace_workers_cancel(home.native.pointer, id, ctypes.byref(cancelled)))
+        if cancelled.value:
+            self._end = layout.TASK_CANCELLED
+            return super().cancel()
+        self.asked = True
+        return self.cancelled()
+
+    def drop(self) -> bool:
+        """True: it waited, and has ended as REJECTED, so that others have room. False: it runs, or has
+        ended."""
+        home, id = self.at
+        if self.done() or home is None or not id:
+            return False
+        dropped = ctypes.c_bool()
+        check(quick.pace_workers_drop(home.native.pointer, id, ctypes.byref(dropped)))
+        return dropped.value
+
+    def result(self, timeout: Optional[float] = None) -> T:
+        """What the function returned, or raises what its last attempt raised; waits up to ``timeout``
+        seconds."""
+        timeout = patience("timeout", timeout)
+        if type(self._outcome) is Mark:
+            self._wait(timeout)
+            timeout = 0
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> BaseException | None:
+        """What ``result`` raises, or None; waits up to ``timeout`` seconds."""
+        timeout = patience("timeout", timeout)
+        if type(self._outcome) is Mark:
+            self._wait(timeout)
+            timeout = 0
+        return super().exception(timeout)
+
+    def _wait(self, timeout: Optional[float]) -> None:
+        """Waits until it has ended, or the time is over. While all threads of its pool run what does not
+        listen, nobody pulls ends: so this looks for itself, now and then."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left <= 0:
+                return
+            with self._condition:
+                if self._state in _OVER or self._condition.wait(left):
+                    continue
+            home, id = self.at
+            status = ctypes.c_uint32()
+            if home is None or quick.pace_workers_status(
+                home.native.pointer, id, ctypes.byref(status)
+            ):
+                continue
+            if status.value in _TOLD:
+                self.end_as(status.value)
+
+    def running(self) -> bool:
+        """Whether an attempt runs."""
+        return self.status is TaskStatus.RUNNING
+
+    @property
+    def status(self) -> TaskStatus:
+        """How it stands. It may be out of date at once, unless it is an end. One that has ended natively
+        is still RUNNING here until its result is there."""
+        if self.done():
+            return TaskStatus(self._end)
+        home, id = self.at
+        status = ctypes.c_uint32()
+        if home is None or quick.pace_workers_status(home.native.pointer, id, ctypes.byref(status)):
+            return TaskStatus(self._end if self.done() else layout.TASK_RUNNING)
+        if status.value >= layout.TASK_COMPLETED and not self.done():
+            return TaskStatus.RUNNING
+        return TaskStatus(status.value)
+
+    def report(self, timeout: Optional[float] = None) -> TaskReport[T]:
+        """How it ended; waits up to ``timeout`` seconds, and raises TimeoutError then. Raises nothing of
+        the task's own."""
+        try:
+            error = self.exception(timeout)
+        except CancelledError as cancelled:
+            error = cancelled
+        with self._attach():
+            if self._report is None:
+                self._report = self._make_report(error)
+            return self._report
+
+    def _make_report(self, error: BaseException | None) -> TaskReport[T]:
+        home, id = self.at
+        assert home is not None
+        told = layout.TaskReport()
+        told.struct_size = ctypes.sizeof(told)
+        self.at = (home, 0)
+        # It has ended: this does not wait.
+        check(quick.pace_workers_wait(home.native.pointer, id, 0, ctypes.byref(told)))
+        return TaskReport(
+            status=TaskStatus(told.status),
+            id=told.id,
+            name=told.name.decode("utf-8", "replace"),
+            value=self._result if error is None else None,
+            error=error,
+            attempts=told.attempts,
+            queue_time=told.queue_time_ns / 1e9,
+            run_time=told.run_time_ns / 1e9,
+        )
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """In a coroutine: as ``result``. Cancelling it cancels the task."""
+        return asyncio.wrap_future(self).__await__()
+
+    def __del__(self) -> None:
+        home, id = self.at
+        if id and home is not None:
+            home.give_back(id)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Task: it belongs to this process")
+
+    # --- by the thread that learns of its end ------------------------------------------------------
+
+    def succeed(self, value: T) -> None:
+        """It has returned."""
+        self._outcome = value
+        if self._lock is not None:
+            with self._lock:
+                waits = self._state not in _OVER
+            if waits:
+                self.set_result(value)
+
+    def fail_as(self, end: int, exception: BaseException) -> None:
+        """It has ended so."""
+        self._end = end
+        self._outcome = Raised(exception)
+        if self._lock is not None:
+            with self._lock:
+                waits = self._state not in _OVER
+            if waits:
+                self.set_exception(exception)
+
+    def end_as(self, end: int) -> None:
+        """It has ended otherwise than by an attempt. Threads that wait may be the first to see it."""
+        with self._attach():
+            if self._told:
+                return
+            self._told = True
+        if end == layout.TASK_CANCELLED:
+            self._end = end
+            super().cancel()
+            # Tells those who wait for several.
+            with self._attach():
+                if self._state == CANCELLED:
+                    self.set_running_or_notify_cancel()
+            return
+        if end == layout.TASK_TIMED_OUT:
+            exception: BaseException = TimeoutError("the task's time is over")
+        else:
+            exception = Full("the task was dropped for the sake of others")
+        exception.__cause__ = self.last
+        self.fail_as(end, exception)

@@ -1,0 +1,80 @@
+"""Topics of a hub: keys whose messages are values of one type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
+
+from ._arguments import function, instance, text, wrong
+from ._message import HeadersLike, Message, Receipt
+from ._task import PermanentFailure
+
+if TYPE_CHECKING:
+    from ._hub import Hub, Key
+
+T = TypeVar("T")
+
+
+class Codec(Protocol[T]):
+    """Turns values into bytes and back. Several threads may use it at once."""
+
+    def encode(self, value: T) -> bytes: ...
+
+    def decode(self, payload: bytes) -> T: ...
+
+
+class Json:
+    """What ``json`` reads and writes."""
+
+    def encode(self, value: Any) -> bytes:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    def decode(self, payload: bytes) -> Any:
+        if not isinstance(payload, (str, bytes, bytearray)):
+            raise wrong("payload", payload, "bytes")
+        return json.loads(payload)
+
+
+class Topic(Generic[T]):
+    """A key, or all keys that a pattern matches, with values of one type; see ``Hub.topic``. Any thread."""
+
+    def __init__(self, hub: Hub, pattern: str, codec: Codec[T]) -> None:
+        text("pattern", pattern)
+        for what in ("encode", "decode"):
+            if not callable(getattr(codec, what, None)):
+                raise wrong("codec", codec, "something with encode and decode, as paceline.Json()")
+        self._hub = hub
+        self._codec = codec
+        #: As it was given.
+        self.pattern = pattern
+
+    def publish(
+        self,
+        value: T,
+        key: Union[Key, str, None] = None,
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Receipt:
+        """As ``Hub.publish``, with the topic's own key, or with this one if it has wildcards; that is not
+        compared with the pattern. What the codec raises is raised."""
+        payload = self._codec.encode(value)
+        return self._hub.publish(self.pattern if key is None else key, payload, headers, priority)
+
+    def subscribe(self, handler: Callable[[T, Message], object], **settings: Any) -> Any:
+        """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
+        message. A message that cannot be decoded is not tried again, and the handler is not called."""
+        function("handler", handler)
+
+        def take(message: Message) -> None:
+            handler(self.decode(message), message)
+
+        return self._hub.subscribe(self.pattern, take, **settings)
+
+    def decode(self, message: Message) -> T:
+        """The value of a message that was pulled. Raises PermanentFailure: it has none."""
+        instance("message", message, Message)
+        try:
+            return self._codec.decode(message.payload)
+        except Exception as raised:
+            raise PermanentFailure(f"cannot be decoded: {raised}") from raised

@@ -1,0 +1,404 @@
+"""``WorkerPool``: tasks with names, priorities, retries and limits, whose functions are Python's.
+
+| file | idea |
+|---|---|
+| `_hands.py` | the threads, and what they share |
+| `_calls.py` | functions whose calls are submitted; periodic ones |
+| `_task.py`, `_attempt.py` | what a submitter has of a task, and what its function has of an attempt |
+| `_policy.py` | settings of names and tasks |
+| `_around.py`, `_outcomes.py` | middleware; the log of outcomes |
+| `_scaling.py` | how many threads are active |
+| `_metrics.py` | figures of a program's own |
+| `_reports.py` | figures, books, health, and how the end went |
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import weakref
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
+from types import TracebackType
+from typing import Any, Optional, TypeVar, Union, overload
+
+from . import _layout as layout
+from ._arguments import (
+    instance,
+    items,
+    one_of,
+    path,
+    patience,
+    some_text,
+    text,
+    whole,
+    within,
+    wrong,
+)
+from ._arguments import function as function_of
+from ._around import Middleware
+from ._calls import Calls, Periodic, TaskFunction
+from ._errors import InvalidError
+from ._hands import Core, Hand
+from ._hosts import Native
+from ._library import check, lib, quick
+from ._metrics import Counter, Gauge, Histogram, kind_of, make
+from ._outcomes import OutcomeLog
+from ._policy import (
+    Chosen,
+    FullPolicy,
+    Priority,
+    Rate,
+    Retry,
+    RetryBudget,
+    full_of,
+    kind_config,
+    retry_of,
+)
+from ._pool import Pool
+from ._reports import KindStats, ShutdownReport, WorkersAudit, WorkersHealth
+from ._scaling import Scaling
+
+T = TypeVar("T")
+
+#: What a file says of ``full``.
+_POLICIES = {
+    layout.FULL_REJECT: "reject",
+    layout.FULL_WAIT: "wait",
+    layout.FULL_RUN_HERE: "run_here",
+    layout.FULL_DROP_OLDEST: "drop_oldest",
+}
+
+
+class WorkerPool:
+    """A worker pool over ``pool``, whose threads keep time and order; its tasks run on ``threads`` host
+    threads (default 4), without a native call into Python.
+
+    ``@workers.task(…)`` makes a function one whose calls can be submitted. Other keywords, all optional:
+    ``max_waiting`` (tasks that may wait for their key, and for the rate of each name: 65,536),
+    ``max_pulled`` (that may wait for a thread: 2**20), ``max_tasks`` (Tasks that may be held at once:
+    2**22), ``seed`` (of the jitter), ``metrics`` (count for ``metrics()``), ``middleware`` (what runs
+    around each attempt, the first outermost), ``outcomes`` (where ends and retries are told).
+
+    ``full`` is what is done with a task for which there is no room, unless its name or itself says
+    otherwise: "reject" (default: an event loop that submits is not held up, and nobody waits for room that
+    his own Tasks take), it raises Full; "wait", its submitter waits, or for so many seconds at
+    most; "run_here", its submitter runs what waits until there is room. Inside a task, and on the threads of
+    ``pool``, the last two raise Full: they could wait for themselves. "drop_oldest": once ``max_droppable`` (8192) tasks of this policy
+    wait, the oldest of the lowest lane ends as REJECTED, for one of its own lane or a higher one.
+
+    ``scaling`` adapts the number of active threads to how long tasks wait, see Scaling; ``set_active`` sets
+    it. The others are parked, and cost nothing.
+
+    ``settings`` is a file, JSON or YAML by its name, whose section ``workers`` says what is not given here
+    (``full``, ``max_waiting``, ``max_droppable``, ``min_active``), and with ``environment`` variables
+    PACELINE_WORKERS_… win over it. What is wrong in them is named by an InvalidError, all at once.
+
+    A thread takes what is quick in batches. How long an attempt may take counts from when a thread took
+    it; a function that ignores that it was cancelled cannot be killed: who waits in ``result`` gets
+    TimeoutError all the same, callbacks and coroutines when a thread is free, and ``health`` says so. Left open at the interpreter's end, or lost, what has not begun is cancelled and
+    what runs is asked to stop, and waited for. With ``threads=0`` you call ``run`` when ``fileno`` is
+    readable. In a child made by fork it raises ForkedError. All methods may be called by any thread.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        threads: int = 4,
+        name: str = "workers",
+        max_waiting: Optional[int] = None,
+        max_pulled: int = 1 << 20,
+        max_tasks: int = 1 << 22,
+        max_droppable: Optional[int] = None,
+        full: Optional[FullPolicy] = None,
+        seed: int = 0,
+        metrics: bool = False,
+        scaling: Optional[Scaling] = None,
+        middleware: Iterable[Middleware] = (),
+        outcomes: Optional[OutcomeLog] = None,
+        settings: Union[str, os.PathLike[str], None] = None,
+        environment: bool = False,
+    ) -> None:
+        layers = tuple(items("middleware", middleware, "an iterable of paceline.Middleware"))
+        for layer in layers:
+            instance("middleware", layer, Middleware)
+        if scaling is not None:
+            instance("scaling", scaling, Scaling)
+        if outcomes is not None:
+            instance("outcomes", outcomes, OutcomeLog)
+        config = layout.WorkersConfig()
+        check(quick.pace_workers_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+        if settings is not None or environment:
+            where = None if settings is None else path("settings", settings)
+            check(lib.pace_workers_config_load(ctypes.byref(config), where, environment))
+        if max_waiting is not None:
+            config.max_waiting = whole("max_waiting", max_waiting)
+        if max_droppable is not None:
+            config.max_droppable = within("max_droppable", max_droppable, 1, 1 << 24)
+        full = full_of(full) or _POLICIES.get(config.full, "reject")
+        if scaling is None and config.scaling:
+            scaling = Scaling(min_active=config.min_active)
+        # Threads and room are this side's.
+        config.scaling, config.full = False, layout.FULL_DEFAULT
+        config.max_pulled = whole("max_pulled", max_pulled)
+        config.max_tasks = whole("max_tasks", max_tasks)
+        config.seed = whole("seed", seed, 64)
+        config.metrics = metrics
+        config.name = text("name", name)
+        if outcomes is not None and outcomes.native is not None:
+            config.outcome_log = outcomes.native.pointer
+        self._functions: dict[str, TaskFunction[Any]] = {}
+        self._core = core = Core(pool, name, threads, config)
+        core.middleware, core.outcomes, core.full = layers, outcomes, full
+        core.max_droppable = config.max_droppable or core.max_droppable
+        if scaling is not None:
+            core.scale(scaling)
+        # A lost worker pool ends by itself. It and its functions refer to each other, and of such a cycle
+        # a weak reference's own callback would not be called.
+        weakref.finalize(self, core.exit).atexit = False
+        core.start()
+
+    # --- tasks -------------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[..., T], /) -> TaskFunction[T]: ...
+
+    @overload
+    def task(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: Optional[str] = None,
+        priority: Priority = "normal",
+        retries: Union[int, Retry, None] = None,
+        timeout: Optional[float] = None,
+        queue_timeout: Optional[float] = None,
+        deadline: Optional[float] = None,
+        soft_timeout: Optional[float] = None,
+        grace: Optional[float] = None,
+        budget: Optional[RetryBudget] = None,
+        rate: Optional[Rate] = None,
+        max_running: Optional[int] = None,
+        full: Optional[FullPolicy] = None,
+    ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
+
+    def task(
+        self,
+        function: Optional[Callable[..., Any]] = None,
+        /,
+        *,
+        name: Optional[str] = None,
+        priority: Priority = "normal",
+        retries: Union[int, Retry, None] = None,
+        timeout: Optional[float] = None,
+        queue_timeout: Optional[float] = None,
+        deadline: Optional[float] = None,
+        soft_timeout: Optional[float] = None,
+        grace: Optional[float] = None,
+        budget: Optional[RetryBudget] = None,
+        rate: Optional[Rate] = None,
+        max_running: Optional[int] = None,
+        full: Optional[FullPolicy] = None,
+    ) -> Any:
+        """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
+        function's). Times are seconds; None means no limit.
+
+        ``retries``: how many, with exponential delays, or a Retry. ``timeout``: how long each attempt may
+        take, ``queue_timeout``: how long a task may wait for the first one, ``deadline``: how long it may
+        take in all; after ``soft_timeout`` an attempt is only asked to give up; ``grace`` (default: one
+        second) is how long an attempt whose time is over, and that another might follow, may take to return.
+        ``budget`` bounds the retries of the name, ``rate`` how many attempts start, ``max_running`` how many
+        run at once; ``full`` is what is done when there is no room.
+
+        Raises InvalidError; also if the name has other settings already. What is known of a name is kept
+        for the life of the process, so let names be few.
+        """
+        if function is not None:
+            return self.task()(function)
+        some_text("name", name)
+        base = Chosen(priority, retries, timeout, queue_timeout, deadline, full=full_of(full))
+        config = kind_config(
+            priority=priority,
+            retry=retry_of(retries),
+            timeout=timeout,
+            queue_timeout=queue_timeout,
+            deadline=deadline,
+            soft_timeout=soft_timeout,
+            grace=grace,
+            budget=budget,
+            rate=rate,
+            max_running=max_running,
+        )
+
+        def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
+            function_of("function", function)
+            if inspect.iscoroutinefunction(function):
+                raise wrong("function", function, "no coroutine function: tasks run on threads")
+            called = getattr(function, "__qualname__", type(function).__qualname__)
+            known = called if name is None else name
+            pointer, core = ctypes.c_void_p(), self._core
+            encoded = text("name", known)
+            check(
+                lib.pace_kind_new(
+                    core.native.pointer, encoded, ctypes.byref(config), ctypes.byref(pointer)
+                )
+            )
+            kind = Native(pointer, lib.pace_kind_free)
+            made = TaskFunction(core, self, function, known, kind, base, Chosen())
+            update_wrapper(made, function)
+            self._functions[known] = made
+            return made
+
+        return decorate
+
+    def every(self, seconds: float, calls: Calls[Any], /, *args: Any, missed: str = "skip") -> Periodic:
+        """Submits a call of a decorated function every ``seconds``, first after one period, until the
+        Periodic is closed or this is shut down. Each run is a task of its own. ``missed``: ticks that come
+        while a run has not ended are left out ("skip"), or one run makes up for them as soon as it has
+        ("coalesce"). Raises InvalidError, ShutDownError."""
+        coalesce = bool(one_of("missed", missed, {"skip": 0, "coalesce": 1}))
+        instance("calls", calls, Calls, "a function that was decorated by task, or its options")
+        core = self._core
+        if core.closed:
+            raise core.refusal()
+        periodic = Periodic(calls, args, coalesce)
+        periodic.start(core.pool, seconds)
+        core.periodics.add(periodic)
+        return periodic
+
+    # --- hosts -------------------------------------------------------------------------------------
+
+    def set_active(self, threads: int) -> None:
+        """Lets only the first so many threads take tasks, 1 to all; the others finish what they are at, and
+        park until more are wanted."""
+        core = self._core
+        wanted = within("threads", threads, 1, core.most)
+        if core.closed:
+            raise core.refusal()
+        core.set_active(wanted)
+
+    @property
+    def active(self) -> int:
+        """How many threads take tasks."""
+        return self._core.active
+
+    def fileno(self) -> int:
+        """Readable while ``run`` would find something, with ``threads=0``."""
+        return self._core.outbox.fileno()
+
+    def run(self) -> int:
+        """Runs what is there; says how many attempts and ends. With ``threads=0``."""
+        return self._core.run()
+
+    # --- the end, and books ------------------------------------------------------------------------
+
+    def on_shutdown(
+        self, function: Callable[[], object], name: Optional[str] = None
+    ) -> Callable[[], object]:
+        """Has ``function()`` called at the end of a shutdown, what was registered last first. It may be
+        used as a decorator."""
+        function_of("function", function)
+        some_text("name", name)
+        called: str = getattr(function, "__qualname__", repr(function))
+        self._core.hooks.append((name or called, function))
+        return function
+
+    def shutdown(
+        self,
+        drain: Optional[float] = 30,
+        stop: Optional[float] = 5,
+        clean_up: Optional[float] = 5,
+    ) -> ShutdownReport:
+        """Refuses new tasks; lets what was accepted end for up to ``drain`` seconds (None: as long as it
+        takes); then cancels what has not begun and asks what runs to stop, for up to ``stop``; then calls
+        what was given to ``on_shutdown``, up to ``clean_up`` (one that has begun is waited for). The pool
+        beneath goes on. Inside a task it is a request."""
+        times = patience("drain", drain), patience("stop", stop), patience("clean_up", clean_up)
+        return self._core.shutdown(*times)
+
+    def stats(self) -> dict[str, KindStats]:
+        """What has happened to the tasks of each name."""
+        return {name: each.stats() for name, each in list(self._functions.items())}
+
+    def audit(self) -> WorkersAudit:
+        """The books of what was submitted; exact while nothing runs."""
+        audit = layout.WorkersAudit()
+        audit.struct_size = ctypes.sizeof(audit)
+        check(quick.pace_workers_audit(self._core.native.pointer, ctypes.byref(audit)))
+        return WorkersAudit(*(getattr(audit, name) for name in WorkersAudit.__dataclass_fields__))
+
+    def health(self) -> WorkersHealth:
+        """How it is. Raises ForkedError."""
+        core = self._core
+        running = [(hand, hand.job) for hand in list(core.hands)]
+        busy = [(hand, job) for hand, job in running if job is not None]
+        stuck = tuple(job[4].name for hand, job in busy if _is_stuck(hand))
+        status = "ready" if not stuck else "stuck" if len(stuck) == len(running) else "degraded"
+        return WorkersHealth(
+            status="draining" if core.closed else status,
+            threads=core.most,
+            stuck=stuck,
+            capacity=max(0, core.active - len(stuck)),
+            free=max(0, core.active - len(busy)),
+            waiting=max(0, len(core.jobs) - len(busy)),
+        )
+
+    def metrics(self, format: str = "prometheus") -> str:
+        """Its figures, its pool's, the process's and the system's, as "prometheus" text or "json". Raises
+        InvalidError if it was made without ``metrics=True``."""
+        formats = {"prometheus": layout.METRICS_PROMETHEUS, "json": layout.METRICS_JSON}
+        wanted = one_of("format", format, formats)
+        needed = ctypes.c_size_t(1 << 14)
+        while True:
+            room = needed.value + 1024
+            found = ctypes.create_string_buffer(room)
+            status = lib.pace_workers_metrics(
+                self._core.native.pointer, wanted, found, room, ctypes.byref(needed)
+            )
+            if status != layout.EFULL:
+                check(status)
+                return found.value.decode()
+
+    def counter(self, name: str, help: str = "", **labels: str) -> Counter:
+        """A figure of the program's own that only grows, in ``metrics``; the same one for the same name and
+        labels. A name has letters, digits and underscores, and does not end as text formats end theirs
+        (_total, _sum …). Raises InvalidError: it is none, is of another kind, or this was made without
+        ``metrics=True``; Full for more than 16384."""
+        return Counter(make(self._core.native, layout.METRIC_COUNTER, name, help, labels))
+
+    def gauge(self, name: str, help: str = "", **labels: str) -> Gauge:
+        """One that goes up and down. As ``counter``."""
+        return Gauge(make(self._core.native, layout.METRIC_GAUGE, name, help, labels))
+
+    def histogram(self, name: str, help: str = "", *, unit: str = "seconds", **labels: str) -> Histogram:
+        """How values are distributed: ``unit`` is "seconds", "bytes" or "numbers". As ``counter``."""
+        return Histogram(make(self._core.native, kind_of(unit), name, help, labels), unit)
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.shutdown(drain=None if kind is None else 0)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.WorkerPool: it has threads of this process")
+
+
+def _is_stuck(hand: Hand) -> bool:
+    answer = ctypes.c_bool()
+    status = quick.pace_workers_is_cancelled(
+        hand.core.native.pointer, hand.attempt, ctypes.byref(answer)
+    )
+    if status == layout.ESTALE:
+        # It has ended since.
+        return False
+    check(status)
+    return answer.value

@@ -1,0 +1,566 @@
+"""Arguments of the wrong type: a TypeError that names the argument, its value, and what is allowed. Nothing of
+what is beneath shows, and nothing is done.
+
+``Table.rows`` has a row for each call of the public interface, and ``test_the_table_is_whole`` walks the package:
+what takes an argument and is neither in the table nor left out for a reason is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import inspect
+import re
+import socket
+import unittest
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import paceline
+from paceline import (
+    Executor,
+    History,
+    Http,
+    Hub,
+    Listen,
+    MessageFilter,
+    OutcomeLog,
+    Peer,
+    Pool,
+    Queue,
+    Rate,
+    Response,
+    Retry,
+    RetryBudget,
+    Ring,
+    Scaling,
+    Server,
+    Signals,
+    Supervisor,
+    Udp,
+    WorkerPool,
+)
+from support import Case
+
+#: One of each kind. Whoever allows numbers takes bools too, as Python does.
+VALUES: dict[str, Any] = {
+    "none": None,
+    "number": 5,
+    "fraction": 0.5,
+    "text": "x",
+    "bytes": b"x",
+    "list": [object()],
+    "function": lambda *_: None,
+    "object": object(),
+}
+#: What goes for a time: None is for ever, or no limit.
+TIME, MAYBE_TIME = "number fraction", "none number fraction"
+
+#: What a row is made of: the name of the call, the call, good arguments, and by argument which kinds are allowed.
+Row = tuple[str, Callable[..., Any], dict[str, Any], dict[str, str]]
+
+
+#: What programs derive from: paceline calls these.
+HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
+#: What only paceline makes.
+MADE = (
+    "Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Future Gauge Handle Headers"
+    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Mailbox Message MessageFilter"
+    " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay Report Request Retry"
+    " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
+    " Timer Topic UdpRef UdpStats Watch WorkersAudit WorkersHealth Wrote Rate"
+).split()
+#: What paceline's own files, and the standard executors, call.
+INSIDE = (
+    "Future.fail Future.set_exception Future.set_result Future.succeed_attached History.fill OutcomeLog.tell"
+    " Periodic.start Retry.fill Scaling.check Threshold.fill Task.end_as Task.fail_as Task.succeed"
+).split()
+#: Anything goes: it is handed on, it is the standard library's to look at, or the documentation says so.
+ANYTHING = {
+    ("Topic.publish", "value"),
+    ("Json.encode", "value"),
+    ("Response.json", "value"),
+    ("Calls.options", "key"),
+    ("Executor.map", "chunksize"),
+    ("Headers.get", "key"),
+    ("Headers.get", "default"),
+    ("Subscription.__call__", "message"),
+    ("Server.attach", "loop"),
+    ("Http.attach", "loop"),
+    ("Udp.attach", "loop"),
+}
+
+
+class Silent(paceline.ConnHandler):
+    """Reads, and says nothing."""
+
+    def data(self, conn: paceline.Conn, data: bytes) -> None:
+        pass
+
+
+def row(what: str, call: Callable[..., Any], good: dict[str, Any], **allowed: str) -> Row:
+    return what, call, good, allowed
+
+
+def awaited(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A coroutine function, to be called by who has no loop."""
+
+    def run(**arguments: Any) -> Any:
+        async def main() -> Any:
+            return await call(**arguments)
+
+        return asyncio.run(main())
+
+    return run
+
+
+def at(call: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    """A function whose first parameters have no names."""
+
+    def run(**arguments: Any) -> Any:
+        first = [arguments.pop(name) for name in names]
+        return call(*first, **arguments)
+
+    return run
+
+
+class Table(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = Hub(self.pool, histories=[History()])
+        self.addCleanup(self.hub.close)
+
+    # --- the rows ----------------------------------------------------------------------------------
+
+    def pools(self) -> Iterator[Row]:
+        pool = self.pool
+        settings: dict[str, Any] = {"threads": 0}
+        yield row("Pool", Pool, settings, threads="none number", name="text", max_handles="none number")
+        yield row("Pool", Pool, settings, max_joined="number", on_unhandled="none function")
+        names = {"fn": abs}
+        for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
+            for what in ("submit", "post", "submit_batch", "post_batch"):
+                yield row(f"{where}.{what}", at(getattr(way, what), "fn"), names, fn="function")
+        with Executor(1) as executor:
+            for what in ("submit", "submit_batch"):
+                yield row(f"Executor.{what}", at(getattr(executor, what), "fn"), names, fn="function")
+            yield row("Executor.map", at(executor.map, "fn"), names, fn="function", timeout=MAYBE_TIME)
+            yield row("Executor.map", at(executor.map, "fn"), names, buffersize="none number")
+        yield row("Executor", Executor, {}, max_workers="none number", thread_name_prefix="text")
+        yield row("Executor", Executor, {}, initializer="none function", initargs="list text bytes")
+        yield row("Pool.lane", pool.lane, {}, lane="number")
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        good: dict[str, Any] = {"io": ours, "on_ready": abs}
+        yield row("Pool.register", pool.register, good, io="number", on_ready="function", interest="number")
+        timed = at(pool.after, "seconds", "fn")
+        yield row("Pool.after", timed, {"seconds": 100, "fn": abs}, seconds=TIME, fn="function")
+        timed = at(pool.every, "seconds", "fn")
+        yield row("Pool.every", timed, {"seconds": 100, "fn": abs}, seconds=TIME, fn="function")
+        yield row("Pool.join", pool.join, {}, seconds=MAYBE_TIME)
+        with Pool(1) as other:
+            yield row("Pool.shutdown", other.shutdown, {}, drain=MAYBE_TIME)
+            yield row("Timer.postpone", other.after(100, abs).postpone, {}, seconds=TIME)
+            future = other.submit(abs, 1)
+            for what in ("result", "exception"):
+                yield row(f"Future.{what}", getattr(future, what), {}, timeout=MAYBE_TIME)
+            yield row("Future.add_done_callback", future.add_done_callback, {}, fn="function")
+
+    def queues(self) -> Iterator[Row]:
+        queue = Queue(4)
+        yield row("Queue", Queue, {}, capacity="number", max_payload="number")
+        yield row("Queue.push", queue.push, {"payload": b""}, payload="bytes", timeout=MAYBE_TIME)
+        yield row("Queue.push_batch", queue.push_batch, {}, payloads="")
+        queue.push(b"x")
+        yield row("Queue.pop", queue.pop, {}, timeout=MAYBE_TIME)
+        yield row("Queue.pop_batch", queue.pop_batch, {}, most="number", timeout=MAYBE_TIME)
+        yield row("Queue.pop_async", awaited(queue.pop_async), {}, most="number")
+        good: dict[str, Any] = {"pool": self.pool, "handler": abs}
+        sizes = {"capacity": "number", "max_payload": "number", "batch": "number"}
+        yield row("Ring", Ring, good, pool="", handler="function", **sizes)
+        ring = Ring(self.pool, lambda batch: None)
+        yield row("Ring.publish", ring.publish, {"payload": b""}, payload="bytes", timeout=MAYBE_TIME)
+        yield row("Ring.publish_batch", ring.publish_batch, {}, payloads="")
+
+    def messages(self) -> Iterator[Row]:
+        hub = self.hub
+        box = hub.mailbox(">")
+        hub.publish("a")
+        (message,) = box.pull()
+        terms = {"key": "text", "payload": "bytes", "headers": "none", "priority": "text"}
+        yield row("Hub.publish", hub.publish, {"key": "a"}, **terms)
+        batch = {"key": "a", "payloads": [b""]}
+        yield row("Hub.publish_batch", hub.publish_batch, batch, key="text", payloads="")
+        good = {"key": "a", "timeout": 0.0}
+        yield row("Hub.request", hub.request, good, **terms, timeout=MAYBE_TIME)
+        yield row("Hub.request_async", awaited(hub.request_async), good, **terms, timeout=MAYBE_TIME)
+        yield row("Hub.reply", hub.reply, {"request": message}, request="", payload="bytes")
+        yield row("Hub.key", hub.key, {}, text="text")
+        yield row("Hub.subscriber_count", hub.subscriber_count, {}, key="text")
+        publisher = hub.publisher("p")
+        yield row("Hub.publisher", hub.publisher, {"name": "p"}, name="text", quota="none", allow="")
+        for name, kinds in (("starts", "number"), ("per", TIME), ("burst", "number")):
+            call = lambda **rate: hub.publisher("p", quota=Rate(**{"starts": 1, **rate}))
+            yield row("Rate", call, {}, **{name: kinds})
+        yield row("Publisher.publish", publisher.publish, {"key": "a"}, **terms)
+        yield row("Publisher.publish_batch", publisher.publish_batch, batch, key="text", payloads="")
+        topic = hub.topic("a", paceline.Json())
+        yield row("Hub.topic", hub.topic, {"pattern": "a", "codec": paceline.Json()}, pattern="text")
+        yield row("Hub.topic", hub.topic, {"pattern": "a", "codec": paceline.Json()}, codec="")
+        published = {"key": "none text", "headers": "none", "priority": "text"}
+        yield row("Topic.publish", topic.publish, {"value": 1}, **published)
+        yield row("Topic.subscribe", topic.subscribe, {}, handler="function")
+        yield row("Topic.decode", topic.decode, {}, message="")
+        yield row("Json.decode", paceline.Json().decode, {}, payload="bytes text")
+        yield row("Message.header", message.header, {}, name="text")
+
+    def mailboxes(self) -> Iterator[Row]:
+        hub, good = self.hub, {"pattern": "a"}
+        box = hub.mailbox(">")
+        hub.publish("a")
+        (message,) = box.pull()
+        settings = {
+            "pattern": "text",
+            "capacity": "number",
+            "overflow": "text",
+            "filter": "none",
+            "group": "none text",
+            "balance": "text",
+        }
+        yield row("Hub.mailbox", hub.mailbox, good, **settings, lease=MAYBE_TIME)
+        handled = {**good, "handler": abs}
+        yield row("Hub.subscribe", hub.subscribe, handled, **settings, handler="none function")
+        hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
+        yield row("Hub.subscribe", hub.subscribe, handled, **hooks, retries="none number")
+        yield row("Hub.subscribe", hub.subscribe, handled, on_failure="text", restarts="none number")
+        yield row("Hub.subscribe", hub.subscribe, handled, within=TIME)
+        counts = {"restarts": "none number", "within": TIME}
+        yield row("Supervisor", Supervisor, {}, strategy="text", **counts)
+        yield row("Mailbox.pull", box.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        yield row("Mailbox.pull_async", awaited(box.pull_async), {}, most="number")
+        yield row("Mailbox.unsubscribe", box.unsubscribe, {}, how="text")
+        buried = {"message": "", "failure": "text", "attempts": "number"}
+        yield row("Mailbox.bury", box.bury, {"message": message}, **buried)
+        subscription = hub.subscribe("b", lambda message: None)
+        yield row("Subscription.unsubscribe", subscription.unsubscribe, {}, how="text")
+        yield row("Subscription.wait", subscription.wait, {}, timeout=MAYBE_TIME)
+        header = {"name": "text", "value": "text"}
+        yield row("MessageFilter.header", MessageFilter.header, {"name": "n", "value": "v"}, **header)
+        good_bytes = {"offset": 0, "payload": b""}
+        sized = {"offset": "number", "payload": "bytes"}
+        yield row("MessageFilter.bytes_at", MessageFilter.bytes_at, good_bytes, **sized)
+        times = {"from_ns": "number", "to_ns": "number"}
+        yield row("MessageFilter.published", MessageFilter.published, {}, **times)
+        yield row("MessageFilter.at_most", MessageFilter.at_most, {}, rate="")
+
+    def kept(self) -> Iterator[Row]:
+        hub = self.hub
+        limits = {"since_ns": "number", "limit": "none number"}
+        letters = {**limits, "pattern": "none text", "reason": "none text", "subscription": "number"}
+        for what in ("dead_letters", "remove_dead_letters", "redeliver"):
+            yield row(f"Hub.{what}", getattr(hub, what), {}, **letters, numbers="none")
+        span = {"first": "number", "last": "number", "until_ns": "number"}
+        yield row("Hub.query", hub.query, {}, pattern="text", **span, **limits)
+        starts = {"sequence": "none number", "since_ns": "none number", "last": "none number"}
+        yield row("Hub.replay", hub.replay, {"pattern": ">"}, pattern="text", **starts)
+        replay = hub.replay(">")
+        yield row("Replay.pull", replay.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        opened = {"threads": 1}
+        sizes = dict.fromkeys("threads max_payload dead_letters errors count_keys".split(), "number")
+        sizes["notice_interval"] = TIME
+        call = lambda pool=self.pool, **settings: Hub(pool, **settings).close()
+        yield row("Hub", call, opened, pool="", histories="", name="text", **sizes)
+        texts = dict.fromkeys(("severity", "event", "origin"), "text")
+        yield row("Hub.errors", hub.errors, {}, **texts, **limits, after="number")
+        yield row("Hub.metrics", hub.metrics, {}, format="text")
+        yield row("Hub.share_metrics", hub.share_metrics, {}, workers="")
+        numbers = "none number fraction"
+        watched = {"thresholds": [paceline.Threshold("m", above=1)]}
+        yield row("Hub.watch", hub.watch, watched, thresholds="", every=TIME, workers="none")
+        for side in ({"above": 1}, {"below": 1}):
+            call = lambda **given: hub.watch([paceline.Threshold(**{"metric": "m", **given})])
+            parts = {"back_at": numbers, "quantile": numbers}
+            yield row("Threshold", call, side, metric="text", labels="", severity="text", **parts)
+            yield row("Threshold", call, side, **dict.fromkeys(side, numbers))
+        counts = ("keep_count", "keep_bytes", "archive_count", "archive_bytes")
+        ages = ("keep_age", "archive_age", "disk_wait")
+        history = {
+            **dict.fromkeys(counts, "none number"),
+            **dict.fromkeys(ages, MAYBE_TIME),
+            **dict.fromkeys(("archive", "lines"), "none text"),
+            **dict.fromkeys(("lines_max_size", "lines_files", "commit_messages"), "number"),
+            "pattern": "text",
+            "commit_delay": TIME,
+        }
+        yield row("History", lambda **given: Hub(self.pool, histories=[History(**given)]), {}, **history)
+
+    def workers(self) -> Iterator[Row]:
+        pool = self.pool
+        workers = WorkerPool(pool, threads=1, metrics=True)
+        self.addCleanup(workers.shutdown)
+        call = lambda pool=pool, **settings: WorkerPool(pool, **settings).shutdown()
+        sizes = dict.fromkeys(("threads", "max_pulled", "max_tasks", "seed"), "number")
+        maybe = dict.fromkeys(("max_waiting", "max_droppable"), "none number")
+        rest = {"scaling": "none", "middleware": "", "outcomes": "none", "settings": "none text bytes"}
+        full = "none text number fraction"
+        yield row("WorkerPool", call, {}, pool="", name="text", full=full, **sizes, **maybe, **rest)
+        times = dict.fromkeys(("timeout", "queue_timeout", "deadline", "soft_timeout", "grace"), MAYBE_TIME)
+        both = {**times, "retries": "none number", "full": full}
+        decorate = lambda **settings: workers.task(**settings)(abs)
+        yield row("WorkerPool.task", decorate, {}, name="none text", priority="text number", **both)
+        counted = {"budget": "none", "rate": "none", "max_running": "none number"}
+        yield row("WorkerPool.task", decorate, {}, **counted)
+        yield row("WorkerPool.task", at(workers.task(), "function"), {}, function="function")
+        called = workers.task(abs)
+        yield row("Calls.options", called.options, {}, priority="none text number", **both)
+        yield row("Calls.options", called.options, {}, delay=MAYBE_TIME)
+        yield row("Calls.delay", at(called.delay, "seconds"), {}, seconds=TIME)
+        every = at(workers.every, "seconds", "calls")
+        good: dict[str, Any] = {"seconds": 100, "calls": called}
+        yield row("WorkerPool.every", every, good, seconds=TIME, calls="", missed="text")
+        yield row("WorkerPool.set_active", workers.set_active, {}, threads="number")
+        hook = {"function": abs}
+        on_shutdown = {"function": "function", "name": "none text"}
+        yield row("WorkerPool.on_shutdown", workers.on_shutdown, hook, **on_shutdown)
+        ends = dict.fromkeys(("drain", "stop", "clean_up"), MAYBE_TIME)
+        yield row("WorkerPool.shutdown", workers.shutdown, {}, **ends)
+        yield row("WorkerPool.metrics", workers.metrics, {}, format="text")
+        named = {"name": "n"}
+        for what in ("counter", "gauge", "histogram"):
+            figure = getattr(workers, what)
+            yield row(f"WorkerPool.{what}", figure, named, name="text", help="text")
+        yield row("WorkerPool.histogram", workers.histogram, named, unit="text")
+        yield row("Counter.inc", workers.counter("c").inc, {}, count="number")
+        yield row("Gauge.set", workers.gauge("g").set, {}, value=TIME)
+        yield row("Gauge.add", workers.gauge("g").add, {}, difference=TIME)
+        yield row("Histogram.record", workers.histogram("h").record, {}, value=TIME)
+        sized = workers.histogram("b", unit="bytes")
+        yield row("Histogram.record", sized.record, {}, value="number")
+        task = workers.task(int).submit(1)
+        for what in ("result", "exception", "report"):
+            yield row(f"Task.{what}", getattr(task, what), {}, timeout=MAYBE_TIME)
+
+    def policies(self) -> Iterator[Row]:
+        retry = lambda made: WorkerPool(self.pool, threads=0).task(retries=made)
+        times = {"exponential": ("first", "cap"), "linear": ("first", "cap"), "fixed": ("delay",)}
+        for what, names in {**times, "random": ("least", "most")}.items():
+            good = {"retries": 1, **dict.fromkeys(names, 1.0)}
+            make = lambda what=what, **given: retry(getattr(Retry, what)(**given))
+            kinds = {"retries": "number", **dict.fromkeys(names, TIME)}
+            if what != "random":
+                kinds["jitter"] = "none text"
+            yield row(f"Retry.{what}", make, good, **kinds)
+        custom = lambda **given: retry(Retry.custom(**given))
+        good_custom: dict[str, Any] = {"retries": 1, "delay": abs}
+        yield row("Retry.custom", custom, good_custom, retries="number", delay="function")
+        limited = lambda within: retry(Retry.none().limited(within))
+        yield row("Retry.limited", limited, {}, within=MAYBE_TIME)
+        budget = {"ratio": TIME, "per_second": "number", "burst": "number"}
+        budgeted = lambda **given: WorkerPool(self.pool, threads=0).task(budget=RetryBudget(**given))
+        yield row("RetryBudget", budgeted, {}, **budget)
+        scaled = lambda **given: WorkerPool(self.pool, threads=1, scaling=Scaling(**given)).shutdown()
+        counts = dict.fromkeys(("min_active", "percentile", "patience"), "number")
+        yield row("Scaling", scaled, {}, **counts, **dict.fromkeys(("high", "low", "period"), TIME))
+        paths = dict.fromkeys(("file", "settings"), "none text bytes")
+        sizes = dict.fromkeys(("max_size", "files", "capacity"), "none number")
+        yield row("OutcomeLog", OutcomeLog, {}, callback="none function", **paths, **sizes)
+        yield row("OutcomeLog.flush", OutcomeLog().flush, {}, timeout=MAYBE_TIME)
+        yield row("Signals", Signals, {}, signals="", on_signal="none function")
+        with Signals() as signals:
+            yield row("Signals.wait", signals.wait, {}, timeout=MAYBE_TIME)
+
+    def servers(self) -> Iterator[Row]:
+        pool = self.pool
+        made = lambda pool=pool, **given: Server(pool, **{"handler": Silent, **given}).close()
+        start = {"threads": "number", "name": "text"}
+        yield row("Server", made, {}, pool="", handler="function", connect_timeout=MAYBE_TIME, **start)
+        yield row("Server", made, {}, listen="text")
+        timed = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
+        sized = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode", "backlog")
+        listen = {
+            "address": "text",
+            "refusal": "none bytes",
+            "output_marks": "none",
+            **dict.fromkeys(sized, "none number"),
+            **dict.fromkeys(timed, MAYBE_TIME),
+        }
+        at_listen = lambda **given: made(listen=Listen(**{"address": "unix:@x", **given}))
+        yield row("Listen", at_listen, {}, **listen)
+        server = Server(pool, "127.0.0.1:0", Silent)
+        self.addCleanup(server.close)
+        conn = server.connect(server.addresses[0])
+        good = {"address": server.addresses[0]}
+        yield row("Server.connect", server.connect, good, address="text", handler="none function")
+        yield row("Conn.write", conn.write, {}, data="bytes")
+        tracked = {"data": b"", "token": 1}
+        yield row("Conn.write_tracked", conn.write_tracked, tracked, data="bytes", token="number")
+        yield row("Server.wait", server.wait, {"timeout": 0}, timeout=MAYBE_TIME)
+        yield row("Server.drain", server.drain, {}, seconds=MAYBE_TIME)
+        yield row("Server.adrain", awaited(server.adrain), {}, seconds=MAYBE_TIME)
+        handled: dict[str, Any] = {"handler": lambda *_: None, "bind": "127.0.0.1:0"}
+        bound = lambda pool=pool, **given: Udp(pool, **{**handled, **given}).close()
+        places = {"bind": "none text", "connect": "none text"}
+        counts = ("batch", "max_datagram", "send_buffer", "receive_buffer", "multicast_ttl")
+        hooks = {"handler": "function", "on_error": "none function", "max_waiting": "number"}
+        sizes = dict.fromkeys(counts, "none number")
+        yield row("Udp", bound, {}, pool="", **places, **hooks, **start, **sizes)
+        udp = Udp(pool, **handled)
+        self.addCleanup(udp.close)
+        yield row("Udp.send", udp.send, {"data": b"", "to": udp.address}, data="bytes", to="none text")
+        yield row("Udp.send_batch", udp.send_batch, {}, datagrams="")
+        group = {"group": "239.1.2.3"}
+        for what in ("join_multicast", "leave_multicast"):
+            yield row(f"Udp.{what}", getattr(udp, what), group, group="text", interface="number")
+        yield row("Udp.wait", udp.wait, {"timeout": 0}, timeout=MAYBE_TIME)
+        yield row("Udp.drain", udp.drain, {}, seconds=MAYBE_TIME)
+        yield row("Udp.adrain", awaited(udp.adrain), {}, seconds=MAYBE_TIME)
+        yield row("Peer", Peer, {}, address="text")
+
+    def http(self) -> Iterator[Row]:
+        pool = self.pool
+        made = lambda pool=pool, **given: Http(pool, **given).start().close()
+        numbers = ("max_headers", "keep_alive_requests", "max_head", "max_target", "max_body", "body_rate")
+        sizes = dict.fromkeys((*numbers, "max_requests"), "none number")
+        times = dict.fromkeys(("head_timeout", "body_timeout", "keep_alive_timeout"), MAYBE_TIME)
+        plain = {"pool": "", "listen": "text", "threads": "number", "name": "text"}
+        yield row("Http", made, {}, **plain, **sizes, **times)
+        http = Http(pool)
+        for what in ("get", "post", "put", "patch", "delete"):
+            routed = lambda what=what, **given: getattr(http, what)(**given)(abs)
+            yield row(f"Http.{what}", routed, {}, pattern="text")
+        for what in ("route", "route_streaming"):
+            routed = lambda what=what, **given: getattr(http, what)(**given)(abs)
+            good = {"method": "GET", "pattern": "/"}
+            yield row(f"Http.{what}", routed, good, method="text", pattern="text")
+        http.start()
+        self.addCleanup(http.close)
+        yield row("Http.wait", http.wait, {"timeout": 0}, timeout=MAYBE_TIME)
+        yield row("Http.drain", http.drain, {}, seconds=MAYBE_TIME)
+        yield row("Http.adrain", awaited(http.adrain), {}, seconds=MAYBE_TIME)
+        body = "text bytes list"
+        answer = {"body": body, "status": "number", "length": "none number", "headers": "none"}
+        yield row("Response", Response, {}, **answer)
+        yield row("Response.json", Response.json, {"value": 1}, status="number")
+        refused: list[str] = []
+        asked = Http(pool)
+
+        @asked.get("/")
+        def handler(request: paceline.Request) -> str:
+            respond = row("Request.respond", request.respond, {}, response=body)
+            header = row("Request.header", request.header, {}, name="text")
+            good: dict[str, Any] = {"protocol": "x", "handler": Silent}
+            kinds = {"protocol": "text", "handler": "function", "headers": "none"}
+            upgrade = row("Request.upgrade", request.upgrade, good, **kinds)
+            for each in (respond, header, upgrade):
+                refused.extend(self.wrong_of(each))
+            return "done"
+
+        with asked:
+            host, port = asked.addresses[0].split(":")
+            with socket.create_connection((host, int(port))) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                told = b"".join(iter(lambda: client.recv(4096), b""))
+        self.assertIn(b"done", told)
+        self.assertEqual(refused, [])
+
+    def all_rows(self) -> Iterator[Row]:
+        made = (self.pools, self.queues, self.messages, self.mailboxes, self.kept, self.workers)
+        for rows in (*made, self.policies, self.servers, self.http):
+            yield from rows()
+
+    # --- what is done with them ----------------------------------------------------------------------
+
+    def wrong_of(self, each: Row) -> list[str]:
+        """What is not as it should be of a row."""
+        what, call, good, allowed = each
+        wrong = []
+        for name, kinds in allowed.items():
+            for kind, value in VALUES.items():
+                if kind in kinds.split():
+                    continue
+                told = outcome(call, {**good, name: value})
+                if told is None or not re.match(rf"TypeError: (\w+\.)?{name} is .*; allowed: .", told):
+                    wrong.append(f"{what}({name}={kind}): {told}")
+        return wrong
+
+    def walk(self, rows: Iterator[Row]) -> None:
+        wrong = [text for each in rows for text in self.wrong_of(each)]
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_the_table_is_whole(self) -> None:
+        known = {(what, name) for what, _, _, allowed in self.all_rows() for name in allowed}
+        # Rows that are made inside a handler.
+        known |= {("Request.respond", "response"), ("Request.header", "name")}
+        known |= {("Request.upgrade", name) for name in ("protocol", "handler", "headers")}
+        missing = [each for each in sorted(set(parameters())) if each not in known | ANYTHING]
+        self.assertEqual(missing, [])
+        # What is left out is still there.
+        self.assertEqual(ANYTHING - set(parameters()), set())
+
+    def test_pools(self) -> None:
+        self.walk(self.pools())
+
+    def test_queues(self) -> None:
+        self.walk(self.queues())
+
+    def test_messages(self) -> None:
+        self.walk(self.messages())
+
+    def test_mailboxes(self) -> None:
+        self.walk(self.mailboxes())
+
+    def test_what_a_hub_keeps(self) -> None:
+        self.walk(self.kept())
+
+    def test_workers(self) -> None:
+        self.walk(self.workers())
+
+    def test_policies(self) -> None:
+        self.walk(self.policies())
+
+    def test_servers(self) -> None:
+        self.walk(self.servers())
+
+    def test_http(self) -> None:
+        self.walk(self.http())
+
+
+def parameters() -> Iterator[tuple[str, str]]:
+    """Of all public functions: its name, by the class that has it, and that of the parameter."""
+    for name in paceline.__all__:
+        kind = getattr(paceline, name)
+        if not inspect.isclass(kind) or issubclass(kind, (BaseException, enum.Enum)) or name in HOOKS:
+            continue
+        calls = [] if name in MADE else [(name, kind)]
+        for method, call in inspect.getmembers(kind, callable):
+            if (method == "__call__" or not method.startswith("_")) and not issubclass(kind, tuple):
+                calls.append((f"{owner(kind, method)}.{method}", call))
+        for what, call in calls:
+            for each in inspect.signature(call).parameters.values():
+                named = each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+                if named and each.name != "self" and "bool" not in str(each.annotation) and what not in INSIDE:
+                    yield what, each.name
+
+
+def owner(kind: type, method: str) -> str:
+    """The first public class of its bases that has the method; its own name if that is not public."""
+    bases = [base for base in kind.__mro__ if method in vars(base)]
+    names = [base.__name__ for base in bases if base.__name__ in paceline.__all__]
+    shown = names[-1] if names else kind.__name__
+    return {"UdpRef": "Udp"}.get(shown, shown)
+
+
+def outcome(call: Callable[..., Any], arguments: dict[str, Any]) -> str | None:
+    """What a call has raised."""
+    try:
+        call(**arguments)
+    except Exception as raised:
+        return f"{type(raised).__name__}: {raised}"
+    return None
+
+
+if __name__ == "__main__":
+    unittest.main()

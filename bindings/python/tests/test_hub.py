@@ -1,0 +1,479 @@
+"""``Hub``: publishing, mailboxes, and handlers on threads and in event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import pickle
+import threading
+import unittest
+import weakref
+from typing import Any
+
+import paceline
+from paceline import Hub, Message, Pool
+from support import Case, run
+
+
+class Hubs(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = self.open()
+
+    def open(self, **settings: Any) -> Hub:
+        hub = Hub(self.pool, **settings)
+        self.addCleanup(hub.close)
+        return hub
+
+    def publish(self, key: str, numbers: range) -> None:
+        for number in numbers:
+            self.hub.publish(key, str(number).encode())
+
+    def test_what_is_published_is_what_comes(self) -> None:
+        mailbox = self.hub.mailbox("orders.*")
+        self.hub.publish("orders.eu", b"\0one", [("a", "1"), ("a", "2"), ("b", "")], "high")
+        key = self.hub.key("orders.us")
+        self.assertEqual((str(key), repr(key)), ("orders.us", "<paceline.Key 'orders.us'>"))
+        large = bytes(range(256)) * 1024
+        self.hub.publish(key, bytearray(large), {"ä": "ö"})
+        receipt = self.hub.publish_batch(key, [b"three", b"", memoryview(b"five")])
+        self.assertEqual(receipt, paceline.Receipt(5, 3, 3, 0, 0))
+        self.hub.publish("orders.eu.lost")
+        first, second, *others = mailbox.pull(10, 0)
+        self.assertEqual((first.key, first.payload, first.priority), ("orders.eu", b"\0one", "high"))
+        self.assertEqual(first.headers, (("a", "1"), ("a", "2"), ("b", "")))
+        self.assertEqual((first.header("a"), first.header("b"), first.header("c")), ("1", "", None))
+        self.assertEqual((first.sequence, first.lost_before), (1, 0))
+        self.assertEqual((second.payload, second.headers), (large, (("ä", "ö"),)))
+        self.assertLessEqual(first.time_ns, second.time_ns)
+        self.assertEqual([each.payload for each in others], [b"three", b"", b"five"])
+        self.assertEqual(mailbox.pull(10, 0), [])
+        self.assertEqual(mailbox.pull(10, 0.001), [])
+
+    def test_a_batch_is_what_was_published_in_whatever_mix_of_sizes(self) -> None:
+        sizes = (0, 8, 8, 255, 256, 0, 257, 1, 1 << 17)
+        for batch in ((8, 8, 8), (0, 0), (0, 8, 255, 256), (257, 0, 8), sizes):
+            mailboxes = [self.hub.mailbox("sizes.>") for _ in range(3)]
+            payloads = [bytes([number + 1]) * size for number, size in enumerate(batch)]
+            self.hub.publish_batch("sizes.a", payloads[:2])
+            for payload in payloads[2:]:
+                self.hub.publish("sizes.b", payload, {"size": str(len(payload))}, "high")
+            # Beside them a hub whose messages have the same numbers.
+            other = self.open()
+            foreign = other.mailbox("sizes.>")
+            for payload in payloads:
+                other.publish("sizes.b", payload[::-1] + b"!", priority="low")
+            for mailbox in mailboxes:
+                found = mailbox.pull(100, 0)
+                self.assertEqual([each.payload for each in found], payloads)
+                self.assertEqual(
+                    [each.key for each in found], ["sizes.a"] * 2 + ["sizes.b"] * (len(batch) - 2)
+                )
+                for each in found[2:]:
+                    self.assertEqual(each.header("size"), str(len(each.payload)))
+                    self.assertEqual(each.priority, "high")
+                # What the caller does with its list is its own affair.
+                found.clear()
+                if mailbox is not mailboxes[0]:
+                    strange = foreign.pull(len(batch), 0)
+                    self.assertEqual([each.priority for each in strange], ["low"] * len(strange))
+            for mailbox in mailboxes:
+                mailbox.close()
+
+    def test_full_mailboxes_do_as_they_were_told(self) -> None:
+        kept = {
+            "reject": (["0", "1"], (0, 2)),
+            "drop-newest": (["0", "1"], (2, 0)),
+            "drop-oldest": (["2", "3"], (2, 0)),
+            "conflate": (["3"], (3, 0)),
+        }
+        mailboxes = {name: self.hub.mailbox("k", capacity=2, overflow=name) for name in kept}
+        self.publish("k", range(3))
+        receipt = self.hub.publish("k", b"3")
+        self.assertEqual((receipt.matched, receipt.rejected), (4, 1))
+        for name, (payloads, lost) in kept.items():
+            came = mailboxes[name].pull(10, 0)
+            self.assertEqual([each.payload.decode() for each in came], payloads, name)
+            stats = mailboxes[name].stats()
+            self.assertEqual((stats.dropped, stats.rejected), lost, name)
+            self.assertTrue(stats.balances)
+        self.publish("k", range(1))
+        self.assertEqual(mailboxes["reject"].pull(1, 0)[0].lost_before, 2)
+
+    def test_by_priority(self) -> None:
+        mailbox = self.hub.mailbox("k", by_priority=True)
+        for priority in ("low", "normal", "critical", "high"):
+            self.hub.publish("k", priority.encode(), priority=priority)
+        came = [(each.payload.decode(), each.priority) for each in mailbox.pull(10, 0)]
+        self.assertEqual(came, [(each, each) for each in ("critical", "high", "normal", "low")])
+
+    def test_a_mailbox_ends(self) -> None:
+        mailbox, other = self.hub.mailbox("k"), self.hub.mailbox("k")
+        self.publish("k", range(3))
+        # Leaving a loop early loses nothing.
+        for message in mailbox:
+            break
+        self.assertFalse(mailbox.unsubscribe("drain"))
+        self.publish("k", range(3))
+        self.assertEqual([each.payload for each in mailbox], [b"1", b"2"])
+        with self.assertRaises(paceline.StaleError):
+            mailbox.pull(1, 0)
+        waiter = threading.Thread(target=lambda: [each for each in other])
+        waiter.start()
+        self.until(lambda: other.stats().delivered == 6)
+        other.close()
+        waiter.join(60)
+        self.assertFalse(waiter.is_alive())
+        with self.hub.mailbox("k") as third:
+            self.publish("k", range(2))
+        self.assertEqual(third.stats().discarded, 2)
+        lost = weakref.ref(self.hub.mailbox("lost"))
+        gc.collect()
+        self.assertIsNone(lost())
+        self.assertEqual(self.hub.patterns(), {})
+
+    def test_a_lease_runs_out(self) -> None:
+        mailbox = self.hub.mailbox("k", lease=0.001)
+        self.until(lambda: self.hub.subscriber_count("k") == 0)
+        with self.assertRaises(paceline.StaleError):
+            mailbox.pull(1, 0)
+
+    def test_handlers_keep_their_order_and_fail_alone(self) -> None:
+        self.switch_often()
+        hub = self.hub = self.open(threads=3)
+        came: list[int] = []
+        inside = threading.Lock()
+        told: list[tuple[bytes, BaseException]] = []
+
+        @hub.subscribe("n.*", capacity=4096)
+        def in_order(message: Message) -> None:
+            self.assertTrue(inside.acquire(blocking=False))
+            came.append(int(message.payload))
+            inside.release()
+
+        def fails(message: Message) -> None:
+            if message.payload.endswith(b"7"):
+                raise KeyError(message.payload)
+
+        other = hub.subscribe(
+            "n.*",
+            fails,
+            capacity=4096,
+            on_error=lambda *both: told.append((both[0].payload, both[1])),
+            on_failure="discard",
+            restarts=None,
+        )
+        self.publish("n.a", range(2000))
+        for each in (in_order, other):
+            each.unsubscribe("drain")
+            self.assertTrue(each.wait(120))
+        self.assertEqual(came, list(range(2000)))
+        self.assertEqual((in_order.errors, in_order.last_error), (0, None))
+        self.assertEqual((other.errors, len(told)), (200, 200))
+        self.assertEqual((told[-1][0], told[-1][1]), (b"1997", other.last_error))
+        stats = other.stats()
+        self.assertEqual((stats.matched, stats.delivered, stats.failed), (2000, 1800, 200))
+        self.assertTrue(stats.balances)
+        self.assertTrue(hub.audit().balances)
+        in_order(Message("n", b"5", (), 1, 1, 0, "normal"))
+        self.assertEqual(came[-1], 5)
+
+    def test_a_slow_handler_holds_up_itself_alone(self) -> None:
+        hub = self.hub = self.open(threads=2)
+        gate, entered, came = threading.Event(), threading.Event(), []
+        self.addCleanup(gate.set)
+
+        def slow(message: Message) -> None:
+            entered.set()
+            gate.wait(120)
+
+        slowly = hub.subscribe("k", slow, capacity=2, overflow="drop-oldest")
+        hub.subscribe("k", lambda message: came.append(message.payload))
+        self.publish("k", range(1))
+        self.assertTrue(entered.wait(120))
+        self.publish("k", range(1, 11))
+        self.until(lambda: len(came) == 11)
+        stats = slowly.stats()
+        self.assertEqual((stats.running, stats.waiting, stats.dropped), (1, 2, 8))
+        self.assertFalse(slowly.unsubscribe())
+        gate.set()
+        self.assertTrue(slowly.wait(120))
+        self.assertEqual(slowly.stats().discarded, 2)
+
+    def test_ends_that_wait_and_ends_that_do_not(self) -> None:
+        gate, entered = threading.Event(), threading.Event()
+        self.addCleanup(gate.set)
+
+        def slow(message: Message) -> None:
+            entered.set()
+            gate.wait(120)
+
+        waited = self.hub.subscribe("a", slow)
+        self.publish("a", range(1))
+        self.assertTrue(entered.wait(120))
+        ended: list[bool] = []
+        waiter = threading.Thread(target=lambda: ended.append(waited.unsubscribe("sync")))
+        waiter.start()
+        # It has ended, but somebody is inside.
+        self.until(lambda: self.hub.subscriber_count("a") == 0)
+        self.assertEqual(ended, [])
+        gate.set()
+        waiter.join(120)
+        self.assertEqual(ended, [True])
+        itself: list[Any] = []
+
+        @self.hub.subscribe("b")
+        def ends(message: Message) -> None:
+            itself.append(ends.unsubscribe("sync"))
+
+        self.publish("b", range(3))
+        self.assertTrue(ends.wait(120))
+        self.assertEqual(itself, [False])
+        self.assertTrue(ends.stats().balances)
+
+    def test_a_failure_without_a_hook_is_logged(self) -> None:
+        def fails(message: Message) -> None:
+            raise KeyError("on purpose")
+
+        def hook(message: Message, error: BaseException) -> None:
+            raise ValueError("the hook")
+
+        with self.assertLogs("paceline", logging.ERROR) as logs:
+            self.hub.subscribe("a", fails)
+            self.hub.subscribe("b", fails, on_error=hook)
+            self.publish("a", range(1))
+            self.until(lambda: len(logs.output) == 1)
+            self.publish("b", range(1))
+            self.until(lambda: len(logs.output) == 2)
+        self.assertIn("failed at a message of 'a'", logs.output[0])
+        self.assertIn("hook of a handler", logs.output[1])
+
+    def test_in_an_event_loop(self) -> None:
+        came: list[str] = []
+
+        async def serve() -> None:
+            done = asyncio.Event()
+
+            @self.hub.subscribe("a")
+            async def handles(message: Message) -> None:
+                if message.payload == b"1":
+                    raise KeyError("on purpose")
+                await asyncio.sleep(0)
+                came.append(message.payload.decode())
+                if message.payload == b"4":
+                    done.set()
+
+            async def reads(mailbox: paceline.Mailbox) -> list[bytes]:
+                return [message.payload async for message in mailbox]
+
+            mailbox = self.hub.mailbox("b")
+            readers = [asyncio.ensure_future(reads(mailbox)) for _ in range(2)]
+            await asyncio.sleep(0)
+            publisher = threading.Thread(target=lambda: [self.publish(key, range(5)) for key in "ab"])
+            with self.assertLogs("paceline", logging.ERROR):
+                publisher.start()
+                await done.wait()
+            await asyncio.get_running_loop().run_in_executor(None, publisher.join)
+            mailbox.unsubscribe("drain")
+            one, two = await asyncio.gather(*readers)
+            self.assertEqual(sorted(one + two), [b"0", b"1", b"2", b"3", b"4"])
+            self.assertEqual(came, ["0", "2", "3", "4"])
+            stats = handles.stats()
+            self.assertEqual((stats.dead_lettered, stats.failed, stats.delivered), (1, 0, 4))
+            self.subscription = handles
+
+        asyncio.run(serve())
+        # It has ended with its loop.
+        self.assertTrue(self.subscription.wait(120))
+        self.assertEqual(self.hub.subscriber_count("a"), 0)
+
+        async def nothing(message: Message) -> None:
+            pass
+
+        with self.assertRaises(RuntimeError):
+            self.hub.subscribe("a", nothing)
+
+    def test_books_and_names(self) -> None:
+        one, two = self.hub.mailbox("a.>"), self.hub.mailbox("a.b", capacity=1)
+        self.publish("a.b", range(3))
+        one.pull(1)
+        audit = self.hub.audit()
+        self.assertEqual((audit.published, audit.matched, audit.delivered), (3, 6, 1))
+        self.assertEqual((audit.waiting, audit.rejected, audit.balances), (3, 2, True))
+        self.assertEqual(self.hub.patterns(), {"a.>": 1, "a.b": 1})
+        self.assertEqual((self.hub.subscriber_count("a.b"), self.hub.subscriber_count("b")), (2, 0))
+        self.assertEqual((one.pattern, two.pattern), ("a.>", "a.b"))
+
+    def test_what_is_wrong_is_said(self) -> None:
+        hub, invalid = self.hub, paceline.InvalidError
+        for wrong in ("", "a b", "a.*", "a\0b"):
+            with self.assertRaises(invalid):
+                hub.publish(wrong, b"")
+            with self.assertRaises(invalid):
+                hub.key(wrong)
+        with self.assertRaises(invalid):
+            hub.publish("a", b"", priority="urgent")
+        with self.assertRaises(invalid):
+            hub.publish("a", b"", [("x", "y")] * 65)
+        for payload in ("text", 5):
+            with self.assertRaises(TypeError):
+                hub.publish("a", payload)
+        with self.assertRaises(invalid):
+            hub.publish(self.open().key("a"), b"")
+        with self.assertRaises(invalid):
+            self.open(max_payload=3).publish("a", b"four")
+        for settings in ({"capacity": 0}, {"overflow": "block"}, {"lease": 0.0001}):
+            with self.assertRaises(invalid):
+                hub.mailbox("a", **settings)
+        with self.assertRaises(invalid):
+            hub.mailbox("a").pull(0)
+        with self.assertRaises(invalid):
+            hub.mailbox("a").unsubscribe("now")
+        with self.assertRaises(TypeError):
+            hub.subscribe("a", 5)
+        with self.assertRaises(invalid):
+            Hub(self.pool, threads=0)
+        for what in (hub, hub.key("a"), hub.mailbox("a"), hub.subscribe("a", print)):
+            with self.assertRaises(TypeError):
+                pickle.dumps(what)
+
+    def test_a_hub_ends(self) -> None:
+        hub = self.open(name="ending")
+        subscription, mailbox, key = hub.subscribe("a", print), hub.mailbox("a"), hub.key("a")
+        hub.close()
+        hub.close()
+        self.assertTrue(hub.closed and subscription.wait(120))
+        self.assertEqual(list(mailbox), [])
+        for call in (
+            lambda: hub.publish(key, b""),
+            lambda: hub.publish_batch(key, []),
+            lambda: hub.mailbox("a"),
+            lambda: hub.subscribe("a", print),
+        ):
+            with self.assertRaises(paceline.ShutDownError):
+                call()
+        lost = self.open_lost()
+        self.until(lambda: not [each for each in threading.enumerate() if "lost-hub" in each.name])
+        self.assertTrue(lost.wait(120))
+
+    def open_lost(self) -> Any:
+        hub = Hub(self.pool, name="lost-hub")
+        served = hub.subscribe("a", lambda message: None)._served
+        self.assertTrue([each for each in threading.enumerate() if "lost-hub" in each.name])
+        return served.over
+
+    def test_a_pull_inside_a_pull_is_refused(self) -> None:
+        mailbox = self.hub.mailbox("a")
+        self.publish("a", range(1))
+        from paceline import _mailbox
+
+        _mailbox.place.busy = True
+        self.addCleanup(setattr, _mailbox.place, "busy", False)
+        with self.assertRaises(paceline.DeadlockError):
+            mailbox.pull(1)
+
+    def test_the_interpreter_ends_in_the_midst(self) -> None:
+        script = """
+            import threading, paceline
+            pool = paceline.Pool(2)
+            hub = paceline.Hub(pool, threads=2)
+            seen = threading.Event()
+            for pattern in ("a.*", "a.>", ">"):
+                hub.subscribe(pattern, lambda message: seen.set(), overflow="drop-oldest")
+            mailbox = hub.mailbox("a.b")
+            threading.Thread(target=lambda: [each for each in mailbox]).start()
+
+            def publish():
+                try:
+                    while True:
+                        hub.publish("a.b", b"x")
+                except paceline.ShutDownError:
+                    pass
+
+            threading.Thread(target=publish).start()
+            seen.wait()
+            print("over")
+        """
+        for _ in range(5):
+            told = run(script)
+            self.assertEqual((told.returncode, told.stdout, told.stderr), (0, "over\n", ""))
+
+    def test_fork(self) -> None:
+        script = """
+            import os, paceline
+            pool = paceline.Pool(1)
+            hub = paceline.Hub(pool, histories=[paceline.History()])
+            mailbox, key, replay = hub.mailbox("a"), hub.key("a"), hub.replay(">")
+            publisher, topic = hub.publisher("p"), hub.topic("a", paceline.Json())
+            handler = hub.subscribe("b", lambda message: None)
+            hub.publish("a", b"early")
+            (message,) = mailbox.pull()
+            refused = [
+                lambda: hub.publish("a", b""),
+                lambda: hub.publish(key, b""),
+                lambda: hub.publish_batch(key, [b""]),
+                lambda: hub.key("b"),
+                lambda: hub.publisher("q"),
+                lambda: hub.request("a"),
+                lambda: hub.reply(message),
+                lambda: hub.mailbox("a"),
+                lambda: hub.subscribe("a", lambda message: None),
+                lambda: hub.replay(">"),
+                lambda: hub.query(),
+                lambda: hub.flush(),
+                lambda: hub.history_stats(),
+                lambda: hub.dead_letters(),
+                lambda: hub.remove_dead_letters(),
+                lambda: hub.redeliver(),
+                lambda: hub.dead_letter_stats(),
+                lambda: hub.subscriber_count("a"),
+                lambda: hub.patterns(),
+                lambda: hub.audit(),
+                lambda: mailbox.pull(1, 0),
+                lambda: mailbox.pull(1),
+                lambda: mailbox.bury(message),
+                lambda: mailbox.fileno(),
+                lambda: mailbox.stats(),
+                lambda: mailbox.close(),
+                lambda: next(iter(mailbox)),
+                lambda: replay.pull(1),
+                lambda: publisher.publish("a"),
+                lambda: publisher.publish_batch(key, [b""]),
+                lambda: publisher.stats(),
+                lambda: topic.publish(1),
+                lambda: handler.stats(),
+                lambda: handler.unsubscribe("sync"),
+            ]
+            def passes(call):
+                try:
+                    return call() or True
+                except paceline.ForkedError:
+                    return False
+
+            def fork():
+                child = os.fork()
+                if child == 0:
+                    # Neither do these wait for what is not there.
+                    hub.close()
+                    os._exit(sum(map(passes, refused)) + handler.wait(0))
+                codes.append(os.waitpid(child, 0)[1])
+
+            codes = []
+            forks = [threading.Thread(target=fork) for _ in range(10)]
+            for each in forks:
+                each.start()
+            for each in forks:
+                each.join()
+            print(codes == [0] * 10)
+            hub.publish("a", b"x")
+            print(mailbox.pull(1)[0].payload)
+        """
+        told = run(script.replace("import os,", "import os, threading,"))
+        self.assertEqual((told.returncode, told.stdout, told.stderr), (0, "True\nb'x'\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

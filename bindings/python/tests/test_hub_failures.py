@@ -1,0 +1,385 @@
+"""``Hub``: handlers that fail, dead letters, filters, groups, publishers with limits, requests."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import unittest
+from typing import Any
+
+import paceline
+from paceline import Hub, Message, MessageFilter, Pool, Rate, Retry, Supervisor
+from support import Case, run
+
+
+class Failures(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = self.open(threads=2)
+        self.failing = True
+        self.came: list[tuple[str, int]] = []
+
+    def open(self, **settings: Any) -> Hub:
+        hub = Hub(self.pool, **settings)
+        self.addCleanup(hub.close)
+        return hub
+
+    def handle(self, message: Message) -> None:
+        self.came.append((message.payload.decode(), message.attempt))
+        if self.failing:
+            raise KeyError("not yet")
+
+    def nothing(self, *_: object) -> None:
+        pass
+
+    def at_rest(self, subscription: Any) -> Any:
+        def rests() -> bool:
+            stats = subscription.stats()
+            return stats.waiting == 0 and stats.running == 0
+
+        self.until(rests)
+        stats = subscription.stats()
+        self.assertTrue(stats.balances and self.hub.audit().balances)
+        return stats
+
+    def test_tried_again_buried_and_delivered_once_more(self) -> None:
+        told: list[Any] = []
+        subscription = self.hub.subscribe(
+            "a.*",
+            self.handle,
+            on_error=self.nothing,
+            retries=Retry.fixed(2, 0.001),
+            on_restart=lambda error, count: told.append((str(error), count)),
+        )
+        self.hub.publish("a.b", b"1", {"x": "y"})
+        self.hub.publish("a.b", b"2")
+        stats = self.at_rest(subscription)
+        self.assertEqual(self.came, [("1", 1), ("1", 2), ("1", 3), ("2", 1), ("2", 2), ("2", 3)])
+        self.assertEqual((stats.dead_lettered, stats.failed, stats.restarts), (2, 0, 2))
+        self.assertEqual((told, subscription.errors), ([("'not yet'", 1), ("'not yet'", 2)], 6))
+        first, second = self.hub.dead_letters()
+        self.assertEqual((first.message.payload, first.message.headers), (b"1", (("x", "y"),)))
+        self.assertEqual((first.message.sequence, first.message.key), (1, "a.b"))
+        self.assertEqual((first.reason, first.failure), ("failed", "KeyError: 'not yet'"))
+        self.assertEqual((first.attempts, first.pattern), (3, "a.*"))
+        self.assertEqual((first.subscription, second.subscription), (stats.number, stats.number))
+        self.assertGreaterEqual(second.died_ns, first.message.time_ns)
+        for conditions, count in (
+            ({"pattern": "*.b"}, 2),
+            ({"pattern": "b"}, 0),
+            ({"reason": "suspended"}, 0),
+            ({"subscription": stats.number + 1}, 0),
+            ({"numbers": (first.number, first.number)}, 1),
+            ({"numbers": (0, 0)}, 0),
+            ({"numbers": (2, 1)}, 0),
+            ({"since_ns": second.died_ns + 1}, 0),
+            ({"limit": 1}, 1),
+            ({"limit": 0}, 0),
+        ):
+            self.assertEqual(len(self.hub.dead_letters(**conditions)), count, conditions)
+        self.assertEqual(self.hub.remove_dead_letters(limit=1), [first])
+        self.failing = False
+        self.assertEqual(self.hub.redeliver(reason="failed"), paceline.Redelivered(1, 0, 0))
+        self.assertEqual(self.hub.redeliver(limit=0), paceline.Redelivered(0, 0, 0))
+        self.until(lambda: self.came[-1] == ("2", 1))
+        stats = self.at_rest(subscription)
+        self.assertEqual((stats.delivered, stats.redelivered), (1, 1))
+        self.assertEqual(self.hub.dead_letter_stats(), paceline.DeadLetterStats(2, 0, 0, 2))
+
+    def test_a_retry_holds_up_nobody_else(self) -> None:
+        hub = self.hub = self.open(threads=1)
+        came: list[bytes] = []
+        slow = hub.subscribe(
+            "a", self.handle, on_error=self.nothing, retries=Retry.fixed(9, 3600.0), capacity=8
+        )
+        hub.subscribe("b", lambda message: came.append(message.payload))
+        hub.publish("a", b"1")
+        self.until(lambda: len(self.came) == 1)
+        hub.publish("a", b"2")
+        for number in range(100):
+            hub.publish("b", b"%d" % number)
+        self.until(lambda: len(came) == 100)
+        self.assertEqual(len(self.came), 1)
+        self.assertEqual((slow.stats().running, slow.stats().waiting), (1, 1))
+        slow.unsubscribe()
+        self.assertTrue(slow.wait(120))
+        stats = self.at_rest(slow)
+        self.assertEqual((stats.discarded, len(self.came)), (2, 1))
+        # And the end of a hub does not wait for one.
+        hub.subscribe("c", self.handle, on_error=self.nothing, retries=Retry.fixed(9, 3600.0))
+        hub.publish("c", b"3")
+        self.until(lambda: len(self.came) == 2)
+        hub.close()
+
+    def test_no_other_attempt_helps_or_not_now(self) -> None:
+        def permanent(message: Message) -> None:
+            self.came.append((message.key, message.attempt))
+            if message.key == "a":
+                raise paceline.PermanentFailure("never")
+            if message.attempt == 1:
+                raise paceline.RetryAfter(0.001)
+
+        again = Retry.fixed(5, 3600.0)
+        for key in ("a", "b"):
+            self.hub.subscribe(key, permanent, on_error=self.nothing, retries=again)
+            self.hub.publish(key)
+        self.until(lambda: len(self.came) == 3)
+        self.assertEqual(sorted(self.came), [("a", 1), ("b", 1), ("b", 2)])
+        self.until(lambda: len(self.hub.dead_letters()) == 1)
+        self.assertEqual(self.hub.dead_letters()[0].failure, "PermanentFailure: never")
+
+    def test_suspended_and_resumed(self) -> None:
+        told: list[Any] = []
+        subscription = self.hub.subscribe(
+            "a",
+            self.handle,
+            on_error=self.nothing,
+            on_failure="discard",
+            restarts=1,
+            within=3600,
+            on_restart=lambda error, count: told.append((error is None, count)),
+        )
+        self.assertFalse(subscription.resume())
+        for number in range(4):
+            self.hub.publish("a", b"%d" % number)
+        stats = self.at_rest(subscription)
+        self.assertTrue(subscription.suspended)
+        self.assertEqual((stats.failed, stats.dead_lettered), (1, 3))
+        letters = self.hub.dead_letters()
+        self.assertEqual([each.reason for each in letters], ["failed", "suspended", "suspended"])
+        self.assertEqual([each.attempts for each in letters], [1, 0, 0])
+        self.failing = False
+        self.assertTrue(subscription.resume())
+        self.assertFalse(subscription.suspended)
+        self.assertEqual(self.hub.redeliver().enqueued, 3)
+        self.until(lambda: subscription.stats().delivered == 3)
+        self.assertEqual(told, [(False, 1), (True, 2)])
+
+    def test_supervised_together(self) -> None:
+        supervisor = Supervisor("one-for-all", restarts=1, within=3600)
+        told: list[Any] = []
+        failing = self.hub.subscribe("a", self.handle, on_error=self.nothing, supervisor=supervisor)
+        fine = self.hub.subscribe(
+            "b", self.nothing, supervisor=supervisor, on_restart=lambda *both: told.append(both)
+        )
+        self.hub.publish("a")
+        self.at_rest(failing)
+        self.hub.publish("b")
+        self.at_rest(fine)
+        self.assertEqual((told, supervisor.suspended), ([(None, 1)], False))
+        self.hub.publish("a")
+        self.until(lambda: fine.suspended)
+        self.assertTrue(supervisor.suspended and failing.suspended)
+        late = self.hub.subscribe("c", self.nothing, supervisor=supervisor)
+        self.assertTrue(late.suspended)
+        self.assertTrue(fine.resume())
+        self.assertFalse(late.suspended or failing.suspended or supervisor.suspended)
+
+    def test_hooks_that_fail(self) -> None:
+        def hook(error: object, count: int) -> None:
+            raise ValueError("the hook")
+
+        with self.assertLogs("paceline") as logs:
+            subscription = self.hub.subscribe("a", self.handle, on_restart=hook)
+            self.hub.publish("a")
+            self.until(lambda: len(logs.output) == 2)
+            self.at_rest(subscription)
+        self.assertIn("was restarted has failed", logs.output[1])
+
+    def test_in_an_event_loop(self) -> None:
+        async def serve() -> None:
+            done = asyncio.Event()
+
+            @self.hub.subscribe("a", retries=Retry.fixed(1, 0.001), on_error=self.nothing)
+            async def handles(message: Message) -> None:
+                self.came.append((message.payload.decode(), message.attempt))
+                if message.payload == b"1":
+                    raise KeyError("not yet")
+                if message.payload == b"2":
+                    done.set()
+
+            for number in range(3):
+                self.hub.publish("a", b"%d" % number)
+            await done.wait()
+            self.hub.subscribe("q", lambda message: self.hub.reply(message, b"!" + message.payload))
+            reply = await self.hub.request_async("q", b"?", 120)
+            self.assertEqual(reply.payload, b"!?")
+
+        asyncio.run(serve())
+        self.assertEqual(self.came, [("0", 1), ("1", 1), ("1", 2), ("2", 1)])
+        self.assertEqual(len(self.hub.dead_letters("a")), 1)
+
+    def test_a_mailbox_buries(self) -> None:
+        mailbox = self.hub.mailbox("a")
+        self.hub.publish("a", b"x")
+        (message,) = mailbox.pull(1)
+        mailbox.bury(message, "cut\0off", 7)
+        with self.assertRaises(paceline.InvalidError):
+            mailbox.bury(message)
+        with self.assertRaises(paceline.InvalidError):
+            mailbox.bury(message._replace(key="b"))
+        with self.assertRaises(paceline.InvalidError):
+            mailbox.bury(message, "", -1)
+        (letter,) = self.hub.dead_letters()
+        self.assertEqual((letter.failure, letter.attempts), ("cutoff", 7))
+        self.assertEqual(letter.message._replace(attempt=1), message)
+        self.hub.redeliver()
+        self.assertEqual([each.payload for each in mailbox.pull(9)], [b"x"])
+        few = self.open(dead_letters=1)
+        mailbox = few.mailbox("a")
+        few.publish_batch("a", [b"1", b"2"])
+        for each in mailbox.pull(2):
+            mailbox.bury(each)
+        self.assertEqual(few.dead_letter_stats(), paceline.DeadLetterStats(2, 1, 1, 0))
+
+    def test_filters(self) -> None:
+        loud, alarm = MessageFilter.bytes_at(1, b"!"), MessageFilter.header("kind", "alarm")
+        table = {
+            "loud": (loud, [b"a!"]),
+            "both": (loud | alarm, [b"a!", b"b"]),
+            "neither": (~(loud | alarm), [b"c"]),
+            "none": (loud & alarm, []),
+            "past": (MessageFilter.published(0, 1), []),
+            "all": (MessageFilter.published(1), [b"a!", b"b", b"c"]),
+            "few": (MessageFilter.at_most(Rate(1, 3e8, 2)), [b"a!", b"b"]),
+        }
+        boxes = {name: self.hub.mailbox("a", filter=each[0]) for name, each in table.items()}
+        handled: list[bytes] = []
+        self.hub.subscribe("a", lambda message: handled.append(message.payload), filter=~loud)
+        self.hub.publish("a", b"a!")
+        self.hub.publish("a", b"b", {"kind": "alarm"})
+        self.assertEqual(self.hub.publish("a", b"c").matched, 3)
+        for name, box in boxes.items():
+            expected = table[name][1]
+            self.assertEqual([each.payload for each in box.pull(9, 0)], expected, name)
+            self.assertEqual(box.stats().filtered, 3 - len(expected), name)
+        self.until(lambda: handled == [b"b", b"c"])
+        with self.assertRaises(TypeError):
+            loud & 5
+        for wrong in (
+            lambda: MessageFilter.at_most(Rate(0)),
+            lambda: MessageFilter.header("a\0b", ""),
+            lambda: MessageFilter.bytes_at(-1, b""),
+        ):
+            with self.assertRaises(paceline.InvalidError):
+                wrong()
+
+    def test_groups_share(self) -> None:
+        for balance in ("round-robin", "least-loaded", "random"):
+            group = {"group": f"g-{balance}", "balance": balance}
+            boxes = [self.hub.mailbox("a", **group) for _ in range(3)]
+            for _ in range(30):
+                self.assertEqual(self.hub.publish("a").enqueued, 1)
+            counts = [len(box.pull(99, 0)) for box in boxes]
+            self.assertEqual(sum(counts), 30)
+            if balance != "random":
+                self.assertEqual(counts, [10, 10, 10])
+            for box in boxes:
+                box.close()
+
+    def test_publishers_have_limits(self) -> None:
+        mailbox = self.hub.mailbox(">")
+        publisher = self.hub.publisher("clock", quota=Rate(1, 3e8, 3), allow=["a.*", "b"])
+        key = self.hub.key("b")
+        self.assertEqual(publisher.publish("a.x", b"1", {"h": "v"}, "high").enqueued, 1)
+        with self.assertRaises(paceline.InvalidError):
+            publisher.publish("c")
+        with self.assertRaises(paceline.Full):
+            publisher.publish_batch(key, [b"2", b"3", b"4"])
+        self.assertEqual(publisher.stats(), paceline.PublisherStats(3, 2, 3, 0))
+        first, *others = mailbox.pull(9, 0)
+        self.assertEqual((first.headers, first.priority), ((("h", "v"),), "high"))
+        self.assertEqual([each.payload for each in others], [b"2", b"3"])
+        with self.assertRaises(paceline.InvalidError):
+            self.hub.publisher("x", allow=["a..b"])
+        with self.assertRaises(paceline.InvalidError):
+            publisher.publish(self.open().key("b"))
+
+    def test_requests(self) -> None:
+        hub = self.hub
+        with self.assertRaises(paceline.NoRespondersError):
+            hub.request("a")
+        seen: list[Message] = []
+
+        @hub.subscribe("a")
+        def answers(message: Message) -> None:
+            seen.append(message)
+            if message.payload:
+                hub.reply(message, message.payload * 2)
+                hub.reply(message, b"too late")
+
+        self.assertEqual(hub.request("a", b"ab", headers={"x": "y"}).payload, b"abab")
+        self.assertEqual(seen[0].header("x"), "y")
+        self.assertEqual(hub.request(hub.key("a"), b"1", 120).payload, b"11")
+        with self.assertRaises(paceline.TimeoutError):
+            hub.request("a", b"", 0.001)
+        with self.assertRaises(paceline.InvalidError):
+            hub.reply(Message("a", b"", (), 1, 1, 0, "normal"))
+        full = hub.mailbox("full", capacity=1)
+        hub.publish("full")
+        with self.assertRaises(paceline.Full):
+            hub.request("full")
+        del full
+
+    def test_what_is_wrong_is_said(self) -> None:
+        hub, invalid = self.hub, paceline.InvalidError
+        for settings in (
+            {"on_failure": "ignore"},
+            {"restarts": -1},
+            {"within": 0},
+            {"balance": "by-key"},
+            {"group": ""},
+            {"group": "g", "filter": MessageFilter.published()},
+            {"retries": Retry.fixed(-1, 1.0)},
+            {"retries": Retry.fixed(1, -1.0)},
+        ):
+            with self.assertRaises(invalid, msg=str(settings)):
+                hub.subscribe("a", self.nothing, **settings)
+        for settings in ({"on_restart": 5}, {"filter": "a"}):
+            with self.assertRaises(TypeError):
+                hub.subscribe("a", self.nothing, **settings)
+        self.assertEqual(hub.subscriber_count("a"), 0)
+        with self.assertRaises(invalid):
+            Supervisor("one-for-two")
+        with self.assertRaises(invalid):
+            hub.dead_letters(reason="age")
+        with self.assertRaises(invalid):
+            hub.dead_letters("a b")
+        with self.assertRaises(invalid):
+            hub.redeliver(since_ns=-1)
+        with self.assertRaises(invalid):
+            Hub(self.pool, dead_letters=0)
+        for what in (hub.publisher("p"), Supervisor(), MessageFilter.published()):
+            with self.assertRaises(TypeError):
+                pickle.dumps(what)
+        hub.close()
+        for call in (
+            lambda: hub.publisher("p"),
+            lambda: hub.request("a"),
+            lambda: hub.redeliver(),
+        ):
+            with self.assertRaises(paceline.ShutDownError):
+                call()
+
+    def test_the_interpreter_ends_before_a_retry(self) -> None:
+        script = """
+            import paceline
+            hub = paceline.Hub(paceline.Pool(1))
+
+            def fails(message):
+                print("once", flush=True)
+                raise KeyError
+
+            hub.subscribe("a", fails, retries=paceline.Retry.fixed(3, 3600.0), on_error=print)
+            hub.publish("a", b"x")
+            while hub.audit().waiting:
+                pass
+        """
+        told = run(script)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

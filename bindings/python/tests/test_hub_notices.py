@@ -1,0 +1,123 @@
+"""``Hub``: what it tells of itself, its figures, and thresholds."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import unittest
+from typing import Any
+
+import paceline
+from paceline import Hub, Pool, Threshold, WorkerPool
+from support import Case
+
+
+class Notices(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = self.open(notice_interval=0.001, errors=2, count_keys=1)
+
+    def open(self, **settings: Any) -> Hub:
+        hub = Hub(self.pool, **settings)
+        self.addCleanup(hub.close)
+        return hub
+
+    def test_notices_are_messages_and_errors_stay(self) -> None:
+        heard = self.hub.mailbox("$SYS.subscription.>")
+        mailbox = self.hub.mailbox("a", capacity=1)
+        for _ in range(2):
+            self.hub.publish("a")
+        started, overflow = heard.pull(1)[0], heard.pull(1)[0]
+        self.assertEqual(started.key, "$SYS.subscription.started")
+        told = json.loads(overflow.payload)
+        number = mailbox.stats().number
+        self.assertEqual((told["event"], told["count"]), ("subscription.overflow", 1))
+        (error,) = self.hub.errors()
+        self.assertEqual((error.number, error.severity), (1, "warning"))
+        self.assertEqual(error.event, "subscription.overflow")
+        self.assertEqual(error.origin, f"subscription {number} (a)")
+        self.assertIn("was full", error.message)
+        for none in (
+            self.hub.errors(severity="error"),
+            self.hub.errors(event="history."),
+            self.hub.errors(origin="publisher"),
+            self.hub.errors(after=1),
+            self.hub.errors(since_ns=error.time_ns + 1),
+            self.hub.errors(limit=0),
+        ):
+            self.assertEqual(none, [])
+        self.assertEqual(self.hub.errors(event="subscription.", limit=1), [error])
+
+    def test_figures_in_three_forms(self) -> None:
+        mailbox = self.hub.mailbox("a.*")
+        for key in ("a.b", "a.b", "a.c"):
+            self.hub.publish(key)
+        stats = self.hub.stats()
+        self.assertEqual((stats["published"], stats["waiting"], stats["keys"]), (3, 3, 2))
+        self.assertEqual([one["pattern"] for one in stats["subscriptions"]], ["a.*"])
+        self.assertIn({"key": "a.b", "published": 2}, stats["key_counts"])
+        line = 'paceline_hub_published_total{hub="paceline-hub"} 3'
+        self.assertIn(line, self.hub.metrics())
+        self.assertIn("families", json.loads(self.hub.metrics("json")))
+        with WorkerPool(self.pool, metrics=True) as workers:
+            self.hub.share_metrics(workers)
+            self.assertIn(line, workers.metrics())
+        with WorkerPool(self.pool) as workers:
+            with self.assertRaises(paceline.InvalidError):
+                self.hub.share_metrics(workers)
+        del mailbox
+
+    def test_thresholds_are_told_when_crossed_and_when_back(self) -> None:
+        heard = self.hub.mailbox("$SYS.threshold.*")
+        mailbox = self.hub.mailbox("a")
+        labels = {"hub": "paceline-hub"}
+        full = Threshold("paceline_hub_waiting", above=9.5, back_at=5, labels=labels, severity="error")
+        with self.hub.watch([full, Threshold("none", below=1, rate=True)], every=0.001) as watch:
+            self.until(lambda: watch.looks >= 2)
+            self.assertEqual((watch.crossed, heard.pull(1, 0)), (0, []))
+            for _ in range(10):
+                self.hub.publish("a")
+            (crossed,) = heard.pull(1)
+            told = json.loads(crossed.payload)
+            self.assertEqual((told["event"], told["severity"]), ("threshold.crossed", "error"))
+            self.assertGreaterEqual(told["figure"], 10)
+            self.assertEqual(watch.crossed, 1)
+            self.assertEqual(len(mailbox.pull(10)), 10)
+            self.assertEqual(heard.pull(1)[0].key, "$SYS.threshold.cleared")
+            self.assertEqual(watch.crossed, 0)
+            with self.assertRaises(TypeError):
+                pickle.dumps(watch)
+        self.assertEqual((watch.crossed, watch.looks), (0, 0))
+        self.assertEqual([error.event for error in self.hub.errors()], ["threshold.crossed"])
+
+    def test_bad_input_is_named(self) -> None:
+        watch = self.hub.watch
+        for call in (
+            lambda: self.open(errors=0),
+            lambda: self.open(notice_interval=0),
+            lambda: self.open(count_keys=-1),
+            lambda: self.open(count_keys=1_000_001),
+            lambda: self.hub.errors(severity="bad"),
+            lambda: self.hub.errors(after=-1),
+            lambda: self.hub.metrics("xml"),
+            lambda: watch([]),
+            lambda: watch([Threshold("m")]),
+            lambda: watch([Threshold("m", above=1, below=1)]),
+            lambda: watch([Threshold("m", above=1, rate=True, quantile=0.5)]),
+            lambda: watch([Threshold("m", above=1, quantile=2)]),
+            lambda: watch([Threshold("m", above=1, back_at=2)]),
+            lambda: watch([Threshold("m", above=float("nan"))]),
+            lambda: watch([Threshold("m", above=1, severity="bad")]),
+            lambda: watch([Threshold("m", above=1)], every=0),
+        ):
+            with self.assertRaises(paceline.InvalidError):
+                call()
+        self.hub.close()
+        with self.assertRaises(paceline.ShutDownError):
+            watch([Threshold("m", above=1)])
+
+
+if __name__ == "__main__":
+    unittest.main()

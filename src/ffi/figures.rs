@@ -1,0 +1,139 @@
+//! The figures of a hub: as a struct, as text, and in the registry of a worker pool.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Out, call};
+use super::hub::{open, pace_hub_t};
+use super::sized::{self, Room};
+use super::status::*;
+use super::work_stats::{PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS, give};
+use super::workers::{open as open_workers, pace_workers_t};
+use core::ffi::c_char;
+
+/// Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
+/// dead letters, notices and histories. Times are in seconds.
+pub const PACE_METRICS_HUB: u32 = 2;
+
+/// What a hub has and has told, beside its books. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_hub_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Keys that are known.
+    pub keys: u64,
+    /// Subscriptions that have not ended.
+    pub subscriptions: u64,
+    /// Of these, those that are suspended.
+    pub suspended: u64,
+    /// Publishers that somebody has.
+    pub publishers: u64,
+    /// Dead letters that are kept.
+    pub dead_letters: u64,
+    /// Notices that were published under $SYS.
+    pub told: u64,
+    /// Notices that were not, because too many waited.
+    pub lost: u64,
+    /// Warnings and errors that were recorded.
+    pub errors: u64,
+    /// Of these, those that were forgotten for newer ones.
+    pub forgotten: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_hub_stats_t {
+    const FIRST: usize = 80;
+    const NAME: &'static str = "pace_hub_stats_t";
+}
+
+/// What a hub has and has told; its books are pace_hub_audit()'s. It takes time with the number of keys and
+/// subscriptions.
+///
+/// PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_stats(
+    hub: *mut pace_hub_t,
+    stats: *mut pace_hub_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        let stats = hub.hub.stats();
+        room.fill(pace_hub_stats_t {
+            struct_size: 0,
+            reserved: 0,
+            keys: stats.keys,
+            subscriptions: stats.subscriptions.len() as u64,
+            suspended: stats.subscriptions.iter().filter(|one| one.suspended).count() as u64,
+            publishers: stats.publishers.len() as u64,
+            dead_letters: stats.dead_letters.held,
+            told: stats.notices.told,
+            lost: stats.notices.lost,
+            errors: stats.notices.errors,
+            forgotten: stats.notices.forgotten,
+        });
+        Ok(())
+    })
+}
+
+/// The figures of a hub as text that ends with NUL: PACE_METRICS_HUB, or its metrics with the label `hub`, as
+/// PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS. *needed says how many bytes it takes, with the NUL, also for
+/// PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for
+/// some more. It takes time with the number of keys and subscriptions.
+///
+/// PACE_EFULL; PACE_EINVAL if `format` is none of PACE_METRICS_.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_metrics(
+    hub: *mut pace_hub_t,
+    format: u32,
+    text: *mut c_char,
+    size: usize,
+    needed: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let needed = unsafe { Out::new(needed, "needed") }?;
+        if size > 0 {
+            boundary::check(text, "text")?;
+        }
+        let made = match format {
+            PACE_METRICS_HUB => hub.hub.stats().to_json(),
+            PACE_METRICS_JSON => hub.figures.snapshot().to_json(),
+            PACE_METRICS_PROMETHEUS => hub.figures.snapshot().to_prometheus(),
+            other => return Err(Failure::invalid("format", other, "0 to 2 (PACE_METRICS_)")),
+        };
+        // SAFETY: as the header demands.
+        unsafe { give(&made, text, size, needed) }
+    })
+}
+
+/// Tells the figures of a hub with those of a worker pool that was made with `metrics`: pace_workers_metrics()
+/// has them from then on, for as long as the hub lives.
+///
+/// PACE_EINVAL if it was made without.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_share_metrics(
+    hub: *mut pace_hub_t,
+    workers: *mut pace_workers_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let workers = unsafe { open_workers(workers) }?;
+        let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
+        hub.hub.metrics(workers.registry.as_ref().ok_or_else(none)?, &hub.name);
+        Ok(())
+    })
+}

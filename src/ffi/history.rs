@@ -1,0 +1,193 @@
+//! Histories: what a hub keeps of its messages, in memory and on disk.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Result, call, nanos};
+use super::pool::PACE_FOREVER;
+use super::sized;
+use super::status::*;
+use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
+use core::ffi::c_char;
+use core::mem::offset_of;
+use core::ptr;
+
+/// As a limit: none.
+pub const PACE_UNLIMITED: u64 = u64::MAX;
+
+/// When more waits for the disk than may, the archive goes without what has waited longest, which is counted.
+pub const PACE_DISK_GIVE_UP: u32 = 0;
+/// Publishers wait, for up to disk_wait_ns, and their publication fails then: PACE_ETIMEDOUT. On threads of the
+/// pool it fails at once.
+pub const PACE_DISK_WAIT: u32 = 1;
+
+/// What a hub keeps of the messages that a pattern matches. Call pace_history_options_init() first. Each limit
+/// applies by itself, and what is oldest goes first; PACE_UNLIMITED: no limit.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_history_options_t {
+    /// Set by pace_history_options_init().
+    pub struct_size: u32,
+    /// PACE_DISK_. Default: it gives up.
+    pub when_full: u32,
+    /// Of which keys. Default NULL: all (">").
+    pub pattern: *const c_char,
+    /// How many messages are kept in memory. Default 1024.
+    pub keep_count: u64,
+    /// How many bytes: payload, headers, and 96 for each message. Default: no limit.
+    pub keep_bytes: u64,
+    /// For how long, up to 100 years. Default: no limit.
+    pub keep_age_ns: u64,
+    /// A file of SQLite that keeps them, too. The hub's sequences go on where it ends. It is closed when the hub
+    /// is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
+    /// NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
+    pub archive: *const c_char,
+    /// What the archive keeps. Default of all three: no limit.
+    pub archive_count: u64,
+    /// The size of the file.
+    pub archive_bytes: u64,
+    /// Up to 100 years.
+    pub archive_age_ns: u64,
+    /// A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
+    /// are lost and counted. Default NULL: none.
+    pub lines: *const c_char,
+    /// How large that becomes before it is renamed to `.1`, 1 KiB to 1 TiB. Default 64 MiB.
+    pub lines_max_size: u64,
+    /// How many such files are kept, 1 to 1000. Default 4.
+    pub lines_files: u32,
+    /// What waits is written when it is so many messages, 1 to 65536. Default 1024.
+    pub commit_messages: u32,
+    /// And after so long in any case, up to an hour. Default 10 ms.
+    pub commit_delay_ns: u64,
+    /// How many messages may wait for the disk, commit_messages to 2^32. Default 65536.
+    pub waiting_messages: u64,
+    /// How many bytes, 1 MiB to 1 TiB. Default 64 MiB.
+    pub waiting_bytes: u64,
+    /// For PACE_DISK_WAIT: up to 100 years.
+    pub disk_wait_ns: u64,
+    /// A commit of the archive counts as durable when the file was written, and not only when the disk has it:
+    /// it outlives the process, and not a loss of power. Default false.
+    pub process_only: bool,
+    /// Reads the whole archive when it is opened, and refuses it if it is damaged. Default false.
+    pub check: bool,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_history_options_t {
+    const FIRST: usize = 136;
+    const NAME: &'static str = "pace_history_options_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[
+        ("process_only", offset_of!(pace_history_options_t, process_only)),
+        ("check", offset_of!(pace_history_options_t, check)),
+    ];
+    const RESERVED: &'static [usize] = &[130, 131, 132, 133, 134, 135];
+}
+
+const DEFAULTS: pace_history_options_t = pace_history_options_t {
+    struct_size: size_of::<pace_history_options_t>() as u32,
+    when_full: PACE_DISK_GIVE_UP,
+    pattern: ptr::null(),
+    keep_count: 1024,
+    keep_bytes: PACE_UNLIMITED,
+    keep_age_ns: PACE_UNLIMITED,
+    archive: ptr::null(),
+    archive_count: PACE_UNLIMITED,
+    archive_bytes: PACE_UNLIMITED,
+    archive_age_ns: PACE_UNLIMITED,
+    lines: ptr::null(),
+    lines_max_size: 64 << 20,
+    lines_files: 4,
+    commit_messages: 1024,
+    commit_delay_ns: 10_000_000,
+    waiting_messages: 65_536,
+    waiting_bytes: 64 << 20,
+    disk_wait_ns: 0,
+    process_only: false,
+    check: false,
+    reserved: [0; 6],
+};
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_history_options_init(
+    options: *mut pace_history_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// # Safety
+///
+/// As the header demands of the options.
+pub(super) unsafe fn history_of(options: *const pace_history_options_t) -> Result<History> {
+    // SAFETY: as the caller promises.
+    let options = unsafe { sized::read(options, "a history") }?;
+    // SAFETY: as the caller promises.
+    let pattern = unsafe { optional(options.pattern, "pattern") }?.unwrap_or(">");
+    let keep = limits(options.keep_count, options.keep_bytes, options.keep_age_ns);
+    let history = History::of(pattern)
+        .keep(keep)
+        .commit(options.commit_messages as usize, nanos(options.commit_delay_ns))
+        .waiting(
+            options.waiting_messages,
+            usize::try_from(options.waiting_bytes).unwrap_or(usize::MAX),
+        )
+        .when_full(match options.when_full {
+            PACE_DISK_GIVE_UP => WhenFull::GiveUp,
+            PACE_DISK_WAIT => WhenFull::Wait(nanos(options.disk_wait_ns)),
+            other => return Err(Failure::invalid("when_full", other, "0 or 1 (PACE_DISK_)")),
+        });
+    // SAFETY: as the caller promises.
+    let history = match unsafe { optional(options.lines, "lines") }? {
+        Some(path) => {
+            let lines = LinesOptions::at(path).max_size(options.lines_max_size);
+            history.lines(lines.files(options.lines_files as usize))
+        }
+        None => history,
+    };
+    // SAFETY: as the caller promises.
+    match unsafe { optional(options.archive, "archive") }? {
+        Some(path) => archived(history, path, &options),
+        None => Ok(history),
+    }
+}
+
+#[cfg(feature = "archive")]
+#[expect(clippy::unnecessary_wraps, reason = "the other one fails")]
+fn archived(history: History, path: &str, options: &pace_history_options_t) -> Result<History> {
+    use crate::hub::history::{ArchiveOptions, Durability};
+    let keep = limits(options.archive_count, options.archive_bytes, options.archive_age_ns);
+    let process = options.process_only;
+    let durability = if process { Durability::Process } else { Durability::Power };
+    let archive = ArchiveOptions::at(path).keep(keep).durability(durability);
+    Ok(history.archive(archive.check(options.check)))
+}
+
+#[cfg(not(feature = "archive"))]
+fn archived(_: History, path: &str, _: &pace_history_options_t) -> Result<History> {
+    let text = format!("archive is {path:?}, but the library was built without `archive`");
+    Err(Failure::told(PACE_EUNSUPPORTED, text))
+}
+
+fn limits(count: u64, bytes: u64, age_ns: u64) -> Limits {
+    let some = |limit: u64| (limit != PACE_UNLIMITED).then_some(limit);
+    let limits = Limits::unlimited();
+    let limits = some(count).map_or(limits.clone(), |most| limits.count(most));
+    let limits = some(bytes).map_or(limits.clone(), |most| limits.bytes(most));
+    // As for times: PACE_FOREVER.
+    const { assert!(PACE_UNLIMITED == PACE_FOREVER) };
+    some(age_ns).map_or(limits.clone(), |most| limits.age(nanos(most)))
+}
+
+/// # Safety
+///
+/// As the header demands of a text, which may be NULL.
+unsafe fn optional<'a>(text: *const c_char, name: &str) -> Result<Option<&'a str>> {
+    // SAFETY: as the caller promises.
+    if text.is_null() { Ok(None) } else { unsafe { boundary::text(text, name) }.map(Some) }
+}

@@ -1,0 +1,604 @@
+//! The event hub: keys and publishing.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
+use super::conn::pace_piece_t;
+use super::history::{history_of, pace_history_options_t};
+use super::message::{lend, pace_publication_t, payload, payload_of, slice, terms};
+use super::pool::{open as open_pool, pace_pool_t};
+use super::registry::Registry;
+use super::request::pace_text_t;
+use super::sized::{self, Room};
+use super::status::*;
+use super::subscription::Named;
+use crate::hub::{Hub, HubBuilder, Key, Payload, Receipt};
+use core::ffi::{c_char, c_void};
+use core::ptr;
+
+/// Keyed publish/subscribe on a pool.
+pub struct pace_hub_t {
+    pub(super) hub: Hub,
+    pub(super) subscriptions: Registry<Named>,
+    /// Of its own figures alone.
+    #[cfg(feature = "metrics")]
+    pub(super) figures: crate::metrics::Registry,
+    /// What they are labelled with.
+    #[cfg(feature = "metrics")]
+    pub(super) name: String,
+}
+
+/// A key of a hub that was looked up once. Publishing with it is faster than with its text.
+pub struct pace_key_t {
+    pub(super) hub: Hub,
+    pub(super) key: Key,
+}
+
+/// Settings of a hub. Call pace_hub_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_hub_options_t {
+    /// Set by pace_hub_options_init().
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The largest payload, 1 byte to 1 GiB. Default 16 MiB.
+    pub max_payload: u64,
+    /// How many dead letters are kept, 1 to 10,000,000; then the oldest is forgotten for the newest. 0
+    /// (default): 10,000.
+    pub dead_letters: u64,
+    /// What is kept of its messages; queries and replays ask the first that keeps all they want. Default none.
+    pub histories: *const pace_history_options_t,
+    /// How many, up to 31.
+    pub history_count: usize,
+    /// The label `hub` of its figures, UTF-8. It is copied. NULL (default): "main".
+    pub name: *const c_char,
+    /// How many errors are kept for pace_hub_errors(), 1 to 1,000,000; then the oldest is forgotten for the
+    /// newest. 0 (default): 1024.
+    pub errors: u64,
+    /// How often losses of the same kind are told under $SYS., 1 ms to 1 hour. 0 (default): each second. The
+    /// first of a burst is told at once.
+    pub notice_interval_ns: u64,
+    /// Of so many keys, up to 1,000,000, it is counted how often each was published, and of others the sum.
+    /// 0 (default): of none, which costs nothing.
+    pub count_keys: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_hub_options_t {
+    const FIRST: usize = 16;
+    const NAME: &'static str = "pace_hub_options_t";
+    const RESERVED: &'static [usize] = &[4, 5, 6, 7];
+}
+
+const DEFAULTS: pace_hub_options_t = pace_hub_options_t {
+    struct_size: size_of::<pace_hub_options_t>() as u32,
+    reserved: 0,
+    max_payload: 16 << 20,
+    dead_letters: 0,
+    histories: ptr::null(),
+    history_count: 0,
+    name: ptr::null(),
+    errors: 0,
+    notice_interval_ns: 0,
+    count_keys: 0,
+};
+
+/// What became of a publication at the moment of publishing. Set struct_size to sizeof the struct before
+/// the call. Each subscription that matched is in exactly one of enqueued, dropped, rejected and
+/// dead_lettered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_receipt_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The message's number in its hub; of a batch, that of its last message.
+    pub sequence: u64,
+    /// Subscriptions whose pattern, and filters, it matched.
+    pub matched: u64,
+    /// Of these, those that will get it, or have got it (inline).
+    pub enqueued: u64,
+    /// Of these, those that have dropped it because their mailbox was full.
+    pub dropped: u64,
+    /// Of these, those that have refused it because their mailbox was full.
+    pub rejected: u64,
+    /// Of these, those that are suspended: it has become their dead letter.
+    pub dead_lettered: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_receipt_t {
+    const FIRST: usize = 48;
+    const NAME: &'static str = "pace_receipt_t";
+}
+
+/// The books of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
+/// whenever nothing is under way:
+///
+/// matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_hub_audit_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Whether every message that matched is accounted for.
+    pub balances: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// Messages that were published.
+    pub published: u64,
+    /// The sum over all messages of the subscriptions that each matched.
+    pub matched: u64,
+    /// Of these, those that handlers have dealt with, or pullers have taken.
+    pub delivered: u64,
+    /// Those that handlers failed at for good.
+    pub failed: u64,
+    /// Those that have become dead letters.
+    pub dead_lettered: u64,
+    /// Those that full mailboxes have dropped or conflated.
+    pub dropped: u64,
+    /// Those that full mailboxes have refused.
+    pub rejected: u64,
+    /// Those that waited when their subscription ended.
+    pub discarded: u64,
+    /// Those that wait now.
+    pub waiting: u64,
+    /// Those that are being handled now.
+    pub running: u64,
+    /// Of those that matched, dead letters that were delivered again.
+    pub redelivered: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_hub_audit_t {
+    const FIRST: usize = 96;
+    const NAME: &'static str = "pace_hub_audit_t";
+}
+
+/// Called for each pattern that somebody subscribes to, with the number of its subscriptions.
+pub type pace_pattern_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, pattern: pace_text_t, subscriptions: usize),
+>;
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_options_init(
+    options: *mut pace_hub_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the
+/// hub.
+///
+/// PACE_EINVAL, PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN; PACE_EOS if an archive cannot be
+/// opened, PACE_EUNSUPPORTED if the library was built without archives; PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes; it may wait for the disk if it has an archive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_new(
+    pool: *mut pace_pool_t,
+    options: *const pace_hub_options_t,
+    hub: *mut *mut pace_hub_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = &unsafe { open_pool(pool) }?.pool;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(hub, "hub") }?;
+        let options = match options.is_null() {
+            true => DEFAULTS,
+            // SAFETY: as the header demands.
+            false => unsafe { sized::read(options, "options") }?,
+        };
+        let most = usize::try_from(options.max_payload).unwrap_or(usize::MAX);
+        let builder = Hub::builder(pool).max_payload(most);
+        let builder = match options.dead_letters {
+            0 => builder,
+            most => builder.dead_letters(usize::try_from(most).unwrap_or(usize::MAX)),
+        };
+        let mut builder = builder;
+        // SAFETY: as the header demands.
+        for history in unsafe { histories(&options) }? {
+            // SAFETY: as the header demands.
+            builder = builder.history(unsafe { history_of(history) }?);
+        }
+        builder = told(builder, &options);
+        #[cfg(feature = "metrics")]
+        let name = match options.name.is_null() {
+            true => "main".to_owned(),
+            // SAFETY: not NULL, and as the header demands.
+            false => unsafe { boundary::text(options.name, "name") }?.to_owned(),
+        };
+        #[cfg(feature = "metrics")]
+        let figures = crate::metrics::Registry::new();
+        #[cfg(feature = "metrics")]
+        let builder = builder.metrics(&figures, &name);
+        to.set(Box::into_raw(Box::new(pace_hub_t {
+            hub: builder.build()?,
+            subscriptions: Registry::new(NAMES),
+            #[cfg(feature = "metrics")]
+            figures,
+            #[cfg(feature = "metrics")]
+            name,
+        })));
+        Ok(())
+    })
+}
+
+/// What a hub tells of itself.
+fn told<'a>(builder: HubBuilder<'a>, options: &pace_hub_options_t) -> HubBuilder<'a> {
+    let whole = |count| usize::try_from(count).unwrap_or(usize::MAX);
+    let builder = builder.count_keys(whole(options.count_keys));
+    let builder = match options.errors {
+        0 => builder,
+        most => builder.errors(whole(most)),
+    };
+    match options.notice_interval_ns {
+        0 => builder,
+        interval => builder.notice_interval(nanos(interval)),
+    }
+}
+
+/// The histories of a hub, each as large as the first says.
+///
+/// # Safety
+///
+/// As the header demands of the options.
+unsafe fn histories(options: &pace_hub_options_t) -> Result<Vec<*const pace_history_options_t>> {
+    let (first, count) = (options.histories, options.history_count);
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    boundary::check(first, "histories")?;
+    if count > 31 {
+        return Err(boundary::Failure::invalid("history_count", count, "up to 31"));
+    }
+    // SAFETY: not NULL, and as the caller promises.
+    let size = unsafe { first.cast::<u32>().read() } as usize;
+    // SAFETY: as the caller promises: an array of structs of this size.
+    Ok((0..count).map(|place| unsafe { first.byte_add(place * size) }).collect())
+}
+
+/// The most subscriptions of C's that a hub has names for.
+const NAMES: usize = 1 << 20;
+
+/// Frees a hub, and unsubscribes all that have a name or were never given one. It does not wait for
+/// handlers: their `drop` tells. Keys and mailboxes may be freed later. NULL is a no-op, and in a forked
+/// child nothing is freed.
+///
+/// Threads: any, as long as no other uses the hub any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_free(hub: *mut pace_hub_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open(hub) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(hub) });
+        }
+    });
+}
+
+/// Looks a key up. Keys are tokens with dots between them, without blanks, `*`, `>` and control
+/// characters; those that begin with `$` are the hub's.
+///
+/// PACE_EINVAL for a bad key.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_key(
+    hub: *mut pace_hub_t,
+    text: *const c_char,
+    key: *mut *mut pace_key_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(key, "key") }?;
+        // SAFETY: as the header demands.
+        let key = hub.hub.key(unsafe { key_text(text) }?)?;
+        to.set(Box::into_raw(Box::new(pace_key_t { hub: hub.hub.clone(), key })));
+        Ok(())
+    })
+}
+
+/// The text of a key. It lives as long as the key.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_text(
+    key: *const pace_key_t,
+    text: *mut pace_text_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        unsafe { Out::new(text, "text") }?.set(lend(key.key.as_str()));
+        Ok(())
+    })
+}
+
+/// Frees a key. NULL is a no-op, and in a forked child nothing is freed.
+///
+/// Threads: any, as long as no other uses the key any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open_key(key) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(key) });
+        }
+    });
+}
+
+/// Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
+/// failure: the receipt says it. `receipt` may be NULL.
+///
+/// PACE_EINVAL for a payload beyond max_payload; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_publish(
+    key: *const pace_key_t,
+    bytes: *const c_void,
+    size: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let payload = unsafe { payload(bytes, size) }?;
+        fill(room, key.hub.publish(&key.key, payload)?);
+        Ok(())
+    })
+}
+
+/// As pace_key_publish(), with the text of the key, which is looked up.
+///
+/// PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_publish(
+    hub: *mut pace_hub_t,
+    key: *const c_char,
+    bytes: *const c_void,
+    size: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let key = unsafe { key_text(key) }?;
+        // SAFETY: as the header demands.
+        let payload = unsafe { payload(bytes, size) }?;
+        fill(room, hub.hub.publish(key, payload)?);
+        Ok(())
+    })
+}
+
+/// Publishes with headers, a priority, or leave to wait.
+///
+/// PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+///
+/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_publish_with(
+    key: *const pace_key_t,
+    publication: *const pace_publication_t,
+    bytes: *const c_void,
+    size: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        let publication = unsafe { sized::read(publication, "publication") }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let (priority, headers) = unsafe { terms(&publication) }?;
+        // SAFETY: as the header demands.
+        let payload = unsafe { payload(bytes, size) }?;
+        let message =
+            key.hub.message(&key.key).priority(priority).headers(headers).payload(payload);
+        let message = if publication.may_block { message.may_block() } else { message };
+        fill(room, message.publish()?);
+        Ok(())
+    })
+}
+
+/// Publishes several messages of one key, in order. The receipt is the sum of theirs.
+///
+/// PACE_EINVAL: nothing was published; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_publish_batch(
+    key: *const pace_key_t,
+    pieces: *const pace_piece_t,
+    count: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let payloads = unsafe { payloads(key, pieces, count) }?;
+        fill(room, key.hub.publish_batch(&key.key, payloads)?);
+        Ok(())
+    })
+}
+
+/// Adds up all books. Exact only while nothing is published and no handler runs; takes time with the
+/// number of keys and subscriptions.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_audit(
+    hub: *mut pace_hub_t,
+    audit: *mut pace_hub_audit_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(audit, "audit") }?;
+        let audit = hub.hub.audit();
+        room.fill(pace_hub_audit_t {
+            struct_size: 0,
+            balances: audit.is_balanced(),
+            reserved: [0; 3],
+            published: audit.published,
+            matched: audit.matched,
+            delivered: audit.delivered,
+            failed: audit.failed,
+            dead_lettered: audit.dead_lettered,
+            dropped: audit.dropped,
+            rejected: audit.rejected,
+            discarded: audit.discarded,
+            waiting: audit.waiting,
+            running: audit.running,
+            redelivered: audit.redelivered,
+        });
+        Ok(())
+    })
+}
+
+/// How many subscriptions a key has, those of patterns included.
+///
+/// PACE_EINVAL for a bad key.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_subscriber_count(
+    hub: *mut pace_hub_t,
+    key: *const c_char,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(count, "count") }?;
+        // SAFETY: as the header demands.
+        to.set(hub.hub.subscriber_count(unsafe { key_text(key) }?)?);
+        Ok(())
+    })
+}
+
+/// Calls `each` for every pattern that somebody subscribes to, sorted, in this thread.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_patterns(
+    hub: *mut pace_hub_t,
+    each: pace_pattern_fn,
+    user_data: *mut c_void,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        let each = boundary::callback(each, "each")?;
+        for (pattern, count) in hub.hub.patterns() {
+            // SAFETY: as the header demands, it takes what came with it.
+            unsafe { each(user_data, lend(&pattern), count) }
+        }
+        Ok(())
+    })
+}
+
+/// The hub of an argument, in the process that made it.
+///
+/// # Safety
+///
+/// As the header demands of a hub.
+pub(super) unsafe fn open<'a>(hub: *const pace_hub_t) -> Result<&'a pace_hub_t> {
+    // SAFETY: as the caller promises.
+    let hub = unsafe { boundary::borrow(hub, "hub") }?;
+    if hub.hub.pool().shared().is_forked() { Err(FORKED) } else { Ok(hub) }
+}
+
+/// The payloads of a batch, each of which can be published.
+///
+/// # Safety
+///
+/// As the header demands of the pieces, which live for `'a`.
+pub(super) unsafe fn payloads<'a>(
+    key: &pace_key_t,
+    pieces: *const pace_piece_t,
+    count: usize,
+) -> Result<impl Iterator<Item = Payload> + use<'a>> {
+    // SAFETY: as the caller promises.
+    let pieces: &'a [pace_piece_t] = unsafe { slice(pieces, count, "pieces") }?;
+    for piece in pieces {
+        if piece.size > 0 {
+            boundary::check(piece.bytes, "the bytes of a piece")?;
+        }
+        key.hub.check_payload_size(piece.size)?;
+    }
+    // SAFETY: as the caller promises, and none is refused any more.
+    Ok(pieces.iter().map(|piece| unsafe { payload_of(piece) }.unwrap_or_default()))
+}
+
+/// # Safety
+///
+/// As the header demands of a key.
+pub(super) unsafe fn open_key<'a>(key: *const pace_key_t) -> Result<&'a pace_key_t> {
+    // SAFETY: as the caller promises.
+    let key = unsafe { boundary::borrow(key, "key") }?;
+    if key.hub.pool().shared().is_forked() { Err(FORKED) } else { Ok(key) }
+}
+
+/// # Safety
+///
+/// As the header demands of a text.
+unsafe fn key_text<'a>(text: *const c_char) -> Result<&'a str> {
+    boundary::check(text, "key")?;
+    // SAFETY: as the caller promises.
+    unsafe { boundary::text(text, "key") }
+}
+
+/// # Safety
+///
+/// As the header demands of a receipt, which may be NULL.
+pub(super) unsafe fn room(receipt: *mut pace_receipt_t) -> Result<Option<Room<pace_receipt_t>>> {
+    // SAFETY: as the caller promises.
+    if receipt.is_null() { Ok(None) } else { unsafe { Room::new(receipt, "receipt") }.map(Some) }
+}
+
+pub(super) fn fill(room: Option<Room<pace_receipt_t>>, receipt: Receipt) {
+    if let Some(room) = room {
+        room.fill(pace_receipt_t {
+            struct_size: 0,
+            reserved: 0,
+            sequence: receipt.sequence,
+            matched: receipt.matched,
+            enqueued: receipt.enqueued,
+            dropped: receipt.dropped,
+            rejected: receipt.rejected,
+            dead_lettered: receipt.dead_lettered,
+        });
+    }
+}

@@ -1,0 +1,405 @@
+//! Kinds: the names of tasks, with the settings that all tasks of a name share.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::callback::{pace_drop_fn, pace_task_fn};
+use super::owner::{Registration, pair};
+use super::pool::PACE_FOREVER;
+use super::sized;
+use super::status::*;
+use super::task::{PACE_LANE_NORMAL, ignore, refuse};
+use super::work::{Work, lane as priority};
+use super::workers::{open as open_workers, pace_workers_t};
+use crate::task::{Backoff, Full, Jitter, Kind, Rate, Retry, RetryBudget};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use core::time::Duration;
+
+/// For a kind: no retries. For a task: as its kind.
+pub const PACE_RETRY_DEFAULT: u32 = 0;
+/// No retries.
+pub const PACE_RETRY_NONE: u32 = 1;
+/// first_ns after each failure.
+pub const PACE_RETRY_FIXED: u32 = 2;
+/// first_ns after the first failure, twice that after the second, three times after the third.
+pub const PACE_RETRY_LINEAR: u32 = 3;
+/// first_ns after the first failure, and twice as long after each other. first_ns and cap_ns are 100 ms
+/// and 30 s if both are 0.
+pub const PACE_RETRY_EXPONENTIAL: u32 = 4;
+/// Anything from first_ns to cap_ns after each failure.
+pub const PACE_RETRY_RANDOM: u32 = 5;
+/// What the kind's retry_delay says.
+pub const PACE_RETRY_CUSTOM: u32 = 6;
+
+/// As the shape has it: FULL for exponential delays, else NONE.
+pub const PACE_JITTER_DEFAULT: u32 = 0;
+/// Exactly the delay.
+pub const PACE_JITTER_NONE: u32 = 1;
+/// Anything from nothing to the delay, evenly.
+pub const PACE_JITTER_FULL: u32 = 2;
+/// Anything from half of the delay to all of it, evenly.
+pub const PACE_JITTER_EQUAL: u32 = 3;
+
+/// For a task: as its kind; for a kind: as its worker pool; for that: wait for room outside the pool's
+/// threads, as long as it takes; inside, PACE_EFULL.
+pub const PACE_FULL_DEFAULT: u32 = 0;
+/// PACE_EFULL at once.
+pub const PACE_FULL_REJECT: u32 = 1;
+/// Wait for full_wait_ns at most.
+pub const PACE_FULL_WAIT: u32 = 2;
+/// The first attempt runs in the submitter's thread; inside the pool PACE_EFULL.
+pub const PACE_FULL_RUN_HERE: u32 = 3;
+/// The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED.
+pub const PACE_FULL_DROP_OLDEST: u32 = 4;
+
+/// How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_retry_t {
+    /// PACE_RETRY_.
+    pub shape: u32,
+    /// PACE_JITTER_.
+    pub jitter: u32,
+    /// How many retries there are at most: one less than attempts.
+    pub retries: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// See PACE_RETRY_.
+    pub first_ns: u64,
+    /// No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay.
+    pub cap_ns: u64,
+    /// No attempt begins later after the submission than this. 0: no limit.
+    pub within_ns: u64,
+}
+
+/// The delay before a retry, in nanoseconds: `retry` is 1 after the first failure. It is called on the
+/// threads of the pool, by several at once, and must be quick.
+pub type pace_delay_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, retry: u32) -> u64>;
+
+/// A kind of tasks: a name with its settings and its statistics.
+pub struct pace_kind_t {
+    pub(super) kind: Kind,
+    pub(super) pool: crate::Pool,
+}
+
+/// Settings of a kind. Call pace_kind_config_init(), change what you like, call pace_kind_new().
+#[repr(C)]
+pub struct pace_kind_config_t {
+    /// Set by pace_kind_config_init().
+    pub struct_size: u32,
+    /// PACE_LANE_. Default PACE_LANE_NORMAL.
+    pub lane: u32,
+    /// Default: no retries.
+    pub retry: pace_retry_t,
+    /// How long each attempt may take, up to 100 years. 0 (default): no limit.
+    pub timeout_ns: u64,
+    /// How long a task may wait for its first attempt. 0 (default): no limit.
+    pub queue_timeout_ns: u64,
+    /// How long a task may take in all, from its submission to its end. 0 (default): no limit.
+    pub deadline_ns: u64,
+    /// For PACE_RETRY_CUSTOM.
+    pub retry_delay: pace_delay_fn,
+    /// What it is given.
+    pub retry_data: *mut c_void,
+    /// Runs once after its last call: kinds last as long as the process, so perhaps never. NULL: nothing.
+    pub retry_drop: pace_drop_fn,
+    /// Retries are bounded together by the budget of the next three fields. Default: they are not.
+    pub retry_budget: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// So many retries in each second, 0 to 1,000,000. Default 10.
+    pub budget_per_second: u32,
+    /// So many retries for each first attempt besides, 0 to 1000. Default 0.2.
+    pub budget_ratio: f64,
+    /// At most so many retries are saved up, 1 to 1,000,000. Default 100.
+    pub budget_burst: u32,
+    /// So many attempts may start in each rate_per_ns. 0 (default): as many as can.
+    pub rate_starts: u32,
+    /// 1 ns for each start to 100 years. Default one second.
+    pub rate_per_ns: u64,
+    /// So many starts at once after a time with fewer, at least 1. Default 1.
+    pub rate_burst: u32,
+    /// So many attempts may run at once. 0 (default): as many as can.
+    pub max_running: u32,
+    /// How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
+    /// limit.
+    pub soft_timeout_ns: u64,
+    /// How long an attempt whose time is over, and that another might follow, may take to return: then the
+    /// task ends. 0 (default): one second.
+    pub grace_ns: u64,
+    /// PACE_FULL_: what is done when the lane is full. Default: as its worker pool.
+    pub full: u32,
+    /// Zero.
+    pub reserved2: u32,
+    /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
+    pub full_wait_ns: u64,
+}
+
+/// Fills a configuration with the defaults. `size` is sizeof *config.
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_kind_config_init(
+    config: *mut pace_kind_config_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+}
+
+/// A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
+/// of one is kept for the life of the process. The name is UTF-8, and is copied. A `config` of NULL means
+/// the defaults. The same name with the same settings is the same kind.
+///
+/// PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_kind_new(
+    workers: *mut pace_workers_t,
+    name: *const c_char,
+    config: *const pace_kind_config_t,
+    kind: *mut *mut pace_kind_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open_workers(workers) }?;
+        boundary::check(name, "name")?;
+        // SAFETY: not NULL, and as the header demands.
+        let name = unsafe { boundary::text(name, "name") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(kind, "kind") }?;
+        let config = match config.is_null() {
+            true => DEFAULTS,
+            // SAFETY: not NULL, and as the header demands.
+            false => unsafe { sized::read(config, "config") }?,
+        };
+        let (registration, delay) = custom(&config)?;
+        let made = make(workers, name, &config, delay);
+        let kind = match (made, registration) {
+            (Ok(kind), Some(registration)) => {
+                registration.keep();
+                kind
+            }
+            (Err(failure), Some(registration)) => {
+                // Nobody has called it.
+                registration.give_back();
+                return Err(failure);
+            }
+            (made, None) => made?,
+        };
+        let pool = workers.workers.pool().clone();
+        to.set(Box::into_raw(Box::new(pace_kind_t { kind, pool })));
+        Ok(())
+    })
+}
+
+/// Runs a function once, in the kind's lane: no id, no limits, no retries, and it costs what
+/// pace_pool_post() costs. It is counted in the pool's books, not in the kind's. While the lane is full the
+/// kind's policy is followed; PACE_FULL_DROP_OLDEST is PACE_FULL_REJECT here, for what has no id is not
+/// dropped, and drops nobody.
+///
+/// PACE_EFULL, PACE_ESHUTDOWN; PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_kind_post(
+    kind: *const pace_kind_t,
+    run: pace_task_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let kind = unsafe { open(kind) }?;
+        let work = Work::new(run, user_data, drop)?;
+        kind.kind.post(move || ignore(work.run())).or_else(refuse)
+    })
+}
+
+/// Frees what names a kind. Its tasks go on, and what is known of the name is kept. NULL: nothing.
+///
+/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_kind_free(kind: *mut pace_kind_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_kind_new` and is used by nobody else.
+        if unsafe { open(kind) }.is_ok() {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(kind) });
+        }
+    });
+}
+
+/// The kind behind an argument, in the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_kind_new` and has not been freed.
+#[inline]
+pub(super) unsafe fn open<'a>(kind: *const pace_kind_t) -> Result<&'a pace_kind_t> {
+    // SAFETY: as the caller promises.
+    let kind = unsafe { boundary::borrow(kind, "kind") }?;
+    if kind.pool.shared().is_forked() { Err(FORKED) } else { Ok(kind) }
+}
+
+/// None: the default. `custom` is for PACE_RETRY_CUSTOM.
+pub(super) fn retry_of(retry: &pace_retry_t, custom: Option<Backoff>) -> Result<Option<Retry>> {
+    if retry.reserved != 0 {
+        return Err(Failure::invalid("retry.reserved", retry.reserved, "zero"));
+    }
+    let first = nanos(retry.first_ns);
+    let backoff = match (retry.shape, custom) {
+        (PACE_RETRY_DEFAULT, _) => return Ok(None),
+        (PACE_RETRY_NONE, _) => return Ok(Some(Retry::none())),
+        (PACE_RETRY_FIXED, _) => Backoff::fixed(first),
+        (PACE_RETRY_LINEAR, _) => Backoff::linear(first),
+        (PACE_RETRY_EXPONENTIAL, _) if retry.first_ns | retry.cap_ns == 0 => Backoff::default(),
+        (PACE_RETRY_EXPONENTIAL, _) => Backoff::exponential(first),
+        (PACE_RETRY_RANDOM, _) => Backoff::random(first..=nanos(retry.cap_ns)),
+        (PACE_RETRY_CUSTOM, Some(custom)) => custom,
+        (other, _) => {
+            let allowed = "0 to 5 (PACE_RETRY_), or 6 for a kind";
+            return Err(Failure::invalid("retry.shape", other, allowed));
+        }
+    };
+    let backoff = match retry.cap_ns {
+        0 => backoff,
+        cap => backoff.cap(nanos(cap)),
+    };
+    let backoff = match retry.jitter {
+        PACE_JITTER_DEFAULT => backoff,
+        PACE_JITTER_NONE => backoff.jitter(Jitter::None),
+        PACE_JITTER_FULL => backoff.jitter(Jitter::Full),
+        PACE_JITTER_EQUAL => backoff.jitter(Jitter::Equal),
+        other => return Err(Failure::invalid("retry.jitter", other, "0 to 3 (PACE_JITTER_)")),
+    };
+    let made = Retry::new(retry.retries, backoff);
+    Ok(Some(match retry.within_ns {
+        0 | PACE_FOREVER => made,
+        within => made.within(nanos(within)),
+    }))
+}
+
+/// None: the default.
+pub(super) fn full_of(full: u32, wait_ns: u64) -> Result<Option<Full>> {
+    Ok(Some(match full {
+        PACE_FULL_DEFAULT => return Ok(None),
+        PACE_FULL_REJECT => Full::Reject,
+        PACE_FULL_WAIT if wait_ns == PACE_FOREVER => Full::Wait(Duration::MAX),
+        PACE_FULL_WAIT => Full::Wait(nanos(wait_ns)),
+        PACE_FULL_RUN_HERE => Full::RunHere,
+        PACE_FULL_DROP_OLDEST => Full::DropOldest,
+        other => return Err(Failure::invalid("full", other, "0 to 4 (PACE_FULL_)")),
+    }))
+}
+
+/// The kind's own function, if its retries follow it.
+fn custom(config: &pace_kind_config_t) -> Result<(Option<Registration>, Option<Backoff>)> {
+    if config.retry.shape != PACE_RETRY_CUSTOM {
+        return Ok((None, None));
+    }
+    let delay = boundary::callback(config.retry_delay, "retry_delay")?;
+    let (registration, owner) = pair(config.retry_data, config.retry_drop);
+    let backoff = Backoff::custom(move |retry| {
+        // SAFETY: as the header demands, the function takes what came with it.
+        nanos(unsafe { delay(owner.data(), retry) })
+    });
+    Ok((Some(registration), Some(backoff)))
+}
+
+fn make(
+    workers: &pace_workers_t,
+    name: &str,
+    config: &pace_kind_config_t,
+    delay: Option<Backoff>,
+) -> Result<Kind> {
+    let mut builder = workers.workers.kind(name).lane(priority(config.lane)?);
+    if let Some(retry) = retry_of(&config.retry, delay)? {
+        builder = builder.retry(retry);
+    }
+    if config.timeout_ns != 0 {
+        builder = builder.timeout(nanos(config.timeout_ns));
+    }
+    if config.queue_timeout_ns != 0 {
+        builder = builder.queue_timeout(nanos(config.queue_timeout_ns));
+    }
+    if config.deadline_ns != 0 {
+        builder = builder.deadline(nanos(config.deadline_ns));
+    }
+    if config.max_running != 0 {
+        builder = builder.max_running(config.max_running);
+    }
+    if config.soft_timeout_ns != 0 {
+        builder = builder.soft_timeout(nanos(config.soft_timeout_ns));
+    }
+    if config.grace_ns != 0 {
+        builder = builder.grace(nanos(config.grace_ns));
+    }
+    if let Some(full) = full_of(config.full, config.full_wait_ns)? {
+        builder = builder.full(full);
+    }
+    if config.retry_budget {
+        let budget = RetryBudget::new(config.budget_ratio);
+        let budget = budget.per_second(config.budget_per_second).burst(config.budget_burst);
+        builder = builder.retry_budget(budget);
+    }
+    if config.rate_starts != 0 {
+        let rate = Rate::new(config.rate_starts, nanos(config.rate_per_ns));
+        builder = builder.rate(rate.burst(config.rate_burst));
+    }
+    Ok(builder.build()?)
+}
+
+pub(super) const NO_RETRY: pace_retry_t = pace_retry_t {
+    shape: PACE_RETRY_DEFAULT,
+    jitter: PACE_JITTER_DEFAULT,
+    retries: 0,
+    reserved: 0,
+    first_ns: 0,
+    cap_ns: 0,
+    within_ns: 0,
+};
+
+const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
+    struct_size: size_of::<pace_kind_config_t>() as u32,
+    lane: PACE_LANE_NORMAL,
+    retry: NO_RETRY,
+    timeout_ns: 0,
+    queue_timeout_ns: 0,
+    deadline_ns: 0,
+    retry_delay: None,
+    retry_data: ptr::null_mut(),
+    retry_drop: None,
+    retry_budget: false,
+    reserved: [0; 3],
+    budget_per_second: 10,
+    budget_ratio: 0.2,
+    budget_burst: 100,
+    rate_starts: 0,
+    rate_per_ns: 1_000_000_000,
+    rate_burst: 1,
+    max_running: 0,
+    soft_timeout_ns: 0,
+    grace_ns: 0,
+    full: PACE_FULL_DEFAULT,
+    reserved2: 0,
+    full_wait_ns: 0,
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_kind_config_t {
+    const FIRST: usize = 168;
+    const NAME: &'static str = "pace_kind_config_t";
+    const FLAGS: &'static [(&'static str, usize)] =
+        &[("retry_budget", offset_of!(pace_kind_config_t, retry_budget))];
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_kind_config_t, reserved);
+        const SECOND: usize = offset_of!(pace_kind_config_t, reserved2);
+        [FIRST, FIRST + 1, FIRST + 2, SECOND, SECOND + 1, SECOND + 2, SECOND + 3]
+    };
+}

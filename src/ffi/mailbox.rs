@@ -1,0 +1,279 @@
+//! Subscriptions whose messages are pulled by threads of the host.
+//!
+//! What a thread has pulled lies in a place of the thread's own until it pulls again: the payloads are the
+//! hub's, shared with all others that have them.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
+use super::hub::{open as open_hub, pace_hub_t};
+use super::message::{fields, pace_message_t, pace_subscription_t, show};
+use super::request::pace_field_t;
+use super::sized::Room;
+use super::status::*;
+use super::subscription::{
+    configure, counts, pace_subscription_options_t, pace_subscription_stats_t, pattern_of, read,
+    way,
+};
+use crate::hub::{Mailbox, Received, Unsubscribed};
+use crate::pool::Shared;
+use core::cell::RefCell;
+use core::ffi::c_char;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// Bytes: if no message of a pull has a longer payload, the payloads lie one after the other, in order and
+/// without gaps, so that the host may copy all of them at once.
+pub const PACE_PULLED_TOGETHER: usize = 256;
+
+/// A subscription of a hub that the host empties itself.
+pub struct pace_mailbox_t {
+    pub(super) mailbox: Mailbox,
+    shared: Arc<Shared>,
+}
+
+/// Subscribes with a mailbox that the caller empties. Of the options the execution and `unique` are not
+/// looked at, and those of supervision are refused, because there is no handler; NULL: 1024 messages, of
+/// which more are refused.
+///
+/// PACE_EINVAL for a bad pattern or option; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_mailbox(
+    hub: *mut pace_hub_t,
+    pattern: *const c_char,
+    options: *const pace_subscription_options_t,
+    mailbox: *mut *mut pace_mailbox_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        // SAFETY: as the header demands.
+        let options = unsafe { read(options) }?;
+        // SAFETY: as the header demands.
+        let pattern = unsafe { pattern_of(pattern) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(mailbox, "mailbox") }?;
+        if options.on_restart.is_some() {
+            let allowed = "NULL for a mailbox that is pulled";
+            return Err(boundary::Failure::invalid("on_restart", "set", allowed));
+        }
+        // SAFETY: as the header demands.
+        let builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
+        let builder = match options.lease_ns {
+            0 => builder,
+            lease => builder.lease(nanos(lease)),
+        };
+        let mailbox = builder.pull()?;
+        let shared = Arc::clone(hub.hub.pool().shared());
+        to.set(Box::into_raw(Box::new(pace_mailbox_t { mailbox, shared })));
+        Ok(())
+    })
+}
+
+/// Waits for up to `timeout_ns` for messages, and takes up to `capacity` of them, in order. PACE_OK:
+/// *count is 1 or more. They count as delivered, and stay where they are until the thread that has pulled
+/// them pulls again, from whatever mailbox, or ends. Payloads of up to PACE_PULLED_TOGETHER bytes lie one
+/// after the other.
+///
+/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: the subscription has ended, and all that waited was pulled;
+/// PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when the pool ends; PACE_EDEADLOCK on a thread of the
+/// pool, if no other is left.
+///
+/// Threads: any. In handlers: yes. It waits, unless the time is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_pull(
+    mailbox: *mut pace_mailbox_t,
+    messages: *mut pace_message_t,
+    capacity: usize,
+    timeout_ns: u64,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open(mailbox) }?.mailbox;
+        boundary::check(messages, "messages")?;
+        if capacity == 0 {
+            return Err(boundary::Failure::invalid("capacity", 0, "at least 1"));
+        }
+        // SAFETY: as the header demands.
+        let count = unsafe { Out::new(count, "count") }?;
+        let take = |into: &mut Vec<_>| match timeout_ns {
+            0 => mailbox.recv_batch(into, capacity),
+            _ => mailbox.recv_batch_timeout(into, capacity, nanos(timeout_ns)),
+        };
+        // SAFETY: no more than `capacity` are taken, and there is room for as many.
+        match unsafe { lend_pulled(messages, take) }? {
+            0 => Err(TIMED_OUT),
+            some => {
+                count.set(some);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// *fd is readable while a message may wait, or the subscription has ended. It belongs to the mailbox:
+/// never read or close it. A pull that finds nothing makes it unreadable.
+///
+/// PACE_EOS if there are no descriptors left.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_pollable(
+    mailbox: *mut pace_mailbox_t,
+    fd: *mut i32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(fd, "fd") }?;
+        to.set(mailbox.mailbox.descriptor()?.as_raw_fd());
+        Ok(())
+    })
+}
+
+/// The counts of its subscription, as they are now. What was pulled counts as delivered.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_stats(
+    mailbox: *mut pace_mailbox_t,
+    stats: *mut pace_subscription_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        room.fill(counts(mailbox.mailbox.stats(), mailbox.mailbox.id(), false));
+        Ok(())
+    })
+}
+
+/// Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits can be pulled still. *ended, which may be
+/// NULL, says whether nothing is left.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_unsubscribe(
+    mailbox: *mut pace_mailbox_t,
+    how: u32,
+    ended: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(ended, "ended") }?;
+        to.set(mailbox.mailbox.unsubscribe(way(how)?)? == Unsubscribed::Now);
+        Ok(())
+    })
+}
+
+/// Ends the subscription, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
+///
+/// Threads: any, as long as no other uses the mailbox any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_free(mailbox: *mut pace_mailbox_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open(mailbox) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(mailbox) });
+        }
+    });
+}
+
+/// What a thread has pulled last.
+#[derive(Default)]
+struct Pulled {
+    messages: Vec<Received>,
+    /// The headers of all of them, one after the other. They point into the messages.
+    fields: Vec<pace_field_t>,
+    /// The payloads of all of them, if none is long.
+    payloads: Vec<u8>,
+}
+
+impl Pulled {
+    /// Whether the payloads lie together now. A copy of this size costs less than what a host of another
+    /// language would do per message.
+    fn gather_payloads(&mut self) -> bool {
+        self.payloads.clear();
+        let payloads = || self.messages.iter().map(|message| message.payload().as_slice());
+        if payloads().any(|payload| payload.len() > PACE_PULLED_TOGETHER) {
+            return false;
+        }
+        // At once: the rows point into it.
+        self.payloads.reserve(payloads().map(<[u8]>::len).sum());
+        payloads().for_each(|payload| self.payloads.extend_from_slice(payload));
+        true
+    }
+
+    fn list_fields(&mut self) {
+        self.fields.clear();
+        self.fields.extend(self.messages.iter().flat_map(|message| fields(message.headers())));
+    }
+}
+
+/// Takes messages, and shows them to the caller; they lie in this thread's place then. 0 also while the thread
+/// ends, when there is no such place any more.
+///
+/// # Safety
+///
+/// There is room at `messages` for as many as `take` appends.
+pub(super) unsafe fn lend_pulled(
+    messages: *mut pace_message_t,
+    take: impl FnOnce(&mut Vec<Received>) -> crate::Result<usize>,
+) -> Result<usize> {
+    let mut pulled = PULLED.try_with(RefCell::take).unwrap_or_default();
+    pulled.messages.clear();
+    let taken = take(&mut pulled.messages);
+    pulled.list_fields();
+    let gathered = pulled.gather_payloads();
+    let name = pace_subscription_t { id: 0 };
+    let (mut first, mut start) = (0, 0);
+    for (index, message) in pulled.messages.iter().enumerate() {
+        let last = first + message.headers().len();
+        let mut shown = show(message, message.lost_before(), name, &pulled.fields[first..last]);
+        first = last;
+        if gathered && shown.size > 0 {
+            shown.payload = pulled.payloads[start..].as_ptr().cast();
+            start += shown.size;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { messages.add(index).write(shown) };
+    }
+    let is_kept = PULLED.try_with(|place| place.replace(pulled)).is_ok();
+    Ok(if is_kept { taken? } else { 0 })
+}
+
+/// Shows a message, and keeps it where this thread's last ones are. While the thread ends there is no such
+/// place any more.
+pub(super) fn keep(message: Received) -> Result<pace_message_t> {
+    let mut pulled = PULLED.try_with(RefCell::take).unwrap_or_default();
+    pulled.messages.clear();
+    pulled.messages.push(message);
+    pulled.list_fields();
+    let shown = show(&pulled.messages[0], 0, pace_subscription_t { id: 0 }, &pulled.fields);
+    PULLED.try_with(|place| place.replace(pulled)).map_err(|_| TIMED_OUT)?;
+    Ok(shown)
+}
+
+thread_local! {
+    static PULLED: RefCell<Pulled> = RefCell::default();
+}
+
+/// # Safety
+///
+/// As the header demands of a mailbox.
+pub(super) unsafe fn open<'a>(mailbox: *const pace_mailbox_t) -> Result<&'a pace_mailbox_t> {
+    // SAFETY: as the caller promises.
+    let mailbox = unsafe { boundary::borrow(mailbox, "mailbox") }?;
+    if mailbox.shared.is_forked() { Err(FORKED) } else { Ok(mailbox) }
+}

@@ -1,0 +1,317 @@
+//! What the hub delivers, as C sees it, and what C publishes.
+//!
+//! A message is shown through a struct of the library's, filled from the stored message: no copy of
+//! its payload is made. Its headers are listed only if it has some.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Result};
+use super::conn::pace_piece_t;
+use super::request::{pace_field_t, pace_text_t};
+use super::sized;
+use crate::hub::{Headers, Message, Payload, Priority, Stored};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+
+/// After all others.
+pub const PACE_PRIORITY_LOW: i32 = -1;
+/// Unless set.
+pub const PACE_PRIORITY_NORMAL: i32 = 0;
+/// Before normal ones.
+pub const PACE_PRIORITY_HIGH: i32 = 1;
+/// Before all others.
+pub const PACE_PRIORITY_CRITICAL: i32 = 2;
+
+/// Names a subscription of a hub, until it is unsubscribed or its hub is freed. 0 names none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_subscription_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// A message. What it points to is lent: to a handler until it returns, to the thread that
+/// pulled it until that pulls again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_message_t {
+    /// The number of this message in its hub: 1 for the first. Those of one publisher's messages grow.
+    pub sequence: u64,
+    /// When it was published: nanoseconds since 1970, by the clock of the system.
+    pub time_ns: u64,
+    /// The lag mark: how many messages this subscription has lost since the one before.
+    pub lost_before: u64,
+    /// What it was published with, without a NUL behind it.
+    pub key: pace_text_t,
+    /// Its bytes, which lie at any address. NULL if there are none.
+    pub payload: *const c_void,
+    /// How many.
+    pub size: usize,
+    /// Its headers, in order. NULL if it has none.
+    pub headers: *const pace_field_t,
+    /// How many.
+    pub header_count: usize,
+    /// PACE_PRIORITY_.
+    pub priority: i32,
+    /// Which attempt at this message it is: 1 unless the handler has failed at it before.
+    pub attempt: u32,
+    /// Whose it is; of no name if it was pulled.
+    pub subscription: pace_subscription_t,
+}
+
+/// The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
+/// been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason.
+pub type pace_message_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, message: *const pace_message_t, outcome: *mut i32),
+>;
+
+/// What is published beside a payload. Call pace_publication_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_publication_t {
+    /// Set by pace_publication_init().
+    pub struct_size: u32,
+    /// PACE_PRIORITY_. Default normal.
+    pub priority: i32,
+    /// Up to 64 names and values, of up to 65536 bytes in all, in UTF-8. Default none.
+    pub headers: *const pace_field_t,
+    /// How many.
+    pub header_count: usize,
+    /// This thread waits where a mailbox that is full asks for it. Default: it is refused there.
+    pub may_block: bool,
+    /// Zero.
+    pub reserved: [u8; 7],
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_publication_t {
+    const FIRST: usize = 32;
+    const NAME: &'static str = "pace_publication_t";
+    const FLAGS: &'static [(&'static str, usize)] =
+        &[("may_block", offset_of!(pace_publication_t, may_block))];
+    const RESERVED: &'static [usize] = &[25, 26, 27, 28, 29, 30, 31];
+}
+
+pub(super) const PLAIN: pace_publication_t = pace_publication_t {
+    struct_size: size_of::<pace_publication_t>() as u32,
+    priority: PACE_PRIORITY_NORMAL,
+    headers: ptr::null(),
+    header_count: 0,
+    may_block: false,
+    reserved: [0; 7],
+};
+
+/// Fills in the defaults; `size` is sizeof *publication.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publication_init(
+    publication: *mut pace_publication_t,
+    size: usize,
+) -> super::status::pace_status_t {
+    // SAFETY: as the header demands.
+    boundary::call(|| unsafe { sized::init(publication, size, PLAIN, "publication") })
+}
+
+/// The reason why the handler that runs on this thread fails at its message, up to 1024 bytes of it; it
+/// is copied. Without one the number in *outcome is the reason. Does nothing for a message that is dealt
+/// with.
+///
+/// PACE_EINVAL for text that is not UTF-8; PACE_ESTALE outside a handler of a hub.
+///
+/// Threads: the handler's. In handlers: in one of a hub; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_message_fail(reason: *const c_char) -> super::status::pace_status_t {
+    boundary::call(|| {
+        boundary::check(reason, "reason")?;
+        // SAFETY: as the header demands.
+        let reason = unsafe { boundary::text(reason, "reason") }?;
+        reason::set(reason)
+    })
+}
+
+/// Where a handler's reason lies until it returns.
+mod reason {
+    use super::super::boundary::{Failure, Result};
+    use super::super::status::PACE_ESTALE;
+    use core::cell::RefCell;
+
+    const LONGEST: usize = 1024;
+    const NO_HANDLER: Failure =
+        Failure::plain(PACE_ESTALE, c"no handler of a hub runs on this thread");
+
+    thread_local! {
+        /// One for each handler that runs on this thread; inline ones may be within others.
+        static REASONS: RefCell<Vec<Option<Box<str>>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn set(reason: &str) -> Result {
+        let mut end = reason.len().min(LONGEST);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        let set = |reasons: &RefCell<Vec<Option<Box<str>>>>| {
+            let mut reasons = reasons.borrow_mut();
+            let last = reasons.last_mut().ok_or(NO_HANDLER)?;
+            *last = Some(reason[..end].into());
+            Ok(())
+        };
+        REASONS.try_with(set).unwrap_or(Err(NO_HANDLER))
+    }
+
+    /// Runs a handler, and gives back the reason that it left.
+    pub(super) fn collect(run: impl FnOnce()) -> Option<Box<str>> {
+        let _ = REASONS.try_with(|reasons| reasons.borrow_mut().push(None));
+        run();
+        REASONS.try_with(|reasons| reasons.borrow_mut().pop()).ok().flatten().flatten()
+    }
+}
+
+/// Runs a handler of C's.
+pub(super) fn handle(
+    handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),
+    data: *mut c_void,
+    message: &Message<'_>,
+    subscription: pace_subscription_t,
+) -> core::result::Result<(), crate::hub::Failure> {
+    let headers = fields(message.headers());
+    let mut shown = show(message.stored(), message.lost_before(), subscription, &headers);
+    shown.attempt = message.attempt();
+    let mut outcome = super::status::PACE_EFAILED;
+    let reason = reason::collect(|| {
+        // SAFETY: as the header demands, the handler takes what came with it; the message lives until
+        // it returns.
+        unsafe { handler(data, &shown, &mut outcome) }
+    });
+    match (outcome, reason) {
+        (0, _) => Ok(()),
+        (_, Some(reason)) => Err(String::from(reason).into()),
+        (outcome, None) => Err(format!("the handler answered {outcome}").into()),
+    }
+}
+
+/// Shows a message of no subscription to a function.
+pub(super) fn lend_to<R>(stored: &Stored, to: impl FnOnce(&pace_message_t) -> R) -> R {
+    let headers = fields(stored.headers());
+    to(&show(stored, 0, pace_subscription_t { id: 0 }, &headers))
+}
+
+/// A message as C sees it; its headers are listed already.
+pub(super) fn show(
+    stored: &Stored,
+    lost_before: u64,
+    subscription: pace_subscription_t,
+    headers: &[pace_field_t],
+) -> pace_message_t {
+    let payload = stored.payload().as_slice();
+    let nothing = |empty: bool, pointer| if empty { ptr::null() } else { pointer };
+    pace_message_t {
+        sequence: stored.sequence(),
+        time_ns: stored.time,
+        lost_before,
+        key: lend(stored.key().as_str()),
+        payload: nothing(payload.is_empty(), payload.as_ptr().cast()),
+        size: payload.len(),
+        headers: if headers.is_empty() { ptr::null() } else { headers.as_ptr() },
+        header_count: headers.len(),
+        priority: match stored.priority() {
+            Priority::Low => PACE_PRIORITY_LOW,
+            Priority::Normal => PACE_PRIORITY_NORMAL,
+            Priority::High => PACE_PRIORITY_HIGH,
+            Priority::Critical => PACE_PRIORITY_CRITICAL,
+        },
+        attempt: 1,
+        subscription,
+    }
+}
+
+/// The list of these headers; what it points to lives as long as they do.
+pub(super) fn fields(headers: &Headers) -> Vec<pace_field_t> {
+    headers
+        .iter()
+        .map(|(name, value)| pace_field_t { name: lend(name), value: lend(value) })
+        .collect()
+}
+
+/// No text.
+pub(super) const NOTHING: pace_text_t = pace_text_t { text: ptr::null(), size: 0 };
+
+pub(super) fn lend(text: &str) -> pace_text_t {
+    pace_text_t { text: text.as_ptr().cast(), size: text.len() }
+}
+
+/// A payload of C's, copied.
+///
+/// # Safety
+///
+/// As many bytes can be read, or there are none.
+pub(super) unsafe fn payload(bytes: *const c_void, size: usize) -> Result<Payload> {
+    // SAFETY: as the caller promises.
+    Ok(Payload::new(unsafe { boundary::bytes(bytes, size, 1, "payload") }?))
+}
+
+/// # Safety
+///
+/// As for [`payload`].
+pub(super) unsafe fn payload_of(piece: &pace_piece_t) -> Result<Payload> {
+    // SAFETY: as the caller promises.
+    unsafe { payload(piece.bytes, piece.size) }
+}
+
+/// The priority and headers of a publication.
+///
+/// # Safety
+///
+/// As the header demands of the fields.
+pub(super) unsafe fn terms(publication: &pace_publication_t) -> Result<(Priority, Headers)> {
+    let priority = priority(publication.priority)?;
+    let count = publication.header_count;
+    // SAFETY: as the caller promises.
+    let fields = unsafe { slice(publication.headers, count, "headers") }?;
+    let mut pairs = Vec::with_capacity(count);
+    for field in fields {
+        // SAFETY: as the caller promises.
+        let name = unsafe { text_of(&field.name, "the name of a header") }?;
+        // SAFETY: as above.
+        pairs.push((name, unsafe { text_of(&field.value, "the value of a header") }?));
+    }
+    Ok((priority, Headers::new(pairs)?))
+}
+
+pub(super) fn priority(number: i32) -> Result<Priority> {
+    match number {
+        PACE_PRIORITY_LOW => Ok(Priority::Low),
+        PACE_PRIORITY_NORMAL => Ok(Priority::Normal),
+        PACE_PRIORITY_HIGH => Ok(Priority::High),
+        PACE_PRIORITY_CRITICAL => Ok(Priority::Critical),
+        other => Err(Failure::invalid("priority", other, "PACE_PRIORITY_")),
+    }
+}
+
+/// # Safety
+///
+/// If `count` is not zero, `pointer` is NULL or points to as many, which live for `'a`.
+pub(super) unsafe fn slice<'a, T>(pointer: *const T, count: usize, name: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    boundary::check(pointer, name)?;
+    let most = isize::MAX as usize / size_of::<T>();
+    if count > most {
+        return Err(Failure::invalid("count", count, &format!("at most {most}")));
+    }
+    // SAFETY: as the caller promises, and no more than a slice may have.
+    Ok(unsafe { core::slice::from_raw_parts(pointer, count) })
+}
+
+/// # Safety
+///
+/// As many bytes can be read, or there are none.
+pub(super) unsafe fn text_of<'a>(text: &pace_text_t, name: &str) -> Result<&'a str> {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { boundary::bytes(text.text.cast(), text.size, 1, name) }?;
+    core::str::from_utf8(bytes)
+        .map_err(|_| Failure::invalid(name, format_args!("{bytes:?}"), "UTF-8"))
+}

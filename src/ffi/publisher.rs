@@ -1,0 +1,263 @@
+//! Publishers with a name, a quota and patterns that they may publish with.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
+use super::conn::pace_piece_t;
+use super::hub::{
+    fill, open as open_hub, open_key, pace_hub_t, pace_key_t, pace_receipt_t, payloads, room,
+};
+use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
+use super::sized::{self, Room};
+use super::status::*;
+use crate::hub::{Publisher, Rate};
+use crate::pool::Shared;
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use std::sync::Arc;
+
+/// A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one.
+pub struct pace_publisher_t {
+    publisher: Publisher,
+    shared: Arc<Shared>,
+}
+
+/// Settings of a publisher. Call pace_publisher_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_publisher_options_t {
+    /// Set by pace_publisher_options_init().
+    pub struct_size: u32,
+    /// Lets mailboxes that block make it wait. It is refused inside handlers then. Default: it does not.
+    pub may_block: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// So many messages in each quota_per_ns, evenly spread. 0 (default): no limit.
+    pub quota: u32,
+    /// So many at once after a time with fewer, at least 1. Default 1.
+    pub quota_burst: u32,
+    /// 1 ns for each message to 100 years. Default one second.
+    pub quota_per_ns: u64,
+    /// Patterns of the keys that it may publish with. Default none: all keys.
+    pub allow: *const *const c_char,
+    /// How many.
+    pub allow_count: usize,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_publisher_options_t {
+    const FIRST: usize = 40;
+    const NAME: &'static str = "pace_publisher_options_t";
+    const FLAGS: &'static [(&'static str, usize)] =
+        &[("may_block", offset_of!(pace_publisher_options_t, may_block))];
+    const RESERVED: &'static [usize] = &[5, 6, 7];
+}
+
+const DEFAULTS: pace_publisher_options_t = pace_publisher_options_t {
+    struct_size: size_of::<pace_publisher_options_t>() as u32,
+    may_block: false,
+    reserved: [0; 3],
+    quota: 0,
+    quota_burst: 1,
+    quota_per_ns: 1_000_000_000,
+    allow: ptr::null(),
+    allow_count: 0,
+};
+
+/// What a publisher has done. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_publisher_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Messages that were published.
+    pub published: u64,
+    /// Messages that were not: beyond the quota, of a key that is not allowed, or invalid.
+    pub refused: u64,
+    /// The sum of what receipts called enqueued.
+    pub enqueued: u64,
+    /// The sum of what receipts called dropped and rejected.
+    pub lost: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_publisher_stats_t {
+    const FIRST: usize = 40;
+    const NAME: &'static str = "pace_publisher_stats_t";
+}
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_options_init(
+    options: *mut pace_publisher_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// Makes a publisher of this name, which is for people to read and is copied. `options` may be NULL. It may
+/// outlive the hub's pointer.
+///
+/// PACE_EINVAL for a bad pattern or rate; PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_new(
+    hub: *mut pace_hub_t,
+    name: *const c_char,
+    options: *const pace_publisher_options_t,
+    publisher: *mut *mut pace_publisher_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        boundary::check(name, "name")?;
+        // SAFETY: not NULL, and as the header demands.
+        let name = unsafe { boundary::text(name, "name") }?;
+        let options = match options.is_null() {
+            true => DEFAULTS,
+            // SAFETY: as the header demands.
+            false => unsafe { sized::read(options, "options") }?,
+        };
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(publisher, "publisher") }?;
+        let mut builder = hub.hub.publisher(name);
+        // SAFETY: as the header demands.
+        for &pattern in unsafe { slice(options.allow, options.allow_count, "allow") }? {
+            boundary::check(pattern, "a pattern of allow")?;
+            // SAFETY: not NULL, and as the header demands.
+            builder = builder.allow(unsafe { boundary::text(pattern, "a pattern of allow") }?);
+        }
+        if options.quota != 0 {
+            let rate = Rate::new(options.quota, nanos(options.quota_per_ns));
+            builder = builder.quota(rate.burst(options.quota_burst));
+        }
+        if options.may_block {
+            builder = builder.may_block();
+        }
+        let shared = Arc::clone(hub.hub.pool().shared());
+        to.set(Box::into_raw(Box::new(pace_publisher_t { publisher: builder.build()?, shared })));
+        Ok(())
+    })
+}
+
+/// As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
+/// publisher has its own.
+///
+/// PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota; PACE_EVERSION,
+/// PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+///
+/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_publish(
+    publisher: *mut pace_publisher_t,
+    key: *const pace_key_t,
+    publication: *const pace_publication_t,
+    bytes: *const c_void,
+    size: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let publisher = unsafe { open(publisher) }?;
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        let publication = match publication.is_null() {
+            true => PLAIN,
+            // SAFETY: as the header demands.
+            false => unsafe { sized::read(publication, "publication") }?,
+        };
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let (priority, headers) = unsafe { terms(&publication) }?;
+        // SAFETY: as the header demands.
+        let payload = unsafe { payload(bytes, size) }?;
+        fill(room, publisher.publish_with(&key.key, payload, headers, priority)?);
+        Ok(())
+    })
+}
+
+/// As pace_key_publish_batch(). Each message takes of the quota; those before the first that is beyond it are
+/// published.
+///
+/// PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota; PACE_ESHUTDOWN, PACE_EDEADLOCK.
+///
+/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_publish_batch(
+    publisher: *mut pace_publisher_t,
+    key: *const pace_key_t,
+    pieces: *const pace_piece_t,
+    count: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let publisher = unsafe { open(publisher) }?;
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let payloads = unsafe { payloads(key, pieces, count) }?;
+        fill(room, publisher.publish_batch(&key.key, payloads)?);
+        Ok(())
+    })
+}
+
+/// The counts of a publisher.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_stats(
+    publisher: *mut pace_publisher_t,
+    stats: *mut pace_publisher_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let counts = unsafe { open(publisher) }?.stats();
+        // SAFETY: as the header demands.
+        unsafe { Room::new(stats, "stats") }?.fill(pace_publisher_stats_t {
+            struct_size: 0,
+            reserved: 0,
+            published: counts.published,
+            refused: counts.refused,
+            enqueued: counts.enqueued,
+            lost: counts.lost,
+        });
+        Ok(())
+    })
+}
+
+/// Frees a publisher. NULL is a no-op, and in a forked child nothing is freed.
+///
+/// Threads: any, as long as no other uses the publisher any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_publisher_free(publisher: *mut pace_publisher_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open(publisher) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(publisher) });
+        }
+    });
+}
+
+/// # Safety
+///
+/// As the header demands of a publisher.
+unsafe fn open<'a>(publisher: *const pace_publisher_t) -> Result<&'a Publisher> {
+    // SAFETY: as the caller promises.
+    let publisher = unsafe { boundary::borrow(publisher, "publisher") }?;
+    if publisher.shared.is_forked() { Err(FORKED) } else { Ok(&publisher.publisher) }
+}

@@ -1,0 +1,488 @@
+//! What histories have kept: queries, and replays that go on with what is published.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{
+    self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, callback, nanos,
+};
+use super::callback::pace_drop_fn;
+use super::hub::{open as open_hub, pace_hub_t};
+use super::mailbox::lend_pulled;
+use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
+use super::owner::pair;
+use super::request::pace_text_t;
+use super::sized::{self, Room};
+use super::status::*;
+use super::subscription::{pattern_of, way};
+use crate::hub::history::{Query, Replay, ReplayFrom, ReplayMailbox};
+use crate::hub::{Message, Unsubscribed};
+use crate::pool::Shared;
+use core::ffi::{c_char, c_void};
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// With the oldest message that is kept; `at` is not looked at.
+pub const PACE_REPLAY_BEGINNING: u32 = 0;
+/// With the message of the number `at`, or the next one that there is.
+pub const PACE_REPLAY_SEQUENCE: u32 = 1;
+/// With the first that was published at `at` or later: nanoseconds since 1970.
+pub const PACE_REPLAY_TIME: u32 = 2;
+/// With the last `at` messages that are kept.
+pub const PACE_REPLAY_LAST: u32 = 3;
+/// With the next message; `at` is not looked at.
+pub const PACE_REPLAY_NOW: u32 = 4;
+
+/// Which messages of a history are asked for. Set struct_size to sizeof the struct, and what is not asked about
+/// to zero.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_query_t {
+    /// sizeof the struct.
+    pub struct_size: u32,
+    /// With a limit: the newest ones, and not the oldest; they come in their order all the same.
+    pub newest: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// Of keys that this pattern matches. NULL: all (">").
+    pub pattern: *const c_char,
+    /// With this number or a later one.
+    pub first: u64,
+    /// With this number or an earlier one. 0: any.
+    pub last: u64,
+    /// Published at this time or later: nanoseconds since 1970.
+    pub since_ns: u64,
+    /// Published at this time or before. 0: any.
+    pub until_ns: u64,
+    /// At most so many. 0: all.
+    pub limit: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_query_t {
+    const FIRST: usize = 56;
+    const NAME: &'static str = "pace_query_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[("newest", 4)];
+    const RESERVED: &'static [usize] = &[5, 6, 7];
+}
+
+/// Called for a message that was asked for, in the thread that asks.
+pub type pace_record_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, message: *const pace_message_t)>;
+
+/// What a history has done since its hub was made. Texts are lent to the function that gets it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_history_stats_t {
+    /// Of which keys.
+    pub pattern: pace_text_t,
+    /// Messages that it took.
+    pub recorded: u64,
+    /// Those that are in memory.
+    pub in_memory: u64,
+    /// How many bytes those count for.
+    pub memory_bytes: u64,
+    /// Those that wait to be written.
+    pub waiting: u64,
+    /// Commits that were made.
+    pub commits: u64,
+    /// Messages that the archive goes without; see PACE_DISK_GIVE_UP.
+    pub given_up: u64,
+    /// Commits that failed, to be tried again.
+    pub errors: u64,
+    /// How often a replay could not read the archive.
+    pub read_errors: u64,
+    /// Everything with a sequence up to this is in the archive, but for what was given up. 0: there is none.
+    pub durable: u64,
+    /// Lines that could not be written.
+    pub lines_lost: u64,
+    /// The last of the errors, until a commit has been made. Empty: none.
+    pub last_error: pace_text_t,
+    /// The last of the read errors. Empty: none.
+    pub last_read_error: pace_text_t,
+    /// Why the last line was lost. Empty: none was.
+    pub last_lines_error: pace_text_t,
+}
+
+/// Called for a history of a hub, in the thread that asks.
+pub type pace_history_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, stats: *const pace_history_stats_t)>;
+
+/// What a replay has done. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_replay_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Messages that the handler has dealt with.
+    pub delivered: u64,
+    /// Those at which it failed.
+    pub failed: u64,
+    /// Those that were no longer kept when their turn came.
+    pub lost: u64,
+    /// The sequence of the last that was delivered; 0 for none.
+    pub last: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_replay_stats_t {
+    const FIRST: usize = 40;
+    const NAME: &'static str = "pace_replay_stats_t";
+}
+
+/// A replay to a handler.
+pub struct pace_replay_t {
+    replay: Replay,
+    shared: Arc<Shared>,
+}
+
+/// A replay to whoever pulls.
+pub struct pace_replay_mailbox_t {
+    mailbox: ReplayMailbox,
+    shared: Arc<Shared>,
+}
+
+/// Calls `each` for what the history has kept that the query asks for, in order, in this thread. `query` may be
+/// NULL: all; `each` may be NULL: they are only counted. `count` may be NULL. It reads the disk if it must.
+///
+/// PACE_EINVAL, also if no history keeps all that the pattern matches; PACE_EOS if the archive cannot be read;
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_query(
+    hub: *mut pace_hub_t,
+    query: *const pace_query_t,
+    each: pace_record_fn,
+    user_data: *mut c_void,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        // SAFETY: as the header demands.
+        let query = unsafe { query_of(query) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(count, "count") }?;
+        let found = match query {
+            Some(query) => hub.hub.query(&query)?,
+            None => Vec::new(),
+        };
+        if let Some(each) = each {
+            for stored in &found {
+                // SAFETY: as the header demands, the function takes what came with it.
+                lend_to(stored, |shown| unsafe { each(user_data, shown) });
+            }
+        }
+        to.set(found.len());
+        Ok(())
+    })
+}
+
+/// Calls `each` for every history of the hub, in the order in which they were given, in this thread.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_history_stats(
+    hub: *mut pace_hub_t,
+    each: pace_history_fn,
+    user_data: *mut c_void,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        let each = callback(each, "each")?;
+        for stats in hub.hub.history_stats() {
+            let text = |text: &Option<String>| text.as_deref().map_or(message::NOTHING, lend);
+            let shown = pace_history_stats_t {
+                pattern: lend(&stats.pattern),
+                recorded: stats.recorded,
+                in_memory: stats.in_memory,
+                memory_bytes: stats.memory_bytes,
+                waiting: stats.waiting,
+                commits: stats.commits,
+                given_up: stats.given_up,
+                errors: stats.errors,
+                read_errors: stats.read_errors,
+                durable: stats.durable.unwrap_or(0),
+                lines_lost: stats.lines_lost,
+                last_error: text(&stats.last_error),
+                last_read_error: text(&stats.last_read_error),
+                last_lines_error: text(&stats.last_error_of_lines),
+            };
+            // SAFETY: as the header demands; what is shown lives until it returns.
+            unsafe { each(user_data, &shown) }
+        }
+        Ok(())
+    })
+}
+
+/// Writes everything that was published before the call to all archives, in this thread: then it is durable.
+///
+/// PACE_EOS: it is tried again later.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_flush(hub: *mut pace_hub_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { open_hub(hub) }?.hub.flush_histories()?))
+}
+
+/// Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and
+/// `at` say, and goes on with what is published: each message once, in the order of their sequences. The handler
+/// runs on one thread of the pool at a time; a message that it fails at is counted, and the next one comes. What
+/// was no longer kept when its turn came is in the lag mark of the next. `drop` runs when the replay has ended.
+///
+/// PACE_EINVAL, also if no history keeps all that the pattern matches; PACE_EOS if the archive cannot be read;
+/// PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_replay(
+    hub: *mut pace_hub_t,
+    pattern: *const c_char,
+    from: u32,
+    at: u64,
+    handler: pace_message_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    replay: *mut *mut pace_replay_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        // SAFETY: as the header demands.
+        let pattern = unsafe { pattern_of(pattern) }?;
+        let from = start(from, at)?;
+        let handler = callback(handler, "handler")?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(replay, "replay") }?;
+        let (registration, owner) = pair(user_data, drop);
+        let name = pace_subscription_t { id: 0 };
+        let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
+        match hub.hub.replay(pattern, from).serve(run) {
+            Ok(replay) => {
+                let shared = Arc::clone(hub.hub.pool().shared());
+                to.set(Box::into_raw(Box::new(pace_replay_t { replay, shared })));
+                registration.keep();
+                Ok(())
+            }
+            Err(error) => {
+                registration.give_back();
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// The counts of a replay.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_stats(
+    replay: *mut pace_replay_t,
+    stats: *mut pace_replay_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let counts = unsafe { open(replay) }?.replay.stats();
+        // SAFETY: as the header demands.
+        unsafe { Room::new(stats, "stats") }?.fill(pace_replay_stats_t {
+            struct_size: 0,
+            reserved: 0,
+            delivered: counts.delivered,
+            failed: counts.failed,
+            lost: counts.lost,
+            last: counts.last,
+        });
+        Ok(())
+    })
+}
+
+/// Ends a replay. `how` is PACE_UNSUBSCRIBE_; there is nothing to drain. *ended, which may be NULL, says whether
+/// no handler runs or will run, and `drop` has run.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_end(
+    replay: *mut pace_replay_t,
+    how: u32,
+    ended: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let replay = unsafe { open(replay) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(ended, "ended") }?;
+        to.set(replay.replay.unsubscribe(way(how)?)? == Unsubscribed::Now);
+        Ok(())
+    })
+}
+
+/// Ends a replay, without waiting for its handler, and frees it. NULL is a no-op, and in a forked child nothing
+/// is freed.
+///
+/// Threads: any, as long as no other uses the replay any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_free(replay: *mut pace_replay_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open(replay) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(replay) });
+        }
+    });
+}
+
+/// As pace_hub_replay(), to whoever pulls.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_replay_mailbox(
+    hub: *mut pace_hub_t,
+    pattern: *const c_char,
+    from: u32,
+    at: u64,
+    mailbox: *mut *mut pace_replay_mailbox_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        // SAFETY: as the header demands.
+        let pattern = unsafe { pattern_of(pattern) }?;
+        let from = start(from, at)?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(mailbox, "mailbox") }?;
+        let mailbox = hub.hub.replay(pattern, from).mailbox()?;
+        let shared = Arc::clone(hub.hub.pool().shared());
+        to.set(Box::into_raw(Box::new(pace_replay_mailbox_t { mailbox, shared })));
+        Ok(())
+    })
+}
+
+/// As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
+/// first. Each goes to one of those who pull.
+///
+/// PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
+/// the time is 0.
+///
+/// Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_pull(
+    mailbox: *mut pace_replay_mailbox_t,
+    messages: *mut pace_message_t,
+    capacity: usize,
+    timeout_ns: u64,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
+        boundary::check(messages, "messages")?;
+        if capacity == 0 {
+            return Err(Failure::invalid("capacity", 0, "at least 1"));
+        }
+        // SAFETY: as the header demands.
+        let count = unsafe { Out::new(count, "count") }?;
+        let take = |into: &mut Vec<_>| match timeout_ns {
+            0 => mailbox.recv_batch(into, capacity),
+            _ => mailbox.recv_batch_timeout(into, capacity, nanos(timeout_ns)),
+        };
+        // SAFETY: no more than `capacity` are taken, and there is room for as many.
+        match unsafe { lend_pulled(messages, take) }? {
+            0 => Err(TIMED_OUT),
+            some => {
+                count.set(some);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Frees a replay. NULL is a no-op, and in a forked child nothing is freed.
+///
+/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_free(mailbox: *mut pace_replay_mailbox_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open_mailbox(mailbox) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(mailbox) });
+        }
+    });
+}
+
+fn start(from: u32, at: u64) -> Result<ReplayFrom> {
+    Ok(match from {
+        PACE_REPLAY_BEGINNING => ReplayFrom::Beginning,
+        PACE_REPLAY_SEQUENCE => ReplayFrom::Sequence(at),
+        PACE_REPLAY_TIME => ReplayFrom::Time(time(at)),
+        PACE_REPLAY_LAST => ReplayFrom::Last(usize::try_from(at).unwrap_or(usize::MAX)),
+        PACE_REPLAY_NOW => ReplayFrom::Now,
+        other => return Err(Failure::invalid("from", other, "0 to 4 (PACE_REPLAY_)")),
+    })
+}
+
+fn time(since_1970: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(since_1970)
+}
+
+/// None: it asks for nothing.
+///
+/// # Safety
+///
+/// As the header demands of a query, which may be NULL.
+unsafe fn query_of(query: *const pace_query_t) -> Result<Option<Query>> {
+    if query.is_null() {
+        return Ok(Some(Query::of(">")?));
+    }
+    // SAFETY: as the caller promises.
+    let query = unsafe { sized::read(query, "query") }?;
+    let made = match query.pattern.is_null() {
+        true => Query::of(">")?,
+        // SAFETY: as the caller promises.
+        false => Query::of(unsafe { pattern_of(query.pattern) }?)?,
+    };
+    let end = |last: u64| if last == 0 { u64::MAX } else { last };
+    if query.first > end(query.last) || query.since_ns > end(query.until_ns) {
+        return Ok(None);
+    }
+    let made = made.sequences(query.first..=end(query.last));
+    let made = made.since(time(query.since_ns)).until(time(end(query.until_ns)));
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    Ok(Some(match (query.limit, query.newest) {
+        (0, _) => made,
+        (_, true) => made.last(limit),
+        (_, false) => made.limit(limit),
+    }))
+}
+
+/// # Safety
+///
+/// As the header demands of a replay.
+unsafe fn open<'a>(replay: *const pace_replay_t) -> Result<&'a pace_replay_t> {
+    // SAFETY: as the caller promises.
+    let replay = unsafe { boundary::borrow(replay, "replay") }?;
+    if replay.shared.is_forked() { Err(FORKED) } else { Ok(replay) }
+}
+
+/// # Safety
+///
+/// As the header demands of a mailbox.
+unsafe fn open_mailbox<'a>(
+    mailbox: *const pace_replay_mailbox_t,
+) -> Result<&'a pace_replay_mailbox_t> {
+    // SAFETY: as the caller promises.
+    let mailbox = unsafe { boundary::borrow(mailbox, "mailbox") }?;
+    if mailbox.shared.is_forked() { Err(FORKED) } else { Ok(mailbox) }
+}

@@ -1,0 +1,144 @@
+//! Signals of the process.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::callback::pace_drop_fn;
+use super::owner::pair;
+use super::pool::{open as open_pool, pace_pool_t};
+use super::status::*;
+use crate::{Error, Pool, Signals};
+use core::ffi::c_void;
+
+/// Called on the pool with the number of a signal.
+pub type pace_signal_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, signal: i32)>;
+
+/// Watches for signals while it lives.
+pub struct pace_signals_t {
+    signals: Signals,
+    pool: Pool,
+}
+
+/// Blocks `count` signals (numbers as SIGTERM) in the calling thread, and from then on calls `on_signal` on
+/// the pool with each that is sent to the process. Signals of one number that come before it is called are
+/// one, as ever. Call it in the main thread before others are started: a thread that does not block a
+/// signal gets it as if this were not here. The pool's own threads block all that matter. Two of these
+/// should not share a signal: each of them is told to one.
+///
+/// PACE_EINVAL for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's own fault
+/// (SEGV and its like), and if there is none; PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
+/// are in use; PACE_EOS.
+///
+/// Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_signals_new(
+    pool: *mut pace_pool_t,
+    numbers: *const i32,
+    count: usize,
+    on_signal: pace_signal_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    signals: *mut *mut pace_signals_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?;
+        // SAFETY: as the header demands.
+        let numbers = unsafe { boundary::array(numbers, count, "numbers") }?;
+        let on_signal = callback(on_signal, "on_signal")?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(signals, "signals") }?;
+        let (registration, owner) = pair(user_data, drop);
+        let made = Signals::new(&pool.pool, numbers, move |signal| {
+            if let Some(data) = owner.enter() {
+                // SAFETY: as the header demands, the function takes what came with it.
+                unsafe { on_signal(data, signal) }
+            }
+        });
+        match made {
+            Ok(signals) => {
+                registration.keep();
+                let pool = pool.pool.clone();
+                to.set(Box::into_raw(Box::new(pace_signals_t { signals, pool })));
+                Ok(())
+            }
+            Err(error) => {
+                registration.give_back();
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
+/// it has accepted for up to `drain_for_ns`. Whoever wants to know how it went calls pace_signals_wait(), and
+/// then pace_pool_shutdown() too.
+///
+/// As pace_signals_new().
+///
+/// Threads: any. In handlers: as there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_signals_shut_down(
+    pool: *mut pace_pool_t,
+    drain_for_ns: u64,
+    signals: *mut *mut pace_signals_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(signals, "signals") }?;
+        let signals = Signals::shut_down(&pool.pool, nanos(drain_for_ns))?;
+        let pool = pool.pool.clone();
+        to.set(Box::into_raw(Box::new(pace_signals_t { signals, pool })));
+        Ok(())
+    })
+}
+
+/// Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
+/// come.
+///
+/// PACE_ESHUTDOWN: the pool has ended; PACE_EDEADLOCK on a thread of the pool, which it would hold up.
+///
+/// Threads: any but the pool's own. In handlers: no.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_signals_wait(
+    signals: *mut pace_signals_t,
+    signal: *mut i32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let signals = unsafe { open(signals) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(signal, "signal") }?;
+        if signals.pool.is_inside() {
+            return Err(Error::WouldDeadlock.into());
+        }
+        let number = signals.signals.wait().ok_or_else(|| Failure::from(Error::ShutDown))?;
+        to.set(number);
+        Ok(())
+    })
+}
+
+/// Watches no more. The signals stay blocked, so that one that comes late does not end the process. NULL:
+/// nothing.
+///
+/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_signals_free(signals: *mut pace_signals_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from one of the above and is used by nobody else.
+        if unsafe { open(signals) }.is_ok() {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(signals) });
+        }
+    });
+}
+
+/// # Safety
+///
+/// It is NULL, or came from one of the above and has not been freed.
+unsafe fn open<'a>(signals: *const pace_signals_t) -> Result<&'a pace_signals_t> {
+    // SAFETY: as the caller promises.
+    let signals = unsafe { boundary::borrow(signals, "signals") }?;
+    if signals.pool.shared().is_forked() { Err(FORKED) } else { Ok(signals) }
+}

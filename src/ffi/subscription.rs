@@ -1,0 +1,554 @@
+//! Subscriptions to a hub.
+//!
+//! Its name is given out before it is made, so that a handler which runs at once knows it:
+//!
+//! | stage | |
+//! |---|---|
+//! | `Coming` | named; `pace_hub_subscribe` is making it |
+//! | `There` | made |
+//! | `Unwanted` | unsubscribed; if it was `Coming` (by its own handler), it is as soon as it is made |
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Out, Result, call, callback, nanos};
+use super::callback::pace_drop_fn;
+use super::hub::{open, pace_hub_t};
+use super::kind::{NO_RETRY, pace_retry_t, retry_of};
+use super::message::{self, NOTHING, lend, pace_message_fn, pace_subscription_t};
+use super::message_filter::{open as open_filter, pace_message_filter_t};
+use super::owner::pair;
+use super::sized::{self, Room};
+use super::status::*;
+use super::supervisor::{
+    PACE_FATE_DEAD_LETTER, PACE_FATE_DISCARD, intensity, open as open_supervisor, pace_restart_fn,
+    pace_supervisor_t,
+};
+use crate::hub::{
+    Balance, Execution, OnFailure, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
+    Unsubscribe, Unsubscribed,
+};
+use core::ffi::{c_char, c_void};
+use core::mem::{offset_of, replace};
+use core::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// On the pool, never on two threads at once, in the order of its mailbox.
+pub const PACE_EXECUTION_SERIAL: u32 = 0;
+/// In the publisher's thread, before publishing returns, with no mailbox. Several publishers may be in
+/// it at once.
+pub const PACE_EXECUTION_INLINE: u32 = 1;
+/// On up to `threads` threads of the pool at once. Messages begin in the order of the mailbox.
+pub const PACE_EXECUTION_CONCURRENT: u32 = 2;
+/// On the pool, one at a time with all others of its hub that have this, whatever their keys, in the one
+/// order in which the messages were published.
+pub const PACE_EXECUTION_STRAND: u32 = 3;
+
+/// A message for a full mailbox is refused, and its publisher told so.
+pub const PACE_OVERFLOW_REJECT: u32 = 0;
+/// It is dropped.
+pub const PACE_OVERFLOW_DROP_NEWEST: u32 = 1;
+/// The one that has waited for longest is dropped for it.
+pub const PACE_OVERFLOW_DROP_OLDEST: u32 = 2;
+/// At most one message per key waits, full or not: a newer one takes the place of the older.
+pub const PACE_OVERFLOW_CONFLATE: u32 = 3;
+/// Its publisher waits for up to block_ns, if it may block, and then it is refused.
+pub const PACE_OVERFLOW_BLOCK: u32 = 4;
+
+/// What waits is discarded, and a handler that runs is not waited for.
+pub const PACE_UNSUBSCRIBE_ASYNC: u32 = 0;
+/// Takes no more messages; those that wait are delivered still.
+pub const PACE_UNSUBSCRIBE_DRAIN: u32 = 1;
+/// As ASYNC, and waits until no handler runs. Inside a handler it does not wait.
+pub const PACE_UNSUBSCRIBE_SYNC: u32 = 2;
+
+/// A message goes to one member of the group after the other.
+pub const PACE_BALANCE_ROUND_ROBIN: u32 = 0;
+/// To the one for which the fewest messages wait.
+pub const PACE_BALANCE_LEAST_LOADED: u32 = 1;
+/// To any, evenly.
+pub const PACE_BALANCE_RANDOM: u32 = 2;
+/// All messages of a key go to one member, in order; when the members change some keys move, and the new
+/// member of a key gets nothing of it before the old one has finished. For serial execution.
+pub const PACE_BALANCE_BY_KEY: u32 = 3;
+/// As PACE_BALANCE_BY_KEY, by the value of the first header of a name; messages without it go by their key.
+pub const PACE_BALANCE_BY_HEADER: u32 = 4;
+
+/// Settings of a subscription. Call pace_subscription_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_subscription_options_t {
+    /// Set by pace_subscription_options_init().
+    pub struct_size: u32,
+    /// PACE_EXECUTION_. Default serial.
+    pub execution: u32,
+    /// For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at.
+    pub threads: u32,
+    /// PACE_OVERFLOW_. Default reject.
+    pub overflow: u32,
+    /// How many messages may wait, 1 to 2^24. Default 1024.
+    pub capacity: u64,
+    /// For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at.
+    pub block_ns: u64,
+    /// For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to
+    /// 100 years. Default 0: never.
+    pub lease_ns: u64,
+    /// Delivers messages by their priority. Default: in the order of publishing alone.
+    pub by_priority: bool,
+    /// Refuses the subscription if its pattern has one with the same handler and user_data. Default: it
+    /// may have.
+    pub unique: bool,
+    /// Zero.
+    pub reserved: [u8; 6],
+    /// How a message that the handler fails at is tried again; a serial handler gets no other until then.
+    /// For serial and concurrent execution. Default: not at all.
+    pub retry: pace_retry_t,
+    /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
+    pub fate: u32,
+    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+    /// suspend the subscription: what waits, and what comes, becomes dead letters until pace_hub_resume().
+    pub restarts: u32,
+    /// 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says.
+    pub within_ns: u64,
+    /// Counts restarts together with others, in place of the two above. Default NULL: alone.
+    pub supervisor: *const pace_supervisor_t,
+    /// Called when the handler is restarted, with its user_data: after it has given a message up, when
+    /// another of its supervisor has, and after a suspension. Default NULL.
+    pub on_restart: pace_restart_fn,
+    /// Which messages come into the mailbox; it can be freed then. Default NULL: all.
+    pub filter: *const pace_message_filter_t,
+    /// Shares the messages with all subscriptions of this pattern that have the same group, 1 to 255 bytes:
+    /// each goes to one of them. Not for inline and strand execution, nor with a filter. Default NULL: none.
+    pub group: *const c_char,
+    /// For PACE_BALANCE_BY_HEADER: the name of the header.
+    pub balance_header: *const c_char,
+    /// For PACE_BALANCE_RANDOM: the same seed gives the same sequence.
+    pub balance_seed: u64,
+    /// Which member gets a message: PACE_BALANCE_; all of a group have the same. Default: round robin.
+    pub balance: u32,
+    /// Zero.
+    pub reserved2: u32,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_subscription_options_t {
+    const FIRST: usize = 48;
+    const NAME: &'static str = "pace_subscription_options_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[
+        ("by_priority", offset_of!(pace_subscription_options_t, by_priority)),
+        ("unique", offset_of!(pace_subscription_options_t, unique)),
+    ];
+    const RESERVED: &'static [usize] = &[42, 43, 44, 45, 46, 47];
+}
+
+pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_options_t {
+    struct_size: size_of::<pace_subscription_options_t>() as u32,
+    execution: PACE_EXECUTION_SERIAL,
+    threads: 1,
+    overflow: PACE_OVERFLOW_REJECT,
+    capacity: 1024,
+    block_ns: 0,
+    lease_ns: 0,
+    by_priority: false,
+    unique: false,
+    reserved: [0; 6],
+    retry: NO_RETRY,
+    fate: PACE_FATE_DEAD_LETTER,
+    restarts: 0,
+    within_ns: 0,
+    supervisor: ptr::null(),
+    on_restart: None,
+    filter: ptr::null(),
+    group: ptr::null(),
+    balance_header: ptr::null(),
+    balance_seed: 0,
+    balance: PACE_BALANCE_ROUND_ROBIN,
+    reserved2: 0,
+};
+
+/// The counts of one subscription. Set struct_size to sizeof the struct before the call.
+///
+/// matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_subscription_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Publications that matched since it began.
+    pub matched: u64,
+    /// Messages that the handler has dealt with, or a puller has taken.
+    pub delivered: u64,
+    /// Messages that the handler failed at for good.
+    pub failed: u64,
+    /// Messages that have become dead letters.
+    pub dead_lettered: u64,
+    /// Messages that a full mailbox has dropped, or conflated.
+    pub dropped: u64,
+    /// Messages that a full mailbox has refused.
+    pub rejected: u64,
+    /// Messages that waited when the subscription ended.
+    pub discarded: u64,
+    /// Messages that wait now.
+    pub waiting: u64,
+    /// Messages that are being handled now, or are about to be.
+    pub running: u64,
+    /// Of those that matched, messages that were dead letters before.
+    pub redelivered: u64,
+    /// Publications of its pattern that its filters kept away; they do not count as matched.
+    pub filtered: u64,
+    /// How often it was restarted.
+    pub restarts: u64,
+    /// Its number, which no other subscription of its hub has or had; dead letters tell it.
+    pub number: u64,
+    /// Whether it was suspended, because its handler has failed too often.
+    pub suspended: bool,
+    /// Zero.
+    pub reserved2: [u8; 7],
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_subscription_stats_t {
+    const FIRST: usize = 104;
+    const NAME: &'static str = "pace_subscription_stats_t";
+}
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_subscription_options_init(
+    options: *mut pace_subscription_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// Subscribes to a key ("orders.eu.created") or a pattern: `*` stands for one token, a final `>` for one
+/// or more. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
+/// `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
+/// ended and no handler runs.
+///
+/// PACE_EINVAL for a bad pattern or option, or a second subscription that is to be unique; PACE_EFULL when
+/// 2^20 subscriptions have names; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_subscribe(
+    hub: *mut pace_hub_t,
+    pattern: *const c_char,
+    options: *const pace_subscription_options_t,
+    handler: pace_message_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    subscription: *mut pace_subscription_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let options = unsafe { read(options) }?;
+        // SAFETY: as the header demands.
+        let pattern = unsafe { pattern_of(pattern) }?;
+        let handler = callback(handler, "handler")?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(subscription, "subscription") }?;
+        // SAFETY: as the header demands.
+        let mut builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
+        if options.unique {
+            builder = builder.unique(handler as usize, user_data as usize);
+        }
+        let entry = Named::default();
+        let name = pace_subscription_t { id: hub.subscriptions.reserve()?.fill(entry.clone()) };
+        let (registration, owner) = pair(user_data, drop);
+        let owner = Arc::new(owner);
+        if let Some(on_restart) = options.on_restart {
+            // What is told of restarts must not keep user_data when the handler has been dropped.
+            let owner = Arc::downgrade(&owner);
+            builder = builder.on_restart(move |restart| {
+                if let Some(owner) = owner.upgrade() {
+                    let failure = restart.failure.map_or(NOTHING, lend);
+                    // SAFETY: as the header demands, the function takes what came with it.
+                    unsafe { on_restart(owner.data(), failure, restart.count) }
+                }
+            });
+        }
+        let run = move |message: &crate::hub::Message<'_>| {
+            message::handle(handler, owner.data(), message, name)
+        };
+        let alone = matches!(options.execution, PACE_EXECUTION_SERIAL | PACE_EXECUTION_STRAND);
+        match if alone { builder.serve(run) } else { builder.serve_shared(run) } {
+            Ok(made) => {
+                entry.arrived(made);
+                to.set(name);
+                registration.keep();
+                Ok(())
+            }
+            Err(error) => {
+                let _nothing = hub.subscriptions.take(name.id);
+                registration.give_back();
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// Ends a subscription, whose name is stale from then on. *ended, which may be NULL, says whether no
+/// handler runs or will run, and `drop` has run; otherwise it runs after the last. `how` is
+/// PACE_UNSUBSCRIBE_.
+///
+/// PACE_ESTALE, PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_unsubscribe(
+    hub: *mut pace_hub_t,
+    subscription: pace_subscription_t,
+    how: u32,
+    ended: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(ended, "ended") }?;
+        let how = way(how)?;
+        let entry = hub.subscriptions.take(subscription.id)?;
+        to.set(entry.unsubscribe(how)? == Unsubscribed::Now);
+        Ok(())
+    })
+}
+
+/// Ends the suspension of a subscription, and of all others of its supervisor: messages that come are
+/// delivered again, and those that became dead letters stay so. *resumed, which may be NULL, says whether one
+/// was suspended.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_resume(
+    hub: *mut pace_hub_t,
+    subscription: pace_subscription_t,
+    resumed: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(resumed, "resumed") }?;
+        let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
+        to.set(entry.resume());
+        Ok(())
+    })
+}
+
+/// The counts of a subscription, as they are now.
+///
+/// PACE_ESTALE, PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_subscription_stats(
+    hub: *mut pace_hub_t,
+    subscription: pace_subscription_t,
+    stats: *mut pace_subscription_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
+        room.fill(entry.counts());
+        Ok(())
+    })
+}
+
+pub(super) fn counts(
+    stats: SubscriptionStats,
+    number: u64,
+    suspended: bool,
+) -> pace_subscription_stats_t {
+    pace_subscription_stats_t {
+        struct_size: 0,
+        reserved: 0,
+        matched: stats.matched,
+        delivered: stats.delivered,
+        failed: stats.failed,
+        dead_lettered: stats.dead_lettered,
+        dropped: stats.dropped,
+        rejected: stats.rejected,
+        discarded: stats.discarded,
+        waiting: stats.waiting,
+        running: stats.running,
+        redelivered: stats.redelivered,
+        filtered: stats.filtered,
+        restarts: stats.restarts,
+        number,
+        suspended,
+        reserved2: [0; 7],
+    }
+}
+
+/// # Safety
+///
+/// As the header demands of options, which may be NULL.
+pub(super) unsafe fn read(
+    options: *const pace_subscription_options_t,
+) -> Result<pace_subscription_options_t> {
+    // SAFETY: as the caller promises.
+    if options.is_null() { Ok(DEFAULTS) } else { unsafe { sized::read(options, "options") } }
+}
+
+/// # Safety
+///
+/// As the header demands of a text.
+pub(super) unsafe fn pattern_of<'a>(pattern: *const c_char) -> Result<&'a str> {
+    boundary::check(pattern, "pattern")?;
+    // SAFETY: as the caller promises.
+    unsafe { boundary::text(pattern, "pattern") }
+}
+
+/// # Safety
+///
+/// As the header demands of what the options point to, for `'a`.
+pub(super) unsafe fn configure<'a>(
+    builder: SubscriptionBuilder<'a>,
+    options: &pace_subscription_options_t,
+) -> Result<SubscriptionBuilder<'a>> {
+    let execution = match options.execution {
+        PACE_EXECUTION_SERIAL => Execution::Serial,
+        PACE_EXECUTION_INLINE => Execution::Inline,
+        PACE_EXECUTION_CONCURRENT => Execution::Concurrent(options.threads),
+        PACE_EXECUTION_STRAND => Execution::Strand,
+        other => return Err(Failure::invalid("execution", other, "PACE_EXECUTION_")),
+    };
+    let overflow = match options.overflow {
+        PACE_OVERFLOW_REJECT => Overflow::Reject,
+        PACE_OVERFLOW_DROP_NEWEST => Overflow::DropNewest,
+        PACE_OVERFLOW_DROP_OLDEST => Overflow::DropOldest,
+        PACE_OVERFLOW_CONFLATE => Overflow::Conflate,
+        PACE_OVERFLOW_BLOCK => Overflow::Block(nanos(options.block_ns)),
+        other => return Err(Failure::invalid("overflow", other, "PACE_OVERFLOW_")),
+    };
+    let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
+    let builder = builder.execution(execution).overflow(overflow).capacity(capacity);
+    let builder = if options.by_priority { builder.by_priority() } else { builder };
+    let builder = supervise(builder, options)?;
+    let builder = match options.supervisor.is_null() {
+        true => builder,
+        // SAFETY: as the caller promises.
+        false => builder.supervisor(unsafe { open_supervisor(options.supervisor) }?),
+    };
+    let builder = match options.filter.is_null() {
+        true => builder,
+        // SAFETY: as the caller promises.
+        false => builder.filter(unsafe { open_filter(options.filter, "filter") }?),
+    };
+    if options.group.is_null() {
+        return Ok(builder);
+    }
+    let balance = match options.balance {
+        PACE_BALANCE_ROUND_ROBIN => Balance::RoundRobin,
+        PACE_BALANCE_LEAST_LOADED => Balance::LeastLoaded,
+        PACE_BALANCE_RANDOM => Balance::Random(options.balance_seed),
+        PACE_BALANCE_BY_KEY => Balance::ByKey,
+        PACE_BALANCE_BY_HEADER => {
+            boundary::check(options.balance_header, "balance_header")?;
+            // SAFETY: not NULL, and as the caller promises.
+            let header = unsafe { boundary::text(options.balance_header, "balance_header") }?;
+            Balance::ByHeader(header.into())
+        }
+        other => return Err(Failure::invalid("balance", other, "0 to 4 (PACE_BALANCE_)")),
+    };
+    // SAFETY: not NULL, and as the caller promises.
+    Ok(builder.group(unsafe { boundary::text(options.group, "group") }?, balance))
+}
+
+fn supervise<'a>(
+    builder: SubscriptionBuilder<'a>,
+    options: &pace_subscription_options_t,
+) -> Result<SubscriptionBuilder<'a>> {
+    if options.reserved2 != 0 {
+        return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
+    }
+    let policy = match options.fate {
+        PACE_FATE_DEAD_LETTER => OnFailure::dead_letter(),
+        PACE_FATE_DISCARD => OnFailure::discard(),
+        other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_FATE_)")),
+    };
+    let policy = match retry_of(&options.retry, None)? {
+        Some(retry) => policy.retry(retry),
+        None => policy,
+    };
+    let builder = builder.on_failure(policy);
+    Ok(match options.within_ns {
+        0 => builder,
+        within => builder.intensity(intensity(options.restarts, within)),
+    })
+}
+
+pub(super) fn way(how: u32) -> Result<Unsubscribe> {
+    match how {
+        PACE_UNSUBSCRIBE_ASYNC => Ok(Unsubscribe::Async),
+        PACE_UNSUBSCRIBE_DRAIN => Ok(Unsubscribe::Drain),
+        PACE_UNSUBSCRIBE_SYNC => Ok(Unsubscribe::Sync),
+        other => Err(Failure::invalid("how", other, "PACE_UNSUBSCRIBE_")),
+    }
+}
+
+/// A subscription that has a name.
+#[derive(Clone, Default)]
+pub(super) struct Named(Arc<Mutex<Stage>>);
+
+#[derive(Default)]
+enum Stage {
+    #[default]
+    Coming,
+    Unwanted(Unsubscribe),
+    There(Subscription),
+}
+
+impl Named {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It has been made.
+    fn arrived(&self, made: Subscription) {
+        let before = replace(&mut *self.stage(), Stage::There(made));
+        if let Stage::Unwanted(how) = before {
+            // A handler has done this, so nobody waits; in a forked child nothing is to be done.
+            let _later = self.unsubscribe(how);
+        }
+    }
+
+    fn unsubscribe(&self, how: Unsubscribe) -> crate::Result<Unsubscribed> {
+        let mut stage = self.stage();
+        let made = match replace(&mut *stage, Stage::Unwanted(how)) {
+            Stage::There(made) => made,
+            Stage::Coming | Stage::Unwanted(_) => return Ok(Unsubscribed::Later),
+        };
+        drop(stage);
+        let unsubscribed = made.unsubscribe(how)?;
+        if how == Unsubscribe::Drain {
+            // Dropped, it would discard what is being drained.
+            made.detach();
+        }
+        Ok(unsubscribed)
+    }
+
+    fn counts(&self) -> pace_subscription_stats_t {
+        match &*self.stage() {
+            Stage::There(made) => counts(made.stats(), made.id(), made.is_suspended()),
+            Stage::Coming | Stage::Unwanted(_) => counts(SubscriptionStats::default(), 0, false),
+        }
+    }
+
+    fn resume(&self) -> bool {
+        matches!(&*self.stage(), Stage::There(made) if made.resume())
+    }
+}

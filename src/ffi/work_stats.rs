@@ -1,0 +1,296 @@
+//! Worker pools: statistics, books, health, and figures as text.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Failure, Out, Result, call};
+use super::kind::{open as open_kind, pace_kind_t};
+use super::sized::{self, Room};
+use super::status::*;
+use super::workers::{open, pace_workers_t};
+use crate::task::Health;
+use core::ffi::c_char;
+
+/// Every thread comes back in time.
+pub const PACE_HEALTH_READY: u32 = 0;
+/// Some threads are inside functions that have outlived their time and do not listen.
+pub const PACE_HEALTH_DEGRADED: u32 = 1;
+/// All ordinary threads are.
+pub const PACE_HEALTH_STUCK: u32 = 2;
+/// It takes no more tasks.
+pub const PACE_HEALTH_DRAINING: u32 = 3;
+
+/// A JSON object with `families`.
+pub const PACE_METRICS_JSON: u32 = 0;
+/// The text format that Prometheus reads, as OpenMetrics 1.0 has it.
+pub const PACE_METRICS_PROMETHEUS: u32 = 1;
+
+/// What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
+/// sizeof the struct before the call, here and below.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_kind_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Tasks that were handed in.
+    pub submitted: u64,
+    /// Those that were taken.
+    pub accepted: u64,
+    /// Those that were given back.
+    pub rejected: u64,
+    /// Those that have succeeded.
+    pub completed: u64,
+    /// Those whose last attempt failed.
+    pub failed: u64,
+    /// Those that were cancelled.
+    pub cancelled: u64,
+    /// Those whose time was over.
+    pub timed_out: u64,
+    /// Those that were taken, and dropped for the sake of others.
+    pub dropped: u64,
+    /// Attempts that failed and were followed by another.
+    pub retried: u64,
+    /// Retries that their budget did not allow.
+    pub retries_refused: u64,
+    /// Attempts whose functions run now, or that are out with a host.
+    pub running: u64,
+}
+
+/// The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
+/// accepted = completed + failed + cancelled + timed_out + dropped + in_flight.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_workers_audit_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// Whether they do.
+    pub balances: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// Tasks that were handed in.
+    pub submitted: u64,
+    /// Those that were taken.
+    pub accepted: u64,
+    /// Those that were given back.
+    pub rejected: u64,
+    /// Those that have succeeded.
+    pub completed: u64,
+    /// Those whose last attempt failed.
+    pub failed: u64,
+    /// Those that were cancelled.
+    pub cancelled: u64,
+    /// Those whose time was over.
+    pub timed_out: u64,
+    /// Those that were taken, and dropped for the sake of others.
+    pub dropped: u64,
+    /// Those that have not ended: counted, not derived from the others.
+    pub in_flight: u64,
+}
+
+/// How a worker pool is, with what is left of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_health_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// PACE_HEALTH_.
+    pub health: u32,
+    /// The pool's ordinary threads.
+    pub threads: u32,
+    /// Those of them that are stuck.
+    pub stuck: u32,
+    /// Those that are active and not stuck: what is left to run tasks now.
+    pub capacity: u32,
+    /// Those of them that run nothing now.
+    pub free: u32,
+    /// Reserved threads that are not stuck.
+    pub reserved_threads: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Tasks that wait in the lanes.
+    pub queued: u64,
+}
+
+/// What has happened to the tasks of a kind.
+///
+/// PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_kind_stats(
+    kind: *const pace_kind_t,
+    stats: *mut pace_kind_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let kind = unsafe { open_kind(kind) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        let stats = kind.kind.stats();
+        room.fill(pace_kind_stats_t {
+            struct_size: 0,
+            reserved: 0,
+            submitted: stats.submitted,
+            accepted: stats.accepted,
+            rejected: stats.rejected,
+            completed: stats.completed,
+            failed: stats.failed,
+            cancelled: stats.cancelled,
+            timed_out: stats.timed_out,
+            dropped: stats.dropped,
+            retried: stats.retried,
+            retries_refused: stats.retries_refused,
+            running: stats.running,
+        });
+        Ok(())
+    })
+}
+
+/// The books.
+///
+/// PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_audit(
+    workers: *mut pace_workers_t,
+    audit: *mut pace_workers_audit_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open(workers) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(audit, "audit") }?;
+        let audit = workers.workers.audit();
+        room.fill(pace_workers_audit_t {
+            struct_size: 0,
+            balances: audit.balances(),
+            reserved: [0; 3],
+            submitted: audit.submitted,
+            accepted: audit.accepted,
+            rejected: audit.rejected,
+            completed: audit.completed,
+            failed: audit.failed,
+            cancelled: audit.cancelled,
+            timed_out: audit.timed_out,
+            dropped: audit.dropped,
+            in_flight: audit.in_flight,
+        });
+        Ok(())
+    })
+}
+
+/// How a worker pool is.
+///
+/// PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_health(
+    workers: *mut pace_workers_t,
+    health: *mut pace_health_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open(workers) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(health, "health") }?;
+        let health = workers.workers.health();
+        room.fill(pace_health_t {
+            struct_size: 0,
+            health: match health.health {
+                Health::Ready => PACE_HEALTH_READY,
+                Health::Degraded => PACE_HEALTH_DEGRADED,
+                Health::Stuck => PACE_HEALTH_STUCK,
+                Health::Draining => PACE_HEALTH_DRAINING,
+            },
+            threads: health.threads as u32,
+            stuck: health.stuck.len() as u32,
+            capacity: health.capacity as u32,
+            free: health.free as u32,
+            reserved_threads: health.reserved as u32,
+            reserved: 0,
+            queued: health.queued as u64,
+        });
+        Ok(())
+    })
+}
+
+/// The figures of a worker pool that was made with `metrics`, of its pool, and of the process and the
+/// system, as text that ends with NUL. *needed says how many bytes it takes, with that, also for
+/// PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask
+/// for some more.
+///
+/// PACE_EFULL; PACE_EINVAL if it was made without, or `format` is none of PACE_METRICS_.
+///
+/// Threads: any. In handlers: it may read files of /proc; allocates.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_metrics(
+    workers: *mut pace_workers_t,
+    format: u32,
+    text: *mut c_char,
+    size: usize,
+    needed: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open(workers) }?;
+        // SAFETY: as the header demands.
+        let needed = unsafe { Out::new(needed, "needed") }?;
+        if size > 0 {
+            boundary::check(text, "text")?;
+        }
+        let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
+        let registry = workers.registry.as_ref().ok_or_else(none)?;
+        let made = match format {
+            PACE_METRICS_JSON => registry.snapshot().to_json(),
+            PACE_METRICS_PROMETHEUS => registry.snapshot().to_prometheus(),
+            other => return Err(Failure::invalid("format", other, "0 or 1 (PACE_METRICS_)")),
+        };
+        // SAFETY: as the header demands.
+        unsafe { give(&made, text, size, needed) }
+    })
+}
+
+/// Gives a text away, with NUL behind it, if there is room.
+///
+/// # Safety
+///
+/// `size` bytes can be written to `text`.
+pub(super) unsafe fn give(
+    made: &str,
+    text: *mut c_char,
+    size: usize,
+    needed: Out<usize>,
+) -> Result {
+    needed.set(made.len() + 1);
+    if made.len() >= size {
+        return Err(TOO_SMALL);
+    }
+    // SAFETY: `size` bytes can be written, and these are no more with the NUL.
+    unsafe {
+        text.cast::<u8>().copy_from_nonoverlapping(made.as_ptr(), made.len());
+        text.add(made.len()).write(0);
+    }
+    Ok(())
+}
+
+const TOO_SMALL: Failure = Failure::plain(PACE_EFULL, c"the text needs more bytes than size");
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_kind_stats_t {
+    const FIRST: usize = 96;
+    const NAME: &'static str = "pace_kind_stats_t";
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_workers_audit_t {
+    const FIRST: usize = 80;
+    const NAME: &'static str = "pace_workers_audit_t";
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_health_t {
+    const FIRST: usize = 40;
+    const NAME: &'static str = "pace_health_t";
+}

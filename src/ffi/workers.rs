@@ -1,0 +1,461 @@
+//! Worker pools: tasks with names, priorities, retries and limits, on a pool's threads.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::callback::pace_drop_fn;
+use super::kind::{
+    PACE_FULL_DEFAULT, PACE_FULL_DROP_OLDEST, PACE_FULL_REJECT, PACE_FULL_RUN_HERE, PACE_FULL_WAIT,
+    full_of,
+};
+use super::middleware::{self, pace_middleware_t};
+use super::outcome_log::{observer, pace_outcome_log_t};
+use super::owner::{Registration, pair};
+use super::pool::{PACE_FOREVER, open as open_pool, pace_pool_t};
+use super::registry::Registry;
+use super::settings::layers;
+use super::sized::{self, Room};
+use super::stats::PACE_NONE;
+use super::status::*;
+use crate::metrics::{Registry as MetricsRegistry, SystemFigures};
+use crate::task::{Full, Phases, Scaling, Task, WorkerPool, WorkerPoolBuilder};
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use std::ffi::CString;
+
+/// In a worker pool's shutdown: so many tasks of a name completed since it began.
+pub const PACE_ENDED_COMPLETED: u32 = 0;
+/// A task was cancelled.
+pub const PACE_ENDED_CANCELLED: u32 = 1;
+/// A task's function has not returned, or its attempt is out with a host that has not completed it.
+pub const PACE_ENDED_STUCK: u32 = 2;
+/// A clean-up hook for which there was no time.
+pub const PACE_ENDED_HOOK: u32 = 3;
+
+/// A worker pool over a pool, whose threads run its tasks beside everything else.
+pub struct pace_workers_t {
+    pub(super) workers: WorkerPool,
+    pub(super) tasks: Registry<Task<()>>,
+    pub(super) registry: Option<MetricsRegistry>,
+}
+
+/// Settings of a worker pool. Call pace_workers_config_init(), change what you like, call
+/// pace_workers_new().
+#[repr(C)]
+pub struct pace_workers_config_t {
+    /// Set by pace_workers_config_init().
+    pub struct_size: u32,
+    /// How many tasks may wait for their keys, and how many for the rate of each kind, before others are
+    /// refused: 1 to 2^24. Default 65,536.
+    pub max_waiting: u32,
+    /// How many tasks may wait to be pulled before others are refused: 1 to 2^24. Default 2^20.
+    pub max_pulled: u32,
+    /// How many tasks with ids may exist at once: 1 to 2^24, rounded up to the next multiple of 256. Default
+    /// 2^22. Memory is taken as they appear.
+    pub max_tasks: u32,
+    /// From what the jitter of retries is drawn, so that a run can be repeated. 0 (default): another one
+    /// for each worker pool.
+    pub seed: u64,
+    /// Adapt the number of active threads to how long tasks wait, between min_active and all. One worker
+    /// pool of a pool may. Default: all threads are active.
+    pub scaling: bool,
+    /// Count for pace_workers_metrics(). Default: not, for it costs each task something.
+    pub metrics: bool,
+    /// Zero.
+    pub reserved: [u8; 2],
+    /// The least number of active threads, at least 1. Default 1.
+    pub min_active: u32,
+    /// More threads when the percentile of the waits is above this. Default 2 ms.
+    pub scaling_high_ns: u64,
+    /// Fewer when it is below this, at most half of scaling_high_ns. Default 200 µs.
+    pub scaling_low_ns: u64,
+    /// How often it is looked at, 1 ms to 1 h. Default 20 ms.
+    pub scaling_period_ns: u64,
+    /// Which percentile, 1 to 100. Default 95.
+    pub scaling_percentile: u32,
+    /// How many quiet periods in a row it takes for one thread less, at least 1. Default 10.
+    pub scaling_patience: u32,
+    /// What figures of it are labelled with: UTF-8. NULL: "workers".
+    pub name: *const c_char,
+    /// PACE_FULL_: what is done when a lane is full, unless a kind or a task says otherwise.
+    pub full: u32,
+    /// How many tasks with PACE_FULL_DROP_OLDEST may wait, in all lanes together, before the oldest is
+    /// dropped: up to 2^24. 0 (default): the pool's lane_capacity.
+    pub max_droppable: u32,
+    /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
+    pub full_wait_ns: u64,
+    /// What runs around each attempt, the first outermost. NULL (default): nothing.
+    pub middleware: *const pace_middleware_t,
+    /// How many those are, up to 64.
+    pub middleware_count: u32,
+    /// Zero.
+    pub reserved2: u32,
+    /// Where outcomes are told. NULL (default): nowhere.
+    pub outcome_log: *const pace_outcome_log_t,
+}
+
+/// How the shutdown of a worker pool went. Set struct_size to sizeof the struct before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_workers_report_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// It was called inside the pool, so it was only a request: new tasks are refused.
+    pub requested: bool,
+    /// Everything ended by itself.
+    pub drained: bool,
+    /// Zero.
+    pub reserved: [u8; 2],
+    /// Tasks that completed since it began.
+    pub completed: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks whose functions have not returned.
+    pub stuck: u32,
+    /// Clean-up hooks for which there was no time.
+    pub failed_hooks: u32,
+}
+
+/// Called for each line of a shutdown's report: PACE_ENDED_, the name of the kind or hook, how many, and
+/// the thread (PACE_ENDED_STUCK only) or PACE_NONE. The name is good during the call.
+pub type pace_ended_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        what: u32,
+        name: *const c_char,
+        count: u64,
+        thread: u32,
+    ),
+>;
+
+/// A clean-up hook.
+pub type pace_clean_up_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// Fills a configuration with the defaults. `size` is sizeof *config.
+///
+/// PACE_EVERSION if `size` is no size of this struct.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_config_init(
+    config: *mut pace_workers_config_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+}
+
+/// Changes a configuration to what the section `workers` of a file of settings says: JSON if its name ends
+/// in .json, YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_WORKERS_…
+/// win over the file. What neither says stays as it is; what is changed after this call wins over both.
+///
+/// PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
+/// is allowed; the configuration is as it was. PACE_EVERSION: pace_workers_config_init() was not called.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_config_load(
+    config: *mut pace_workers_config_t,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mut changed = unsafe { sized::read(config, "config") }?;
+        // SAFETY: as the header demands.
+        let workers = unsafe { layers(path, environment) }?.workers;
+        if let Some(threads) = workers.min_active {
+            (changed.scaling, changed.min_active) = (true, threads as u32);
+        }
+        if let Some(full) = workers.full {
+            (changed.full, changed.full_wait_ns) = match full {
+                Full::Reject => (PACE_FULL_REJECT, 0),
+                Full::Wait(_) => (PACE_FULL_WAIT, PACE_FOREVER),
+                Full::RunHere => (PACE_FULL_RUN_HERE, 0),
+                Full::DropOldest => (PACE_FULL_DROP_OLDEST, 0),
+            };
+        }
+        changed.max_droppable = workers.max_droppable.map_or(changed.max_droppable, |n| n as u32);
+        changed.max_waiting = workers.max_waiting.map_or(changed.max_waiting, |n| n as u32);
+        let size = changed.struct_size as usize;
+        // SAFETY: as the header demands.
+        unsafe { sized::init(config, size, changed, "config") }
+    })
+}
+
+/// Makes a worker pool over a pool. A `config` of NULL means the defaults. It needs no thread of its own.
+///
+/// PACE_EINVAL names the field, its value and the allowed range; PACE_EVERSION, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_new(
+    pool: *mut pace_pool_t,
+    config: *const pace_workers_config_t,
+    workers: *mut *mut pace_workers_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(workers, "workers") }?;
+        let config = match config.is_null() {
+            true => DEFAULTS,
+            // SAFETY: not NULL, and as the header demands.
+            false => unsafe { sized::read(config, "config") }?,
+        };
+        let mut builder = WorkerPool::builder(&pool.pool)
+            .max_waiting(config.max_waiting as usize)
+            .max_pulled(config.max_pulled as usize);
+        if !(1..=1 << 24).contains(&config.max_tasks) {
+            return Err(Failure::invalid("max_tasks", config.max_tasks, "1 to 16777216"));
+        }
+        if config.seed != 0 {
+            builder = builder.seed(config.seed);
+        }
+        if config.scaling {
+            builder = builder.scaling(Scaling {
+                min_active: config.min_active as usize,
+                high: nanos(config.scaling_high_ns),
+                low: nanos(config.scaling_low_ns),
+                percentile: config.scaling_percentile,
+                period: nanos(config.scaling_period_ns),
+                patience: config.scaling_patience,
+            });
+        }
+        let mut registry = None;
+        if config.metrics {
+            let name = match config.name.is_null() {
+                true => "workers",
+                // SAFETY: not NULL, and as the header demands.
+                false => unsafe { boundary::text(config.name, "name") }?,
+            };
+            let made = registry.insert(MetricsRegistry::new());
+            SystemFigures::new().attach(made);
+            pool.pool.attach_metrics(made, name);
+            builder = builder.metrics(made, name);
+        }
+        if let Some(full) = full_of(config.full, config.full_wait_ns)? {
+            builder = builder.full(full);
+        }
+        if config.max_droppable != 0 {
+            builder = builder.max_droppable(config.max_droppable as usize);
+        }
+        if !config.outcome_log.is_null() {
+            // SAFETY: as the header demands.
+            builder = builder.observe(unsafe { observer(config.outcome_log) }?);
+        }
+        // SAFETY: as the header demands.
+        let (registrations, builder) = unsafe { with_middleware(builder, &config) }?;
+        let workers = match builder.build() {
+            Ok(workers) => workers,
+            Err(error) => {
+                // Nobody has called them.
+                registrations.iter().for_each(|registration| _ = registration.give_back());
+                return Err(error.into());
+            }
+        };
+        registrations.into_iter().for_each(Registration::keep);
+        let tasks = Registry::new(config.max_tasks as usize);
+        to.set(Box::into_raw(Box::new(pace_workers_t { workers, tasks, registry })));
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `middleware` is NULL, or points to as many as `middleware_count` says.
+unsafe fn with_middleware(
+    mut builder: WorkerPoolBuilder,
+    config: &pace_workers_config_t,
+) -> Result<(Vec<Registration>, WorkerPoolBuilder)> {
+    let count = config.middleware_count;
+    if count > MOST_MIDDLEWARE {
+        return Err(Failure::invalid("middleware_count", count, "at most 64"));
+    }
+    // SAFETY: as the caller promises.
+    let all = unsafe { boundary::array(config.middleware, count as usize, "middleware") }?;
+    let mut registrations = Vec::with_capacity(all.len());
+    for each in all {
+        let (registration, middleware) = middleware::of(each);
+        registrations.push(registration);
+        builder = builder.middleware(middleware);
+    }
+    Ok((registrations, builder))
+}
+
+/// Has `run` called at the end of a shutdown, the hook that was registered last first. The name is
+/// copied.
+///
+/// PACE_EINVAL for a name that is not UTF-8.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_on_shutdown(
+    workers: *mut pace_workers_t,
+    name: *const c_char,
+    run: pace_clean_up_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open(workers) }?;
+        boundary::check(name, "name")?;
+        // SAFETY: not NULL, and as the header demands.
+        let name = unsafe { boundary::text(name, "name") }?;
+        let run = callback(run, "run")?;
+        let (registration, owner) = pair(user_data, drop);
+        workers.workers.on_shutdown(name, move || {
+            // SAFETY: as the header demands, the hook takes what came with it.
+            unsafe { run(owner.data()) }
+        });
+        registration.keep();
+        Ok(())
+    })
+}
+
+/// Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
+/// cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
+/// hooks for up to `clean_up_for_ns` (one that has begun is waited for). The pool beneath goes on. Hosts that
+/// pull should go on meanwhile. Calling it again is harmless. `report` and `each` may be NULL; `each` is
+/// called for each line of the report, on this thread, before this returns.
+///
+/// Inside the pool it is a request: new tasks are refused from then on, and it returns.
+///
+/// PACE_EVERSION: report->struct_size was not set.
+///
+/// Threads: any. In handlers: yes, as a request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_shutdown(
+    workers: *mut pace_workers_t,
+    drain_for_ns: u64,
+    stop_for_ns: u64,
+    clean_up_for_ns: u64,
+    report: *mut pace_workers_report_t,
+    each: pace_ended_fn,
+    user_data: *mut c_void,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let workers = unsafe { open(workers) }?;
+        let room = match report.is_null() {
+            true => None,
+            // SAFETY: as the header demands.
+            false => Some(unsafe { Room::new(report, "report") }?),
+        };
+        let (drain, stop, clean_up) =
+            (nanos(drain_for_ns), nanos(stop_for_ns), nanos(clean_up_for_ns));
+        let report = workers.workers.shutdown(Phases { drain, stop, clean_up });
+        if let Some(each) = each {
+            let tell = |what: u32, name: &str, count: u64, thread: u32| {
+                let name = CString::new(name).unwrap_or_default();
+                // SAFETY: as the header demands, it takes what came with it.
+                unsafe { each(user_data, what, name.as_ptr(), count, thread) }
+            };
+            for (name, count) in &report.completed {
+                tell(PACE_ENDED_COMPLETED, name, *count, PACE_NONE);
+            }
+            for name in &report.cancelled {
+                tell(PACE_ENDED_CANCELLED, name, 1, PACE_NONE);
+            }
+            for (name, thread) in &report.stuck {
+                let thread = thread.map_or(PACE_NONE, |thread| thread as u32);
+                tell(PACE_ENDED_STUCK, name, 1, thread);
+            }
+            for name in &report.failed_hooks {
+                tell(PACE_ENDED_HOOK, name, 1, PACE_NONE);
+            }
+        }
+        if let Some(room) = room {
+            room.fill(pace_workers_report_t {
+                struct_size: 0,
+                requested: report.requested,
+                drained: report.drained,
+                reserved: [0; 2],
+                completed: report.completed.iter().map(|(_, count)| count).sum(),
+                cancelled: report.cancelled.len() as u64,
+                stuck: report.stuck.len() as u32,
+                failed_hooks: report.failed_hooks.len() as u32,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
+/// accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
+/// has failed for good. Free its kinds before or after. NULL: nothing.
+///
+/// Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_workers_free(workers: *mut pace_workers_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_workers_new` and is used by nobody else.
+        if unsafe { open(workers) }.is_ok() {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(workers) });
+        }
+    });
+}
+
+/// The worker pool behind an argument, in the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_workers_new` and has not been freed.
+#[inline]
+pub(super) unsafe fn open<'a>(workers: *const pace_workers_t) -> Result<&'a pace_workers_t> {
+    // SAFETY: as the caller promises.
+    let workers = unsafe { boundary::borrow(workers, "workers") }?;
+    if workers.workers.pool().shared().is_forked() { Err(FORKED) } else { Ok(workers) }
+}
+
+/// More is a number that nobody has meant.
+const MOST_MIDDLEWARE: u32 = 64;
+
+const DEFAULTS: pace_workers_config_t = pace_workers_config_t {
+    struct_size: size_of::<pace_workers_config_t>() as u32,
+    max_waiting: 1 << 16,
+    max_pulled: 1 << 20,
+    max_tasks: 1 << 22,
+    seed: 0,
+    scaling: false,
+    metrics: false,
+    reserved: [0; 2],
+    min_active: 1,
+    scaling_high_ns: 2_000_000,
+    scaling_low_ns: 200_000,
+    scaling_period_ns: 20_000_000,
+    scaling_percentile: 95,
+    scaling_patience: 10,
+    name: ptr::null(),
+    full: PACE_FULL_DEFAULT,
+    max_droppable: 0,
+    full_wait_ns: 0,
+    middleware: ptr::null(),
+    middleware_count: 0,
+    reserved2: 0,
+    outcome_log: ptr::null(),
+};
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_workers_config_t {
+    const FIRST: usize = 72;
+    const NAME: &'static str = "pace_workers_config_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[
+        ("scaling", offset_of!(pace_workers_config_t, scaling)),
+        ("metrics", offset_of!(pace_workers_config_t, metrics)),
+    ];
+    const RESERVED: &'static [usize] = &{
+        const FIRST: usize = offset_of!(pace_workers_config_t, reserved);
+        const SECOND: usize = offset_of!(pace_workers_config_t, reserved2);
+        [FIRST, FIRST + 1, SECOND, SECOND + 1, SECOND + 2, SECOND + 3]
+    };
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_workers_report_t {
+    const FIRST: usize = 32;
+    const NAME: &'static str = "pace_workers_report_t";
+}

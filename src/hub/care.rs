@@ -1,0 +1,451 @@
+//! What is known of a subscription besides its mailbox: its filter, and how its failures are dealt with.
+//!
+//! Most subscriptions need none of it. It is made with them if they are given settings, and else at their
+//! first failure.
+
+use super::Core;
+use super::dead::{DeadLetter, DeadReason, Origin};
+use super::filter::Filter;
+use super::handler::Failure;
+use super::mailbox::{Entry, Phase, Tried};
+use super::message::Stored;
+use super::notice::{Burst, Severity};
+use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder};
+use super::supervise::{Intensity, OnFailure, Ruling, Supervisor, Trial, Verdict};
+use crate::error::{Error, Result};
+use crate::pool::contain;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::clock;
+use core::time::Duration;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A restart of a handler, as `on_restart` is told of it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Restart<'a> {
+    /// Why: what the handler failed with. None when another of its supervisor failed, or after a
+    /// suspension.
+    pub failure: Option<&'a str>,
+    /// How often this subscription was restarted, this time included.
+    pub count: u64,
+}
+
+type OnRestart = dyn Fn(&Restart<'_>) + Send + Sync;
+
+/// What a subscription is given to deal with failures.
+#[derive(Default)]
+pub(super) struct Terms {
+    pub(super) filter: Option<Filter>,
+    pub(super) policy: OnFailure,
+    pub(super) intensity: Option<Intensity>,
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) on_restart: Option<Arc<OnRestart>>,
+    #[cfg(feature = "metrics")]
+    pub(super) measured: bool,
+}
+
+impl Terms {
+    /// `has_handler`: it is not pulled; `can_wait`: there is a mailbox in which a message can wait for its
+    /// next attempt.
+    pub(super) fn check(&self, has_handler: bool, can_wait: bool) -> Result<()> {
+        self.policy.check()?;
+        if !has_handler && !self.is_unsupervised() {
+            let allowed = "left out: a mailbox that is pulled has no handler that could fail";
+            return Err(Error::invalid("supervision", "set", allowed));
+        }
+        if self.policy.has_retries() && !can_wait {
+            let allowed = "without retries: an execution other than Serial and Concurrent has no \
+                           place to wait for them";
+            return Err(Error::invalid("on_failure", "with retries", allowed));
+        }
+        if self.intensity.is_some() && self.supervisor.is_some() {
+            let allowed = "not set beside a supervisor, which has its own";
+            return Err(Error::invalid("intensity", "set", allowed));
+        }
+        Ok(())
+    }
+
+    fn is_plain(&self) -> bool {
+        self.filter.is_none() && self.is_unsupervised() && !self.is_measured()
+    }
+
+    fn is_measured(&self) -> bool {
+        #[cfg(feature = "metrics")]
+        return self.measured;
+        #[cfg(not(feature = "metrics"))]
+        false
+    }
+
+    fn is_unsupervised(&self) -> bool {
+        self.policy == OnFailure::default()
+            && self.intensity.is_none()
+            && self.supervisor.is_none()
+            && self.on_restart.is_none()
+    }
+}
+
+/// See the head of the file.
+pub(super) struct Care {
+    terms: Terms,
+    supervisor: Supervisor,
+    /// The supervisor's epoch that the handler knows.
+    seen: AtomicU64,
+    restarts: AtomicU64,
+    /// Messages that did not pass the filter, and those of which its predicate panicked.
+    filtered: AtomicU64,
+    filter_panics: AtomicU64,
+    /// Of losses by a full mailbox.
+    burst: Burst,
+    #[cfg(feature = "metrics")]
+    latency: Option<crate::metrics::Histogram>,
+}
+
+/// What is to be done about a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum After {
+    /// The message is delivered once more after this delay.
+    Retry(Duration),
+    /// It has become a dead letter.
+    Dead,
+    /// It is dropped.
+    Discard,
+    /// It has become a dead letter, and so do all others: the subscription is suspended.
+    Suspend,
+}
+
+impl Care {
+    /// None if there is nothing to be kept.
+    pub(super) fn new(terms: Terms) -> Result<Option<Box<Self>>> {
+        if terms.is_plain() { Ok(None) } else { Self::with(terms).map(|care| Some(Box::new(care))) }
+    }
+
+    fn with(terms: Terms) -> Result<Self> {
+        let supervisor = match &terms.supervisor {
+            Some(supervisor) => supervisor.clone(),
+            None => Supervisor::own(terms.intensity.unwrap_or_default())?,
+        };
+        #[cfg(feature = "metrics")]
+        let time = crate::metrics::Unit::Time;
+        Ok(Self {
+            #[cfg(feature = "metrics")]
+            latency: terms.measured.then(|| crate::metrics::Histogram::new(time)),
+            terms,
+            seen: AtomicU64::new(supervisor.epoch()),
+            supervisor,
+            restarts: AtomicU64::new(0),
+            filtered: AtomicU64::new(0),
+            filter_panics: AtomicU64::new(0),
+            burst: Burst::default(),
+        })
+    }
+
+    pub(super) fn of_default() -> Box<Self> {
+        let care = Self::with(Terms::default());
+        Box::new(care.unwrap_or_else(|_| unreachable!("the default intensity is in its range")))
+    }
+
+    pub(super) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    pub(super) fn restarts(&self) -> u64 {
+        self.restarts.load(Relaxed)
+    }
+
+    /// A message that was published at this time, in nanoseconds since 1970, comes to its handler.
+    #[inline]
+    pub(super) fn measure(&self, published: u64) {
+        #[cfg(feature = "metrics")]
+        if let Some(latency) = &self.latency {
+            latency.record(clock::unix_nanos().saturating_sub(published));
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _no_histogram = published;
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn is_measured(&self) -> bool {
+        self.latency.is_some()
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn latency(&self) -> Option<crate::metrics::Distribution> {
+        self.latency.as_ref().map(crate::metrics::Histogram::snapshot)
+    }
+
+    pub(super) fn burst(&self) -> &Burst {
+        &self.burst
+    }
+
+    pub(super) fn filtered(&self) -> u64 {
+        self.filtered.load(Relaxed)
+    }
+
+    pub(super) fn filter_panics(&self) -> u64 {
+        self.filter_panics.load(Relaxed)
+    }
+
+    pub(super) fn has_filter(&self) -> bool {
+        self.terms.filter.is_some()
+    }
+
+    /// Whether a message comes into the mailbox.
+    pub(super) fn passes(&self, message: &Stored) -> bool {
+        let Some(filter) = &self.terms.filter else { return true };
+        let passes = filter.passes(message, &clock::now);
+        if passes != Some(true) {
+            self.filtered.fetch_add(1, Relaxed);
+        }
+        if passes.is_none() {
+            self.filter_panics.fetch_add(1, Relaxed);
+        }
+        passes == Some(true)
+    }
+
+    /// Restarts the handler, if others of its supervisor have failed, or it was suspended.
+    #[inline]
+    pub(super) fn catch_up(&self) {
+        let epoch = self.supervisor.epoch();
+        if self.seen.load(Relaxed) != epoch {
+            self.seen.store(epoch, Relaxed);
+            self.restarted(None);
+        }
+    }
+
+    /// Has the handler restarted before its next message.
+    pub(super) fn restart_later(&self) {
+        self.seen.store(u64::MAX, Relaxed);
+    }
+
+    #[cold]
+    fn restarted(&self, failure: Option<&Failure>) -> u64 {
+        let count = self.restarts.fetch_add(1, Relaxed) + 1;
+        if let Some(on_restart) = &self.terms.on_restart {
+            let failure = failure.map(Failure::message);
+            let _panicked = contain(|| on_restart(&Restart { failure, count }));
+        }
+        count
+    }
+
+    /// The handler has failed at a message at `now`. If it was restarted: how often by now.
+    fn judge(
+        &self,
+        seed: u64,
+        tried: &mut Tried,
+        failure: &Failure,
+        now: u64,
+    ) -> (Verdict, Option<u64>) {
+        tried.attempts += 1;
+        let trial = Trial {
+            attempts: tried.attempts,
+            elapsed: now.saturating_sub(tried.first),
+            is_panic: failure.is_panic(),
+            is_permanent: failure.is_permanent(),
+            retry_after: failure.asked_delay(),
+        };
+        let verdict = self.terms.policy.judge(&trial, seed);
+        if !verdict.restarts(&trial) {
+            return (verdict, None);
+        }
+        let mut seen = self.seen.load(Relaxed);
+        match self.supervisor.restart(now, &mut seen) {
+            Ruling::Restart => {
+                self.seen.store(seen, Relaxed);
+                let count = self.restarted(Some(failure));
+                (verdict, Some(count))
+            }
+            Ruling::Suspend | Ruling::Suspended => (Verdict::Suspend, None),
+        }
+    }
+}
+
+impl Subscriber {
+    /// Deals with a message that the handler has failed at. Not under the mailbox's lock.
+    #[cold]
+    pub(super) fn failed(
+        self: &Arc<Self>,
+        core: &Core,
+        entry: &mut Entry,
+        failure: &Failure,
+    ) -> After {
+        let care = self.care_or_default();
+        let now = clock::now();
+        let tried = entry.tried.get_or_insert_with(|| Box::new(Tried { attempts: 0, first: now }));
+        let seed = entry.stored.sequence ^ self.id().rotate_left(32);
+        let (verdict, restarted) = care.judge(seed, tried, failure, now);
+        let attempts = tried.attempts;
+        if let Some(count) = restarted {
+            self.tell(core, "subscription.restarted", Severity::Warning, || {
+                let failure = failure.message();
+                (
+                    format!("restart {count}: {failure}"),
+                    json!({ "count": count, "failure": failure }),
+                )
+            });
+        }
+        match verdict {
+            Verdict::Retry(delay) => After::Retry(delay),
+            Verdict::Discard => After::Discard,
+            Verdict::DeadLetter | Verdict::Suspend => {
+                let panicked = failure.is_panic();
+                let reason = if panicked { DeadReason::Panicked } else { DeadReason::Failed };
+                self.bury(core, &entry.stored, reason, Some(failure.message()), attempts);
+                if verdict == Verdict::Suspend { After::Suspend } else { After::Dead }
+            }
+        }
+    }
+
+    /// Makes a message a dead letter of this subscription.
+    #[cold]
+    pub(super) fn bury(
+        self: &Arc<Self>,
+        core: &Core,
+        stored: &Stored,
+        reason: DeadReason,
+        failure: Option<&str>,
+        attempts: u32,
+    ) {
+        let pushed_out = core.dead.bury(DeadLetter {
+            number: 0,
+            stored: stored.clone(),
+            reason,
+            failure: failure.map(Into::into),
+            attempts,
+            subscription: self.id(),
+            pattern: self.channel().pattern_shared(),
+            died: clock::unix_nanos(),
+            origin: Origin::of(self),
+        });
+        if pushed_out {
+            core.lost(&core.dead);
+        }
+    }
+
+    /// Suspends all subscriptions of the supervisor.
+    #[cold]
+    pub(super) fn suspend_all(self: &Arc<Self>, core: &Core) {
+        let care = self.care_or_default();
+        care.supervisor.suspend_members(|| self.suspend(core));
+    }
+
+    /// Suspends this one: what waits becomes dead letters, and so does what comes.
+    pub(super) fn suspend(self: &Arc<Self>, core: &Core) {
+        if let Some(group) = self.group() {
+            group.step_back(self.id());
+        }
+        // Under the channel's lock, so that it does not come back to the ring in between.
+        let mut state = self.rules.shared.then(|| self.channel().lock());
+        if let Some(state) = &mut state {
+            self.channel().part(state, self);
+        }
+        let mut mail = self.mail();
+        let was_open = mail.phase() == Phase::Open;
+        let waited = mail.suspend();
+        // It may have been about to end.
+        let close = mail.end_if_over();
+        drop(mail);
+        drop(state);
+        if was_open {
+            let waited = waited.len();
+            self.tell(core, "subscription.suspended", Severity::Error, || {
+                let message =
+                    format!("restarted too often; {waited} messages that waited are dead");
+                (message, json!({ "waited": waited }))
+            });
+        }
+        for entry in waited {
+            let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
+            self.bury(core, &entry.stored, DeadReason::Suspended, None, attempts);
+            self.finished(core, &entry.stored);
+        }
+        self.notify_room();
+        self.finish(core, close);
+    }
+
+    /// Ends the suspension of this one. False: there was none.
+    pub(super) fn resume(self: &Arc<Self>, core: &Core) -> bool {
+        let mut mail = self.mail();
+        let resumed = mail.resume();
+        // Before the next message, which needs the lock.
+        if let Some(care) = self.care().filter(|_| resumed) {
+            care.restart_later();
+        }
+        drop(mail);
+        if let Some(group) = self.group().filter(|_| resumed) {
+            group.join(self);
+        }
+        if resumed {
+            let say = || ("it takes messages again".into(), Value::Null);
+            self.tell(core, "subscription.resumed", Severity::Info, say);
+        }
+        resumed
+    }
+}
+
+/// How a subscription is supervised, and what it takes.
+impl SubscriptionBuilder<'_> {
+    /// Which of the messages come into the mailbox; default: all. What does not pass does not match.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.care.filter = Some(filter);
+        self
+    }
+
+    /// Measures how long messages take from publishing to the handler, or to who pulls: see
+    /// [`SubscriptionFigures`](super::SubscriptionFigures), and with
+    /// [`HubBuilder::metrics`](super::HubBuilder::metrics) the registry. Each thread that serves it takes 43 KB
+    /// for that. Default: not measured, which costs nothing. The clock is that of the system; should it be set
+    /// back, messages that wait then count as 0.
+    #[cfg(feature = "metrics")]
+    pub fn measured(mut self) -> Self {
+        self.care.measured = true;
+        self
+    }
+
+    /// What happens to a message that the handler fails at, or panics at; default: it becomes a dead letter.
+    /// Retries need [`Serial`](super::Execution::Serial) or
+    /// [`Concurrent`](super::Execution::Concurrent) execution.
+    pub fn on_failure(mut self, policy: OnFailure) -> Self {
+        self.care.policy = policy;
+        self
+    }
+
+    /// How many restarts suspend the subscription; default: more than 3 in 5 seconds.
+    pub fn intensity(mut self, intensity: Intensity) -> Self {
+        self.care.intensity = Some(intensity);
+        self
+    }
+
+    /// Supervises it together with others; default: alone.
+    pub fn supervisor(mut self, supervisor: &Supervisor) -> Self {
+        self.care.supervisor = Some(supervisor.clone());
+        self
+    }
+
+    /// Called when the handler is restarted, on the thread that runs the handler, before its next message:
+    /// after it has given a message up or has panicked, when another of its supervisor has and all are
+    /// restarted, and after a suspension. A panic of it is contained.
+    pub fn on_restart(mut self, f: impl Fn(&Restart<'_>) + Send + Sync + 'static) -> Self {
+        self.care.on_restart = Some(Arc::new(f));
+        self
+    }
+}
+
+impl Subscription {
+    /// Whether it was suspended, because its handler has failed too often.
+    pub fn is_suspended(&self) -> bool {
+        self.subscriber.mail().phase() == Phase::Suspended
+    }
+
+    /// Ends its suspension, and that of all others of its supervisor: messages that come are delivered
+    /// again. Those that became dead letters stay so; see [`Hub::redeliver`](super::Hub::redeliver). False:
+    /// none was suspended.
+    pub fn resume(&self) -> bool {
+        match self.subscriber.care() {
+            Some(care) => care.supervisor().resume_members(|| self.subscriber.resume(&self.core)),
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,564 @@
+//! How messages come to handlers: services, runs, and the hub's strand.
+
+use super::care::After;
+use super::dead::DeadReason;
+use super::handler::{Failure, Handler};
+use super::mailbox::{Back, Close, Entry, Offer, Settled};
+use super::message::{Message, Stored};
+use super::ring::{Next, Taken};
+use super::subscribe::Subscriber;
+use super::{Core, Strand, Work};
+use crate::Flow;
+use crate::sync::atomic::Ordering::Release;
+use core::cell::Cell;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+/// How many things a service takes from the ready list before other work of the pool has its turn.
+const TURNS: usize = 64;
+/// How many messages a run delivers before others on the list have their turn.
+const MESSAGES: usize = 256;
+/// So many runs may look out for more or wait at a time. There is no use in it if each has its turn after many.
+const LINGERING: usize = 16;
+/// How deep inline handlers may publish to inline handlers.
+pub(super) const MAX_DEPTH: u32 = 16;
+
+thread_local! {
+    /// How many handlers of hubs this thread is in.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread is in a handler of a hub.
+pub(super) fn is_in_handler() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Whether an inline handler would be too deep.
+pub(super) fn is_too_deep() -> bool {
+    DEPTH.get() >= MAX_DEPTH
+}
+
+/// In a handler until it is dropped.
+struct InHandler;
+
+impl InHandler {
+    fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self
+    }
+}
+
+impl Drop for InHandler {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// What one service needs.
+pub(super) struct Service {
+    core: Weak<Core>,
+    number: usize,
+    /// What a run has taken. It is kept, so that taking allocates nothing.
+    batch: VecDeque<Entry>,
+}
+
+impl Service {
+    pub(super) fn new(core: Weak<Core>, number: usize) -> Self {
+        Self { core, number, batch: VecDeque::new() }
+    }
+
+    pub(super) fn serve(&mut self) -> Flow {
+        let Some(core) = self.core.upgrade() else { return Flow::Done };
+        core.ready.begin();
+        for _ in 0..TURNS {
+            if core.shared.must_stop() {
+                core.ready.stop(self.number);
+                return Flow::Wait;
+            }
+            let Some((work, call)) = core.ready.pop(self.number) else { return Flow::Wait };
+            core.call(call);
+            let again = match work {
+                Work::Mailbox(subscriber) => subscriber.serve(&core, &mut self.batch, None),
+                Work::Lingering(subscriber, taken) => {
+                    subscriber.serve(&core, &mut self.batch, Some(taken))
+                }
+                Work::Replay(replaying) => replaying.run(&core).then_some(Work::Replay(replaying)),
+                Work::Strand => core.run_strand().then_some(Work::Strand),
+                Work::Notices => core.run_notices().then_some(Work::Notices),
+            };
+            match again {
+                Some(work @ Work::Lingering(..)) => core.ready.linger(work),
+                Some(work) => core.call(core.ready.push(work)),
+                None => {}
+            }
+        }
+        core.ready.yields();
+        Flow::Again
+    }
+}
+
+/// What a run leaves.
+enum Left {
+    /// Nothing that it knows of.
+    Nothing,
+    /// There may be more in the mailbox.
+    More,
+    /// Nothing, but more may come behind this.
+    Lingers(Taken),
+}
+
+impl Subscriber {
+    /// Serves the mailbox for a while, or looks only whether there is more behind what a run has `taken`. Answers
+    /// what is to be put on the ready list again.
+    fn serve(
+        self: Arc<Self>,
+        core: &Arc<Core>,
+        batch: &mut VecDeque<Entry>,
+        mut taken: Option<Taken>,
+    ) -> Option<Work> {
+        if let Some(taken) = taken.take_if(|taken| !taken.is_ripe() && core.may_linger(taken)) {
+            return Some(Work::Lingering(self, taken.look(core.ready.is_empty())));
+        }
+        if taken.is_some() {
+            core.call(core.ready.relieve());
+        }
+        match self.run(core, batch, taken) {
+            Left::Nothing => None,
+            Left::More => Some(Work::Mailbox(self)),
+            Left::Lingers(taken) => Some(Work::Lingering(self, taken)),
+        }
+    }
+
+    fn run(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        batch: &mut VecDeque<Entry>,
+        taken: Option<Taken>,
+    ) -> Left {
+        let shared = self.rules.runs > 1;
+        let mut mail = self.mail();
+        if !mail.begin() {
+            return Left::Nothing;
+        }
+        let handler = if shared { mail.share(Handler::share) } else { mail.lend() };
+        drop(mail);
+        let Some(mut handler) = handler else { unreachable!("a mailbox that is served has one") };
+        let in_handler = InHandler::enter();
+        let mut left = match self.rules.shared {
+            true => self.deliver_shared(core, &mut handler, batch, taken),
+            false if self.deliver(core, &mut handler, batch) => Left::More,
+            false => Left::Nothing,
+        };
+        drop(in_handler);
+        let handler = (!shared).then_some(handler);
+        let (close, again) = match &left {
+            Left::Nothing if self.rules.shared => self.channel().leave_run(core, self, handler),
+            Left::Nothing => {
+                let mut mail = self.mail();
+                let again = !mail.rest(&self.rules);
+                (mail.leave(handler), again)
+            }
+            Left::More | Left::Lingers(_) => (self.mail().leave(handler), false),
+        };
+        if matches!(close, Close::Now(_)) {
+            self.finish(core, close);
+        }
+        if again {
+            left = Left::More;
+        }
+        left
+    }
+
+    /// Delivers some of what is in the mailbox. False: there was nothing more.
+    fn deliver(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        handler: &mut Handler,
+        batch: &mut VecDeque<Entry>,
+    ) -> bool {
+        let mut left = MESSAGES;
+        while left > 0 {
+            let mut mail = self.mail();
+            let some = mail.take(&self.rules, batch);
+            self.begun.store(0, Release);
+            let waiters = core::mem::take(&mut mail.waiters) > 0;
+            drop(mail);
+            if waiters {
+                self.notify_room();
+            }
+            if !some {
+                return false;
+            }
+            left = left.saturating_sub(batch.len());
+            self.deliver_batch(core, handler, batch);
+        }
+        true
+    }
+
+    /// Delivers some of what is in the mailbox and in the channel's ring, from behind what was `taken` before.
+    fn deliver_shared(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        handler: &mut Handler,
+        batch: &mut VecDeque<Entry>,
+        mut before: Option<Taken>,
+    ) -> Left {
+        let mut left = MESSAGES;
+        while left > 0 {
+            let streamed = before.take().and_then(|mut taken| {
+                let lost = self.stream(&mut taken, &mut Settled::default(), left)?;
+                Some((taken, lost))
+            });
+            let (mut taken, lost) = match streamed {
+                Some(streamed) => streamed,
+                None => match self.channel().next(self, batch) {
+                    Next::Nothing => return Left::Nothing,
+                    Next::Ring(taken, lost) => (taken, lost),
+                    Next::Mailbox => {
+                        left = left.saturating_sub(batch.len());
+                        self.deliver_batch(core, handler, batch);
+                        continue;
+                    }
+                },
+            };
+            left = left.saturating_sub(taken.count);
+            match self.deliver_in_place(core, handler, &mut taken, lost, batch, left) {
+                Some(rest) => left = rest,
+                None if core.may_linger(&taken) => return Left::Lingers(taken),
+                None => return Left::Nothing,
+            }
+        }
+        Left::More
+    }
+
+    /// Lends the handler messages where they lie, and up to `left` more that are appended to the same segment
+    /// meanwhile, unless they are few. Answers how many of those are left; none, if few or no messages are left,
+    /// either.
+    fn deliver_in_place(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        handler: &mut Handler,
+        taken: &mut Taken,
+        lost: u64,
+        batch: &mut VecDeque<Entry>,
+        mut left: usize,
+    ) -> Option<usize> {
+        let mut settled = Settled::default();
+        let mut lost_before = lost;
+        loop {
+            let (mut begun, mut failed) = (0, 0);
+            for stored in taken.messages() {
+                if self.is_closing() {
+                    break;
+                }
+                self.start(taken.position + begun as u64);
+                begun += 1;
+                // Release: pairs with the Acquire in `SubscriptionStats::of`; what has begun does not wait.
+                self.begun.store(begun as u32, Release);
+                self.catch_up(stored);
+                let message = Message { stored, lost_before, attempt: 1 };
+                let failure = handler.call(&message);
+                core.shared.end_if_forked();
+                if let Some(failure) = failure {
+                    failed += 1;
+                    let mut entry = Entry::of_ring(stored, lost_before);
+                    match self.failed(core, &mut entry, &failure) {
+                        After::Discard => settled.failed += 1,
+                        After::Dead => settled.dead += 1,
+                        after => {
+                            settled.delivered += (begun - failed) as u64;
+                            batch.extend(taken.rest(begun));
+                            // Behind what was taken, so before it is given back.
+                            self.channel().part(&mut self.channel().lock(), self);
+                            self.stop(core, entry, after, settled, batch);
+                            return Some(left);
+                        }
+                    }
+                }
+                lost_before = 0;
+            }
+            settled.delivered += (begun - failed) as u64;
+            if begun < taken.count {
+                batch.extend(taken.rest(begun));
+                let mut mail = self.mail();
+                mail.settle(&settled);
+                let back = mail.put_back(&self.rules, batch);
+                drop(mail);
+                self.given_back(core, back, batch);
+                return Some(left);
+            }
+            if left > 0 && !taken.is_ripe() && (taken.more() == 0 || core.may_linger(taken)) {
+                self.mail().settle(&settled);
+                return None;
+            }
+            let streamed = self.stream(taken, &mut settled, left);
+            match streamed {
+                Some(lost) => lost_before = lost,
+                None => return Some(left),
+            }
+            left -= taken.count;
+        }
+    }
+
+    fn deliver_batch(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        handler: &mut Handler,
+        batch: &mut VecDeque<Entry>,
+    ) {
+        let mut settled = Settled::default();
+        let mut stopped = None;
+        for number in 1.. {
+            if self.is_closing() {
+                break;
+            }
+            let Some(mut entry) = batch.pop_front() else { break };
+            // Release: pairs with the Acquire in `offer`; what has begun does not wait.
+            self.begun.store(number, Release);
+            match self.call(core, handler, &entry) {
+                None => settled.delivered += 1,
+                Some(failure) => match self.failed(core, &mut entry, &failure) {
+                    After::Discard => settled.failed += 1,
+                    After::Dead => settled.dead += 1,
+                    after => {
+                        stopped = Some((entry, after));
+                        break;
+                    }
+                },
+            }
+            self.finished(core, &entry.stored);
+        }
+        if let Some((entry, after)) = stopped {
+            return self.stop(core, entry, after, settled, batch);
+        }
+        let mut mail = self.mail();
+        mail.settle(&settled);
+        let back = mail.put_back(&self.rules, batch);
+        drop(mail);
+        self.given_back(core, back, batch);
+    }
+
+    /// Ends a batch before its end, because a message is to be tried again, or all are suspended.
+    #[cold]
+    fn stop(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        entry: Entry,
+        after: After,
+        mut settled: Settled,
+        batch: &mut VecDeque<Entry>,
+    ) {
+        let number = entry.number;
+        if after == After::Suspend {
+            self.finished(core, &entry.stored);
+        }
+        let mut mail = self.mail();
+        let held = match after {
+            After::Retry(delay) => mail.hold(entry, !delay.is_zero()),
+            _ => {
+                settled.dead += 1;
+                Ok(())
+            }
+        };
+        mail.settle(&settled);
+        let back = mail.put_back(&self.rules, batch);
+        drop(mail);
+        self.given_back(core, back, batch);
+        match (after, held) {
+            (After::Retry(_), Err((back, entry))) => {
+                batch.push_back(entry);
+                self.given_back(core, back, batch);
+            }
+            (After::Retry(delay), Ok(())) if !delay.is_zero() => {
+                retry_later(core, self, number, delay);
+            }
+            (After::Suspend, _) => self.suspend_all(core),
+            _ => {}
+        }
+    }
+
+    /// What the mailbox has not taken back is lost, or dead.
+    fn given_back(self: &Arc<Self>, core: &Core, back: Back, batch: &mut VecDeque<Entry>) {
+        for entry in batch.drain(..) {
+            if back == Back::Dead {
+                let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
+                self.bury(core, &entry.stored, DeadReason::Suspended, None, attempts);
+            }
+            self.finished(core, &entry.stored);
+        }
+    }
+
+    /// Delivers a message on this thread. False: the subscription has ended.
+    pub(super) fn deliver_inline(self: &Arc<Self>, core: &Core, stored: &Stored) -> Inline {
+        if is_too_deep() {
+            return match self.mail().refuse() {
+                Offer::Closed => Inline::Closed,
+                Offer::Dead => Inline::Dead,
+                _ => Inline::TooDeep,
+            };
+        }
+        let mut mail = self.mail();
+        let lost = match mail.enter_inline() {
+            Ok(lost) => lost,
+            Err(Offer::Dead) => return Inline::Dead,
+            Err(_) => return Inline::Closed,
+        };
+        let handler = mail.share(Handler::share);
+        drop(mail);
+        let Some(mut handler) = handler else { unreachable!("an inline mailbox has a shared one") };
+        let failure = {
+            let _in_handler = InHandler::enter();
+            self.catch_up(stored);
+            let message = Message { stored, lost_before: lost, attempt: 1 };
+            let failure = handler.call(&message);
+            core.shared.end_if_forked();
+            failure
+        };
+        drop(handler);
+        let settled = match failure {
+            None => Settled { delivered: 1, ..Settled::default() },
+            Some(failure) => {
+                let mut entry = Entry { stored: stored.clone(), lost, number: 0, tried: None };
+                self.failed_alone(core, &mut entry, &failure)
+            }
+        };
+        let mut mail = self.mail();
+        mail.settle(&settled);
+        let close = mail.leave(None);
+        drop(mail);
+        self.finish(core, close);
+        Inline::Delivered
+    }
+
+    /// Delivers the message with this number, if it still waits.
+    fn deliver_number(self: &Arc<Self>, core: &Core, number: u64) {
+        let mut mail = self.mail();
+        let Some(mut entry) = mail.take_number(number) else { return };
+        self.begun.store(1, Release);
+        let handler = mail.begin_unscheduled().then(|| mail.lend()).flatten();
+        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        drop(mail);
+        if waiters {
+            self.notify_room();
+        }
+        let Some(mut handler) = handler else { unreachable!("it has one unless it has ended") };
+        let _in_handler = InHandler::enter();
+        let settled = match self.call(core, &mut handler, &entry) {
+            None => Settled { delivered: 1, ..Settled::default() },
+            Some(failure) => self.failed_alone(core, &mut entry, &failure),
+        };
+        drop(entry);
+        let mut mail = self.mail();
+        mail.settle(&settled);
+        let close = mail.leave(Some(handler));
+        drop(mail);
+        self.finish(core, close);
+    }
+}
+
+impl Subscriber {
+    /// Restarts the handler first, if that is due, and measures what the message has waited.
+    #[inline]
+    fn catch_up(&self, stored: &Stored) {
+        if let Some(care) = self.care() {
+            care.catch_up();
+            care.measure(stored.time);
+        }
+    }
+
+    /// Calls the handler with a message that waited. Why it could not deal with it, if so.
+    #[inline]
+    fn call(&self, core: &Core, handler: &mut Handler, entry: &Entry) -> Option<Box<Failure>> {
+        self.catch_up(&entry.stored);
+        let attempt = entry.tried.as_ref().map_or(1, |tried| tried.attempts + 1);
+        let message = Message { stored: &entry.stored, lost_before: entry.lost, attempt };
+        let failure = handler.call(&message);
+        core.shared.end_if_forked();
+        failure
+    }
+
+    /// Deals with the failure of a handler whose messages are not tried again.
+    #[cold]
+    fn failed_alone(
+        self: &Arc<Self>,
+        core: &Core,
+        entry: &mut Entry,
+        failure: &Failure,
+    ) -> Settled {
+        let after = self.failed(core, entry, failure);
+        if after == After::Suspend {
+            self.suspend_all(core);
+        }
+        let failed = u64::from(after == After::Discard);
+        Settled { delivered: 0, failed, dead: 1 - failed }
+    }
+}
+
+/// Has a held message tried again after a delay; at once if the pool has no place for a timer.
+fn retry_later(core: &Arc<Core>, subscriber: &Arc<Subscriber>, number: u64, delay: Duration) {
+    let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
+    let retry = move || retry_now(&core_left, &subscriber_left, number);
+    match core.shared.after_or_back(delay, retry, |_| ()) {
+        Ok(timer) => drop(timer),
+        Err((_full, retry)) => retry(),
+    }
+}
+
+fn retry_now(core: &Weak<Core>, subscriber: &Weak<Subscriber>, number: u64) {
+    let (Some(core), Some(subscriber)) = (core.upgrade(), subscriber.upgrade()) else { return };
+    let schedule = subscriber.mail().due(&subscriber.rules, number);
+    if schedule {
+        core.call(core.ready.push(Work::Mailbox(subscriber)));
+    }
+}
+
+/// What became of an inline delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Inline {
+    Delivered,
+    Closed,
+    /// The subscription is suspended: the caller makes it a dead letter.
+    Dead,
+    /// Handlers have published to handlers to such a depth that it was refused.
+    TooDeep,
+}
+
+/// Calls the handler of a replay. True: it could deal with the message.
+pub(super) fn call_in_handler(core: &Core, handler: &mut Handler, message: &Message<'_>) -> bool {
+    let _in_handler = InHandler::enter();
+    let failure = handler.call(message);
+    core.shared.end_if_forked();
+    failure.is_none()
+}
+
+impl Core {
+    /// Whether a run that has nothing to do may look out for more for a while, which is shorter than to be called
+    /// again: not while much of the hub waits. Other work of the pool waits for a few turns of the service at most,
+    /// and one of that work may be another service, which would only take over what this one has at hand.
+    fn may_linger(&self, taken: &Taken) -> bool {
+        taken.may_look() && self.ready.len() < LINGERING
+    }
+
+    /// Works on the strand for a while. True: there may be more.
+    fn run_strand(&self) -> bool {
+        for _ in 0..MESSAGES {
+            let mut strand = self.strand();
+            let Some((subscriber, number)) = strand.order.pop_front() else {
+                strand.scheduled = false;
+                return false;
+            };
+            drop(strand);
+            subscriber.deliver_number(self, number);
+        }
+        true
+    }
+}
+
+impl Strand {
+    /// Appends. True: the caller puts the strand on the ready list.
+    pub(super) fn append(&mut self, subscriber: &Arc<Subscriber>, number: u64) -> bool {
+        self.order.push_back((Arc::clone(subscriber), number));
+        !core::mem::replace(&mut self.scheduled, true)
+    }
+}

@@ -1,0 +1,541 @@
+//! What a hub is doing: all its figures as values, as JSON, in a registry, and in lines of the log.
+//!
+//! Nothing is counted for this that is not counted anyhow (`stats.rs`), but for two things that are asked
+//! for: how often each key was published ([`HubBuilder::count_keys`]), and how long messages of a subscription
+//! wait ([`SubscriptionBuilder::measured`](super::SubscriptionBuilder::measured)).
+
+use super::dead::DeadStats;
+use super::history::HistoryStats;
+use super::key::{Key, is_reserved};
+use super::mailbox::Phase;
+use super::notice::NoticeStats;
+use super::publisher::PublisherStats;
+use super::stats::{HubAudit, SubscriptionStats};
+use super::subscribe::{Execution, Subscriber};
+use super::{Core, Hub, HubBuilder};
+use crate::error::{Error, Result};
+#[cfg(feature = "metrics")]
+use crate::metrics::{Collector, Distribution, Registry};
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{CachePadded, Mutex};
+use crate::sys::clock;
+use core::time::Duration;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::PoisonError;
+#[cfg(feature = "metrics")]
+use std::sync::Weak;
+use std::time::SystemTime;
+
+/// The most keys that are counted.
+const MAX_KEYS: usize = 1_000_000;
+/// Counts of keys are spread over so many tables.
+const SHARDS: usize = 16;
+
+/// Everything that a hub knows of itself at one moment; see [`Hub::stats`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HubStats {
+    /// When, by the clock of the system.
+    pub time: SystemTime,
+    /// When, by a clock that is never set.
+    at: u64,
+    /// The books of all subscriptions, those that have ended included.
+    pub audit: HubAudit,
+    /// How many keys are known.
+    pub keys: u64,
+    /// Each subscription that has not ended, by its number.
+    pub subscriptions: Vec<SubscriptionFigures>,
+    /// Each publisher that somebody has.
+    pub publishers: Vec<PublisherFigures>,
+    /// How often each key was published, if [that is counted](HubBuilder::count_keys), by key.
+    pub key_counts: Vec<KeyFigures>,
+    /// What became of dead letters.
+    pub dead_letters: DeadStats,
+    /// What it has told of itself.
+    pub notices: NoticeStats,
+    /// What each history has done.
+    pub histories: Vec<HistoryStats>,
+}
+
+/// One subscription.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SubscriptionFigures {
+    /// Its number.
+    pub id: u64,
+    /// What it has subscribed to.
+    pub pattern: String,
+    /// Where its handler runs.
+    pub execution: Execution,
+    /// How many messages may wait.
+    pub capacity: u64,
+    /// Whether it is suspended.
+    pub suspended: bool,
+    /// Its counts; `waiting` is the depth of its mailbox.
+    pub stats: SubscriptionStats,
+    /// How long messages took from publishing to its handler, or to who pulls, if that is
+    /// [measured](super::SubscriptionBuilder::measured).
+    #[cfg(feature = "metrics")]
+    pub latency: Option<Distribution>,
+}
+
+/// One publisher.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct PublisherFigures {
+    /// Its name.
+    pub name: String,
+    /// Its counts.
+    pub stats: PublisherStats,
+}
+
+/// One key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct KeyFigures {
+    /// The key; empty for the sum of all that were not counted on their own.
+    pub key: String,
+    /// How many messages were published with it.
+    pub published: u64,
+}
+
+/// What a hub did in each second between two [`HubStats`].
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct HubRates {
+    /// How long that was.
+    pub seconds: f64,
+    /// Messages published.
+    pub published: f64,
+    /// Messages that handlers have dealt with, or pullers have taken.
+    pub delivered: f64,
+    /// Messages that handlers failed at for good, dead letters included.
+    pub failed: f64,
+    /// Messages that full mailboxes have dropped or refused.
+    pub lost: f64,
+}
+
+impl HubRates {
+    fn between(earlier: &HubAudit, later: &HubAudit, nanos: u64) -> Self {
+        let seconds = nanos as f64 / 1e9;
+        let rate = |count: fn(&HubAudit) -> u64| match nanos {
+            0 => 0.0,
+            _ => count(later).saturating_sub(count(earlier)) as f64 / seconds,
+        };
+        Self {
+            seconds,
+            published: rate(|audit| audit.published),
+            delivered: rate(|audit| audit.delivered),
+            failed: rate(|audit| audit.failed + audit.dead_lettered),
+            lost: rate(|audit| audit.dropped + audit.rejected),
+        }
+    }
+}
+
+impl HubStats {
+    /// What it did in each second since an earlier one.
+    pub fn rates_since(&self, earlier: &HubStats) -> HubRates {
+        HubRates::between(&earlier.audit, &self.audit, self.at.saturating_sub(earlier.at))
+    }
+
+    /// As an object of JSON. Times are in seconds.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let audit = &self.audit;
+        let subscriptions: Vec<_> =
+            self.subscriptions.iter().map(SubscriptionFigures::json).collect();
+        let publisher = |one: &PublisherFigures| {
+            let PublisherStats { published, refused, enqueued, lost } = one.stats;
+            json!({
+                "name": one.name, "published": published, "refused": refused,
+                "enqueued": enqueued, "lost": lost,
+            })
+        };
+        let publishers: Vec<_> = self.publishers.iter().map(publisher).collect();
+        let key = |one: &KeyFigures| json!({ "key": one.key, "published": one.published });
+        let history = |one: &HistoryStats| {
+            json!({
+                "pattern": one.pattern, "recorded": one.recorded, "in_memory": one.in_memory,
+                "waiting": one.waiting, "commits": one.commits, "given_up": one.given_up,
+                "errors": one.errors, "last_error": one.last_error, "durable": one.durable,
+            })
+        };
+        json!({
+            "time": humantime::format_rfc3339_millis(self.time).to_string(),
+            "published": audit.published, "matched": audit.matched, "redelivered": audit.redelivered,
+            "delivered": audit.delivered, "failed": audit.failed,
+            "dead_lettered": audit.dead_lettered, "dropped": audit.dropped,
+            "rejected": audit.rejected, "discarded": audit.discarded, "waiting": audit.waiting,
+            "running": audit.running, "keys": self.keys,
+            "subscriptions": subscriptions, "publishers": publishers,
+            "key_counts": self.key_counts.iter().map(key).collect::<Vec<_>>(),
+            "dead_letters": {
+                "buried": self.dead_letters.buried, "held": self.dead_letters.held,
+                "forgotten": self.dead_letters.forgotten, "removed": self.dead_letters.removed,
+            },
+            "notices": {
+                "told": self.notices.told, "lost": self.notices.lost,
+                "errors": self.notices.errors, "forgotten": self.notices.forgotten,
+            },
+            "histories": self.histories.iter().map(history).collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+}
+
+impl SubscriptionFigures {
+    fn of(subscriber: &Subscriber) -> Self {
+        // Not within the literal: the lock would be held to its end.
+        let suspended = subscriber.mail().phase() == Phase::Suspended;
+        Self {
+            id: subscriber.id(),
+            pattern: subscriber.channel().pattern().into(),
+            execution: subscriber.rules.execution,
+            capacity: u64::from(subscriber.rules.capacity),
+            suspended,
+            stats: SubscriptionStats::of(subscriber),
+            #[cfg(feature = "metrics")]
+            latency: subscriber.care().and_then(|care| care.latency()),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let stats = &self.stats;
+        let mut object = json!({
+            "id": self.id, "pattern": self.pattern, "execution": format!("{:?}", self.execution),
+            "capacity": self.capacity, "suspended": self.suspended, "matched": stats.matched,
+            "delivered": stats.delivered, "failed": stats.failed,
+            "dead_lettered": stats.dead_lettered, "dropped": stats.dropped,
+            "rejected": stats.rejected, "discarded": stats.discarded, "waiting": stats.waiting,
+            "running": stats.running, "redelivered": stats.redelivered, "filtered": stats.filtered,
+            "filter_panics": stats.filter_panics, "restarts": stats.restarts,
+        });
+        #[cfg(feature = "metrics")]
+        if let Some(latency) = &self.latency {
+            object["latency"] = latency.json();
+        }
+        object
+    }
+}
+
+/// How often keys were published. Any number of threads.
+pub(super) struct KeyCounts {
+    most: usize,
+    counted: AtomicUsize,
+    hasher: RandomState,
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    counts: HashMap<Key, u64>,
+    /// Those of keys for which there was no place.
+    others: u64,
+}
+
+impl KeyCounts {
+    pub(super) fn new(most: usize) -> Result<Option<Self>> {
+        if most > MAX_KEYS {
+            return Err(Error::invalid("count_keys", most, format!("up to {MAX_KEYS}")));
+        }
+        let shards = || (0..SHARDS).map(|_| CachePadded::default()).collect();
+        let hasher = RandomState::new();
+        let new = || Self { most, counted: AtomicUsize::new(0), hasher, shards: shards() };
+        Ok((most > 0).then(new))
+    }
+
+    pub(super) fn add(&self, key: &Key, published: u64) {
+        if is_reserved(key.as_str()) {
+            return;
+        }
+        let shard = &self.shards[self.hasher.hash_one(key) as usize % SHARDS];
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = shard.counts.get_mut(key) {
+            *count += published;
+        } else if self.counted.fetch_add(1, Relaxed) < self.most {
+            shard.counts.insert(key.clone(), published);
+        } else {
+            self.counted.fetch_sub(1, Relaxed);
+            shard.others += published;
+        }
+    }
+
+    fn all(&self) -> Vec<KeyFigures> {
+        let mut all = Vec::new();
+        let mut others = 0;
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            others += shard.others;
+            all.extend(shard.counts.iter().map(|(key, count)| (key.clone(), *count)));
+        }
+        let figures = |(key, published): (Key, u64)| KeyFigures { key: key.to_string(), published };
+        let mut all: Vec<_> = all.into_iter().map(figures).collect();
+        if others > 0 {
+            all.push(KeyFigures { key: String::new(), published: others });
+        }
+        all.sort_by(|one, other| one.key.cmp(&other.key));
+        all
+    }
+}
+
+impl HubBuilder<'_> {
+    /// Counts for up to so many keys how often each was published, 0 to 1 000 000; default 0: for none, which
+    /// costs nothing. Of more keys the sum is counted.
+    pub fn count_keys(mut self, most: usize) -> Self {
+        self.count_keys = most;
+        self
+    }
+
+    /// Puts the figures of this hub into a registry, with the label `hub` = `name`, for as long as it lives:
+    /// the counts of the hub, of its publishers, of keys that are [counted](Self::count_keys), and of
+    /// subscriptions that are [measured](super::SubscriptionBuilder::measured).
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self, registry: &Registry, name: &str) -> Self {
+        self.registry = Some((registry.clone(), name.into()));
+        self
+    }
+
+    /// Writes a line of figures to the `log` facade, as often as this, 10 ms to 1 day: target
+    /// `paceline::hub`, level info. Default: never.
+    #[cfg(feature = "log")]
+    pub fn log_stats(mut self, every: Duration) -> Self {
+        self.log_stats = Some(every);
+        self
+    }
+}
+
+/// The target of what hubs write to the `log` facade.
+#[cfg(feature = "log")]
+pub const HUB_LOG_TARGET: &str = "paceline::hub";
+
+#[cfg(feature = "log")]
+pub(super) fn check_log_period(every: Option<Duration>) -> Result<()> {
+    let range = Duration::from_millis(10)..=Duration::from_secs(86_400);
+    match every {
+        Some(every) if !range.contains(&every) => {
+            Err(Error::invalid("log_stats", format!("{every:?}"), "10 ms to 1 day"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Core {
+    #[inline]
+    pub(super) fn count_key(&self, key: &Key, published: u64) {
+        if let Some(counts) = &self.key_counts {
+            counts.add(key, published);
+        }
+    }
+
+    /// Writes figures to the log later, again and again.
+    #[cfg(feature = "log")]
+    pub(super) fn log_later(&self, every: Duration, before: HubAudit, at: u64) {
+        let core = std::sync::Weak::clone(&self.me);
+        let log = move || {
+            let Some(core) = core.upgrade() else { return };
+            let (audit, now) = (core.audit(), clock::now());
+            core.log_line(&audit, &HubRates::between(&before, &audit, now.saturating_sub(at)));
+            core.log_later(every, audit, now);
+        };
+        if let Err((error @ Error::Full { .. }, _)) = self.shared.after_or_back(every, log, |_| ())
+        {
+            self.tell(super::Severity::Error, None, || super::notice::Notice {
+                event: "statistics.stopped",
+                severity: super::Severity::Error,
+                origin: "statistics".into(),
+                message: error.to_string(),
+                fields: Value::Null,
+            });
+        }
+    }
+
+    #[cfg(feature = "log")]
+    fn log_line(&self, audit: &HubAudit, rates: &HubRates) {
+        let (published, delivered) = (audit.published, audit.delivered);
+        let lost = audit.dropped + audit.rejected;
+        let failed = audit.failed + audit.dead_lettered;
+        log::info!(
+            target: HUB_LOG_TARGET,
+            "published {published} ({:.1}/s), delivered {delivered} ({:.1}/s), failed {failed} \
+             ({:.1}/s), lost {lost} ({:.1}/s), waiting {}, running {}",
+            rates.published, rates.delivered, rates.failed, rates.lost, audit.waiting, audit.running,
+        );
+    }
+
+    fn all_publishers(&self) -> Vec<PublisherFigures> {
+        let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        publishers.retain(|publisher| publisher.strong_count() > 0);
+        let living: Vec<_> = publishers.iter().filter_map(|one| one.upgrade()).collect();
+        drop(publishers);
+        living.iter().map(|one| one.figures()).collect()
+    }
+
+    fn all_subscriptions(&self, wants: impl Fn(&Subscriber) -> bool) -> Vec<SubscriptionFigures> {
+        let mut all = Vec::new();
+        self.for_each_subscriber(|subscriber| {
+            if subscriber.mail().phase() != Phase::Ended && wants(subscriber) {
+                all.push(SubscriptionFigures::of(subscriber));
+            }
+        });
+        all.sort_by_key(|one| one.id);
+        all
+    }
+}
+
+impl Hub {
+    /// All figures, as they are now. Any thread; it takes time with the number of keys and subscriptions, and
+    /// looks at one after the other.
+    pub fn stats(&self) -> HubStats {
+        let core = &self.core;
+        HubStats {
+            time: SystemTime::now(),
+            at: clock::now(),
+            audit: self.audit(),
+            keys: self.key_count() as u64,
+            subscriptions: core.all_subscriptions(|_| true),
+            publishers: core.all_publishers(),
+            key_counts: core.key_counts.as_ref().map_or_else(Vec::new, KeyCounts::all),
+            dead_letters: self.dead_letter_stats(),
+            notices: self.notice_stats(),
+            histories: self.history_stats(),
+        }
+    }
+
+    /// As [`HubBuilder::metrics`], for a hub that is there: into one more registry. Any thread.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(&self, registry: &Registry, name: &str) {
+        attach(registry, name.into(), &self.core.me);
+    }
+}
+
+/// As long as the hub lives, which this does not keep alive.
+#[cfg(feature = "metrics")]
+pub(super) fn attach(registry: &Registry, name: String, core: &Weak<Core>) {
+    let core = Weak::clone(core);
+    registry.collect(move |collector| match core.upgrade() {
+        Some(core) => {
+            collect(collector, &name, &core);
+            true
+        }
+        None => false,
+    });
+}
+
+#[cfg(feature = "metrics")]
+fn collect(collector: &mut Collector, hub: &str, core: &Core) {
+    let audit = core.audit();
+    let labels = [("hub", hub)];
+    let mut counter = |name: &str, help: &str, count: u64| {
+        collector.counter(&format!("paceline_hub_{name}"), help, &labels, count as f64);
+    };
+    counter("published", "Messages that were published", audit.published);
+    counter("matched", "Messages times the subscriptions that they matched", audit.matched);
+    counter("delivered", "Of these, those that were dealt with", audit.delivered);
+    counter("failed", "Those that handlers failed at for good", audit.failed);
+    counter("dead_lettered", "Those that became dead letters", audit.dead_lettered);
+    counter("dropped", "Those that full mailboxes dropped", audit.dropped);
+    counter("rejected", "Those that full mailboxes refused", audit.rejected);
+    counter("discarded", "Those that waited when their subscription ended", audit.discarded);
+    let notices = core.notices.stats();
+    counter("notices", "What the hub has told of itself", notices.told);
+    counter("notices_lost", "What it could not tell", notices.lost);
+    counter("errors", "Warnings and errors that it has recorded", notices.errors);
+    let mut gauge = |name: &str, help: &str, figure: u64| {
+        collector.gauge(&format!("paceline_hub_{name}"), help, &labels, figure as f64);
+    };
+    gauge("waiting", "Messages that wait in mailboxes", audit.waiting);
+    gauge("running", "Messages that are being handled", audit.running);
+    gauge("keys", "Keys that are known", core.keys.len() as u64);
+    gauge("dead_letters", "Dead letters that are kept", core.dead.stats().held);
+    // Publishers of the same name are one here.
+    let mut publishers = std::collections::BTreeMap::<String, PublisherStats>::new();
+    for one in core.all_publishers() {
+        let sum = publishers.entry(one.name).or_default();
+        sum.published += one.stats.published;
+        sum.refused += one.stats.refused;
+        sum.enqueued += one.stats.enqueued;
+        sum.lost += one.stats.lost;
+    }
+    for (name, stats) in &publishers {
+        let labels = [("hub", hub), ("publisher", name)];
+        let mut counter = |name: &str, help: &str, count: u64| {
+            collector.counter(
+                &format!("paceline_hub_publisher_{name}"),
+                help,
+                &labels,
+                count as f64,
+            );
+        };
+        counter("published", "Messages that it has published", stats.published);
+        counter("refused", "Messages that it could not publish", stats.refused);
+        counter("enqueued", "Mailboxes that took them", stats.enqueued);
+        counter("lost", "Mailboxes that were full", stats.lost);
+    }
+    for one in core.key_counts.as_ref().map_or_else(Vec::new, KeyCounts::all) {
+        let labels = [("hub", hub), ("key", one.key.as_str())];
+        let help = "Messages that were published with the key";
+        collector.counter("paceline_hub_key_published", help, &labels, one.published as f64);
+    }
+    let is_measured = |one: &Subscriber| one.care().is_some_and(|care| care.is_measured());
+    for one in core.all_subscriptions(is_measured) {
+        collect_subscription(collector, hub, one);
+    }
+}
+
+#[cfg(feature = "metrics")]
+fn collect_subscription(collector: &mut Collector, hub: &str, one: SubscriptionFigures) {
+    let id = one.id.to_string();
+    let labels = [("hub", hub), ("subscription", &id), ("pattern", &one.pattern)];
+    let stats = &one.stats;
+    let mut counter = |name: &str, help: &str, count: u64| {
+        let name = format!("paceline_hub_subscription_{name}");
+        collector.counter(&name, help, &labels, count as f64);
+    };
+    counter("matched", "Messages that matched it", stats.matched);
+    counter("delivered", "Of these, those that were dealt with", stats.delivered);
+    counter("failed", "Those that its handler failed at for good", stats.failed);
+    counter("dead_lettered", "Those that became dead letters", stats.dead_lettered);
+    counter("dropped", "Those that its full mailbox dropped", stats.dropped);
+    counter("rejected", "Those that its full mailbox refused", stats.rejected);
+    counter("restarts", "Restarts of its handler", stats.restarts);
+    let help = "Messages that wait in its mailbox";
+    collector.gauge("paceline_hub_subscription_waiting", help, &labels, stats.waiting as f64);
+    if let Some(latency) = one.latency {
+        let help = "From publishing to its handler";
+        collector.histogram("paceline_hub_subscription_latency_seconds", help, &labels, latency);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_counted_up_to_the_limit_and_then_together() {
+        assert!(KeyCounts::new(0).unwrap().is_none());
+        let counts = KeyCounts::new(2).unwrap().unwrap();
+        for (key, published) in [("b", 1), ("a", 2), ("c", 4), ("b", 8), ("$SYS.x", 16), ("d", 32)]
+        {
+            counts.add(&Key::detached(key), published);
+        }
+        let all: Vec<_> = counts.all().into_iter().map(|one| (one.key, one.published)).collect();
+        assert_eq!(all, [(String::new(), 36), ("a".into(), 2), ("b".into(), 9)]);
+        let refused = KeyCounts::new(1_000_001).map(|_| ()).unwrap_err();
+        assert_eq!(refused.to_string(), "count_keys is 1000001, but must be up to 1000000");
+    }
+
+    #[test]
+    fn rates_are_per_second() {
+        let earlier = HubAudit { published: 10, delivered: 1, ..HubAudit::default() };
+        let later = HubAudit { published: 40, delivered: 2, dropped: 3, rejected: 1, ..earlier };
+        let rates = HubRates::between(&earlier, &later, 2_000_000_000);
+        assert_eq!(
+            (rates.seconds, rates.published, rates.delivered, rates.lost),
+            (2.0, 15.0, 0.5, 2.0)
+        );
+        assert_eq!(HubRates::between(&earlier, &later, 0), HubRates::default());
+    }
+}

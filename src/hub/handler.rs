@@ -1,0 +1,182 @@
+//! What subscribers hand over: handlers, what they may answer, and how one is called.
+
+use super::message::Message;
+use crate::pool::{discard, message_of};
+use core::fmt;
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Why a handler could not deal with a message.
+pub struct Failure {
+    message: Box<str>,
+    advice: Advice,
+}
+
+/// What a failure means for the next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Advice {
+    /// It may succeed.
+    Transient,
+    /// There is no use in one.
+    Permanent,
+    /// It may succeed, not before this time has passed.
+    After(Duration),
+    /// The handler panicked.
+    Panicked,
+}
+
+impl Failure {
+    /// With this reason.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self::with(message, Advice::Transient)
+    }
+
+    /// One that no other attempt will mend: there is none.
+    pub fn permanent(message: impl fmt::Display) -> Self {
+        Self::with(message, Advice::Permanent)
+    }
+
+    /// One that another attempt may mend, not earlier than `delay` from now.
+    pub fn retry_after(message: impl fmt::Display, delay: Duration) -> Self {
+        Self::with(message, Advice::After(delay))
+    }
+
+    fn with(message: impl fmt::Display, advice: Advice) -> Self {
+        Self { message: message.to_string().into(), advice }
+    }
+
+    /// Whether the handler has panicked.
+    pub fn is_panic(&self) -> bool {
+        self.advice == Advice::Panicked
+    }
+
+    pub(super) fn is_permanent(&self) -> bool {
+        self.advice == Advice::Permanent
+    }
+
+    pub(super) fn asked_delay(&self) -> Option<Duration> {
+        if let Advice::After(delay) = self.advice { Some(delay) } else { None }
+    }
+
+    /// The reason.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failure({:?})", self.message)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<crate::Error> for Failure {
+    fn from(error: crate::Error) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::new(error)
+    }
+}
+
+/// What a handler may answer: nothing, or whether it could deal with the message.
+pub trait Answer {
+    /// Why it could not, if so.
+    fn into_failure(self) -> Option<Failure>;
+}
+
+impl Answer for () {
+    #[inline]
+    fn into_failure(self) -> Option<Failure> {
+        None
+    }
+}
+
+impl<E: Into<Failure>> Answer for Result<(), E> {
+    #[inline]
+    fn into_failure(self) -> Option<Failure> {
+        self.err().map(Into::into)
+    }
+}
+
+/// A handler that was handed over.
+pub(super) enum Handler {
+    /// For one thread at a time.
+    Serial(Box<SerialFn>),
+    /// For several threads at once.
+    Shared(Arc<SharedFn>),
+}
+
+// A failure comes in a box, so that the usual answer is a register. One that is written to memory in pieces, and
+// then read whole, is waited for, which was half of the time of a delivery.
+type SerialFn = dyn FnMut(&Message<'_>) -> Option<Box<Failure>> + Send;
+type SharedFn = dyn Fn(&Message<'_>) -> Option<Box<Failure>> + Send + Sync;
+
+impl Handler {
+    pub(super) fn serial<F, A>(mut handler: F) -> Self
+    where
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer,
+    {
+        Self::Serial(Box::new(move |message| handler(message).into_failure().map(Box::new)))
+    }
+
+    pub(super) fn shared<F, A>(handler: F) -> Self
+    where
+        F: Fn(&Message<'_>) -> A + Send + Sync + 'static,
+        A: Answer,
+    {
+        Self::Shared(Arc::new(move |message| handler(message).into_failure().map(Box::new)))
+    }
+
+    /// A clone, of one for several threads.
+    pub(super) fn share(&self) -> Option<Handler> {
+        match self {
+            Self::Serial(_) => None,
+            Self::Shared(handler) => Some(Self::Shared(Arc::clone(handler))),
+        }
+    }
+
+    /// Calls it. A panic is a failure like others.
+    #[inline]
+    pub(super) fn call(&mut self, message: &Message<'_>) -> Option<Box<Failure>> {
+        let called = catch_unwind(AssertUnwindSafe(|| match self {
+            Self::Serial(handler) => handler(message),
+            Self::Shared(handler) => handler(message),
+        }));
+        called.unwrap_or_else(|panic| {
+            let message = format_args!("panicked: {}", message_of(&*panic));
+            let failure = Failure::with(message, Advice::Panicked);
+            discard(panic);
+            Some(Box::new(failure))
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! What a history is asked to be, and what it has done.
+
+#[cfg(feature = "archive")]
+use super::archive::{ArchiveOptions, Writer};
+use super::limits::Limits;
+use super::lines::{Lines, LinesOptions, Lost};
+use super::log::{Alarm, Disk, Log, Pace, Shelf, Sink, WhenFull};
+use crate::error::{Error, Result};
+use crate::hub::Core;
+use crate::hub::key::Pattern;
+use crate::hub::message::Stored;
+use crate::hub::notice::{Notice, Severity};
+use crate::pool::{Shared, promote_new_leader};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::time::MAX_DELAY;
+use core::time::Duration;
+use serde_json::json;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+
+/// What a hub keeps of the messages that a pattern matches; give it to
+/// [`HubBuilder::history`](crate::hub::HubBuilder::history).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct History {
+    pattern: String,
+    keep: Limits,
+    #[cfg(feature = "archive")]
+    archive: Option<ArchiveOptions>,
+    lines: Option<LinesOptions>,
+    pace: Pace,
+}
+
+impl History {
+    /// Of all keys that this pattern matches, in memory: the last 1024 messages.
+    pub fn of(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            keep: Limits::of_count(1024),
+            #[cfg(feature = "archive")]
+            archive: None,
+            lines: None,
+            pace: Pace::default(),
+        }
+    }
+
+    /// What is kept in memory. What waits to be committed is kept besides.
+    pub fn keep(mut self, limits: Limits) -> Self {
+        self.keep = limits;
+        self
+    }
+
+    /// Keeps it on disk, too. The hub's sequences go on where the file ends; far behind it, if it was not closed,
+    /// so that no number that anybody has seen comes again. It is closed when the hub is gone, which may be
+    /// when the last handler of it has returned: who opens it again waits for the pool's end first.
+    #[cfg(feature = "archive")]
+    pub fn archive(mut self, archive: ArchiveOptions) -> Self {
+        self.archive = Some(archive);
+        self
+    }
+
+    /// Writes it as lines of JSON, too. Lines are not read again by the hub; those that the disk refuses are
+    /// lost and counted.
+    pub fn lines(mut self, lines: LinesOptions) -> Self {
+        self.lines = Some(lines);
+        self
+    }
+
+    /// When what waits is committed: when it is so many messages (1 to 65536), and after `delay` (0 to an
+    /// hour) in any case. Default: 1024 and 10 ms. A commit is made of as many.
+    pub fn commit(mut self, messages: usize, delay: Duration) -> Self {
+        self.pace.batch = messages as u64;
+        self.pace.delay = delay;
+        self
+    }
+
+    /// How many messages may wait to be committed, from as many as a commit takes to 2^32, and how many
+    /// bytes, 1 MiB to 2^40. Default: 65536 and 64 MiB.
+    pub fn waiting(mut self, messages: u64, bytes: usize) -> Self {
+        self.pace.most = messages;
+        self.pace.most_bytes = bytes;
+        self
+    }
+
+    /// What happens when so many wait, because the disk is slow or full. Default: [`WhenFull::GiveUp`].
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.pace.when_full = when_full;
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        let Pace { batch, delay, most, most_bytes, when_full, .. } = self.pace;
+        self.keep.check("the history's limit")?;
+        if !(1..=65_536).contains(&batch) {
+            return Err(Error::invalid("the history's messages of a commit", batch, "1 to 65536"));
+        }
+        if delay > Duration::from_secs(3600) {
+            let delay = format!("{delay:?}");
+            return Err(Error::invalid("the history's delay of a commit", delay, "up to an hour"));
+        }
+        if !(batch..=1 << 32).contains(&most) {
+            let allowed = format!("{batch} (those of a commit) to 4294967296");
+            return Err(Error::invalid("the history's waiting messages", most, allowed));
+        }
+        if !(1 << 20..=1 << 40).contains(&most_bytes) {
+            let allowed = "1048576 to 1099511627776";
+            return Err(Error::invalid("the history's waiting bytes", most_bytes, allowed));
+        }
+        match when_full {
+            WhenFull::Wait(longest) if longest > MAX_DELAY => {
+                let longest = format!("{longest:?}");
+                Err(Error::invalid("the history's longest wait", longest, "up to 100 years"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens what it has on disk.
+    pub(in crate::hub) fn open(
+        self,
+        shared: &Arc<Shared>,
+        hub: &Arc<OnceLock<Weak<Core>>>,
+    ) -> Result<Kept> {
+        let pattern = Pattern::new(&self.pattern)?;
+        self.check()?;
+        let (lines, lost) = self.lines.as_ref().map(LinesOptions::open).transpose()?.unzip();
+        #[cfg(feature = "archive")]
+        let (writer, shelf) = match &self.archive {
+            None => (None, None),
+            Some(archive) => {
+                let (writer, reader) = archive.open()?;
+                (Some(writer), Some(Box::new(reader) as Box<dyn Shelf>))
+            }
+        };
+        #[cfg(feature = "archive")]
+        let (next, first_sequence) =
+            writer.as_ref().map_or((1, 1), |writer| (writer.next(), writer.first_sequence()));
+        #[cfg(not(feature = "archive"))]
+        let (shelf, next, first_sequence) = (None::<Box<dyn Shelf>>, 1, 1);
+        let sinks = Sinks {
+            #[cfg(feature = "archive")]
+            archive: writer,
+            lines,
+        };
+        let has_sink = lost.is_some() || shelf.is_some();
+        let disk = has_sink.then(|| Disk { sink: Box::new(sinks), shelf });
+        let health = Arc::new(Health {
+            hub: Arc::clone(hub),
+            pattern: pattern.clone(),
+            is_failing: AtomicBool::new(false),
+        });
+        let alarm = Box::new(OnPool(Arc::clone(shared), Arc::clone(&health)));
+        let log = Log::new(self.keep, next, disk, alarm, self.pace);
+        Ok(Kept { pattern, log, first_sequence, lost, health })
+    }
+}
+
+/// A history at work.
+pub(in crate::hub) struct Kept {
+    pub(super) pattern: Pattern,
+    pub(super) log: Arc<Log>,
+    /// What the hub's sequences begin with, for all that the history knows.
+    pub(super) first_sequence: u64,
+    lost: Option<Arc<Lost>>,
+    health: Arc<Health>,
+}
+
+impl Kept {
+    /// Tells the hub if commits have begun to fail, or to succeed again.
+    pub(super) fn tell_health(&self) {
+        self.health.tell(&self.log);
+    }
+
+    pub(super) fn stats(&self) -> HistoryStats {
+        let figures = self.log.figures();
+        let last_of_lines =
+            |lost: &Arc<Lost>| lost.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        HistoryStats {
+            pattern: self.pattern.as_str().into(),
+            recorded: figures.recorded,
+            in_memory: figures.in_memory,
+            memory_bytes: figures.memory_bytes as u64,
+            waiting: figures.waiting,
+            commits: figures.commits,
+            given_up: figures.given_up,
+            errors: figures.errors,
+            last_error: figures.last_error,
+            read_errors: figures.read_errors,
+            last_read_error: figures.last_read_error,
+            durable: self.log.durable(),
+            lines_lost: self.lost.as_ref().map_or(0, |lost| lost.lines.load(Relaxed)),
+            last_error_of_lines: self.lost.as_ref().and_then(last_of_lines),
+        }
+    }
+}
+
+/// What a history has done since the hub was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryStats {
+    /// Of which keys.
+    pub pattern: String,
+    /// Messages that it took.
+    pub recorded: u64,
+    /// Those that are in memory.
+    pub in_memory: u64,
+    /// How many bytes those count for (see [`Limits::bytes`]).
+    pub memory_bytes: u64,
+    /// Those that wait to be committed.
+    pub waiting: u64,
+    /// Commits that were made.
+    pub commits: u64,
+    /// Messages that the archive goes without; see [`WhenFull::GiveUp`].
+    pub given_up: u64,
+    /// Commits that failed, to be tried again, and timers for them that the pool refused.
+    pub errors: u64,
+    /// The last of these; none again when a commit has been made.
+    pub last_error: Option<String>,
+    /// How often a replay could not read the archive. It tries again for a second, and then goes on with what
+    /// is in memory; what it has lost is in its lag marks.
+    pub read_errors: u64,
+    /// The last of these.
+    pub last_read_error: Option<String>,
+    /// Everything with a sequence up to this is in the archive, but for what was given up.
+    pub durable: Option<u64>,
+    /// Lines that could not be written.
+    pub lines_lost: u64,
+    /// The reason for the last of them.
+    pub last_error_of_lines: Option<String>,
+}
+
+/// Whether commits of a history fail, as its hub was told.
+struct Health {
+    hub: Arc<OnceLock<Weak<Core>>>,
+    pattern: Pattern,
+    is_failing: AtomicBool,
+}
+
+impl Health {
+    fn tell(&self, log: &Log) {
+        let Some(core) = self.hub.get().and_then(Weak::upgrade) else { return };
+        let error = log.figures().last_error;
+        // Relaxed: it stands for nothing else.
+        if self.is_failing.swap(error.is_some(), Relaxed) == error.is_some() {
+            return;
+        }
+        let pattern = self.pattern.as_str();
+        let (event, severity, message, fields) = match error {
+            Some(error) => {
+                let fields = json!({ "pattern": pattern, "error": error });
+                ("history.failed", Severity::Error, error, fields)
+            }
+            None => {
+                let message = "it is written again".to_owned();
+                ("history.recovered", Severity::Info, message, json!({ "pattern": pattern }))
+            }
+        };
+        let origin = format!("history {pattern}");
+        core.tell(severity, None, || Notice { event, severity, origin, message, fields });
+    }
+}
+
+/// Timers of the pool.
+struct OnPool(Arc<Shared>, Arc<Health>);
+
+impl Alarm for OnPool {
+    fn set(&self, log: &Arc<Log>, delay: Duration, number: u64) -> Result<()> {
+        let (log, health) = (Arc::downgrade(log), Arc::clone(&self.1));
+        let commit = move || {
+            if let Some(log) = log.upgrade() {
+                promote_new_leader();
+                log.commit_due(number);
+                health.tell(&log);
+            }
+        };
+        let set = self.0.after_or_back(delay, commit, |_| ());
+        set.map(drop).map_err(|(error, _)| error)
+    }
+}
+
+/// The archive, and lines.
+struct Sinks {
+    #[cfg(feature = "archive")]
+    archive: Option<Writer>,
+    lines: Option<Lines>,
+}
+
+impl Sink for Sinks {
+    /// What the archive has not taken comes again, so lines are written only after it has.
+    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<()> {
+        #[cfg(feature = "archive")]
+        if let Some(archive) = &mut self.archive {
+            archive.write(first, records, now)?;
+        }
+        match &mut self.lines {
+            Some(lines) => lines.write(first, records, now),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        #[cfg(feature = "archive")]
+        if let Some(archive) = &mut self.archive {
+            archive.close()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,915 @@
+//! What waits for one subscription: the mailbox, what it does when it is full, and when it is served.
+//!
+//! Everything here happens under the mailbox's lock, which is held for a few steps and never while code
+//! of the user runs.
+//!
+//! # Phases
+//!
+//! | phase | takes messages | is served | the handler is |
+//! |---|---|---|---|
+//! | OPEN | yes | yes | in the mailbox, or with its run |
+//! | SUSPENDED | no: they become dead letters | no | likewise |
+//! | DRAINING | no | yes | likewise |
+//! | CLOSED | no | no: what waited was discarded | with its runs, until the last one ends |
+//! | ENDING | no | no | with whoever drops it |
+//! | ENDED | no | no | dropped |
+//!
+//! ```text
+//!          unsubscribe(Drain)            nothing waits, no run is active
+//!   OPEN ─────────────────────► DRAINING ───────────────────────────────┐
+//!    ▲│ unsubscribe(Async, Sync)   │                                    ▼      handler dropped
+//!    │├────────────────────────────┴──────► CLOSED ──no run is active──► ENDING ──────────────► ENDED
+//!    │└─ suspended ─► SUSPENDED (unsubscribe as from OPEN)
+//!    └─── resumed ────────┘
+//! ```
+//!
+//! # Runs
+//!
+//! A *run* serves the mailbox on some thread for a while. It is *scheduled* from when it is put on the ready
+//! list until it finds nothing to do, and *active* while a thread is in it. One that *lingers* has found nothing
+//! in the channel's ring, and stays scheduled for a few looks more, with its place there (`ready.rs`).
+//!
+//! A message that was failed at and is to be tried again is *held* until its time has come, and then *due*:
+//! the next one to be taken. While a serial mailbox holds one that is not due, it *pauses*: nothing is taken
+//! out of it.
+//!
+//! # Invariants
+//!
+//! 1. If something waits in an OPEN or DRAINING mailbox that the pool serves, a run is scheduled, or it
+//!    pauses. (Offering and resting hold the same lock: a rest sees the message, or the offer sees the rest.)
+//!    For each message that is held and not due a timer is on its way.
+//! 2. At most `rules.runs` are scheduled: one for serial execution, so a handler there is never on two
+//!    threads. It is even moved out of the mailbox by its run, and back before the run is no longer
+//!    scheduled.
+//! 3. After CLOSED no handler begins, and the handler leaves the mailbox once, when no run is active.
+//! 4. offered = delivered + failed + dead + dropped + rejected + discarded + waiting + taken.
+//! 5. While room is kept for messages to come (`together.rs`), nobody else is given it: a mailbox that refuses
+//!    counts it as taken, so those messages are not refused.
+//! 6. Each loss is told once, on the message behind it. (`Entry::lost`; when the lost one was the last, on
+//!    the next that comes.)
+
+use super::key::Key;
+use super::message::{Priority, Stored};
+use super::ring::Cursor;
+use super::subscribe::Execution;
+use crate::sync::Mutex;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, PoisonError};
+
+/// What happens to a message for a mailbox that is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// It is refused, and its publisher's receipt says `rejected`.
+    #[default]
+    Reject,
+    /// It is dropped.
+    DropNewest,
+    /// The one that has waited for longest is dropped for it; of a mailbox that regards priorities, the
+    /// one that would be delivered last.
+    DropOldest,
+    /// At most one message per key waits, full or not: a newer one takes the place of the older, which
+    /// counts as dropped. In a full mailbox the message of another key drops the oldest.
+    Conflate,
+    /// Its publisher waits for room, for up to this time, and then it is refused. Publishers that do not
+    /// allow it are refused at once.
+    Block(Duration),
+}
+
+/// What a mailbox does; fixed when it is made.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Rules {
+    pub(super) execution: Execution,
+    pub(super) capacity: u32,
+    pub(super) overflow: Overflow,
+    /// Regards priorities.
+    pub(super) ranked: bool,
+    /// How many runs there may be at once; 0: the pool does not serve it.
+    pub(super) runs: u32,
+    /// It may share its channel's ring (`ring.rs`): it does nothing that needs its messages one by one.
+    pub(super) shared: bool,
+}
+
+/// Rules in use. Most mailboxes have the same, and keep a reference.
+#[derive(Default)]
+pub(super) struct RuleBook(Mutex<Vec<Arc<Rules>>>);
+
+impl RuleBook {
+    /// How many different ones are looked through; those that come after have rules of their own.
+    const KNOWN: usize = 16;
+
+    pub(super) fn find(&self, rules: Rules) -> Arc<Rules> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.iter().find(|other| ***other == rules) {
+            return Arc::clone(same);
+        }
+        let new = Arc::new(rules);
+        if known.len() < Self::KNOWN {
+            known.push(Arc::clone(&new));
+        }
+        new
+    }
+}
+
+impl Rules {
+    /// How many messages a run may take at once. What a run has taken cannot be dropped, overtaken or
+    /// conflated any more, and its neighbour cannot have it.
+    pub(super) fn batch(&self) -> usize {
+        let alone = matches!(self.overflow, Overflow::Reject | Overflow::DropNewest);
+        if alone && !self.ranked && self.runs == 1 { BATCH } else { 1 }
+    }
+}
+
+/// How many messages a run takes at once, where that makes no difference to anybody.
+const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// A message that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) stored: Stored,
+    /// Losses between the one before it and this.
+    pub(super) lost: u64,
+    /// The place in the order of all that were offered to this mailbox.
+    pub(super) number: u64,
+    /// The attempts that have failed.
+    pub(super) tried: Option<Box<Tried>>,
+}
+
+/// Attempts at a message that have failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tried {
+    pub(super) attempts: u32,
+    /// When the first did, by the monotonic clock.
+    pub(super) first: u64,
+}
+
+/// Messages that are to be tried again.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    later: Vec<Entry>,
+    due: VecDeque<Entry>,
+}
+
+impl Entry {
+    /// One that comes from the channel's ring. There it had no number; it gets one that no other has.
+    pub(super) fn of_ring(stored: &Stored, lost: u64) -> Self {
+        let number = stored.sequence | 1 << 63;
+        Self { stored: stored.clone(), lost, number, tried: None }
+    }
+}
+
+/// Where the messages of a mailbox wait, in the order in which they are delivered.
+#[derive(Debug)]
+enum Queue {
+    Plain(VecDeque<Entry>),
+    /// By priority.
+    Ranked([VecDeque<Entry>; Priority::ALL.len()]),
+    /// By arrival, and where each key's message is: its place since the first of all.
+    Conflating {
+        queue: VecDeque<Entry>,
+        places: HashMap<Key, u64>,
+        first: u64,
+    },
+}
+
+impl Queue {
+    fn new(rules: &Rules) -> Self {
+        match (rules.overflow, rules.ranked) {
+            (Overflow::Conflate, _) => {
+                Self::Conflating { queue: VecDeque::new(), places: HashMap::new(), first: 0 }
+            }
+            (_, true) => Self::Ranked(Default::default()),
+            (_, false) => Self::Plain(VecDeque::new()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Plain(queue) | Self::Conflating { queue, .. } => queue.len(),
+            Self::Ranked(queues) => queues.iter().map(VecDeque::len).sum(),
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        match self {
+            Self::Plain(queue) => queue.push_back(entry),
+            Self::Ranked(queues) => queues[entry.stored.priority as usize].push_back(entry),
+            Self::Conflating { queue, places, first } => {
+                let place = first.wrapping_add(queue.len() as u64);
+                places.insert(entry.stored.key.clone(), place);
+                queue.push_back(entry);
+            }
+        }
+    }
+
+    /// The next one to be delivered.
+    fn pop(&mut self) -> Option<Entry> {
+        match self {
+            Self::Plain(queue) => queue.pop_front(),
+            Self::Ranked(queues) => queues.iter_mut().rev().find_map(VecDeque::pop_front),
+            Self::Conflating { queue, places, first } => {
+                let entry = queue.pop_front()?;
+                *first = first.wrapping_add(1);
+                places.remove(&entry.stored.key);
+                Some(entry)
+            }
+        }
+    }
+
+    /// What is given up for a newer one: the oldest; with priorities, of the least.
+    fn pop_oldest(&mut self) -> Option<Entry> {
+        match self {
+            Self::Ranked(queues) => queues.iter_mut().find_map(VecDeque::pop_front),
+            Self::Plain(_) | Self::Conflating { .. } => self.pop(),
+        }
+    }
+
+    /// Puts the next one back, where it was.
+    fn push_front(&mut self, entry: Entry) {
+        match self {
+            Self::Plain(queue) => queue.push_front(entry),
+            Self::Ranked(queues) => queues[entry.stored.priority as usize].push_front(entry),
+            Self::Conflating { queue, places, first } => {
+                *first = first.wrapping_sub(1);
+                places.entry(entry.stored.key.clone()).or_insert(*first);
+                queue.push_front(entry);
+            }
+        }
+    }
+
+    fn front_mut(&mut self) -> Option<&mut Entry> {
+        match self {
+            Self::Plain(queue) | Self::Conflating { queue, .. } => queue.front_mut(),
+            Self::Ranked(queues) => queues.iter_mut().rev().find_map(VecDeque::front_mut),
+        }
+    }
+
+    /// The message of the same key that waits, if one may be replaced by another.
+    fn same_key(&mut self, key: &Key) -> Option<&mut Entry> {
+        let Self::Conflating { queue, places, first } = self else { return None };
+        let place = places.get(key)?.wrapping_sub(*first);
+        queue.get_mut(place as usize)
+    }
+}
+
+/// See the head of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Open,
+    Suspended,
+    Draining,
+    Closed,
+    Ending,
+    Ended,
+}
+
+/// Counts since the subscription began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Books {
+    pub(super) offered: u64,
+    pub(super) delivered: u64,
+    pub(super) failed: u64,
+    pub(super) dead: u64,
+    pub(super) dropped: u64,
+    pub(super) rejected: u64,
+    pub(super) discarded: u64,
+    /// Of those that were offered, the ones that had been dead letters.
+    pub(super) redelivered: u64,
+}
+
+impl Books {
+    pub(super) fn add(&mut self, other: &Books) {
+        self.offered += other.offered;
+        self.delivered += other.delivered;
+        self.failed += other.failed;
+        self.dead += other.dead;
+        self.redelivered += other.redelivered;
+        self.dropped += other.dropped;
+        self.rejected += other.rejected;
+        self.discarded += other.discarded;
+    }
+}
+
+/// What became of an offer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum Offer {
+    /// The mailbox takes nothing more: the subscription has ended.
+    Closed,
+    /// It waits. `schedule`: the caller puts a run on the ready list.
+    Enqueued {
+        schedule: bool,
+        number: u64,
+    },
+    /// It has taken the place of an older one of its key.
+    Replaced,
+    Dropped,
+    Rejected,
+    /// The subscription is suspended: the caller makes it a dead letter.
+    Dead,
+    /// There is no room yet. It has not been counted.
+    Full,
+}
+
+/// Whether a message to come has room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum Room {
+    /// It will not be refused. The caller offers it by `offer_kept`, or calls `release_room`.
+    Kept,
+    /// It would be refused.
+    Full,
+    /// The subscription has ended.
+    Closed,
+}
+
+/// What a closed mailbox leaves to do.
+#[must_use]
+pub(super) enum Close<H> {
+    /// It was closed before.
+    Stale,
+    /// The last run will end it.
+    Later,
+    /// No run is active: the caller drops the handler, if there is one, and then calls `ended`.
+    Now(Option<H>),
+}
+
+/// What became of messages that a run has given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum Back {
+    Kept,
+    /// The subscription is suspended: the caller makes them dead letters.
+    Dead,
+    /// It has ended.
+    Discarded,
+}
+
+/// What became of messages that a run had taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Settled {
+    pub(super) delivered: u64,
+    pub(super) failed: u64,
+    pub(super) dead: u64,
+}
+
+/// See the head of the file. `H` is the handler.
+pub(super) struct Mail<H> {
+    /// Made for the first message.
+    queue: Option<Box<Queue>>,
+    /// Made for the first that does not just come and go.
+    aside: Option<Box<Aside>>,
+    handler: Option<H>,
+    /// Of the books, what every message is in.
+    offered: u64,
+    delivered: u64,
+    active: u32,
+    /// Messages that a run took and has not settled.
+    taken: u32,
+    /// Publishers that wait for room and have not been told.
+    pub(super) waiters: u32,
+    scheduled: u16,
+    phase: Phase,
+}
+
+/// What a mailbox needs when something has been lost or failed at.
+#[derive(Debug, Default)]
+struct Aside {
+    held: Held,
+    /// Losses that no message tells yet.
+    lost: u64,
+    /// Messages to come that room is kept for.
+    kept: u32,
+    /// But for what the mailbox counts itself.
+    books: Books,
+}
+
+fn take_lost(aside: &mut Option<Box<Aside>>) -> u64 {
+    aside.as_mut().map_or(0, |aside| core::mem::take(&mut aside.lost))
+}
+
+impl<H> Mail<H> {
+    pub(super) fn new(handler: Option<H>) -> Self {
+        Self {
+            queue: None,
+            aside: None,
+            handler,
+            offered: 0,
+            delivered: 0,
+            active: 0,
+            taken: 0,
+            waiters: 0,
+            scheduled: 0,
+            phase: Phase::Open,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn books(&self) -> Books {
+        let others = self.aside.as_ref().map(|aside| aside.books).unwrap_or_default();
+        Books { offered: self.offered, delivered: self.delivered, ..others }
+    }
+
+    fn aside(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
+    }
+
+    /// How many a full mailbox has dropped or refused.
+    pub(super) fn losses(&self) -> u64 {
+        self.aside.as_ref().map_or(0, |aside| aside.books.dropped + aside.books.rejected)
+    }
+
+    /// How many messages wait. `begun` of those that are taken do not.
+    pub(super) fn waiting(&self, begun: u32) -> usize {
+        self.queued() + self.taken.saturating_sub(begun) as usize
+    }
+
+    fn queued(&self) -> usize {
+        let held = self.held().map_or(0, |held| held.later.len() + held.due.len());
+        held + self.queue.as_ref().map_or(0, |queue| queue.len())
+    }
+
+    fn held(&self) -> Option<&Held> {
+        self.aside.as_ref().map(|aside| &aside.held)
+    }
+
+    /// Whether nothing may be taken now, because the one before it is to be tried again.
+    fn pauses(&self, rules: &Rules) -> bool {
+        rules.runs == 1
+            && self.held().is_some_and(|held| held.due.is_empty() && !held.later.is_empty())
+    }
+
+    // --- by publishers -----------------------------------------------------------------------------
+
+    /// Offers a message. `begun` says how many of those that are taken have begun. With `may_wait` a full
+    /// mailbox that blocks answers `Full`, and the caller waits and comes again; without it, refuses.
+    pub(super) fn offer(
+        &mut self,
+        rules: &Rules,
+        begun: u32,
+        stored: &Stored,
+        may_wait: bool,
+    ) -> Offer {
+        let full = self.waiting(begun) + self.kept(rules) >= rules.capacity as usize;
+        self.offer_if(full, rules, stored, may_wait)
+    }
+
+    fn offer_if(&mut self, full: bool, rules: &Rules, stored: &Stored, may_wait: bool) -> Offer {
+        if self.phase != Phase::Open {
+            return self.offer_late();
+        }
+        let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+        if let Some(older) = queue.same_key(&stored.key) {
+            older.stored = stored.clone();
+            older.lost += 1;
+            self.offered += 1;
+            self.aside.get_or_insert_default().books.dropped += 1;
+            return Offer::Replaced;
+        }
+        match rules.overflow {
+            _ if !full => {}
+            Overflow::Block(_) if may_wait => return Offer::Full,
+            Overflow::Reject | Overflow::Block(_) => {
+                self.aside.get_or_insert_default().books.rejected += 1;
+                return self.lose(Offer::Rejected);
+            }
+            Overflow::DropNewest => {
+                self.aside.get_or_insert_default().books.dropped += 1;
+                return self.lose(Offer::Dropped);
+            }
+            Overflow::DropOldest | Overflow::Conflate => {
+                let Some(oldest) = queue.pop_oldest() else {
+                    // All that there is room for has been taken.
+                    self.aside.get_or_insert_default().books.dropped += 1;
+                    return self.lose(Offer::Dropped);
+                };
+                self.aside.get_or_insert_default().books.dropped += 1;
+                match queue.front_mut() {
+                    Some(front) => front.lost += oldest.lost + 1,
+                    None => self.aside.get_or_insert_default().lost += oldest.lost + 1,
+                }
+            }
+        }
+        let lost = take_lost(&mut self.aside);
+        let number = self.offered;
+        queue.push(Entry { stored: stored.clone(), lost, number, tried: None });
+        self.offered += 1;
+        Offer::Enqueued { schedule: self.schedule(rules), number }
+    }
+
+    /// Keeps room for a message to come, whatever else comes before it. One that does not refuse messages has it.
+    pub(super) fn keep_room(&mut self, rules: &Rules, begun: u32) -> Room {
+        if !matches!(self.phase, Phase::Open | Phase::Suspended) {
+            return Room::Closed;
+        }
+        let refuses = matches!(rules.overflow, Overflow::Reject | Overflow::Block(_));
+        if refuses && self.waiting(begun) + self.kept(rules) >= rules.capacity as usize {
+            return Room::Full;
+        }
+        self.aside().kept += 1;
+        Room::Kept
+    }
+
+    /// The message does not come.
+    pub(super) fn release_room(&mut self) {
+        self.aside().kept -= 1;
+    }
+
+    /// Offers a message that room was kept for.
+    pub(super) fn offer_kept(&mut self, rules: &Rules, begun: u32, stored: &Stored) -> Offer {
+        self.release_room();
+        // What has been failed at meanwhile, and is held, may have filled it: it has its room all the same.
+        let refuses = matches!(rules.overflow, Overflow::Reject | Overflow::Block(_));
+        let full = !refuses && self.waiting(begun) >= rules.capacity as usize;
+        self.offer_if(full, rules, stored, false)
+    }
+
+    /// Whether messages are to come.
+    pub(super) fn keeps_room(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.kept > 0)
+    }
+
+    /// What is as good as taken.
+    fn kept(&self, rules: &Rules) -> usize {
+        match rules.overflow {
+            Overflow::Reject | Overflow::Block(_) => {
+                self.aside.as_ref().map_or(0, |aside| aside.kept as usize)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Offers what had become a dead letter. It counts as offered once more if it is enqueued, and else not
+    /// at all: `None`.
+    pub(super) fn offer_again(
+        &mut self,
+        rules: &Rules,
+        begun: u32,
+        stored: &Stored,
+    ) -> Option<Offer> {
+        let full = self.waiting(begun) + self.kept(rules) >= rules.capacity as usize;
+        if self.phase != Phase::Open || full {
+            return None;
+        }
+        self.aside().books.redelivered += 1;
+        Some(self.offer(rules, begun, stored, false))
+    }
+
+    #[cold]
+    fn offer_late(&mut self) -> Offer {
+        if self.phase != Phase::Suspended {
+            return Offer::Closed;
+        }
+        self.offered += 1;
+        self.aside().books.dead += 1;
+        Offer::Dead
+    }
+
+    fn lose(&mut self, offer: Offer) -> Offer {
+        self.offered += 1;
+        self.aside().lost += 1;
+        offer
+    }
+
+    /// Whether one more run is to be scheduled, which it is from now on.
+    fn schedule(&mut self, rules: &Rules) -> bool {
+        // A run that has taken something is busy with it.
+        let work = self.queued() + self.taken as usize;
+        let room = u32::from(self.scheduled) < rules.runs && !self.pauses(rules);
+        let wanted = room && usize::from(self.scheduled) < work;
+        self.scheduled += u16::from(wanted);
+        wanted
+    }
+
+    /// A message that was refused after waiting for room.
+    pub(super) fn refuse(&mut self) -> Offer {
+        if self.phase != Phase::Open {
+            return self.offer_late();
+        }
+        self.aside().books.rejected += 1;
+        self.lose(Offer::Rejected)
+    }
+
+    /// A message that the caller delivers itself, on its own thread: its run is active from now on. Says
+    /// what was lost before it.
+    pub(super) fn enter_inline(&mut self) -> Result<u64, Offer> {
+        if self.phase != Phase::Open {
+            return Err(self.offer_late());
+        }
+        self.offered += 1;
+        self.active += 1;
+        self.taken += 1;
+        Ok(take_lost(&mut self.aside))
+    }
+
+    // --- by runs -----------------------------------------------------------------------------------
+
+    /// A scheduled run begins. False: there is nothing to serve any more.
+    pub(super) fn begin(&mut self) -> bool {
+        let serves = matches!(self.phase, Phase::Open | Phase::Draining);
+        match serves {
+            true => self.active += 1,
+            false => self.scheduled -= 1,
+        }
+        serves
+    }
+
+    /// A run begins that was not scheduled by this mailbox.
+    pub(super) fn begin_unscheduled(&mut self) -> bool {
+        let serves = matches!(self.phase, Phase::Open | Phase::Draining);
+        self.active += u32::from(serves);
+        serves
+    }
+
+    /// The handler, for a serial run, which gives it back in `rest` or `pause`.
+    pub(super) fn lend(&mut self) -> Option<H> {
+        self.handler.take()
+    }
+
+    /// A clone of the handler, for runs beside others.
+    pub(super) fn share(&self, clone: impl FnOnce(&H) -> Option<H>) -> Option<H> {
+        self.handler.as_ref().and_then(clone)
+    }
+
+    /// Takes messages for a run, which then has them to settle. False: there are none.
+    pub(super) fn take(&mut self, rules: &Rules, into: &mut VecDeque<Entry>) -> bool {
+        let batch = rules.batch();
+        let serves = matches!(self.phase, Phase::Open | Phase::Draining) && !self.pauses(rules);
+        let mut queue = self.queue.as_mut().filter(|_| serves);
+        if serves
+            && let Some(due) = self.aside.as_mut().and_then(|aside| aside.held.due.pop_front())
+        {
+            into.push_back(due);
+            queue = None;
+        }
+        while let Some(entry) = queue.as_mut().and_then(|queue| queue.pop()) {
+            into.push_back(entry);
+            if into.len() >= batch {
+                break;
+            }
+        }
+        self.taken += into.len() as u32;
+        !into.is_empty()
+    }
+
+    /// A run has found nothing more. Under the same lock it leaves. True: nothing has come meanwhile, and it
+    /// is no longer scheduled.
+    pub(super) fn rest(&mut self, rules: &Rules) -> bool {
+        let rests = !self.has_takeable(rules);
+        self.scheduled -= u16::from(rests);
+        rests
+    }
+
+    /// Whether `take` would give something.
+    fn has_takeable(&self, rules: &Rules) -> bool {
+        let serves = matches!(self.phase, Phase::Open | Phase::Draining) && !self.pauses(rules);
+        let is_due = || self.held().is_some_and(|held| !held.due.is_empty());
+        let waits = || self.queue.as_ref().is_some_and(|queue| queue.len() > 0);
+        serves && (is_due() || waits())
+    }
+
+    /// A run has taken so many messages from the channel's ring. Says what was lost before them.
+    pub(super) fn take_shared(&mut self, count: u32) -> u64 {
+        self.taken += count;
+        take_lost(&mut self.aside)
+    }
+
+    /// A run takes so many more from the channel's ring, without the channel's lock. None: there are none, or
+    /// something else comes first.
+    pub(super) fn stream(&mut self, cursor: &Cursor, count: usize) -> Option<u64> {
+        let first = self.phase == Phase::Open && self.is_empty() && self.waiters == 0;
+        if count == 0 || !first || !cursor.is_in_ring() {
+            return None;
+        }
+        cursor.advance(count);
+        Some(self.take_shared(count as u32))
+    }
+
+    /// Takes the message of this place in the order, if it still waits, and nothing ahead of it does.
+    pub(super) fn take_number(&mut self, number: u64) -> Option<Entry> {
+        let queue = self.queue.as_mut()?;
+        if queue.front_mut()?.number > number {
+            return None;
+        }
+        self.taken += 1;
+        queue.pop()
+    }
+
+    /// Says what became of messages that a run had taken.
+    pub(super) fn settle(&mut self, settled: &Settled) {
+        let Settled { delivered, failed, dead } = *settled;
+        self.taken -= (delivered + failed + dead) as u32;
+        self.delivered += delivered;
+        if failed + dead > 0 {
+            let books = &mut self.aside().books;
+            books.failed += failed;
+            books.dead += dead;
+        }
+    }
+
+    /// Takes messages back that a run has not begun. Those that are not kept stay in `batch`.
+    pub(super) fn put_back(&mut self, rules: &Rules, batch: &mut VecDeque<Entry>) -> Back {
+        let back = self.give_back(batch.len() as u64);
+        if back == Back::Kept && !batch.is_empty() {
+            let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+            while let Some(entry) = batch.pop_back() {
+                queue.push_front(entry);
+            }
+        }
+        back
+    }
+
+    /// Holds a message that a run has failed at, until `due`; at once, if `later` is false. It comes back if
+    /// it is not kept.
+    pub(super) fn hold(&mut self, entry: Entry, later: bool) -> Result<(), (Back, Entry)> {
+        match self.give_back(1) {
+            Back::Kept => {}
+            back => return Err((back, entry)),
+        }
+        let held = &mut self.aside().held;
+        match later {
+            true => held.later.push(entry),
+            false => held.due.push_back(entry),
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, count: u64) -> Back {
+        self.taken -= count as u32;
+        let back = match self.phase {
+            Phase::Open | Phase::Draining => Back::Kept,
+            Phase::Suspended => Back::Dead,
+            Phase::Closed | Phase::Ending | Phase::Ended => Back::Discarded,
+        };
+        if back != Back::Kept && count > 0 {
+            let books = &mut self.aside().books;
+            let gone = if back == Back::Dead { &mut books.dead } else { &mut books.discarded };
+            *gone += count;
+        }
+        back
+    }
+
+    /// The time of the held message with this number has come. True: the caller puts a run on the ready
+    /// list.
+    pub(super) fn due(&mut self, rules: &Rules, number: u64) -> bool {
+        let Some(Aside { held, .. }) = self.aside.as_deref_mut() else { return false };
+        let Some(place) = held.later.iter().position(|entry| entry.number == number) else {
+            return false;
+        };
+        held.due.push_back(held.later.remove(place));
+        self.schedule(rules)
+    }
+
+    /// Serves and takes no more until `resume`. What waits comes back, to become dead letters.
+    pub(super) fn suspend(&mut self) -> Vec<Entry> {
+        match self.phase {
+            Phase::Open => self.phase = Phase::Suspended,
+            Phase::Draining => {}
+            Phase::Suspended | Phase::Closed | Phase::Ending | Phase::Ended => {
+                return Vec::new();
+            }
+        }
+        let waited = self.clear();
+        if !waited.is_empty() {
+            self.aside().books.dead += waited.len() as u64;
+        }
+        waited
+    }
+
+    /// False: it was not suspended.
+    pub(super) fn resume(&mut self) -> bool {
+        let suspended = self.phase == Phase::Suspended;
+        if suspended {
+            self.phase = Phase::Open;
+        }
+        suspended
+    }
+
+    /// All that waits, in order.
+    fn clear(&mut self) -> Vec<Entry> {
+        let held = self.aside.as_mut().map(|aside| core::mem::take(&mut aside.held));
+        let held = held.unwrap_or_default();
+        let mut all: Vec<Entry> = held.due.into_iter().chain(held.later).collect();
+        if let Some(mut queue) = self.queue.take() {
+            all.extend(core::iter::from_fn(|| queue.pop()));
+        }
+        all
+    }
+
+    /// A run ends, and gives back what it was lent. One that `rest`s does both under the same lock: or the
+    /// next run would find the handler gone.
+    pub(super) fn leave(&mut self, handler: Option<H>) -> Close<H> {
+        if handler.is_some() {
+            self.handler = handler;
+        }
+        self.active -= 1;
+        self.end_if_over()
+    }
+
+    // --- by the channel's ring ---------------------------------------------------------------------
+
+    /// There is something in the ring. True: the caller puts a run on the ready list.
+    pub(super) fn call(&mut self) -> bool {
+        let called = self.phase == Phase::Open && self.scheduled == 0;
+        self.scheduled += u16::from(called);
+        called
+    }
+
+    /// The subscription leaves the ring, in which it was offered so many messages, and brings those that
+    /// wait for it.
+    pub(super) fn part(
+        &mut self,
+        rules: &Rules,
+        offered: u64,
+        discarded: u64,
+        waiting: impl Iterator<Item = Stored>,
+    ) {
+        self.offered += offered;
+        if discarded > 0 {
+            self.aside().books.discarded += discarded;
+        }
+        for stored in waiting {
+            let lost = take_lost(&mut self.aside);
+            let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+            queue.push(Entry::of_ring(&stored, lost));
+        }
+    }
+
+    // --- by pullers --------------------------------------------------------------------------------
+
+    /// Takes up to `most` messages; they count as delivered.
+    pub(super) fn pull(&mut self, most: usize, mut into: impl FnMut(Entry)) -> usize {
+        let Some(queue) = self.queue.as_mut() else { return 0 };
+        let mut count = 0;
+        while count < most
+            && let Some(entry) = queue.pop()
+        {
+            into(entry);
+            count += 1;
+        }
+        self.delivered += count as u64;
+        count
+    }
+
+    /// A message that was pulled has become a dead letter. False: none is left that was pulled.
+    pub(super) fn bury_pulled(&mut self) -> bool {
+        let is_left = self.delivered > 0;
+        if is_left {
+            self.delivered -= 1;
+            self.aside().books.dead += 1;
+        }
+        is_left
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued() == 0
+    }
+
+    // --- by whoever unsubscribes -------------------------------------------------------------------
+
+    /// Takes no more messages. Those that wait are served still with `drain`, and else discarded: they
+    /// come back to be dropped outside the lock.
+    pub(super) fn close(&mut self, drain: bool) -> (Close<H>, Vec<Entry>) {
+        let mut discarded = Vec::new();
+        let close = match self.phase {
+            Phase::Closed | Phase::Ending | Phase::Ended => Close::Stale,
+            Phase::Draining if drain => Close::Later,
+            Phase::Open | Phase::Suspended | Phase::Draining => {
+                self.phase = if drain { Phase::Draining } else { Phase::Closed };
+                if !drain {
+                    discarded = self.clear();
+                    if !discarded.is_empty() {
+                        self.aside().books.discarded += discarded.len() as u64;
+                    }
+                }
+                self.end_if_over()
+            }
+        };
+        (close, discarded)
+    }
+
+    /// Closes for good when nothing is left to do.
+    pub(super) fn end_if_over(&mut self) -> Close<H> {
+        let over = match self.phase {
+            Phase::Draining => self.queued() == 0 && self.taken == 0,
+            Phase::Closed => true,
+            Phase::Open | Phase::Suspended | Phase::Ending | Phase::Ended => return Close::Stale,
+        };
+        if !over || self.active > 0 {
+            return Close::Later;
+        }
+        self.phase = Phase::Ending;
+        Close::Now(self.handler.take())
+    }
+
+    /// The handler has been dropped. The books are closed: they come out once.
+    pub(super) fn ended(&mut self) -> Books {
+        debug_assert_eq!(self.phase, Phase::Ending);
+        self.phase = Phase::Ended;
+        self.books()
+    }
+}

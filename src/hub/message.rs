@@ -1,0 +1,443 @@
+//! What is published and delivered: payload, headers, and what the hub adds.
+//!
+//! ```text
+//!   publish ──► Stored { sequence, time, key, headers, payload, priority }   once, shared by all
+//!                  │
+//!                  ├─► Message { &Stored, lost_before, attempt }              what a handler is lent
+//!                  └─► Received { Stored, lost_before }                       what a puller takes
+//! ```
+//!
+//! A payload of up to [`INLINE`] bytes lies in the stored message itself; a larger one is allocated once,
+//! and every mailbox that has it shares it.
+
+use super::key::Key;
+use crate::error::{Error, Result};
+use core::fmt;
+use core::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Payloads of up to so many bytes are stored without an allocation.
+pub const INLINE: usize = 46;
+
+/// The most headers of a message.
+const MAX_HEADERS: usize = 64;
+/// The most bytes of all names and values of a message's headers.
+const MAX_HEADER_BYTES: usize = 65_536;
+
+/// The bytes of a message. Clones share what does not lie inline.
+#[derive(Clone)]
+pub struct Payload(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Shared(Arc<[u8]>),
+}
+
+impl Payload {
+    /// A payload without bytes.
+    pub const EMPTY: Payload = Payload(Bytes::Inline { len: 0, bytes: [0; INLINE] });
+
+    /// Copies the bytes.
+    #[inline]
+    pub fn new(from: &[u8]) -> Self {
+        if from.len() > INLINE {
+            return Self(Bytes::Shared(from.into()));
+        }
+        let mut bytes = [0; INLINE];
+        bytes[..from.len()].copy_from_slice(from);
+        Self(Bytes::Inline { len: from.len() as u8, bytes })
+    }
+
+    /// Whether the bytes lie elsewhere.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.0, Bytes::Shared(_))
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Bytes::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl From<&[u8]> for Payload {
+    fn from(bytes: &[u8]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Payload {
+    fn from(bytes: &[u8; N]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl From<&str> for Payload {
+    fn from(text: &str) -> Self {
+        Self::new(text.as_bytes())
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::new(&bytes)
+    }
+}
+
+impl From<String> for Payload {
+    fn from(text: String) -> Self {
+        Self::new(text.as_bytes())
+    }
+}
+
+/// Shared as it is, without a copy, if it does not fit inline.
+impl From<Arc<[u8]>> for Payload {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        if bytes.len() > INLINE { Self(Bytes::Shared(bytes)) } else { Self::new(&bytes) }
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Payload {}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Payload({:?})", String::from_utf8_lossy(self))
+    }
+}
+
+/// Names and values beside a payload, in the order in which they were given; a name may come more than
+/// once. Clones are the same headers: those that many messages have are made once.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(Option<Arc<Pairs>>);
+
+type Pairs = Vec<(Box<str>, Box<str>)>;
+
+impl Headers {
+    /// None.
+    pub const NONE: Headers = Headers(None);
+
+    /// These pairs of name and value.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more than 64 of them, more than 65536 bytes in all, or a name that is
+    /// empty or has blanks or control characters in it.
+    pub fn new<N: AsRef<str>, V: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self> {
+        let mut list = Pairs::new();
+        let mut bytes = 0;
+        for (name, value) in pairs {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                let allowed = "not empty, and without blanks and control characters";
+                return Err(Error::invalid("the name of a header", format!("{name:?}"), allowed));
+            }
+            bytes += name.len() + value.len();
+            list.push((name.into(), value.into()));
+            if list.len() > MAX_HEADERS {
+                let allowed = format!("up to {MAX_HEADERS}");
+                return Err(Error::invalid("the number of headers", list.len(), allowed));
+            }
+            if bytes > MAX_HEADER_BYTES {
+                let allowed = format!("up to {MAX_HEADER_BYTES} bytes");
+                return Err(Error::invalid("the size of the headers", bytes, allowed));
+            }
+        }
+        Ok(Self((!list.is_empty()).then(|| Arc::new(list))))
+    }
+
+    /// The value of the first header of this name, which is compared byte for byte.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().flat_map(|pairs| pairs.iter()).map(|(name, value)| (&**name, &**value))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |pairs| pairs.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// Which messages of a mailbox that regards it are delivered first; of equal ones, the first published.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Priority {
+    /// After all others.
+    Low,
+    /// Unless set.
+    #[default]
+    Normal,
+    /// Before normal ones.
+    High,
+    /// Before all others.
+    Critical,
+}
+
+impl Priority {
+    /// From the least to the greatest.
+    pub const ALL: [Priority; 4] = [Self::Low, Self::Normal, Self::High, Self::Critical];
+}
+
+/// A message as the hub stores it: one, however many subscribe.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Stored {
+    pub(crate) sequence: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) time: u64,
+    pub(crate) key: Key,
+    pub(crate) headers: Headers,
+    pub(crate) payload: Payload,
+    pub(crate) priority: Priority,
+}
+
+impl Stored {
+    /// The same once more, with this payload, to be stored elsewhere.
+    pub(super) fn to_draft<'a>(&'a self, payload: &'a mut Payload) -> Draft<'a> {
+        let Stored { sequence, time, ref key, ref headers, priority, .. } = *self;
+        Draft { sequence, time, key, headers, payload, priority }
+    }
+
+    /// The number of this message in its hub: 1 for the first. Those of one publisher's messages grow.
+    #[inline]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// When it was published, by the clock of the system, which may be set back.
+    pub fn time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(self.time)
+    }
+
+    /// What it was published with.
+    #[inline]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Its headers.
+    #[inline]
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// Its priority.
+    #[inline]
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored")
+            .field("sequence", &self.sequence)
+            .field("key", &self.key.as_str())
+            .field("payload", &self.payload)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A message that is being published, before it is stored anywhere. It takes the payload out of where it lies,
+/// so that that is copied once: a payload that was just written, and is copied, is waited for.
+pub(super) struct Draft<'a> {
+    pub(super) sequence: u64,
+    pub(super) time: u64,
+    pub(super) key: &'a Key,
+    pub(super) headers: &'a Headers,
+    pub(super) payload: &'a mut Payload,
+    pub(super) priority: Priority,
+}
+
+impl Draft<'_> {
+    pub(super) fn into_stored(self) -> Stored {
+        Stored {
+            sequence: self.sequence,
+            time: self.time,
+            key: self.key.clone(),
+            headers: self.headers.clone(),
+            payload: core::mem::take(self.payload),
+            priority: self.priority,
+        }
+    }
+
+    /// Whether storing it keeps more than its place.
+    #[inline]
+    pub(super) fn is_heavy(&self) -> bool {
+        self.payload.is_shared() || !self.headers.is_empty()
+    }
+
+    /// Stores it where another message was. The references of that to the same key and headers are kept: so
+    /// publishing one key again and again counts none.
+    #[inline]
+    pub(super) fn write_over(self, place: &mut Option<Stored>) {
+        let Some(place) = place else {
+            *place = Some(self.into_stored());
+            return;
+        };
+        place.sequence = self.sequence;
+        place.time = self.time;
+        if !place.key.is_same(self.key) {
+            place.key = self.key.clone();
+        }
+        if !(place.headers.is_empty() && self.headers.is_empty()) {
+            place.headers = self.headers.clone();
+        }
+        place.payload = core::mem::take(self.payload);
+        place.priority = self.priority;
+    }
+}
+
+/// A message that a handler is lent: what is stored, and what only this subscription knows of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    pub(crate) stored: &'a Stored,
+    pub(crate) lost_before: u64,
+    pub(crate) attempt: u32,
+}
+
+impl<'a> Message<'a> {
+    /// The lag mark: how many messages this subscription has lost since the one that was delivered to
+    /// it last. The sum of all is what its statistics call dropped and rejected.
+    #[inline]
+    pub fn lost_before(&self) -> u64 {
+        self.lost_before
+    }
+
+    /// Which attempt at this message it is: 1 unless the handler has failed at it before.
+    #[inline]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// What is stored. A clone of it may be kept.
+    #[inline]
+    pub fn stored(&self) -> &'a Stored {
+        self.stored
+    }
+}
+
+impl Deref for Message<'_> {
+    type Target = Stored;
+
+    #[inline]
+    fn deref(&self) -> &Stored {
+        self.stored
+    }
+}
+
+/// A message that a puller has taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Received {
+    pub(crate) stored: Stored,
+    pub(crate) lost_before: u64,
+}
+
+impl Received {
+    /// As [`Message::lost_before`].
+    pub fn lost_before(&self) -> u64 {
+        self.lost_before
+    }
+
+    /// What is stored.
+    pub fn into_stored(self) -> Stored {
+        self.stored
+    }
+}
+
+impl Deref for Received {
+    type Target = Stored;
+
+    fn deref(&self) -> &Stored {
+        &self.stored
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_payloads_lie_inline_and_large_ones_are_shared() {
+        for len in [0, 1, INLINE, INLINE + 1, 10_000] {
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let payload = Payload::new(&bytes);
+            assert_eq!(&*payload, &*bytes);
+            let clone = payload.clone();
+            assert_eq!(clone, payload);
+            assert_eq!(clone.as_ptr() == payload.as_ptr(), len > INLINE);
+        }
+        assert_eq!(size_of::<Stored>(), 88);
+    }
+
+    #[test]
+    fn headers_are_found_by_name_and_bad_ones_refused() {
+        let headers = Headers::new([("a", "1"), ("b", "2"), ("a", "3")]).unwrap();
+        assert_eq!(
+            (headers.get("a"), headers.get("b"), headers.get("c")),
+            (Some("1"), Some("2"), None)
+        );
+        assert_eq!(headers.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "2"), ("a", "3")]);
+        assert!(Headers::new::<&str, &str>([]).unwrap().is_empty());
+        let refused = |pairs: Vec<(String, String)>| Headers::new(pairs).unwrap_err().to_string();
+        assert_eq!(
+            refused(vec![("a b".into(), String::new())]),
+            "the name of a header is \"a b\", but must be not empty, and without blanks and control \
+             characters"
+        );
+        assert_eq!(
+            refused(vec![("a".into(), String::new()); 65]),
+            "the number of headers is 65, but must be up to 64"
+        );
+        assert_eq!(
+            refused(vec![("a".into(), "x".repeat(65_536))]),
+            "the size of the headers is 65537, but must be up to 65536 bytes"
+        );
+    }
+}

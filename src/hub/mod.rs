@@ -1,0 +1,474 @@
+//! The event hub: keyed publish/subscribe inside one process.
+//!
+//! Publishers hand over a key and a payload; the hub finds the subscriptions; each works through a
+//! mailbox of its own in a context of its own, and what one of them does never touches another.
+//!
+//! ```text
+//!                      ┌─ literal ──┐
+//!   publish ─► key ─► route ─────────► channels ─► mailboxes ─► ready ─► services ─► handlers
+//!             (interned) └─ trie of patterns      (capacity,   (hub's   (slots of
+//!                            (generation)          overflow)    list)    the pool)
+//! ```
+//!
+//! # Words
+//!
+//! | word | what it is | file |
+//! |---|---|---|
+//! | key | what a message is published with; interned | `key.rs`, `intern.rs` |
+//! | pattern | what a subscription asks for: a key, or one with wildcards | `key.rs` |
+//! | channel | all subscriptions of one pattern | `route.rs` |
+//! | route | the channels that match a key | `route.rs` |
+//! | stored message | one publication, however many subscribe | `message.rs` |
+//! | receipt | what its publisher is told | `receipt.rs`, `publish.rs` |
+//! | subscription | a pattern, a handler and a mailbox | `subscribe.rs`, `handler.rs` |
+//! | mailbox | what waits for one subscription; its phases and invariants | `mailbox.rs` |
+//! | puller | a thread of the host that takes messages itself | `pull.rs` |
+//! | ring | where plain subscriptions of a channel read their messages in place | `ring.rs` |
+//! | run | one thread serves one mailbox for a while | `execute.rs` |
+//! | ready list, service | the mailboxes to be served, and the slots of the pool that do it | `ready.rs` |
+//! | strand | the hub's own serial context: one order over all keys | `execute.rs` |
+//! | together | messages that everybody takes, or nobody | `together.rs` |
+//! | filter | what of the messages comes into the mailbox | `filter.rs` |
+//! | supervision | what becomes of handlers that fail, and of their messages | `supervise.rs`, `care.rs` |
+//! | group | subscriptions that share the messages of their pattern | `group.rs`, `share.rs` |
+//! | request | a message with an inbox to reply to | `request.rs` |
+//! | topic | a key or pattern whose messages are values of one type | `topic.rs` |
+//! | dead letter | a message that a subscription could not deal with | `dead.rs` |
+//! | history | what was published, in memory and on disk; replay | `history/mod.rs` |
+//! | notice | what the hub tells of itself, under `$SYS.` | `notice.rs` |
+//! | books | what has been counted | `stats.rs` |
+//! | threshold | a limit for a figure of a registry | `threshold.rs` |
+//! | figures | the books of all, to be read | `figures.rs` |
+//!
+//! # Invariants
+//!
+//! 1. Messages of one publisher reach a subscription in the order in which they were published, unless its
+//!    mailbox regards priorities, or its handler runs on several threads at once.
+//! 2. A handler that is not for several threads is on one at a time. (`mailbox.rs`)
+//! 3. After unsubscribing with `Sync` no handler runs, and it has been dropped, once.
+//! 4. Conservation: the sum over all messages of the subscriptions they matched = delivered + failed +
+//!    dead-lettered + dropped + rejected + discarded + waiting + running. Every message that a full mailbox
+//!    has dropped or rejected is in the lag mark of a later one.
+//! 5. No lock is held while a handler runs, inline ones included, nor while one is dropped.
+//! 6. Publishing takes time with the subscriptions that match, and not with the number of keys or of other
+//!    subscriptions.
+//!
+//! # What cannot be isolated
+//!
+//! Handlers share the process. One that crashes it, or writes where it must not, takes all down; one that
+//! never returns keeps its thread of the pool until it does. A handler that panics or fails touches
+//! nobody else.
+
+mod care;
+mod dead;
+mod execute;
+mod figures;
+mod filter;
+mod group;
+mod handler;
+pub mod history;
+mod intern;
+mod key;
+mod mailbox;
+mod message;
+#[cfg(all(test, loom))]
+mod models;
+mod notice;
+mod publish;
+mod publisher;
+mod pull;
+mod ready;
+mod receipt;
+mod request;
+mod ring;
+mod route;
+mod share;
+mod stats;
+mod subscribe;
+mod supervise;
+#[cfg(feature = "metrics")]
+mod threshold;
+mod together;
+mod topic;
+
+pub use crate::time::{Backoff, Jitter, Rate, Retry};
+pub use care::Restart;
+pub use dead::{DeadFilter, DeadLetter, DeadReason, DeadStats, Redelivered};
+#[cfg(feature = "log")]
+pub use figures::HUB_LOG_TARGET;
+pub use figures::{HubRates, HubStats, KeyFigures, PublisherFigures, SubscriptionFigures};
+pub use filter::Filter;
+pub use group::Balance;
+pub use handler::{Answer, Failure};
+pub use key::{Key, Pattern};
+pub use mailbox::Overflow;
+pub use message::{Headers, INLINE, Message, Payload, Priority, Received, Stored};
+pub use notice::{ErrorFilter, ErrorRecord, NoticeStats, Severity};
+pub use publish::{Publication, ToKey};
+pub use publisher::{Publisher, PublisherBuilder, PublisherStats};
+pub use pull::Mailbox;
+pub use receipt::Receipt;
+pub use request::{PendingReply, RequestError};
+pub use stats::{HubAudit, SubscriptionStats};
+pub use subscribe::{Execution, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
+pub use supervise::{Fate, Intensity, OnFailure, RestartStrategy, Supervisor};
+#[cfg(feature = "metrics")]
+pub use threshold::{Crossing, Threshold, Watch, WatchBuilder};
+#[cfg(feature = "config")]
+pub use topic::Json;
+pub use topic::{Codec, Text, Topic};
+
+use crate::error::{Error, Result};
+use crate::pool::{self, Pool, Served, Shared};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
+use crate::sys::futex::Futex;
+use core::fmt;
+use history::{Histories, History, Replaying};
+use mailbox::Books;
+use ready::{Call, Ready};
+use route::Router;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use subscribe::Subscriber;
+
+/// An event hub over a [`Pool`], whose threads run its handlers beside everything else. Clones are the same
+/// hub.
+///
+/// ```
+/// use paceline::Pool;
+/// use paceline::hub::{Hub, Message};
+///
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let hub = Hub::new(&pool)?;
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let _orders = hub.subscribe("orders.*.created", move |message: &Message<'_>| {
+///     tell.send(message.key().to_string()).unwrap();
+/// })?;
+/// let receipt = hub.publish("orders.eu.created", "42")?;
+/// assert_eq!((receipt.matched, receipt.enqueued), (1, 1));
+/// assert_eq!(told.recv().unwrap(), "orders.eu.created");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Hub {
+    pool: Pool,
+    core: Arc<Core>,
+}
+
+/// What all parts of a hub share.
+struct Core {
+    me: Weak<Core>,
+    shared: Arc<Shared>,
+    keys: intern::Keys,
+    router: Router,
+    ready: Ready<Work>,
+    services: OnceLock<Box<[pool::Key]>>,
+    strand: Mutex<Strand>,
+    spares: ring::Spares,
+    rules: mailbox::RuleBook,
+    max_payload: usize,
+    dead: Arc<dead::DeadLetters>,
+    groups: share::Groups,
+    requests: Arc<request::Requests>,
+    sequence: CachePadded<AtomicU64>,
+    subscriptions: AtomicU64,
+    histories: Histories,
+    notices: notice::Notices,
+    key_counts: Option<figures::KeyCounts>,
+    publishers: Mutex<Vec<Weak<publisher::Inner>>>,
+    /// The books of subscriptions that have ended.
+    ended: Mutex<Books>,
+    closed: AtomicBool,
+    /// Changes when something has ended that a thread may wait for.
+    changed: Futex,
+    /// Threads that wait for that.
+    waiters: AtomicU32,
+}
+
+/// What can be on the ready list.
+enum Work {
+    Mailbox(Arc<Subscriber>),
+    /// One whose run has taken this from the ring and looks out for more.
+    Lingering(Arc<Subscriber>, ring::Taken),
+    Replay(Arc<Replaying>),
+    Strand,
+    Notices,
+}
+
+/// The order of all messages for subscriptions on the strand: the subscription, and the message's number in
+/// its mailbox.
+#[derive(Default)]
+struct Strand {
+    order: VecDeque<(Arc<Subscriber>, u64)>,
+    /// It is on the ready list, or being served.
+    scheduled: bool,
+}
+
+/// Settings of a [`Hub`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct HubBuilder<'a> {
+    pool: &'a Pool,
+    max_payload: usize,
+    dead_letters: usize,
+    histories: Vec<History>,
+    notices: notice::Settings,
+    count_keys: usize,
+    #[cfg(feature = "metrics")]
+    registry: Option<(crate::metrics::Registry, String)>,
+    #[cfg(feature = "log")]
+    log_stats: Option<core::time::Duration>,
+}
+
+/// The most that `max_payload` can be.
+const MAX_PAYLOAD: usize = 1 << 30;
+/// More services than this would not be faster.
+const MAX_SERVICES: usize = 64;
+
+impl HubBuilder<'_> {
+    /// The largest payload, 1 byte to 1 GiB; default 16 MiB.
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.max_payload = bytes;
+        self
+    }
+
+    /// How many dead letters are kept, 0 to 10 000 000; default 10 000. When there are more the oldest is
+    /// forgotten.
+    pub fn dead_letters(mut self, most: usize) -> Self {
+        self.dead_letters = most;
+        self
+    }
+
+    /// Adds a history; up to 31. [`Hub::query`] and [`Hub::replay`] ask the first that keeps all they want.
+    pub fn history(mut self, history: History) -> Self {
+        self.histories.push(history);
+        self
+    }
+
+    /// A hub with these settings.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the setting; [`Error::Os`] names the archive that cannot be opened, and what
+    /// is wrong with it; [`Error::Full`] when all `max_handles` of the pool are in use,
+    /// [`Error::ShutDown`], [`Error::Forked`].
+    pub fn build(self) -> Result<Hub> {
+        static HUBS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(1);
+        let shared = Arc::clone(self.pool.shared());
+        shared.check_open()?;
+        if !(1..=MAX_PAYLOAD).contains(&self.max_payload) {
+            return Err(Error::invalid("max_payload", self.max_payload, "1 to 1073741824 bytes"));
+        }
+        let histories = Histories::open(self.histories, &shared)?;
+        let services = shared.members().clamp(1, MAX_SERVICES);
+        let dead = Arc::new(dead::DeadLetters::new(self.dead_letters)?);
+        let notices = notice::Notices::new(self.notices)?;
+        let key_counts = figures::KeyCounts::new(self.count_keys)?;
+        #[cfg(feature = "log")]
+        figures::check_log_period(self.log_stats)?;
+        let core = Arc::new_cyclic(|me| Core {
+            me: Weak::clone(me),
+            keys: intern::Keys::new(HUBS.fetch_add(1, core::sync::atomic::Ordering::Relaxed)),
+            router: Router::new(),
+            ready: Ready::new(services),
+            services: OnceLock::new(),
+            strand: Mutex::default(),
+            spares: ring::Spares::default(),
+            rules: mailbox::RuleBook::default(),
+            max_payload: self.max_payload,
+            dead,
+            groups: share::Groups::default(),
+            requests: Arc::default(),
+            sequence: CachePadded::new(AtomicU64::new(histories.first_sequence() - 1)),
+            subscriptions: AtomicU64::new(0),
+            histories,
+            notices,
+            key_counts,
+            publishers: Mutex::default(),
+            ended: Mutex::default(),
+            closed: AtomicBool::new(false),
+            changed: Futex::new(0),
+            waiters: AtomicU32::new(0),
+            shared,
+        });
+        core.histories.belong_to(&core.me);
+        core.open_services(services)?;
+        let served: Weak<Core> = Arc::downgrade(&core);
+        core.shared.serve(served);
+        #[cfg(feature = "metrics")]
+        if let Some((registry, name)) = self.registry {
+            figures::attach(&registry, name, &core.me);
+        }
+        #[cfg(feature = "log")]
+        if let Some(every) = self.log_stats {
+            core.log_later(every, core.audit(), crate::sys::clock::now());
+        }
+        Ok(Hub { pool: self.pool.clone(), core })
+    }
+}
+
+impl Hub {
+    /// A hub with default settings.
+    ///
+    /// # Errors
+    /// As [`HubBuilder::build`].
+    pub fn new(pool: &Pool) -> Result<Hub> {
+        Self::builder(pool).build()
+    }
+
+    /// Settings to build a hub from.
+    pub fn builder(pool: &Pool) -> HubBuilder<'_> {
+        HubBuilder {
+            pool,
+            max_payload: 16 << 20,
+            dead_letters: 10_000,
+            histories: Vec::new(),
+            notices: notice::Settings::default(),
+            count_keys: 0,
+            #[cfg(feature = "metrics")]
+            registry: None,
+            #[cfg(feature = "log")]
+            log_stats: None,
+        }
+    }
+
+    /// The pool whose threads run the handlers.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The key of this text. Publishing with a key is faster than with its text, which is looked up.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says what is wrong with it.
+    pub fn key(&self, text: &str) -> Result<Key> {
+        key::check_key(text)?;
+        Ok(self.core.keys.intern(text))
+    }
+
+    /// Subscribes with default settings: serial, 1024 messages, of which more are refused.
+    ///
+    /// # Errors
+    /// As [`SubscriptionBuilder::serve`].
+    pub fn subscribe<F, A>(&self, pattern: &str, handler: F) -> Result<Subscription>
+    where
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer,
+    {
+        self.subscription(pattern).serve(handler)
+    }
+
+    /// Settings of a subscription to a key or pattern.
+    pub fn subscription<'a>(&'a self, pattern: &'a str) -> SubscriptionBuilder<'a> {
+        SubscriptionBuilder::new(self, pattern)
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("published", &self.core.published()).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    fn open_services(self: &Arc<Self>, count: usize) -> Result<()> {
+        let mut keys = Vec::with_capacity(count);
+        for number in 0..count {
+            let mut service = execute::Service::new(Arc::downgrade(self), number);
+            match self.shared.open_service(move || service.serve()) {
+                Ok(key) => keys.push(key),
+                Err(error) => {
+                    keys.iter().for_each(|&key| self.shared.close_service(key));
+                    return Err(error);
+                }
+            }
+        }
+        let _first = self.services.set(keys.into());
+        Ok(())
+    }
+
+    /// Calls a service, if the ready list asks for one.
+    #[inline]
+    fn call(&self, call: Call) {
+        if let (Some(service), Some(keys)) = (call, self.services.get()) {
+            self.shared.call_service(keys[service]);
+        }
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        self.shared.check_open()?;
+        // Relaxed: a publication beside the end may be before it or after it.
+        if self.closed.load(Relaxed) { Err(Error::ShutDown) } else { Ok(()) }
+    }
+
+    /// Whether this thread is one of the pool's.
+    fn is_inside(&self) -> bool {
+        self.shared.is_inside()
+    }
+
+    fn published(&self) -> u64 {
+        self.sequence.load(Relaxed)
+    }
+
+    fn next_subscription(&self) -> u64 {
+        self.subscriptions.fetch_add(1, Relaxed) + 1
+    }
+
+    fn strand(&self) -> MutexGuard<'_, Strand> {
+        self.strand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_ended(&self) -> MutexGuard<'_, Books> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until the condition holds, which `announce` follows.
+    fn wait_until(&self, condition: impl Fn() -> bool) {
+        self.waiters.fetch_add(1, AcqRel);
+        loop {
+            // Acquire: a change after this load changes the word, and is not slept through.
+            let changed = self.changed.load(Acquire);
+            // Against *change, then look for waiters* in `announce`.
+            store_load_barrier();
+            if condition() {
+                break;
+            }
+            self.changed.wait(changed, None);
+        }
+        self.waiters.fetch_sub(1, AcqRel);
+    }
+
+    /// Something has ended that somebody may wait for.
+    fn announce(&self) {
+        // Against *announce waiting, then look at the condition* in `wait_until`.
+        store_load_barrier();
+        if self.waiters.load(Relaxed) > 0 {
+            self.changed.fetch_add(1, AcqRel);
+            self.changed.wake(i32::MAX);
+        }
+    }
+}
+
+impl Served for Core {
+    fn is_handled(&self) -> bool {
+        self.ready.is_quiet()
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Relaxed);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            let keys = self.services.get().into_iter().flatten();
+            keys.for_each(|&key| self.shared.close_service(key));
+            let keys = self.keys.all();
+            keys.iter().filter_map(|key| key.route().own()).for_each(|channel| channel.clear());
+            self.router.channels().iter().for_each(|channel| channel.clear());
+        }
+    }
+}

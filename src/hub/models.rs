@@ -1,0 +1,493 @@
+//! The protocol of mailboxes and of the ready list under every interleaving.
+//!
+//! Each model has a twin with a fault put in, which must fail: so it is known what the model sees. What lies
+//! behind `arc-swap` and `OnceLock` (snapshots) is not modelled: loom does not see inside of them. The segments
+//! of the ring have their model in `queue/page.rs`.
+
+use super::key::Key;
+use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Rules, Settled};
+use super::message::{Headers, Payload, Priority, Stored};
+use super::notice::Burst;
+use super::ready::Ready;
+use super::ring::Cursor;
+use super::subscribe::Execution;
+use crate::queue::{Page, Pen};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::{Arc, Mutex, UnsafeCell};
+use loom::thread;
+use std::collections::VecDeque;
+
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(body);
+}
+
+fn rules(overflow: Overflow, runs: u32) -> Rules {
+    let execution = Execution::Serial;
+    Rules { execution, capacity: 1, overflow, ranked: false, runs, shared: false }
+}
+
+fn message(sequence: u64) -> Stored {
+    Stored {
+        sequence,
+        time: 0,
+        key: Key::detached("a"),
+        headers: Headers::NONE,
+        payload: Payload::EMPTY,
+        priority: Priority::Normal,
+    }
+}
+
+fn delivered(count: u64) -> Settled {
+    Settled { delivered: count, ..Settled::default() }
+}
+
+/// A mailbox, and what its handler touches: two at once, or one after its end, are a violation.
+struct Place {
+    rules: Rules,
+    mail: Mutex<Mail<u32>>,
+    data: UnsafeCell<()>,
+    told: AtomicU64,
+}
+
+impl Place {
+    fn new(overflow: Overflow, runs: u32) -> Arc<Self> {
+        Arc::new(Self {
+            rules: rules(overflow, runs),
+            mail: Mutex::new(Mail::new(Some(7))),
+            data: UnsafeCell::new(()),
+            told: AtomicU64::new(0),
+        })
+    }
+
+    /// Publishes, and serves if a run is to be scheduled. `torn`: with the fault that a run rests under one
+    /// lock and gives the handler back under another.
+    fn publish(&self, sequence: u64, torn: bool) {
+        let offer = self.mail.lock().unwrap().offer(&self.rules, 0, &message(sequence), false);
+        if let Offer::Enqueued { schedule: true, .. } = offer {
+            while self.run(torn) {}
+        }
+    }
+
+    fn run(&self, torn: bool) -> bool {
+        let mut mail = self.mail.lock().unwrap();
+        if !mail.begin() {
+            return false;
+        }
+        let handler = mail.lend();
+        drop(mail);
+        assert!(handler.is_some(), "the handler is with another run");
+        let mut batch: VecDeque<Entry> = VecDeque::new();
+        while self.mail.lock().unwrap().take(&self.rules, &mut batch) {
+            for entry in batch.drain(..) {
+                self.data.with_mut(|_| ());
+                self.told.fetch_add(entry.lost, SeqCst);
+                self.mail.lock().unwrap().settle(&delivered(1));
+            }
+        }
+        let mut mail = self.mail.lock().unwrap();
+        let again = !mail.rest(&self.rules);
+        if torn {
+            drop(mail);
+            mail = self.mail.lock().unwrap();
+        }
+        let close = mail.leave(handler);
+        drop(mail);
+        self.end(close);
+        again
+    }
+
+    /// Delivers on the publisher's thread.
+    fn deliver_inline(&self) {
+        if self.mail.lock().unwrap().enter_inline().is_err() {
+            return;
+        }
+        self.data.with(|_| ());
+        let mut mail = self.mail.lock().unwrap();
+        mail.settle(&delivered(1));
+        let close = mail.leave(None);
+        drop(mail);
+        self.end(close);
+    }
+
+    fn end(&self, close: Close<u32>) {
+        if let Close::Now(handler) = close {
+            self.drop_handler(handler);
+        }
+    }
+
+    fn drop_handler(&self, handler: Option<u32>) {
+        assert!(handler.is_some(), "it is dropped once");
+        self.data.with_mut(|_| ());
+        self.mail.lock().unwrap().ended();
+    }
+
+    /// Unsubscribes. `hasty`: with the fault that runs are not waited for.
+    fn unsubscribe(&self, hasty: bool) {
+        let close = self.mail.lock().unwrap().close(false).0;
+        match close {
+            Close::Later if hasty => self.data.with_mut(|_| ()),
+            close => self.end(close),
+        }
+    }
+}
+
+/// Goal: two publishers; what waits is served, by one run at a time, which finds the handler.
+fn serve(torn: bool) {
+    let place = Place::new(Overflow::Reject, 1);
+    let other = Arc::clone(&place);
+    let publisher = thread::spawn(move || other.publish(1, torn));
+    place.publish(2, torn);
+    publisher.join().unwrap();
+    let mail = place.mail.lock().unwrap();
+    let books = mail.books();
+    assert!(mail.is_empty(), "a message waits, and nobody serves it");
+    assert_eq!(books.offered, 2);
+    assert_eq!(books.delivered + books.rejected, 2);
+}
+
+#[test]
+fn a_mailbox_is_served_by_one_run_at_a_time() {
+    model(|| serve(false));
+}
+
+#[test]
+#[should_panic(expected = "the handler is with another run")]
+fn a_run_that_rests_before_it_gives_the_handler_back_is_found() {
+    model(|| serve(true));
+}
+
+/// Goal: `Sync`'s promise, of publishing beside unsubscribing: no handler runs after its end, and it is dropped
+/// once.
+fn unsubscribe(hasty: bool) {
+    let place = Place::new(Overflow::Reject, 0);
+    let other = Arc::clone(&place);
+    let publisher = thread::spawn(move || other.deliver_inline());
+    place.unsubscribe(hasty);
+    publisher.join().unwrap();
+    let mail = place.mail.lock().unwrap();
+    assert_eq!(mail.phase(), Phase::Ended);
+    assert_eq!(mail.books().offered, mail.books().delivered);
+}
+
+#[test]
+fn no_handler_runs_after_its_end() {
+    model(|| unsubscribe(false));
+}
+
+#[test]
+#[should_panic]
+fn an_end_that_does_not_wait_for_runs_is_found() {
+    model(|| unsubscribe(true));
+}
+
+/// Goal: a serial run beside an unsubscription: what waits is discarded or delivered, and the handler is
+/// dropped once, when the run has left.
+#[test]
+fn a_run_beside_its_end_is_waited_for() {
+    model(|| {
+        let place = Place::new(Overflow::Reject, 1);
+        let other = Arc::clone(&place);
+        let publisher = thread::spawn(move || other.publish(1, false));
+        place.unsubscribe(false);
+        publisher.join().unwrap();
+        let mail = place.mail.lock().unwrap();
+        let books = mail.books();
+        assert_eq!(mail.phase(), Phase::Ended);
+        assert_eq!(books.offered, books.delivered + books.discarded);
+    });
+}
+
+/// Goal: full mailboxes: offered = delivered + lost, and every loss is told once. Method: two publishers, of
+/// which one also serves; what has not been told is on the next message.
+fn overflow(policy: Overflow) {
+    let place = Place::new(policy, 1);
+    let other = Arc::clone(&place);
+    let publisher = thread::spawn(move || (1..3).for_each(|number| other.publish(number, false)));
+    place.publish(3, false);
+    publisher.join().unwrap();
+    place.publish(4, false);
+    let books = place.mail.lock().unwrap().books();
+    let lost = books.dropped + books.rejected;
+    assert_eq!((books.offered, books.delivered), (4, 4 - lost));
+    assert_eq!(place.told.load(SeqCst), lost);
+}
+
+#[test]
+fn rejected_messages_are_told() {
+    model(|| overflow(Overflow::Reject));
+}
+
+#[test]
+fn dropped_newest_messages_are_told() {
+    model(|| overflow(Overflow::DropNewest));
+}
+
+#[test]
+fn dropped_oldest_messages_are_told() {
+    model(|| overflow(Overflow::DropOldest));
+}
+
+#[test]
+fn conflated_messages_are_told() {
+    model(|| overflow(Overflow::Conflate));
+}
+
+/// Goal: what is put on the ready list is served, though the one service is just about to rest. `deaf`: with
+/// the fault that a call which comes while it runs is not heeded.
+fn ready(deaf: bool) {
+    let ready = Arc::new(Ready::new(1));
+    let served = Arc::new(AtomicU64::new(0));
+    let push = move |ready: &Ready<u64>, served: &AtomicU64, work: u64| {
+        // A service that is called runs, here on the thread that called it.
+        if ready.push(work).is_some() {
+            ready.begin();
+            while let Some((work, call)) = ready.pop(0) {
+                served.fetch_add(work, SeqCst);
+                assert_eq!(call, None, "it is not called while it runs");
+                if deaf {
+                    break;
+                }
+            }
+        }
+    };
+    let (list, count) = (Arc::clone(&ready), Arc::clone(&served));
+    let other = thread::spawn(move || push(&list, &count, 1));
+    push(&ready, &served, 2);
+    other.join().unwrap();
+    assert_eq!(served.load(SeqCst), 3, "something is left on the list");
+    assert!(ready.is_quiet());
+}
+
+#[test]
+fn the_ready_list_is_worked_off() {
+    model(|| ready(false));
+}
+
+#[test]
+#[should_panic]
+fn a_service_that_leaves_without_a_look_is_found() {
+    model(|| ready(true));
+}
+
+/// Goal: every loss is told, though the timer is just about to close the burst that its loser sees open.
+/// `blind`: with the fault that the timer does not look again.
+fn burst(blind: bool) {
+    let (burst, lost) = (Arc::new(Burst::default()), Arc::new(AtomicU64::new(1)));
+    let told = Arc::new(AtomicU64::new(0));
+    assert!(burst.open());
+    told.fetch_add(burst.untold(1), SeqCst);
+    let (other, other_lost, other_told) = (burst.clone(), lost.clone(), told.clone());
+    let loser = thread::spawn(move || {
+        let count = other_lost.fetch_add(1, Relaxed) + 1;
+        if other.open() {
+            other_told.fetch_add(other.untold(count), SeqCst);
+        }
+    });
+    let losses = || if blind { 0 } else { lost.load(Relaxed) };
+    if burst.close(losses) > 0 {
+        told.fetch_add(burst.untold(lost.load(Relaxed)), SeqCst);
+    }
+    loser.join().unwrap();
+    assert_eq!(told.load(SeqCst), 2, "a loss is told by nobody");
+}
+
+#[test]
+fn a_loss_beside_the_end_of_its_burst_is_told() {
+    model(|| burst(false));
+}
+
+#[test]
+#[should_panic(expected = "a loss is told by nobody")]
+fn a_burst_that_ends_without_a_look_is_found() {
+    model(|| burst(true));
+}
+
+/// What a run streams from: a segment with one message that the run has taken, and where its subscription is.
+struct Stream {
+    mail: Mutex<Mail<u32>>,
+    cursor: Cursor,
+    page: Arc<Page<u64>>,
+}
+
+impl Stream {
+    fn new() -> (Arc<Self>, Pen<u64>) {
+        let mut pen = Pen::new(3);
+        pen.push(|slot| *slot = 1);
+        let cursor = Cursor::new();
+        cursor.join(0);
+        cursor.advance(1);
+        let mut mail = Mail::new(Some(7));
+        assert_eq!(mail.take_shared(1), 0);
+        let page = Arc::clone(pen.page());
+        (Arc::new(Self { mail: Mutex::new(mail), cursor, page }), pen)
+    }
+
+    /// Takes what comes after so many. `blind`: with the fault that neither the mailbox nor the place in the
+    /// ring is looked at.
+    fn take(&self, taken: usize, blind: bool) -> Vec<u64> {
+        let more = self.page.written() - taken;
+        let mut mail = self.mail.lock().unwrap();
+        match blind {
+            true => self.cursor.advance(more),
+            false if mail.stream(&self.cursor, more).is_none() => return Vec::new(),
+            false => {}
+        }
+        drop(mail);
+        self.page.read(taken, more).copied().collect()
+    }
+}
+
+/// Goal: each message that is appended while the subscription is taken out of the ring comes to its run or to
+/// its mailbox, and not to both. Method: the run takes once, beside a publisher that appends and then parts.
+fn part(blind: bool) {
+    let (stream, mut pen) = Stream::new();
+    let other = Arc::clone(&stream);
+    let run = thread::spawn(move || other.take(1, blind));
+    (2..=3).for_each(|message| pen.push(|slot| *slot = message));
+    let mail = stream.mail.lock().unwrap();
+    let next = stream.cursor.part() as usize;
+    drop(mail);
+    let mut all = run.join().unwrap();
+    all.extend(stream.page.read(next, 3 - next));
+    assert_eq!(all, [2, 3], "a message is lost, or comes twice");
+}
+
+#[test]
+fn what_is_appended_beside_a_part_comes_once() {
+    model(|| part(false));
+}
+
+#[test]
+#[should_panic(expected = "a message is lost, or comes twice")]
+fn a_run_that_streams_out_of_the_ring_is_found() {
+    model(|| part(true));
+}
+
+/// Goal: what a publisher brings to the mailbox is not overtaken by what it appends to the ring afterwards.
+fn overtake(blind: bool) {
+    let (stream, mut pen) = Stream::new();
+    let other = Arc::clone(&stream);
+    let run = thread::spawn(move || other.take(1, blind));
+    let rules = Rules { capacity: 2, ..rules(Overflow::Reject, 1) };
+    let mut mail = stream.mail.lock().unwrap();
+    let offer = mail.offer(&rules, 0, &message(2), false);
+    drop(mail);
+    assert!(matches!(offer, Offer::Enqueued { .. }));
+    pen.push(|slot| *slot = 3);
+    assert!(run.join().unwrap().is_empty(), "the later message comes first");
+}
+
+#[test]
+fn a_stream_looks_at_the_mailbox_first() {
+    model(|| overtake(false));
+}
+
+#[test]
+#[should_panic(expected = "the later message comes first")]
+fn a_stream_that_does_not_look_is_found() {
+    model(|| overtake(true));
+}
+
+/// Goal: a publisher that waits for room is told: a run does not stream past it, but comes by the channel's lock,
+/// where it tells.
+fn room(blind: bool) {
+    let (stream, mut pen) = Stream::new();
+    let other = Arc::clone(&stream);
+    let run = thread::spawn(move || other.take(1, blind));
+    stream.mail.lock().unwrap().waiters += 1;
+    pen.push(|slot| *slot = 2);
+    assert!(run.join().unwrap().is_empty(), "the publisher waits on");
+}
+
+#[test]
+fn a_publisher_that_waits_ends_the_stream() {
+    model(|| room(false));
+}
+
+#[test]
+#[should_panic(expected = "the publisher waits on")]
+fn a_stream_past_a_publisher_that_waits_is_found() {
+    model(|| room(true));
+}
+
+/// Goal: suspending and resuming beside a publisher: each message is delivered, or became a dead letter, and one
+/// that was accepted after the end of the suspension is served.
+#[test]
+fn a_suspended_mailbox_takes_nothing_and_a_resumed_one_is_served() {
+    model(|| {
+        let place = Place::new(Overflow::Reject, 1);
+        let other = Arc::clone(&place);
+        let publisher = thread::spawn(move || other.publish(1, false));
+        let waited = place.mail.lock().unwrap().suspend();
+        drop(waited);
+        assert!(place.mail.lock().unwrap().resume());
+        place.publish(2, false);
+        publisher.join().unwrap();
+        let mail = place.mail.lock().unwrap();
+        let books = mail.books();
+        assert!(mail.is_empty(), "a message waits, and nobody serves it");
+        assert_eq!((mail.phase(), books.offered), (Phase::Open, 2));
+        assert_eq!(books.delivered + books.dead + books.rejected, 2);
+    });
+}
+
+/// Goal: messages for two mailboxes with one place each come to both or to neither, though another publisher
+/// wants the same places, in the other order, and a third message comes by itself. Method: room is kept in
+/// both, or released. `hasty`: with the fault that who has room in a mailbox publishes there at once.
+fn together(hasty: bool) {
+    let places = [Place::new(Overflow::Reject, 1), Place::new(Overflow::Reject, 1)];
+    let publish = move |places: [Arc<Place>; 2], sequence: u64| {
+        let mut kept = Vec::new();
+        for place in &places {
+            let mut mail = place.mail.lock().unwrap();
+            match mail.keep_room(&place.rules, 0) {
+                Room::Kept if hasty => drop(mail.offer_kept(&place.rules, 0, &message(sequence))),
+                Room::Kept => kept.push(place),
+                _ => {
+                    drop(mail);
+                    for place in kept {
+                        place.mail.lock().unwrap().release_room();
+                    }
+                    return;
+                }
+            }
+        }
+        for place in kept {
+            let mut mail = place.mail.lock().unwrap();
+            let offer = mail.offer_kept(&place.rules, 0, &message(sequence));
+            assert!(matches!(offer, Offer::Enqueued { .. }));
+        }
+    };
+    let [first, second] = places.clone();
+    let other = thread::spawn(move || publish([second, first], 2));
+    publish(places.clone(), 1);
+    let alone = {
+        let place = &places[0];
+        let offer = place.mail.lock().unwrap().offer(&place.rules, 0, &message(3), false);
+        matches!(offer, Offer::Enqueued { .. })
+    };
+    other.join().unwrap();
+    let got = places.map(|place| {
+        let mut got = Vec::new();
+        place.mail.lock().unwrap().pull(4, |entry| got.push(entry.stored.sequence));
+        got
+    });
+    match alone {
+        true => assert_eq!(got, [vec![3], vec![]]),
+        false => assert!(got[0] == got[1] && got[0].len() <= 1, "{got:?}"),
+    }
+}
+
+#[test]
+fn messages_together_come_to_all_or_to_none() {
+    model(|| together(false));
+}
+
+#[test]
+#[should_panic]
+fn messages_together_that_come_before_all_have_room_are_found() {
+    model(|| together(true));
+}

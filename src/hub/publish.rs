@@ -1,0 +1,514 @@
+//! Publishing: from a key and a payload to what every mailbox does with them.
+
+use super::care::Care;
+use super::dead::DeadReason;
+use super::execute::Inline;
+use super::key::{self, Key};
+use super::mailbox::{Offer, Overflow, Phase};
+use super::message::{Draft, Headers, Payload, Priority, Stored};
+use super::receipt::Receipt;
+use super::route::Channel;
+use super::subscribe::{Execution, Subscriber};
+use super::{Core, Hub, Work};
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::time::Duration;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+/// What stands for a key: a [`Key`], which costs nothing, or its text, which is looked up.
+pub trait ToKey: private::ToKey {}
+
+mod private {
+    use super::{Cow, Hub, Key, Result};
+
+    pub trait ToKey {
+        /// The key, for messages of users or of the hub itself.
+        fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>>;
+    }
+}
+
+impl ToKey for Key {}
+impl ToKey for str {}
+impl ToKey for String {}
+impl<T: ToKey + ?Sized> ToKey for &T {}
+
+impl private::ToKey for Key {
+    #[inline]
+    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+        if !hub.core.keys.owns(self) {
+            return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub"));
+        }
+        if self.record().is_reserved() {
+            key::check_key(self.as_str())?;
+        }
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+impl private::ToKey for str {
+    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+        key::check_key(self)?;
+        Ok(Cow::Owned(hub.core.keys.intern(self)))
+    }
+}
+
+impl private::ToKey for String {
+    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+        self.as_str().to_key(hub)
+    }
+}
+
+impl<T: private::ToKey + ?Sized> private::ToKey for &T {
+    #[inline]
+    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+        (**self).to_key(hub)
+    }
+}
+
+/// How many messages of a batch are put together before they are appended.
+const CHUNK: usize = 32;
+
+/// What is published with a key besides its payload.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Terms {
+    pub(super) headers: Headers,
+    pub(super) priority: Priority,
+    /// The publisher waits for room where a mailbox asks for it.
+    pub(super) may_block: bool,
+}
+
+/// A message that is being put together; see [`Hub::message`].
+#[must_use = "nothing is published before `publish`"]
+pub struct Publication<'a, K> {
+    pub(super) hub: &'a Hub,
+    pub(super) key: K,
+    pub(super) payload: Payload,
+    pub(super) terms: Terms,
+}
+
+impl<K: ToKey> Publication<'_, K> {
+    /// Its headers; none unless set.
+    pub fn headers(mut self, headers: Headers) -> Self {
+        self.terms.headers = headers;
+        self
+    }
+
+    /// Its priority, for mailboxes that regard it.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.terms.priority = priority;
+        self
+    }
+
+    /// Its bytes; none unless set.
+    pub fn payload(mut self, payload: impl Into<Payload>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Allows mailboxes that [block](Overflow::Block) to let this thread wait. Default: they refuse.
+    pub fn may_block(mut self) -> Self {
+        self.terms.may_block = true;
+        self
+    }
+
+    /// Publishes it.
+    ///
+    /// # Errors
+    /// As [`Hub::publish`]; [`Error::WouldDeadlock`] if it may block and this is a thread of the pool.
+    pub fn publish(self) -> Result<Receipt> {
+        let mut payload = self.payload;
+        self.hub.publish_with(&self.key, &mut payload, &self.terms)
+    }
+}
+
+impl Hub {
+    /// Publishes a message. It is stored once, shared by all who get it; a payload of up to
+    /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler; it never waits, unless a history asks
+    /// for that.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a bad key, one of another hub, and a payload beyond `max_payload`.
+    /// [`Error::ShutDown`] and [`Error::Forked`]. [`Error::Full`] if a history asks publishers to wait
+    /// ([`WhenFull::Wait`](super::history::WhenFull)), and there was no room in time. Nobody got it then. That mailboxes were full is no error:
+    /// the receipt says it.
+    #[inline]
+    pub fn publish(&self, key: impl ToKey, payload: impl Into<Payload>) -> Result<Receipt> {
+        self.publish_with(&key, &mut payload.into(), &Terms::default())
+    }
+
+    /// Publishes several messages of one key, in order. The receipt is the sum of theirs.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish); those before the one that was refused were published.
+    pub fn publish_batch<P: Into<Payload>>(
+        &self,
+        key: impl ToKey,
+        payloads: impl IntoIterator<Item = P>,
+    ) -> Result<Receipt> {
+        self.core.check_open()?;
+        let key = key.to_key(self)?;
+        let terms = Terms::default();
+        let (receipt, _, end) = self.core.publish_batch(&key, payloads, &terms, || Ok(()));
+        end.map(|()| receipt)
+    }
+
+    /// A message with headers or a priority, say.
+    pub fn message<K: ToKey>(&self, key: K) -> Publication<'_, K> {
+        Publication { hub: self, key, payload: Payload::EMPTY, terms: Terms::default() }
+    }
+
+    /// Refuses a payload that is too large.
+    #[cfg(feature = "capi")]
+    pub(crate) fn check_payload_size(&self, size: usize) -> Result<()> {
+        self.core.check_size(size)
+    }
+
+    #[inline]
+    fn publish_with(
+        &self,
+        key: &impl ToKey,
+        payload: &mut Payload,
+        terms: &Terms,
+    ) -> Result<Receipt> {
+        self.core.check_open()?;
+        self.core.check_size(payload.len())?;
+        let key = key.to_key(self)?;
+        self.core.check_may_wait(terms.may_block)?;
+        self.core.admit(&key)?;
+        Ok(self.core.publish(&key, payload, terms))
+    }
+}
+
+impl Core {
+    /// Whoever may wait for room must not be one who makes it.
+    #[inline]
+    pub(super) fn check_may_wait(&self, may_block: bool) -> Result<()> {
+        match may_block && (self.is_inside() || super::execute::is_in_handler()) {
+            true => Err(Error::WouldDeadlock),
+            false => Ok(()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn check_size(&self, size: usize) -> Result<()> {
+        match size <= self.max_payload {
+            true => Ok(()),
+            false => {
+                let allowed = format!("up to {} bytes", self.max_payload);
+                Err(Error::invalid("the size of the payload", size, allowed))
+            }
+        }
+    }
+
+    /// Waits for room in histories that want it.
+    #[inline]
+    pub(super) fn admit(&self, key: &Key) -> Result<()> {
+        let takers = self.histories.takers(key);
+        let may_wait = || !(self.is_inside() || super::execute::is_in_handler());
+        if takers.is_nobody() { Ok(()) } else { self.histories.admit(takers, may_wait()) }
+    }
+
+    /// Publishes what has been checked.
+    pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
+        let takers = self.histories.takers(key);
+        let draft = match takers.is_nobody() {
+            true => self.draft(key, payload, terms),
+            false => {
+                let make = || self.draft(key, payload, terms).into_stored();
+                let Stored { sequence, time, payload: recorded, priority, .. } =
+                    self.histories.record(takers, make);
+                *payload = recorded;
+                Draft { sequence, time, key, headers: &terms.headers, payload, priority }
+            }
+        };
+        self.count_key(key, 1);
+        let mut receipt = Receipt::default();
+        let mut nothing_more = core::iter::empty();
+        if let Err(draft) = self.publish_in_ring(key, draft, &mut nothing_more, &mut receipt) {
+            receipt = self.publish_stored(&draft.into_stored(), terms);
+        }
+        receipt
+    }
+
+    #[inline]
+    pub(super) fn draft<'a>(
+        &self,
+        key: &'a Key,
+        payload: &'a mut Payload,
+        terms: &'a Terms,
+    ) -> Draft<'a> {
+        Draft {
+            sequence: self.sequence.fetch_add(1, Relaxed) + 1,
+            time: crate::sys::clock::unix_nanos(),
+            key,
+            headers: &terms.headers,
+            payload,
+            priority: terms.priority,
+        }
+    }
+
+    /// Publishes several, each of which is `permit`ted first. Answers the sum of the receipts, how many were
+    /// published, and why not more.
+    pub(super) fn publish_batch<P: Into<Payload>>(
+        &self,
+        key: &Key,
+        payloads: impl IntoIterator<Item = P>,
+        terms: &Terms,
+        mut permit: impl FnMut() -> Result<()>,
+    ) -> (Receipt, u64, Result<()>) {
+        let (mut sum, mut published) = (Receipt::default(), 0);
+        let mut payloads = payloads.into_iter();
+        if !self.histories.takers(key).is_nobody() {
+            // Each has its number from the history that records it.
+            for payload in payloads {
+                let mut payload = payload.into();
+                let end = self.check_size(payload.len()).and_then(|()| permit());
+                if let Err(error) = end.and_then(|()| self.admit(key)) {
+                    return (sum, published, Err(error));
+                }
+                sum.add(self.publish(key, &mut payload, terms));
+                published += 1;
+            }
+            return (sum, published, Ok(()));
+        }
+        loop {
+            // Code of the user runs here, and not while a lock is held.
+            let mut chunk = [const { Payload::EMPTY }; CHUNK];
+            let mut count = 0;
+            let mut end = Ok(());
+            for place in &mut chunk {
+                let Some(payload) = payloads.next() else { break };
+                *place = payload.into();
+                end = self.check_size(place.len()).and_then(|()| permit());
+                if end.is_err() {
+                    break;
+                }
+                count += 1;
+            }
+            self.publish_chunk(key, &mut chunk[..count], terms, &mut sum);
+            published += count as u64;
+            if count < CHUNK {
+                return (sum, published, end);
+            }
+        }
+    }
+
+    fn publish_chunk(&self, key: &Key, chunk: &mut [Payload], terms: &Terms, sum: &mut Receipt) {
+        if chunk.is_empty() {
+            return;
+        }
+        self.count_key(key, chunk.len() as u64);
+        let time = crate::sys::clock::unix_nanos();
+        let mut sequence = self.sequence.fetch_add(chunk.len() as u64, Relaxed);
+        let mut messages = chunk.iter_mut().map(|payload| {
+            sequence += 1;
+            Draft {
+                sequence,
+                time,
+                key,
+                headers: &terms.headers,
+                payload,
+                priority: terms.priority,
+            }
+        });
+        while let Some(draft) = messages.next() {
+            if let Err(draft) = self.publish_in_ring(key, draft, &mut messages, sum) {
+                sum.add(self.publish_stored(&draft.into_stored(), terms));
+            }
+        }
+    }
+
+    /// The short way: when all who get it are in the ring of the key's own channel, and have room. Takes as
+    /// many of `more` as have room, too.
+    #[inline]
+    fn publish_in_ring<'a>(
+        &self,
+        key: &Key,
+        draft: Draft<'a>,
+        more: &mut impl Iterator<Item = Draft<'a>>,
+        receipt: &mut Receipt,
+    ) -> Result<(), Draft<'a>> {
+        match key.route().own() {
+            Some(own) if own.is_shared() && !self.router.has_patterns(key) => {
+                own.push_shared(self, draft, more, receipt)
+            }
+            _ => Err(draft),
+        }
+    }
+
+    /// The long way: whoever gets it.
+    fn publish_stored(&self, stored: &Stored, terms: &Terms) -> Receipt {
+        let key = &stored.key;
+        let mut receipt = Receipt { sequence: stored.sequence, ..Receipt::default() };
+        let mut on_strand = false;
+        // Those on the strand whose filters it has passed.
+        let mut passed = Vec::new();
+        // Groups that have got it.
+        let mut groups = Vec::new();
+        let mut deliver = |channel: &Arc<Channel>| {
+            let own = match channel.is_shared() {
+                true => channel.offer_shared(self, stored, terms.may_block, &mut receipt),
+                false => Some(channel.snapshot()),
+            };
+            for subscriber in own.iter().flat_map(|own| own.iter()) {
+                if subscriber.care().is_some_and(|care| !care.passes(stored)) {
+                    continue;
+                }
+                if let Some(group) = subscriber.group() {
+                    // The first of its members brings it to the group.
+                    if !groups.contains(&Arc::as_ptr(group)) {
+                        groups.push(Arc::as_ptr(group));
+                        count(&mut receipt, group.offer(self, stored));
+                    }
+                    continue;
+                }
+                match subscriber.rules.execution {
+                    Execution::Strand if subscriber.care().is_some_and(Care::has_filter) => {
+                        on_strand = true;
+                        passed.push(subscriber.id());
+                    }
+                    Execution::Strand => on_strand = true,
+                    _ => count(&mut receipt, self.offer(subscriber, stored, terms)),
+                }
+            }
+        };
+        if let Some(own) = key.route().own() {
+            deliver(own);
+        }
+        self.router.with_patterns(key, &mut deliver);
+        if on_strand {
+            self.offer_to_strand(stored, &passed, &mut receipt);
+        }
+        receipt
+    }
+
+    /// Offers the message to one subscription.
+    pub(super) fn offer(
+        &self,
+        subscriber: &Arc<Subscriber>,
+        stored: &Stored,
+        terms: &Terms,
+    ) -> Offer {
+        if subscriber.rules.execution == Execution::Inline {
+            return match subscriber.deliver_inline(self, stored) {
+                Inline::Delivered => Offer::Replaced,
+                Inline::Closed => Offer::Closed,
+                Inline::TooDeep => {
+                    subscriber.lost(self);
+                    Offer::Rejected
+                }
+                Inline::Dead => {
+                    self.bury_offered(subscriber, stored);
+                    Offer::Dead
+                }
+            };
+        }
+        // Acquire: pairs with the Release in `deliver_batch`.
+        let begun = || subscriber.begun.load(Acquire);
+        let mut mail = subscriber.mail();
+        let lost = mail.losses();
+        let mut offer = mail.offer(&subscriber.rules, begun(), stored, terms.may_block);
+        let mut has_lost = mail.losses() > lost && offer != Offer::Replaced;
+        drop(mail);
+        if offer == Offer::Full {
+            offer = wait_for_room(subscriber, stored);
+            has_lost = offer == Offer::Rejected;
+        }
+        if has_lost {
+            subscriber.lost(self);
+        }
+        match offer {
+            Offer::Enqueued { schedule: true, .. } => {
+                self.call(self.ready.push(Work::Mailbox(Arc::clone(subscriber))));
+            }
+            Offer::Dead => self.bury_offered(subscriber, stored),
+            _ => {}
+        }
+        if let Some(puller) = subscriber.puller() {
+            puller.notify();
+        }
+        offer
+    }
+
+    #[cold]
+    pub(super) fn bury_offered(&self, subscriber: &Arc<Subscriber>, stored: &Stored) {
+        subscriber.bury(self, stored, DeadReason::Suspended, None, 0);
+    }
+
+    /// Offers the message to all subscriptions that are on the strand, at once: so that any two messages
+    /// are in the same order for all of them.
+    #[cold]
+    fn offer_to_strand(&self, stored: &Stored, passed: &[u64], receipt: &mut Receipt) {
+        let mut schedule = false;
+        let mut strand = self.strand();
+        let mut deliver = |channel: &Arc<Channel>| {
+            for subscriber in channel.snapshot().iter() {
+                let filtered = || subscriber.care().is_some_and(Care::has_filter);
+                if subscriber.rules.execution != Execution::Strand
+                    || (filtered() && !passed.contains(&subscriber.id()))
+                {
+                    continue;
+                }
+                let begun = subscriber.begun.load(Acquire);
+                let mut mail = subscriber.mail();
+                let lost = mail.losses();
+                let offer = mail.offer(&subscriber.rules, begun, stored, false);
+                drop(mail);
+                match offer {
+                    Offer::Enqueued { number, .. } => schedule |= strand.append(subscriber, number),
+                    Offer::Dead => self.bury_offered(subscriber, stored),
+                    _ => {}
+                }
+                if subscriber.mail().losses() > lost && offer != Offer::Replaced {
+                    subscriber.lost(self);
+                }
+                count(receipt, offer);
+            }
+        };
+        if let Some(own) = stored.key.route().own() {
+            deliver(own);
+        }
+        self.router.with_patterns(&stored.key, &mut deliver);
+        drop(strand);
+        if schedule {
+            self.call(self.ready.push(Work::Strand));
+        }
+    }
+}
+
+pub(super) fn count(receipt: &mut Receipt, offer: Offer) {
+    receipt.matched += u64::from(offer != Offer::Closed);
+    match offer {
+        Offer::Closed => {}
+        Offer::Enqueued { .. } | Offer::Replaced => receipt.enqueued += 1,
+        Offer::Dropped => receipt.dropped += 1,
+        Offer::Dead => receipt.dead_lettered += 1,
+        Offer::Rejected | Offer::Full => receipt.rejected += 1,
+    }
+}
+
+/// Waits for room in a mailbox that blocks, and offers the message again.
+#[cold]
+fn wait_for_room(subscriber: &Subscriber, stored: &Stored) -> Offer {
+    let Overflow::Block(timeout) = subscriber.rules.overflow else { unreachable!("it is full") };
+    let deadline = Instant::now().checked_add(timeout);
+    let mut mail = subscriber.mail();
+    loop {
+        let begun = subscriber.begun.load(Acquire);
+        match mail.offer(&subscriber.rules, begun, stored, true) {
+            Offer::Full => {}
+            other => return other,
+        }
+        let left =
+            deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return mail.refuse();
+        }
+        debug_assert_eq!(mail.phase(), Phase::Open);
+        mail.waiters += 1;
+        let waited = subscriber.room().wait_timeout(mail, left.min(Duration::from_secs(3600)));
+        mail = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}

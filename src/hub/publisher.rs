@@ -1,0 +1,291 @@
+//! Publishers with a name: what they may publish, how often, and what they have published.
+//!
+//! This guards against mistakes. It is no boundary of security: all of it is one address space, and
+//! whoever has the hub can publish without a publisher.
+
+use super::Hub;
+use super::figures::PublisherFigures;
+use super::key::{Key, Pattern};
+use super::message::{Headers, Payload, Priority};
+use super::notice::{Burst, Loses, Notice, Severity};
+use super::publish::{Terms, ToKey};
+use super::receipt::Receipt;
+use crate::error::{Error, Result};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::time::{Rate, Tokens};
+use core::fmt;
+use serde_json::json;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError};
+
+/// Settings of a [`Publisher`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct PublisherBuilder<'a> {
+    hub: &'a Hub,
+    name: &'a str,
+    quota: Option<Rate>,
+    allowed: Vec<&'a str>,
+    may_block: bool,
+}
+
+impl<'a> PublisherBuilder<'a> {
+    /// How many messages it may publish in which time; default: no limit.
+    pub fn quota(mut self, rate: Rate) -> Self {
+        self.quota = Some(rate);
+        self
+    }
+
+    /// Allows keys that match this pattern. Called several times, it allows those of all of them; never
+    /// called, all.
+    pub fn allow(mut self, pattern: &'a str) -> Self {
+        self.allowed.push(pattern);
+        self
+    }
+
+    /// Lets mailboxes that [block](super::Overflow::Block) make it wait. It is refused inside handlers then.
+    pub fn may_block(mut self) -> Self {
+        self.may_block = true;
+        self
+    }
+
+    /// A publisher with these settings.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a bad pattern or rate.
+    pub fn build(self) -> Result<Publisher> {
+        let allowed = self.allowed.into_iter().map(Pattern::new).collect::<Result<_>>()?;
+        let tokens = self.quota.map(Tokens::new).transpose()?;
+        let inner = Inner {
+            name: self.name.into(),
+            allowed,
+            tokens,
+            may_block: self.may_block,
+            published: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            beyond: AtomicU64::new(0),
+            burst: Burst::default(),
+            enqueued: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        };
+        let inner = Arc::new(inner);
+        let publishers = &self.hub.core.publishers;
+        let mut publishers = publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        if publishers.len() == publishers.capacity() {
+            publishers.retain(|publisher| publisher.strong_count() > 0);
+        }
+        publishers.push(Arc::downgrade(&inner));
+        drop(publishers);
+        Ok(Publisher { hub: self.hub.clone(), inner })
+    }
+}
+
+/// A publisher with a name; clones are the same one. Any thread.
+#[derive(Clone)]
+pub struct Publisher {
+    hub: Hub,
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    name: Box<str>,
+    allowed: Box<[Pattern]>,
+    tokens: Option<Tokens>,
+    may_block: bool,
+    published: AtomicU64,
+    refused: AtomicU64,
+    /// Of these, those beyond the quota.
+    beyond: AtomicU64,
+    burst: Burst,
+    enqueued: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// What a publisher has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct PublisherStats {
+    /// Messages that were published.
+    pub published: u64,
+    /// Messages that were not: beyond the quota, of a key that is not allowed, or invalid.
+    pub refused: u64,
+    /// The sum of what receipts called enqueued.
+    pub enqueued: u64,
+    /// The sum of what receipts called dropped and rejected.
+    pub lost: u64,
+}
+
+impl Publisher {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// As [`Hub::publish`].
+    ///
+    /// # Errors
+    /// As there; [`Error::Invalid`] for a key that is not allowed, [`Error::Full`] beyond the quota,
+    /// [`Error::WouldDeadlock`] inside handlers for one that may block.
+    #[inline]
+    pub fn publish(&self, key: impl ToKey, payload: impl Into<Payload>) -> Result<Receipt> {
+        let terms = Terms { may_block: self.inner.may_block, ..Terms::default() };
+        self.publish_draft(&key, &mut payload.into(), &terms)
+    }
+
+    /// As [`publish`](Self::publish), with headers and a priority.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn publish_with(
+        &self,
+        key: impl ToKey,
+        mut payload: Payload,
+        headers: Headers,
+        priority: Priority,
+    ) -> Result<Receipt> {
+        let terms = Terms { headers, priority, may_block: self.inner.may_block };
+        self.publish_draft(&key, &mut payload, &terms)
+    }
+
+    #[inline]
+    fn publish_draft(
+        &self,
+        key: &impl ToKey,
+        payload: &mut Payload,
+        terms: &Terms,
+    ) -> Result<Receipt> {
+        let published = self.resolve(key).and_then(|key| {
+            self.hub.core.check_size(payload.len())?;
+            self.take_token()?;
+            self.hub.core.admit(&key)?;
+            Ok(self.hub.core.publish(&key, payload, terms))
+        });
+        match &published {
+            Ok(receipt) => self.note(1, receipt),
+            Err(_) => self.note_refused(),
+        }
+        published
+    }
+
+    /// As [`Hub::publish_batch`]. Each message takes of the quota; those before the first that is refused are
+    /// published.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub fn publish_batch<P: Into<Payload>>(
+        &self,
+        key: impl ToKey,
+        payloads: impl IntoIterator<Item = P>,
+    ) -> Result<Receipt> {
+        let terms = Terms { may_block: self.inner.may_block, ..Terms::default() };
+        let published = self
+            .resolve(&key)
+            .map(|key| self.hub.core.publish_batch(&key, payloads, &terms, || self.take_token()));
+        let result = published.and_then(|(receipt, count, end)| {
+            self.note(count, &receipt);
+            end.map(|()| receipt)
+        });
+        result.inspect_err(|_| self.note_refused())
+    }
+
+    /// Its counts.
+    pub fn stats(&self) -> PublisherStats {
+        self.inner.stats()
+    }
+
+    /// The key, if it may be published with here and now.
+    #[inline]
+    fn resolve<'a>(&self, key: &'a impl ToKey) -> Result<Cow<'a, Key>> {
+        let core = &self.hub.core;
+        core.check_open()?;
+        let key = key.to_key(&self.hub)?;
+        if !self.inner.allowed.is_empty() {
+            self.check_allowed(&key)?;
+        }
+        core.check_may_wait(self.inner.may_block)?;
+        Ok(key)
+    }
+
+    fn check_allowed(&self, key: &Key) -> Result<()> {
+        let allowed = &self.inner.allowed;
+        if allowed.iter().any(|pattern| pattern.matches(key.as_str())) {
+            return Ok(());
+        }
+        let list: Vec<_> = allowed.iter().map(Pattern::as_str).collect();
+        let rule = format!("one that {:?} may publish: {}", self.name(), list.join(", "));
+        Err(Error::invalid("key", format!("{:?}", key.as_str()), rule))
+    }
+
+    #[inline]
+    fn take_token(&self) -> Result<()> {
+        let Some(tokens) = &self.inner.tokens else { return Ok(()) };
+        let taken = tokens.take(self.hub.core.shared.now());
+        taken.map_err(|_| {
+            self.inner.beyond.fetch_add(1, Relaxed);
+            self.hub.core.lost(&self.inner);
+            Error::Full { what: "tokens of the publisher's quota", capacity: tokens.burst() }
+        })
+    }
+
+    fn note(&self, published: u64, receipt: &Receipt) {
+        let inner = &self.inner;
+        inner.published.fetch_add(published, Relaxed);
+        inner.enqueued.fetch_add(receipt.enqueued, Relaxed);
+        if !receipt.is_complete() {
+            inner.lost.fetch_add(receipt.dropped + receipt.rejected, Relaxed);
+        }
+    }
+
+    fn note_refused(&self) {
+        self.inner.refused.fetch_add(1, Relaxed);
+    }
+}
+
+impl Inner {
+    fn stats(&self) -> PublisherStats {
+        PublisherStats {
+            published: self.published.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            enqueued: self.enqueued.load(Relaxed),
+            lost: self.lost.load(Relaxed),
+        }
+    }
+
+    pub(super) fn figures(&self) -> PublisherFigures {
+        PublisherFigures { name: self.name.to_string(), stats: self.stats() }
+    }
+}
+
+impl Loses for Inner {
+    fn burst(&self) -> &Burst {
+        &self.burst
+    }
+
+    fn losses(&self) -> u64 {
+        self.beyond.load(Relaxed)
+    }
+
+    fn notice(&self, count: u64) -> Notice {
+        Notice {
+            event: "publisher.refused",
+            severity: Severity::Warning,
+            origin: format!("publisher {}", self.name),
+            message: format!("{count} refused beyond its quota"),
+            fields: json!({ "publisher": self.name, "count": count }),
+        }
+    }
+}
+
+impl Hub {
+    /// Settings of a publisher of this name, which is for people to read.
+    pub fn publisher<'a>(&'a self, name: &'a str) -> PublisherBuilder<'a> {
+        let allowed = Vec::new();
+        PublisherBuilder { hub: self, name, quota: None, allowed, may_block: false }
+    }
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher").field("name", &self.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,363 @@
+//! Mailboxes that a thread of the host empties itself.
+//!
+//! The pool does not serve them. Whoever waits for one sleeps in [`Mailbox::recv_timeout`], or in a loop of
+//! his own beside [`Mailbox::descriptor`], which is readable while something may wait
+//! (`queue/pollable.rs`). A puller that is gone without a word is found out by its *lease*: if nobody has
+//! pulled for so long, the subscription ends.
+
+use super::dead::DeadReason;
+#[cfg(feature = "capi")]
+use super::key::Key;
+use super::mailbox::Phase;
+use super::message::{Received, Stored};
+use super::notice::Severity;
+use super::stats::SubscriptionStats;
+use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
+use super::{Core, Hub, key};
+use crate::error::{Error, Result};
+use crate::pool;
+use crate::queue::Pollable;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::{Condvar, store_load_barrier};
+use crate::sys::clock;
+use crate::sys::eventfd::EventFd;
+use crate::time::MAX_DELAY;
+use core::fmt;
+use core::time::Duration;
+use serde_json::json;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Instant;
+
+/// What a subscription that is pulled has more than others.
+pub(super) struct Puller {
+    pollable: Pollable,
+    /// Pullers wait here for messages.
+    arrived: Condvar,
+    /// How many do. Counted under the mailbox's lock, and looked at after a push under it: who has not seen
+    /// the message has been counted before.
+    sleepers: AtomicUsize,
+    /// When somebody pulled last.
+    pulled_at: AtomicU64,
+}
+
+impl Puller {
+    pub(super) fn new() -> Self {
+        Self {
+            pollable: Pollable::new(),
+            arrived: Condvar::new(),
+            sleepers: AtomicUsize::new(0),
+            pulled_at: AtomicU64::new(clock::now()),
+        }
+    }
+
+    /// A message has come, or the mailbox has closed. Called without the mailbox's lock.
+    pub(super) fn notify(&self) {
+        // Against *set QUIET, then look at the queue* (`queue/pollable.rs`).
+        store_load_barrier();
+        self.pollable.pushed();
+        // Relaxed: the lock that the push has held orders them. Nobody sleeps as a rule, and a call to the
+        // kernel costs more than the message.
+        if self.sleepers.load(Relaxed) > 0 {
+            self.arrived.notify_one();
+        }
+    }
+
+    pub(super) fn notify_end(&self) {
+        self.notify();
+        self.arrived.notify_all();
+    }
+}
+
+impl SubscriptionBuilder<'_> {
+    /// Subscribes with a mailbox that the caller empties. The execution is not regarded.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub fn pull(self) -> Result<Mailbox> {
+        let lease = self.lease;
+        if lease.is_some_and(|lease| !(Duration::from_millis(1)..=MAX_DELAY).contains(&lease)) {
+            let value = format!("{:?}", lease.unwrap_or_default());
+            return Err(Error::invalid("lease", value, "1 ms to 100 years"));
+        }
+        let subscription = self.subscribe_pulled()?;
+        if let Some(lease) = lease {
+            watch_lease(&subscription.core, &subscription.subscriber, lease, lease)?;
+        }
+        Ok(Mailbox { subscription })
+    }
+}
+
+/// Looks after `delay` whether anybody has pulled within the lease.
+fn watch_lease(
+    core: &Arc<Core>,
+    subscriber: &Arc<Subscriber>,
+    lease: Duration,
+    delay: Duration,
+) -> Result<()> {
+    let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
+    let look = move || look_at_lease(&core_left, &subscriber_left, lease);
+    core.shared.after_or_back(delay, look, |_| ()).map(drop).map_err(|(error, _)| error)
+}
+
+fn look_at_lease(core: &Weak<Core>, subscriber: &Weak<Subscriber>, lease: Duration) {
+    let (Some(core), Some(subscriber)) = (core.upgrade(), subscriber.upgrade()) else { return };
+    let Some(puller) = subscriber.puller() else { return };
+    if subscriber.mail().phase() == Phase::Ended {
+        return;
+    }
+    let idle = clock::now().saturating_sub(puller.pulled_at.load(Relaxed));
+    match lease.checked_sub(Duration::from_nanos(idle)) {
+        Some(left) if !left.is_zero() => {
+            // Should the pool be about to stop, so is all that could be cleaned up.
+            let _stopping = watch_lease(&core, &subscriber, lease, left);
+        }
+        _ => {
+            subscriber.tell(&core, "subscription.lapsed", Severity::Warning, || {
+                let message = format!("nobody has pulled for {lease:?}: it ends");
+                (message, json!({ "lease_ms": lease.as_millis() as u64 }))
+            });
+            subscriber.close(&core, false);
+        }
+    }
+}
+
+/// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
+/// unsubscribes.
+#[must_use = "dropping it unsubscribes"]
+pub struct Mailbox {
+    subscription: Subscription,
+}
+
+impl Mailbox {
+    /// Takes the next message, if one waits.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when the subscription has ended, and nothing waits.
+    pub fn try_recv(&self) -> Result<Option<Received>> {
+        let mut taken = None;
+        self.take(1, |message| taken = Some(message))?;
+        Ok(taken)
+    }
+
+    /// Appends up to `most` messages that wait; says how many. It never waits.
+    ///
+    /// # Errors
+    /// As [`try_recv`](Self::try_recv).
+    pub fn recv_batch(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
+        self.take(most, |message| into.push(message))
+    }
+
+    /// Takes the next message; waits for it, for up to `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::Stale`] when the subscription has ended and nothing waits; on a thread
+    /// of the pool [`Error::WouldDeadlock`], if no other is left.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Received> {
+        if let Some(message) = self.try_recv()? {
+            return Ok(message);
+        }
+        pool::blocking(
+            |shared| core::ptr::eq(shared, &*self.subscription.core.shared),
+            || self.wait(timeout),
+        )??;
+        self.try_recv()?.ok_or(Error::TimedOut)
+    }
+
+    /// As [`recv_batch`](Self::recv_batch), and waits for the first of them for up to `timeout`. None have
+    /// come if it answers 0.
+    ///
+    /// # Errors
+    /// As [`recv_timeout`](Self::recv_timeout), without `TimedOut`.
+    pub fn recv_batch_timeout(
+        &self,
+        into: &mut Vec<Received>,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<usize> {
+        let taken = self.recv_batch(into, most)?;
+        if taken > 0 || most == 0 {
+            return Ok(taken);
+        }
+        pool::blocking(
+            |shared| core::ptr::eq(shared, &*self.subscription.core.shared),
+            || self.wait(timeout),
+        )??;
+        self.recv_batch(into, most)
+    }
+
+    /// Makes a message that was taken a dead letter of this subscription, after so many attempts of whoever
+    /// took it: it counts as dead-lettered then, and no longer as delivered. With no attempts at all the
+    /// reason is [`DeadReason::Suspended`], and else [`DeadReason::Failed`]. Any thread; it never waits.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a message of another key, and if no message that was taken is left;
+    /// [`Error::Forked`].
+    pub fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()> {
+        let core = &self.subscription.core;
+        if core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        self.check_key(message.key.as_str())?;
+        let subscriber = self.subscriber();
+        // Under one lock with the end, at which the books move.
+        let mut ended = core.lock_ended();
+        let mut mail = subscriber.mail();
+        let is_taken = mail.bury_pulled();
+        if is_taken && mail.phase() == Phase::Ended {
+            ended.delivered -= 1;
+            ended.dead += 1;
+        }
+        drop(mail);
+        drop(ended);
+        if !is_taken {
+            let allowed = "one that was taken from this mailbox and not buried before";
+            return Err(Error::invalid("the message", format!("{message:?}"), allowed));
+        }
+        let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
+        subscriber.bury(core, message, reason, failure, attempts);
+        Ok(())
+    }
+
+    /// A key of messages that come here.
+    #[cfg(feature = "capi")]
+    pub(crate) fn key(&self, text: &str) -> Result<Key> {
+        self.check_key(text)?;
+        Ok(self.subscription.core.keys.intern(text))
+    }
+
+    fn check_key(&self, text: &str) -> Result<()> {
+        let is_key = key::check_pattern(text).is_ok() && key::is_literal(text);
+        if is_key && key::matches(self.pattern(), text) {
+            return Ok(());
+        }
+        let allowed = format!("one that the mailbox's pattern {:?} matches", self.pattern());
+        Err(Error::invalid("key", format!("{text:?}"), allowed))
+    }
+
+    /// A descriptor that is readable while a message may wait, or the subscription has ended. Poll it, do not
+    /// read it: a receive that finds nothing makes it unreadable. It belongs to this value.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the process is out of descriptors.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        let make = || EventFd::new().map_err(|error| Error::os("create an eventfd", error));
+        let puller = self.puller();
+        Ok(puller.pollable.demand(make, || self.is_worth_a_look())?.as_fd())
+    }
+
+    /// The number of its subscription.
+    pub fn id(&self) -> u64 {
+        self.subscription.id()
+    }
+
+    /// What it has subscribed to.
+    pub fn pattern(&self) -> &str {
+        self.subscription.pattern()
+    }
+
+    /// Its counts. What was taken counts as delivered.
+    pub fn stats(&self) -> SubscriptionStats {
+        self.subscription.stats()
+    }
+
+    /// As [`Subscription::unsubscribe`]. With [`Unsubscribe::Drain`] what waits can be taken still.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unsubscribe(&self, how: Unsubscribe) -> Result<Unsubscribed> {
+        // No handler runs, so there is nothing to wait for.
+        let how = if how == Unsubscribe::Sync { Unsubscribe::Async } else { how };
+        self.subscription.unsubscribe(how)
+    }
+
+    fn puller(&self) -> &Puller {
+        self.subscriber().puller().expect("a mailbox is pulled")
+    }
+
+    fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.subscription.subscriber
+    }
+
+    fn is_worth_a_look(&self) -> bool {
+        let mail = self.subscriber().mail();
+        !mail.is_empty() || mail.phase() != Phase::Open
+    }
+
+    fn take(&self, most: usize, mut into: impl FnMut(Received)) -> Result<usize> {
+        let core = &self.subscription.core;
+        if core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        self.puller().pulled_at.store(clock::now(), Relaxed);
+        let mut mail = self.subscriber().mail();
+        let over = mail.phase() != Phase::Open;
+        let care = self.subscriber().care();
+        let count = mail.pull(most, |entry| {
+            if let Some(care) = care {
+                care.measure(entry.stored.time);
+            }
+            into(Received { stored: entry.stored, lost_before: entry.lost });
+        });
+        let close = mail.end_if_over();
+        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        drop(mail);
+        if waiters {
+            self.subscriber().notify_room();
+        }
+        self.subscriber().finish(core, close);
+        if count < most {
+            self.puller().pollable.found_nothing(|| self.is_worth_a_look());
+        }
+        match count == 0 && over && most > 0 {
+            true => Err(Error::Stale { what: "mailbox" }),
+            false => Ok(count),
+        }
+    }
+
+    /// Sleeps until there is something to take.
+    fn wait(&self, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut mail = self.subscriber().mail();
+        while mail.is_empty() && mail.phase() == Phase::Open {
+            let left = match deadline {
+                Some(at) => at.saturating_duration_since(Instant::now()),
+                None => Duration::from_secs(3600),
+            };
+            if left.is_zero() {
+                return Ok(());
+            }
+            if self.subscription.core.shared.must_stop() {
+                return Err(Error::ShutDown);
+            }
+            // So that the end of the pool is noticed.
+            let nap = left.min(Duration::from_millis(100));
+            let puller = self.puller();
+            puller.sleepers.fetch_add(1, Relaxed);
+            let waited = puller.arrived.wait_timeout(mail, nap);
+            mail = waited.unwrap_or_else(PoisonError::into_inner).0;
+            puller.sleepers.fetch_sub(1, Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("id", &self.id())
+            .field("pattern", &self.pattern())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// A mailbox for so many messages, 1 to 2^24, that the caller empties; more are refused.
+    ///
+    /// # Errors
+    /// As [`SubscriptionBuilder::serve`].
+    pub fn mailbox(&self, pattern: &str, capacity: usize) -> Result<Mailbox> {
+        self.subscription(pattern).capacity(capacity).pull()
+    }
+}

@@ -1,0 +1,223 @@
+//! Which mailboxes have something to do, and who serves them.
+//!
+//! A subscription has no slot of the pool: there may be a million. The hub keeps one list of the mailboxes
+//! that are to be served, and has a few *services*, which are slots of the pool that work the list off: as
+//! many as the pool has threads, so that every thread can serve.
+//!
+//! # Invariants
+//!
+//! 1. If the list is not empty, a service is called and has not begun, or none rests: then each of them
+//!    looks at the list again before it does.
+//! 2. A service that takes something from the list and leaves something there has another one called before
+//!    it begins: what is in the list never waits behind a handler that does not return.
+//! 3. What *lingers* had nothing to do when it was put there, and may have at any moment; nobody is called for
+//!    it. No service rests while something lingers, and one that is about to enter a handler has another
+//!    one called for what it leaves lingering. What waits and what lingers is taken in turns.
+//!
+//! All of it is under one lock, held for a push or a pop. That the list is looked at before a service rests,
+//! and that it is then seen resting by the next push, is the lock's doing; that a call is never lost, the
+//! slot's (`pool/service.rs`).
+
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+/// See the head of the file. `W` is what is to be served.
+pub(super) struct Ready<W> {
+    list: Mutex<List<W>>,
+    /// How many wait, how many linger and how many rest, for those who look without the lock. Relaxed: written
+    /// under it.
+    waiting: AtomicUsize,
+    lingering: AtomicUsize,
+    resting: AtomicUsize,
+}
+
+struct List<W> {
+    waiting: VecDeque<W>,
+    lingering: VecDeque<W>,
+    /// What lingers is next, if both are there.
+    lingering_next: bool,
+    /// Services that rest.
+    resting: Vec<usize>,
+    /// Services that are called and have not begun.
+    called: usize,
+    services: usize,
+}
+
+/// A service that the caller has to call.
+pub(super) type Call = Option<usize>;
+
+impl<W> Ready<W> {
+    /// With so many services, all of which rest.
+    pub(super) fn new(services: usize) -> Self {
+        let list = List {
+            waiting: VecDeque::new(),
+            lingering: VecDeque::new(),
+            lingering_next: false,
+            resting: (0..services).rev().collect(),
+            called: 0,
+            services,
+        };
+        let zero = || AtomicUsize::new(0);
+        let resting = AtomicUsize::new(services);
+        Self { list: Mutex::new(list), waiting: zero(), lingering: zero(), resting }
+    }
+
+    /// Puts something at the end of the list.
+    #[must_use]
+    pub(super) fn push(&self, work: W) -> Call {
+        let mut list = self.lock();
+        list.waiting.push_back(work);
+        self.note_call(&mut list)
+    }
+
+    /// Puts several there, in order.
+    #[must_use]
+    pub(super) fn push_all(&self, work: impl Iterator<Item = W>) -> Call {
+        let mut list = self.lock();
+        list.waiting.extend(work);
+        self.note_call(&mut list)
+    }
+
+    /// A service puts something there that lingers. It goes on to ask for the first.
+    pub(super) fn linger(&self, work: W) {
+        let mut list = self.lock();
+        list.lingering.push_back(work);
+        self.note(&list);
+    }
+
+    /// A service is about to enter a handler, after it has taken what lingered.
+    #[inline]
+    #[must_use]
+    pub(super) fn relieve(&self) -> Call {
+        // What this service left there it has seen, and who rested then has noted it under the same lock.
+        if self.lingering.load(Relaxed) == 0 || self.resting.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut list = self.lock();
+        let call = if list.lingering.is_empty() { None } else { list.call_one() };
+        self.note(&list);
+        call
+    }
+
+    /// A service begins.
+    pub(super) fn begin(&self) {
+        self.lock().called -= 1;
+    }
+
+    /// A service asks for the first of the list, which may come with another service to be called. None:
+    /// it rests from now on.
+    pub(super) fn pop(&self, service: usize) -> Option<(W, Call)> {
+        let mut list = self.lock();
+        list.lingering_next = !list.lingering_next;
+        let lingers = match list.lingering_next {
+            true => list.lingering.pop_front(),
+            false => None,
+        };
+        let waits = if lingers.is_none() { list.waiting.pop_front() } else { None };
+        // It enters a handler, as far as anybody knows.
+        let left = !list.waiting.is_empty() || waits.is_some() && !list.lingering.is_empty();
+        let call = if left { list.call_one() } else { None };
+        let work = lingers.or(waits).or_else(|| list.lingering.pop_front());
+        if work.is_none() {
+            list.resting.push(service);
+        }
+        self.note(&list);
+        work.map(|work| (work, call))
+    }
+
+    /// A service lets others have their turn, and will begin again without being called.
+    pub(super) fn yields(&self) {
+        self.lock().called += 1;
+    }
+
+    /// A service rests though there may be something in the list, because the pool stops.
+    pub(super) fn stop(&self, service: usize) {
+        let mut list = self.lock();
+        list.resting.push(service);
+        self.note(&list);
+    }
+
+    fn note(&self, list: &List<W>) {
+        self.waiting.store(list.waiting.len(), Relaxed);
+        self.lingering.store(list.lingering.len(), Relaxed);
+        self.resting.store(list.resting.len(), Relaxed);
+    }
+
+    fn note_call(&self, list: &mut List<W>) -> Call {
+        let call = if list.waiting.is_empty() { None } else { list.call_one() };
+        self.note(list);
+        call
+    }
+
+    /// Whether nothing waits, or did a moment ago. What lingers does not.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.load(Relaxed) == 0
+    }
+
+    /// How many wait or linger, or did a moment ago.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.waiting.load(Relaxed) + self.lingering.load(Relaxed)
+    }
+
+    /// Whether nothing waits and nobody serves.
+    pub(super) fn is_quiet(&self) -> bool {
+        let list = self.lock();
+        let is_empty = list.waiting.is_empty() && list.lingering.is_empty();
+        is_empty && list.resting.len() == list.services
+    }
+
+    fn lock(&self) -> crate::sync::MutexGuard<'_, List<W>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W> List<W> {
+    /// Calls a service, unless one is called already or all are at work.
+    fn call_one(&mut self) -> Call {
+        if self.called > 0 {
+            return None;
+        }
+        let call = self.resting.pop();
+        self.called += usize::from(call.is_some());
+        call
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lingers_calls_nobody_until_a_handler_is_entered() {
+        let ready = Ready::new(2);
+        let first = ready.push("work").expect("both rest");
+        ready.begin();
+        assert_eq!(ready.pop(first), Some(("work", None)));
+        ready.linger("lingers");
+        assert!(ready.is_empty() && !ready.is_quiet());
+        assert_eq!(ready.pop(first), Some(("lingers", None)));
+        ready.linger("lingers");
+        // Its handler may not return, and the other service has to look.
+        assert_eq!(ready.push("more"), Some(1 - first));
+        ready.begin();
+        // In turns.
+        assert_eq!(ready.pop(first), Some(("lingers", None)));
+        assert_eq!(ready.pop(1 - first), Some(("more", None)));
+        assert_eq!(ready.pop(1 - first), None);
+        ready.linger("a");
+        ready.linger("b");
+        assert_eq!(ready.pop(first), Some(("a", None)));
+        assert_eq!(ready.relieve(), Some(1 - first));
+        assert_eq!(ready.relieve(), None, "one is called already");
+        ready.begin();
+        assert_eq!(ready.pop(1 - first), Some(("b", None)));
+        assert_eq!(ready.relieve(), None, "nothing lingers");
+        assert_eq!((ready.pop(first), ready.pop(1 - first)), (None, None));
+        assert!(ready.is_quiet());
+    }
+}

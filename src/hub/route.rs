@@ -1,0 +1,523 @@
+//! Who subscribes to what: channels, the trie of patterns, and the routes of keys.
+//!
+//! A *channel* is all subscriptions of one pattern. A key's *route* is the channels whose patterns match it:
+//! its own, which its record names, and those of patterns with wildcards. The latter are kept with the key
+//! and made anew when the *generation*, which changes with the set of such patterns, is not the one they
+//! were made in. So a subscription to a key, or to a pattern that somebody has subscribed to already, changes
+//! no route at all, and a new pattern costs each key a look into the trie at its next message.
+//!
+//! # Invariants
+//!
+//! 1. A publication that begins after a subscription was made finds it: the channel is in the record, or
+//!    the generation was changed, before `join` returns; and `stale` was set before.
+//! 2. Routes are made under the router's lock, so an older one never replaces a newer one.
+
+use super::handler::Handler;
+use super::key::{Key, Token, pattern_tokens};
+use super::mailbox::Mail;
+use super::ring::Ring;
+use super::subscribe::Subscriber;
+use crate::pool::contain;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::sync::{CachePadded, Mutex, MutexGuard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError};
+
+/// How many patterns without subscriptions are kept before they are thrown out.
+const EMPTY_PATTERNS: usize = 64;
+
+/// See the head of the file.
+pub(super) struct Channel {
+    pattern: Arc<str>,
+    state: Mutex<State>,
+    /// How many may be in the ring. They come and go, so where they are is known under the lock alone.
+    shared: AtomicUsize,
+    /// Those on their own, for publishers; made of `state` by the first of them after a change.
+    snapshot: ArcSwap<Vec<Arc<Subscriber>>>,
+    stale: AtomicBool,
+    count: AtomicUsize,
+}
+
+/// Who subscribes to a channel. Each is in the ring or in one of the two lists; see `ring.rs`.
+#[derive(Default)]
+pub(super) struct State {
+    ring: Option<Box<Ring>>,
+    /// Those that are on their own.
+    own: Vec<Arc<Subscriber>>,
+    seldom: Option<Box<Seldom>>,
+}
+
+/// What most channels do without.
+#[derive(Default)]
+struct Seldom {
+    /// Those that take no more messages and have not ended: of interest only to whoever adds up the books.
+    closed: Vec<Arc<Subscriber>>,
+    /// What those that must be unique are told apart by.
+    identities: HashSet<Identity>,
+}
+
+impl State {
+    pub(super) fn ring(&mut self) -> &mut Ring {
+        self.ring.get_or_insert_default()
+    }
+
+    /// The ring, and whether nobody is on his own.
+    pub(super) fn ring_alone(&mut self) -> (&mut Ring, bool) {
+        let alone = self.own.is_empty();
+        (self.ring(), alone)
+    }
+
+    /// Of a subscription: what it was offered in the ring, and what waits for it there.
+    fn in_ring(&self, subscriber: &Subscriber) -> (u64, u64) {
+        let counts = |ring: &Ring| (ring.offered(subscriber), ring.waiting(subscriber));
+        self.ring.as_deref().map_or((0, 0), counts)
+    }
+}
+
+/// Takes a subscription out of the list where it has its place; false if that is another's.
+fn take(list: &mut Vec<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
+    let place = subscriber.place.load(Relaxed);
+    if !list.get(place as usize).is_some_and(|other| Arc::ptr_eq(other, subscriber)) {
+        return false;
+    }
+    list.swap_remove(place as usize);
+    if let Some(moved) = list.get(place as usize) {
+        moved.place.store(place, Relaxed);
+    }
+    true
+}
+
+/// The snapshot of channels where nobody is on his own, which most are.
+static NOBODY: LazyLock<Arc<Vec<Arc<Subscriber>>>> = LazyLock::new(Arc::default);
+
+/// What tells a handler with its data from others.
+pub(super) type Identity = (usize, usize);
+
+/// Subscriptions on their own, as a publisher reads them.
+pub(super) type Snapshot = Guard<Arc<Vec<Arc<Subscriber>>>>;
+
+impl Channel {
+    fn new(pattern: Arc<str>) -> Arc<Self> {
+        Arc::new(Self {
+            pattern,
+            state: Mutex::default(),
+            shared: AtomicUsize::new(0),
+            snapshot: ArcSwap::new(Arc::clone(&NOBODY)),
+            stale: AtomicBool::new(false),
+            count: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    pub(super) fn pattern_shared(&self) -> Arc<str> {
+        Arc::clone(&self.pattern)
+    }
+
+    /// How many subscriptions there are.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// Whether there are subscriptions that may be in the ring: a publisher then has to look under the lock,
+    /// or it would miss one that goes there after this and is not on its own any more.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        // Acquire: pairs with the Release in `join` and `leave`.
+        self.shared.load(Acquire) > 0
+    }
+
+    /// Adds a subscription. False: there is one with the same identity.
+    pub(super) fn join(&self, subscriber: &Arc<Subscriber>) -> bool {
+        let mut state = self.lock();
+        let identity = subscriber.identity();
+        if let Some(identity) = identity
+            && !state.seldom.get_or_insert_default().identities.insert(identity)
+        {
+            return false;
+        }
+        match subscriber.rules.shared {
+            true => {
+                state.ring().join(subscriber);
+                // Release: pairs with the Acquire in `is_shared`.
+                self.shared.fetch_add(1, Release);
+            }
+            false => self.add_own(&mut state, subscriber),
+        }
+        self.count.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// Takes a subscription that has ended out; false if it is not there. What it held is not dropped here.
+    pub(super) fn leave(&self, subscriber: &Arc<Subscriber>) -> bool {
+        let mut state = self.lock();
+        let closed = state.seldom.as_mut().map(|seldom| &mut seldom.closed);
+        let left = closed.is_some_and(|closed| take(closed, subscriber))
+            || self.take_own(&mut state, subscriber);
+        if left {
+            if let (Some(identity), Some(all)) = (subscriber.identity(), &mut state.seldom) {
+                all.identities.remove(&identity);
+            }
+            if subscriber.rules.shared {
+                self.shared.fetch_sub(1, Release);
+            }
+            self.count.fetch_sub(1, Relaxed);
+        }
+        left
+    }
+
+    /// Lets go of all subscriptions and messages, when the hub is gone: they lead back here.
+    pub(super) fn clear(&self) {
+        let state = core::mem::take(&mut *self.lock());
+        self.snapshot.store(Arc::clone(&NOBODY));
+        let _panicked = contain(|| drop(state));
+    }
+
+    fn add_own(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
+        subscriber.place.store(state.own.len() as u32, Relaxed);
+        state.own.push(Arc::clone(subscriber));
+        // Release: pairs with the Acquire in `snapshot`.
+        self.stale.store(true, Release);
+    }
+
+    fn take_own(&self, state: &mut State, subscriber: &Arc<Subscriber>) -> bool {
+        let taken = take(&mut state.own, subscriber);
+        if taken {
+            self.stale.store(true, Release);
+        }
+        taken
+    }
+
+    /// A subscription that was on its own comes back to the ring.
+    pub(super) fn join_ring(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
+        if self.take_own(state, subscriber) {
+            state.ring().join(subscriber);
+        }
+    }
+
+    /// A subscription in the ring goes on its own, with what waits for it.
+    pub(super) fn apart(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
+        state.ring().part(subscriber, false);
+        self.add_own(state, subscriber);
+    }
+
+    /// A subscription in the ring takes no more messages, and with `discard` not those that wait. Publishers do
+    /// not meet it again.
+    pub(super) fn close(&self, state: &mut State, subscriber: &Arc<Subscriber>, discard: bool) {
+        state.ring().part(subscriber, discard);
+        let closed = &mut state.seldom.get_or_insert_default().closed;
+        subscriber.place.store(closed.len() as u32, Relaxed);
+        closed.push(Arc::clone(subscriber));
+    }
+
+    /// The subscriptions that are on their own, for a publisher.
+    #[inline]
+    pub(super) fn snapshot(&self) -> Snapshot {
+        // Acquire: pairs with the Release where it is set.
+        if self.stale.load(Acquire) {
+            self.renew(&self.lock());
+        }
+        self.snapshot.load()
+    }
+
+    /// The same, for whoever holds the lock. None: there are none.
+    pub(super) fn snapshot_of(&self, state: &State) -> Option<Snapshot> {
+        self.renew(state);
+        (!state.own.is_empty()).then(|| self.snapshot.load())
+    }
+
+    fn renew(&self, state: &State) {
+        if self.stale.load(Relaxed) {
+            self.snapshot.store(match state.own.is_empty() {
+                true => Arc::clone(&NOBODY),
+                false => Arc::new(state.own.clone()),
+            });
+            // After the store, and under the lock: whoever sees it sees the snapshot.
+            self.stale.store(false, Release);
+        }
+    }
+
+    /// All subscriptions, for those who list them.
+    pub(super) fn members(&self) -> Vec<Arc<Subscriber>> {
+        let state = self.lock();
+        let in_ring = state.ring.iter().flat_map(|ring| ring.members());
+        let closed = state.seldom.iter().flat_map(|seldom| &seldom.closed);
+        in_ring.chain(&state.own).chain(closed).cloned().collect()
+    }
+
+    /// Of a subscription: what it was offered in the ring, and what waits for it there; with its mailbox.
+    pub(super) fn with_ring<R>(
+        &self,
+        subscriber: &Subscriber,
+        f: impl FnOnce(u64, u64, &Mail<Handler>) -> R,
+    ) -> R {
+        let state = subscriber.rules.shared.then(|| self.lock());
+        let mail = subscriber.mail();
+        let (offered, waiting) = state.as_ref().map_or((0, 0), |state| state.in_ring(subscriber));
+        f(offered, waiting, &mail)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a key's record knows of subscriptions.
+#[derive(Default)]
+pub(super) struct Route {
+    own: OnceLock<Arc<Channel>>,
+    patterns: ArcSwapOption<Vec<Arc<Channel>>>,
+    /// `{ generation: 63, some: 1 }`: that in which `patterns` was made, and whether it has any.
+    made: AtomicU64,
+}
+
+impl Route {
+    /// The channel of the key itself, if anybody has subscribed to it.
+    #[inline]
+    pub(super) fn own(&self) -> Option<&Arc<Channel>> {
+        self.own.get()
+    }
+}
+
+/// See the head of the file.
+pub(super) struct Router {
+    generation: CachePadded<AtomicU64>,
+    patterns: Mutex<Patterns>,
+}
+
+#[derive(Default)]
+struct Patterns {
+    trie: Node,
+    by_text: HashMap<Arc<str>, Arc<Channel>>,
+    /// How many of them are without subscriptions.
+    empty: usize,
+}
+
+/// What follows after some tokens.
+#[derive(Default)]
+struct Node {
+    literal: HashMap<Box<str>, Node>,
+    one: Option<Box<Node>>,
+    rest: Option<Arc<Channel>>,
+    here: Option<Arc<Channel>>,
+}
+
+impl Router {
+    pub(super) fn new() -> Self {
+        // A record that was never routed has generation 0.
+        Self { generation: CachePadded::new(AtomicU64::new(1)), patterns: Mutex::default() }
+    }
+
+    /// Adds a subscription to a key. False: there is one with the same identity, and it was not added.
+    pub(super) fn join_key(
+        &self,
+        key: &Key,
+        make: impl FnOnce(Arc<Channel>) -> Arc<Subscriber>,
+    ) -> (Arc<Subscriber>, bool) {
+        let channel = key.route().own.get_or_init(|| Channel::new(key.record().text_shared()));
+        let subscriber = make(Arc::clone(channel));
+        let joined = channel.join(&subscriber);
+        (subscriber, joined)
+    }
+
+    /// As `join_key`, for a pattern with wildcards.
+    pub(super) fn join_pattern(
+        &self,
+        pattern: &str,
+        make: impl FnOnce(Arc<Channel>) -> Arc<Subscriber>,
+    ) -> (Arc<Subscriber>, bool) {
+        let mut patterns = self.lock();
+        let known = patterns.by_text.get(pattern).cloned();
+        let is_new = known.is_none();
+        let channel = known.unwrap_or_else(|| Channel::new(pattern.into()));
+        let was_empty = channel.count() == 0;
+        let subscriber = make(Arc::clone(&channel));
+        let joined = channel.join(&subscriber);
+        if !joined {
+            // Whoever is there already was added with the pattern.
+        } else if is_new {
+            patterns.add(&channel);
+            // Release: pairs with the Acquire in `has_patterns`.
+            self.generation.fetch_add(1, Release);
+        } else if was_empty {
+            patterns.empty -= 1;
+        }
+        (subscriber, joined)
+    }
+
+    /// Takes a subscription out of its channel.
+    pub(super) fn leave(&self, subscriber: &Arc<Subscriber>) {
+        let channel = subscriber.channel();
+        if super::key::is_literal(channel.pattern()) {
+            channel.leave(subscriber);
+            return;
+        }
+        let mut patterns = self.lock();
+        if channel.leave(subscriber) && channel.count() == 0 {
+            patterns.empty += 1;
+            if patterns.empty > EMPTY_PATTERNS + patterns.by_text.len() / 2 {
+                patterns.sweep();
+                self.generation.fetch_add(1, Release);
+            }
+        }
+    }
+
+    /// Calls `each` for the channels of all patterns with wildcards that match the key.
+    #[inline]
+    pub(super) fn with_patterns(&self, key: &Key, mut each: impl FnMut(&Arc<Channel>)) {
+        if self.has_patterns(key)
+            && let Some(channels) = &*key.route().patterns.load()
+        {
+            channels.iter().for_each(&mut each);
+        }
+    }
+
+    /// Whether patterns with wildcards match the key.
+    #[inline]
+    pub(super) fn has_patterns(&self, key: &Key) -> bool {
+        // Acquire: pairs with the Release where it changes.
+        let generation = self.generation.load(Acquire);
+        // Acquire: pairs with the Release in `reroute`.
+        let mut made = key.route().made.load(Acquire);
+        if made >> 1 != generation {
+            made = self.reroute(key);
+        }
+        made & 1 != 0
+    }
+
+    #[cold]
+    fn reroute(&self, key: &Key) -> u64 {
+        let route = key.route();
+        let patterns = self.lock();
+        let generation = self.generation.load(Relaxed);
+        let made = route.made.load(Relaxed);
+        if made >> 1 == generation {
+            return made;
+        }
+        let mut found = Vec::new();
+        patterns.trie.find(key.as_str(), &mut found);
+        let made = generation << 1 | u64::from(!found.is_empty());
+        route.patterns.store((!found.is_empty()).then(|| Arc::new(found)));
+        // Release: pairs with the Acquire in `has_patterns`.
+        route.made.store(made, Release);
+        made
+    }
+
+    /// The channels of all patterns with wildcards.
+    pub(super) fn channels(&self) -> Vec<Arc<Channel>> {
+        self.lock().by_text.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Patterns> {
+        self.patterns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Patterns {
+    fn add(&mut self, channel: &Arc<Channel>) {
+        self.by_text.insert(Arc::clone(&channel.pattern), Arc::clone(channel));
+        self.trie.insert(channel);
+    }
+
+    /// Throws out what nobody subscribes to.
+    fn sweep(&mut self) {
+        self.by_text.retain(|_, channel| channel.count() > 0);
+        self.trie = Node::default();
+        for channel in self.by_text.values() {
+            self.trie.insert(channel);
+        }
+        self.empty = 0;
+    }
+}
+
+impl Node {
+    fn insert(&mut self, channel: &Arc<Channel>) {
+        let mut node = self;
+        for token in pattern_tokens(&channel.pattern) {
+            node = match token {
+                Token::Literal(text) => node.literal.entry(text.into()).or_default(),
+                Token::One => node.one.get_or_insert_default(),
+                Token::Rest => {
+                    node.rest = Some(Arc::clone(channel));
+                    return;
+                }
+            };
+        }
+        node.here = Some(Arc::clone(channel));
+    }
+
+    /// The channels whose patterns match.
+    fn find(&self, key: &str, found: &mut Vec<Arc<Channel>>) {
+        let is_free = !super::key::is_reserved(key);
+        self.find_from(Some(key), is_free, found);
+    }
+
+    /// `left` is what of the key has not been matched; wildcards match its first token if `is_free`.
+    fn find_from(&self, left: Option<&str>, is_free: bool, found: &mut Vec<Arc<Channel>>) {
+        let Some(left) = left else {
+            found.extend(self.here.clone());
+            return;
+        };
+        let (token, left) = match left.split_once('.') {
+            Some((token, left)) => (token, Some(left)),
+            None => (left, None),
+        };
+        if let Some(node) = self.literal.get(token) {
+            node.find_from(left, true, found);
+        }
+        if is_free {
+            found.extend(self.rest.clone());
+            if let Some(node) = &self.one {
+                node.find_from(left, true, found);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::hub::key::matches;
+    use proptest::prelude::*;
+
+    fn patterns_of(texts: &[String]) -> Patterns {
+        let mut patterns = Patterns::default();
+        for text in texts {
+            if !patterns.by_text.contains_key(&**text) {
+                patterns.add(&Channel::new(text.as_str().into()));
+            }
+        }
+        patterns
+    }
+
+    proptest! {
+        /// Goal: the trie gives the answers of the plain comparison. Method: random patterns over few
+        /// tokens, with and without the hub's own, before and after a sweep.
+        #[test]
+        fn the_trie_agrees_with_each_pattern(
+            mut texts in prop::collection::vec("([ab*]|\\$s)(\\.[ab*]){0,3}(\\.>)?", 0..24),
+            keys in prop::collection::vec("([ab]|\\$s)(\\.[ab]){0,4}", 1..12),
+            rest in any::<bool>(),
+        ) {
+            texts.extend(rest.then(|| ">".to_owned()));
+            let mut patterns = patterns_of(&texts);
+            for key in keys {
+                let mut found = Vec::new();
+                patterns.trie.find(&key, &mut found);
+                let mut found: Vec<_> = found.iter().map(|c| c.pattern().to_owned()).collect();
+                let mut wanted: Vec<_> =
+                    texts.iter().filter(|text| matches(text, &key)).cloned().collect();
+                found.sort();
+                wanted.sort();
+                wanted.dedup();
+                prop_assert_eq!(found, wanted);
+            }
+            patterns.sweep();
+            prop_assert_eq!(patterns.by_text.len(), 0);
+        }
+    }
+}

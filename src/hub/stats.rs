@@ -1,0 +1,207 @@
+//! What the hub has counted.
+
+use super::care::Care;
+use super::mailbox::{Books, Phase};
+use super::subscribe::Subscriber;
+use super::{Core, Hub};
+use crate::sync::atomic::Ordering::Acquire;
+use std::sync::Arc;
+
+/// The counts of one subscription.
+///
+/// matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SubscriptionStats {
+    /// Publications that matched since it began, and dead letters that were delivered again.
+    pub matched: u64,
+    /// Messages that the handler has dealt with, or a puller has taken.
+    pub delivered: u64,
+    /// Messages that the handler failed at for good, and that were not made dead letters.
+    pub failed: u64,
+    /// Messages that have become dead letters.
+    pub dead_lettered: u64,
+    /// Messages that a full mailbox has dropped, or conflated.
+    pub dropped: u64,
+    /// Messages that a full mailbox has refused.
+    pub rejected: u64,
+    /// Messages that waited when the subscription ended.
+    pub discarded: u64,
+    /// Messages that wait now.
+    pub waiting: u64,
+    /// Messages that are being handled now, or are about to be.
+    pub running: u64,
+    /// Of `matched`, dead letters that were delivered again.
+    pub redelivered: u64,
+    /// Publications that matched the pattern and did not pass the filter; they are in no other count.
+    pub filtered: u64,
+    /// Of these, those of which a predicate has panicked.
+    pub filter_panics: u64,
+    /// How often the handler was restarted.
+    pub restarts: u64,
+}
+
+impl SubscriptionStats {
+    pub(super) fn of(subscriber: &Subscriber) -> Self {
+        subscriber.channel().with_ring(subscriber, |offered, in_ring, mail| {
+            let waiting = mail.waiting(subscriber.begun.load(Acquire)) as u64;
+            let held = mail.waiting(0) as u64;
+            let care = subscriber.care();
+            let books = Self::of_books(&mail.books());
+            Self {
+                matched: books.matched + offered,
+                waiting: waiting + in_ring,
+                running: held - waiting,
+                filtered: care.map_or(0, Care::filtered),
+                filter_panics: care.map_or(0, Care::filter_panics),
+                restarts: care.map_or(0, Care::restarts),
+                ..books
+            }
+        })
+    }
+
+    fn of_books(books: &Books) -> Self {
+        Self {
+            matched: books.offered,
+            delivered: books.delivered,
+            failed: books.failed,
+            dropped: books.dropped,
+            rejected: books.rejected,
+            discarded: books.discarded,
+            dead_lettered: books.dead,
+            redelivered: books.redelivered,
+            ..Self::default()
+        }
+    }
+}
+
+/// The books of a hub. They balance, exactly, whenever nothing is under way:
+///
+/// matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HubAudit {
+    /// Messages that were published.
+    pub published: u64,
+    /// The sum over all messages of the subscriptions that each matched, and dead letters that were
+    /// delivered again.
+    pub matched: u64,
+    /// Of these, the latter.
+    pub redelivered: u64,
+    /// Of these, those that handlers have dealt with, or pullers have taken.
+    pub delivered: u64,
+    /// Those that handlers failed at for good, and that were not made dead letters.
+    pub failed: u64,
+    /// Those that have become dead letters.
+    pub dead_lettered: u64,
+    /// Those that full mailboxes have dropped or conflated.
+    pub dropped: u64,
+    /// Those that full mailboxes have refused.
+    pub rejected: u64,
+    /// Those that waited when their subscription ended.
+    pub discarded: u64,
+    /// Those that wait now.
+    pub waiting: u64,
+    /// Those that are being handled now.
+    pub running: u64,
+}
+
+impl HubAudit {
+    /// Whether every message that matched is accounted for.
+    pub fn is_balanced(&self) -> bool {
+        let failed = self.failed + self.dead_lettered;
+        let ended = self.delivered + failed + self.dropped + self.rejected + self.discarded;
+        self.matched == ended + self.waiting + self.running
+    }
+}
+
+impl Hub {
+    /// Adds up all books. It looks at one subscription after the other, so it is exact only while nothing
+    /// is published and no handler runs. Any thread; takes time with the number of keys and subscriptions.
+    pub fn audit(&self) -> HubAudit {
+        self.core.audit()
+    }
+
+    /// How many subscriptions a key has, those of patterns included.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a bad key.
+    pub fn subscriber_count(&self, key: &str) -> crate::Result<usize> {
+        super::key::check_any_key(key)?;
+        let key = self.core.keys.intern(key);
+        let mut count = key.route().own().map_or(0, |channel| channel.count());
+        self.core.router.with_patterns(&key, |channel| count += channel.count());
+        Ok(count)
+    }
+
+    /// All patterns that somebody subscribes to, with the number of subscriptions, sorted.
+    pub fn patterns(&self) -> Vec<(String, usize)> {
+        let core = &self.core;
+        let keys = core.keys.all().into_iter();
+        let own = keys.filter_map(|key| key.route().own().map(Arc::clone));
+        let channels = own.chain(core.router.channels());
+        let counted = channels.map(|channel| (channel.pattern().to_owned(), channel.count()));
+        let mut list: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
+        list.sort();
+        list
+    }
+
+    /// How many keys are known.
+    pub fn key_count(&self) -> usize {
+        self.core.keys.len()
+    }
+}
+
+impl Core {
+    pub(super) fn audit(&self) -> HubAudit {
+        // Under the lock of the books of those who ended, so that none is counted twice, or not at all.
+        let ended = self.lock_ended();
+        let mut sum = SubscriptionStats::of_books(&ended);
+        self.for_each_subscriber(|subscriber| {
+            if subscriber.mail().phase() != Phase::Ended {
+                let stats = SubscriptionStats::of(subscriber);
+                sum.matched += stats.matched;
+                sum.delivered += stats.delivered;
+                sum.failed += stats.failed;
+                sum.dead_lettered += stats.dead_lettered;
+                sum.redelivered += stats.redelivered;
+                sum.dropped += stats.dropped;
+                sum.rejected += stats.rejected;
+                sum.discarded += stats.discarded;
+                sum.waiting += stats.waiting;
+                sum.running += stats.running;
+            }
+        });
+        self.for_each_group(|books, waiting| {
+            sum.matched += books.offered + waiting;
+            sum.rejected += books.rejected;
+            sum.discarded += books.discarded;
+            sum.waiting += waiting;
+        });
+        drop(ended);
+        HubAudit {
+            published: self.published(),
+            matched: sum.matched,
+            delivered: sum.delivered,
+            failed: sum.failed,
+            dead_lettered: sum.dead_lettered,
+            redelivered: sum.redelivered,
+            dropped: sum.dropped,
+            rejected: sum.rejected,
+            discarded: sum.discarded,
+            waiting: sum.waiting,
+            running: sum.running,
+        }
+    }
+
+    pub(super) fn for_each_subscriber(&self, mut each: impl FnMut(&Arc<Subscriber>)) {
+        for key in self.keys.all() {
+            if let Some(channel) = key.route().own() {
+                channel.members().iter().for_each(&mut each);
+            }
+        }
+        for channel in self.router.channels() {
+            channel.members().iter().for_each(&mut each);
+        }
+    }
+}

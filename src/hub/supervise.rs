@@ -1,0 +1,505 @@
+//! What becomes of a handler that fails, and of the message that it failed at.
+//!
+//! # The message
+//!
+//! ```text
+//!   delivered ◄── attempt ──► failed ──► retries left? ── yes ─► delay ─► attempt
+//!                                             └── no ─► dead letter, or discarded
+//! ```
+//!
+//! # The handler
+//!
+//! It is *restarted* when it has given a message up, and whenever it has panicked, for a panic may have
+//! left what it keeps half changed: `on_restart` runs before the next message. That a retry is due is no
+//! restart. The mailbox stays what it was.
+//!
+//! ```text
+//!             restart, up to the intensity
+//!              ┌────────┐
+//!              ▼        │        one more
+//!            SERVING ───┴──────────────────► SUSPENDED
+//!              ▲                                 │
+//!              └──────────── resume ─────────────┘
+//! ```
+//!
+//! A suspended subscription is not served, and its mail goes to the dead letters: what waits at once,
+//! what comes when it comes.
+//!
+//! # The intensity
+//!
+//! It is counted as the supervisors of Erlang/OTP count it (`lib/stdlib/src/supervisor.erl`,
+//! `add_restart`): a restart at `now` is kept with those at or after `now - within`, itself included, and
+//! more than `restarts` of them are too many. OTP counts whole seconds and we count nanoseconds.
+//!
+//! # Invariants
+//!
+//! 1. No span of `within`, its ends included, has more than `restarts` restarts that were allowed.
+//! 2. A window keeps no more than `restarts` times.
+//! 3. A suspension ends only by `resume`, which begins with an empty window.
+
+use super::Core;
+use super::subscribe::Subscriber;
+use crate::error::{Error, Result};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Mutex, MutexGuard};
+use crate::time::{GiveUp, MAX_DELAY, Retry};
+use core::fmt;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, Weak};
+
+/// What becomes of a message that a handler has failed at for good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It is kept among the hub's dead letters.
+    #[default]
+    DeadLetter,
+    /// It is dropped, and counted as failed.
+    Discard,
+}
+
+/// What happens to a message that a handler fails at. Default: it becomes a dead letter at once.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct OnFailure {
+    retry: Retry,
+    fate: Fate,
+}
+
+impl OnFailure {
+    /// It becomes a dead letter.
+    pub fn dead_letter() -> Self {
+        Self { retry: Retry::none(), fate: Fate::DeadLetter }
+    }
+
+    /// It is dropped, and counted as failed.
+    pub fn discard() -> Self {
+        Self { retry: Retry::none(), fate: Fate::Discard }
+    }
+
+    /// It is tried again before that. A serial handler gets no other message until then, so that the order
+    /// holds.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    pub(super) fn has_retries(&self) -> bool {
+        self.retry.attempts() > 1
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.retry.check()
+    }
+
+    /// What comes after a failed attempt. `seed` fixes the jitter of the delays.
+    pub(super) fn judge(&self, trial: &Trial, seed: u64) -> Verdict {
+        let elapsed = Duration::from_nanos(trial.elapsed);
+        let next = match trial.is_permanent {
+            true => Err(GiveUp::Attempts),
+            false => self.retry.next(trial.attempts, elapsed, trial.retry_after, seed),
+        };
+        match (next, self.fate) {
+            (Ok(delay), _) => Verdict::Retry(delay),
+            (Err(_), Fate::DeadLetter) => Verdict::DeadLetter,
+            (Err(_), Fate::Discard) => Verdict::Discard,
+        }
+    }
+}
+
+/// What is known of a message when an attempt at it has failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Trial {
+    /// Attempts that have failed, this one included.
+    pub(super) attempts: u32,
+    /// Nanoseconds since the first of them began.
+    pub(super) elapsed: u64,
+    /// The handler has panicked.
+    pub(super) is_panic: bool,
+    /// The handler has said that no other attempt will help.
+    pub(super) is_permanent: bool,
+    /// How long the handler has asked to wait.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// What becomes of a message that was failed at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum Verdict {
+    /// It is delivered once more after this delay.
+    Retry(Duration),
+    DeadLetter,
+    Discard,
+    /// It becomes a dead letter, and the subscription is suspended.
+    Suspend,
+}
+
+impl Verdict {
+    /// Whether the handler is restarted; see the head of the file.
+    pub(super) fn restarts(self, trial: &Trial) -> bool {
+        trial.is_panic || !matches!(self, Self::Retry(_))
+    }
+}
+
+/// How many restarts are too many: more than `restarts` in a time of `within`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Intensity {
+    restarts: u32,
+    within: Duration,
+}
+
+/// The most restarts that an intensity can allow: their times are kept.
+const MAX_RESTARTS: u32 = 100_000;
+
+impl Intensity {
+    /// Up to `restarts` (0 to 100 000) in each span of `within` (1 ns to 100 years). With 0 the first
+    /// failure suspends.
+    pub fn new(restarts: u32, within: Duration) -> Self {
+        Self { restarts, within }
+    }
+
+    /// Any number of restarts: no failure suspends.
+    pub fn unlimited() -> Self {
+        Self { restarts: u32::MAX, within: Duration::from_nanos(1) }
+    }
+
+    fn is_unlimited(&self) -> bool {
+        self.restarts == u32::MAX
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.restarts > MAX_RESTARTS && !self.is_unlimited() {
+            let allowed = format!("up to {MAX_RESTARTS}");
+            return Err(Error::invalid("intensity's restarts", self.restarts, allowed));
+        }
+        if !(Duration::from_nanos(1)..=MAX_DELAY).contains(&self.within) {
+            let within = format!("{:?}", self.within);
+            return Err(Error::invalid("intensity's time", within, "1 nanosecond to 100 years"));
+        }
+        Ok(())
+    }
+}
+
+/// 3 in 5 seconds.
+impl Default for Intensity {
+    fn default() -> Self {
+        Self::new(3, Duration::from_secs(5))
+    }
+}
+
+/// The restarts of the last while. See the head of the file.
+#[derive(Debug)]
+struct Window {
+    intensity: Intensity,
+    times: VecDeque<u64>,
+}
+
+impl Window {
+    fn new(intensity: Intensity) -> Self {
+        Self { intensity, times: VecDeque::new() }
+    }
+
+    /// Counts a restart at `now`, if it is not one too many. Times do not go back.
+    fn allows(&mut self, now: u64) -> bool {
+        if self.intensity.is_unlimited() {
+            return true;
+        }
+        let threshold = now.saturating_sub(self.intensity.within.as_nanos() as u64);
+        while self.times.front().is_some_and(|&time| time < threshold) {
+            self.times.pop_front();
+        }
+        let allowed = self.times.len() < self.intensity.restarts as usize;
+        if allowed {
+            self.times.push_back(now);
+        }
+        allowed
+    }
+}
+
+/// Whom a failure restarts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum RestartStrategy {
+    /// The handler that failed.
+    #[default]
+    OneForOne,
+    /// All handlers of the supervisor: each before its next message.
+    OneForAll,
+}
+
+/// Counts the restarts of one or more subscriptions, and suspends all of them when there are too many.
+/// A subscription that is given none has one of its own. Clones are the same supervisor.
+#[derive(Clone)]
+pub struct Supervisor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    strategy: RestartStrategy,
+    /// Those that have been given this supervisor. The lock is held while all of them are suspended or
+    /// resumed, so that the one is through before the other begins.
+    members: Mutex<Vec<Member>>,
+    state: Mutex<State>,
+    /// How many restarts of all there were.
+    epoch: AtomicU64,
+}
+
+type Member = (Weak<Core>, Weak<Subscriber>);
+
+struct State {
+    window: Window,
+    suspended: bool,
+}
+
+/// What a supervisor says of a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(super) enum Ruling {
+    /// The handler is restarted and goes on.
+    Restart,
+    /// There were too many: all subscriptions of the supervisor are suspended by the caller.
+    Suspend,
+    /// They have been suspended before.
+    Suspended,
+}
+
+impl Supervisor {
+    /// With this strategy and intensity.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an intensity out of its range.
+    pub fn new(strategy: RestartStrategy, intensity: Intensity) -> Result<Self> {
+        intensity.check()?;
+        let state = State { window: Window::new(intensity), suspended: false };
+        let members = Mutex::new(Vec::new());
+        let inner = Inner { strategy, members, state: Mutex::new(state), epoch: AtomicU64::new(0) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// For one subscription.
+    pub(super) fn own(intensity: Intensity) -> Result<Self> {
+        Self::new(RestartStrategy::OneForOne, intensity)
+    }
+
+    /// Adds a subscription.
+    pub(super) fn join(&self, core: &Arc<Core>, subscriber: &Arc<Subscriber>) {
+        let mut members = self.members();
+        members.retain(|(_, subscriber)| subscriber.strong_count() > 0);
+        members.push((Arc::downgrade(core), Arc::downgrade(subscriber)));
+        if self.is_suspended() {
+            subscriber.suspend(core);
+        }
+    }
+
+    /// Suspends all members; `own` that which has found out.
+    pub(super) fn suspend_members(&self, own: impl FnOnce()) {
+        // They are dropped after the lock is released.
+        let mut kept = Vec::new();
+        let members = self.members();
+        if !self.is_suspended() {
+            return;
+        }
+        own();
+        kept.extend(living(&members));
+        kept.iter().for_each(|(core, subscriber)| subscriber.suspend(core));
+        drop(members);
+    }
+
+    /// Resumes all members; `own` the one that was asked. False: none was suspended.
+    pub(super) fn resume_members(&self, own: impl FnOnce() -> bool) -> bool {
+        let mut kept = Vec::new();
+        let members = self.members();
+        self.end_suspension();
+        let mut resumed = own();
+        kept.extend(living(&members));
+        kept.iter().for_each(|(core, subscriber)| resumed |= subscriber.resume(core));
+        drop(members);
+        resumed
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.inner.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its subscriptions are suspended.
+    pub fn is_suspended(&self) -> bool {
+        self.lock().suspended
+    }
+
+    /// How often all handlers were restarted; 0 for [`RestartStrategy::OneForOne`]. A handler whose number is
+    /// another is restarted before its next message.
+    #[inline]
+    pub(super) fn epoch(&self) -> u64 {
+        // Acquire: pairs with the Release in `restart`; what the one that failed did happened before.
+        self.inner.epoch.load(Acquire)
+    }
+
+    /// A handler has to be restarted at `now`. `seen` is the epoch that it knows, and then the new one.
+    pub(super) fn restart(&self, now: u64, seen: &mut u64) -> Ruling {
+        let mut state = self.lock();
+        if state.suspended {
+            return Ruling::Suspended;
+        }
+        if !state.window.allows(now) {
+            state.suspended = true;
+            return Ruling::Suspend;
+        }
+        if self.inner.strategy == RestartStrategy::OneForAll {
+            // Under the lock. Release: pairs with the Acquire in `epoch`.
+            *seen = self.inner.epoch.load(Relaxed) + 1;
+            self.inner.epoch.store(*seen, Release);
+        }
+        Ruling::Restart
+    }
+
+    /// Ends a suspension. False: there was none.
+    pub(super) fn end_suspension(&self) -> bool {
+        let mut state = self.lock();
+        state.window.times.clear();
+        core::mem::replace(&mut state.suspended, false)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn living(members: &[Member]) -> impl Iterator<Item = (Arc<Core>, Arc<Subscriber>)> {
+    members.iter().filter_map(|(core, subscriber)| Some((core.upgrade()?, subscriber.upgrade()?)))
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Supervisor")
+            .field("strategy", &self.inner.strategy)
+            .field("intensity", &state.window.intensity)
+            .field("is_suspended", &state.suspended)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn trial(attempts: u32) -> Trial {
+        Trial { attempts, elapsed: 0, is_panic: false, is_permanent: false, retry_after: None }
+    }
+
+    proptest! {
+        /// Goal: the window answers what OTP's function answers, for any times and intensity. Method: that
+        /// function beside it, a list of all restarts that is cut at the threshold and measured. (OTP keeps
+        /// the one too many as well, and ends; so the lists are compared up to there, and from there on
+        /// both go on without it.)
+        #[test]
+        fn restarts_are_counted_as_otp_counts_them(
+            restarts in 0u32..6,
+            within in 1u64..5 * SECOND,
+            steps in prop::collection::vec(
+                prop_oneof![Just(Some(0)), (0..2 * SECOND).prop_map(Some), Just(None)],
+                1..60,
+            ),
+        ) {
+            let within_time = Duration::from_nanos(within);
+            let mut window = Window::new(Intensity::new(restarts, within_time));
+            let mut kept: Vec<u64> = Vec::new();
+            let mut now = 10 * SECOND;
+            for step in steps {
+                // Without a step: to where the last one is just within.
+                now += step.unwrap_or(within);
+                let mut with_now = vec![now];
+                with_now.extend(kept.iter().take_while(|&&time| time >= now - within));
+                let allowed = with_now.len() <= restarts as usize;
+                kept = if allowed { with_now } else { with_now[1..].to_vec() };
+                prop_assert_eq!(window.allows(now), allowed);
+                prop_assert!(window.times.len() <= restarts as usize);
+            }
+        }
+
+        /// Goal: a message is tried as often as its policy says, ends as its fate says, and only a panic or
+        /// its end restarts the handler.
+        #[test]
+        fn messages_end_as_their_policy_says(
+            retries in 0u32..6,
+            discards in any::<bool>(),
+            panics in prop::collection::vec(any::<bool>(), 7),
+            permanent_at in prop::option::of(1u32..8),
+        ) {
+            let fate = if discards { OnFailure::discard() } else { OnFailure::dead_letter() };
+            let policy = fate.retry(Retry::fixed(retries, Duration::from_millis(2)));
+            let end = if discards { Verdict::Discard } else { Verdict::DeadLetter };
+            let attempts = (retries + 1).min(permanent_at.unwrap_or(u32::MAX));
+            for attempt in 1..=attempts {
+                let is_panic = panics[attempt as usize];
+                let is_permanent = permanent_at == Some(attempt);
+                let trial = Trial { is_panic, is_permanent, ..trial(attempt) };
+                let verdict = policy.judge(&trial, 7);
+                let wanted = match attempt < attempts {
+                    true => Verdict::Retry(Duration::from_millis(2)),
+                    false => end,
+                };
+                prop_assert_eq!(verdict, wanted);
+                prop_assert_eq!(verdict.restarts(&trial), is_panic || attempt == attempts);
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_allows_three_restarts_in_five_seconds() {
+        let supervisor = Supervisor::new(RestartStrategy::OneForOne, Intensity::default()).unwrap();
+        let mut seen = 0;
+        let mut restart = |seconds: u64| supervisor.restart(seconds * SECOND, &mut seen);
+        assert_eq!([1, 2, 3].map(&mut restart), [Ruling::Restart; 3]);
+        // The first is one nanosecond too old.
+        assert_eq!(supervisor.restart(6 * SECOND + 1, &mut 0), Ruling::Restart);
+        assert!(!supervisor.is_suspended());
+        assert_eq!(supervisor.restart(7 * SECOND, &mut 0), Ruling::Suspend);
+        assert_eq!(supervisor.restart(70 * SECOND, &mut 0), Ruling::Suspended);
+        assert!(supervisor.is_suspended());
+        assert!(supervisor.end_suspension() && !supervisor.end_suspension());
+        assert_eq!([71; 3].map(|at| supervisor.restart(at * SECOND, &mut 0)), [Ruling::Restart; 3]);
+        assert_eq!(supervisor.restart(76 * SECOND, &mut 0), Ruling::Suspend);
+        assert_eq!((seen, supervisor.epoch()), (0, 0));
+    }
+
+    #[test]
+    fn one_for_all_tells_the_others() {
+        let supervisor = Supervisor::new(RestartStrategy::OneForAll, Intensity::default()).unwrap();
+        let (mut first, second) = (supervisor.epoch(), supervisor.epoch());
+        assert_eq!(supervisor.restart(SECOND, &mut first), Ruling::Restart);
+        assert_eq!(first, supervisor.epoch(), "the one that failed has been restarted");
+        assert_ne!(second, supervisor.epoch(), "the other has not");
+    }
+
+    #[test]
+    fn a_handler_that_asks_to_wait_is_waited_for() {
+        let policy = OnFailure::dead_letter().retry(Retry::fixed(1, Duration::from_millis(2)));
+        let asks = Trial { retry_after: Some(Duration::from_secs(3)), ..trial(1) };
+        assert_eq!(policy.judge(&asks, 0), Verdict::Retry(Duration::from_secs(3)));
+        let late = OnFailure::discard().retry(Retry::exponential(9).within(Duration::from_secs(1)));
+        let over = Trial { elapsed: SECOND + 1, ..trial(1) };
+        assert_eq!(late.judge(&over, 0), Verdict::Discard);
+    }
+
+    #[test]
+    fn intensities_out_of_range_are_named() {
+        let error = |restarts, within| {
+            let intensity = Intensity::new(restarts, within);
+            Supervisor::new(RestartStrategy::OneForOne, intensity).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(100_001, Duration::from_secs(1)),
+            "intensity's restarts is 100001, but must be up to 100000"
+        );
+        assert_eq!(
+            error(1, Duration::ZERO),
+            "intensity's time is 0ns, but must be 1 nanosecond to 100 years"
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! Several messages at once: everybody takes theirs, or nobody gets any.
+//!
+//! # The problem
+//!
+//! Messages of several keys go to many mailboxes, and each has a lock of its own. That one of them refuses is
+//! known when it is offered its message; and then others have theirs already, and may have handled it. To
+//! hold all locks at once would need an order among them, and would hold up everybody else.
+//!
+//! # The phases
+//!
+//! | phase | what happens | what may end it |
+//! |---|---|---|
+//! | LOOK | who subscribes to the keys now | a key that cannot be promised anything |
+//! | KEEP | each mailbox keeps room for its messages | a full one that would refuse: all room is released |
+//! | PUBLISH | each message gets its number, is recorded, and takes its room | nothing |
+//!
+//! ```text
+//!            keep_room                  offer_kept
+//!   no room ──────────► Kept ────────────────────────► it waits in the mailbox
+//!                         └── release_room (dropped) ─► no room
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. Room that is kept is given to nobody else. (`mailbox.rs`, invariant 5)
+//! 2. Each [`Kept`] is taken or released, once: it is a value, and dropping it releases.
+//! 3. One mailbox's lock at a time. So nobody waits for anybody: of two who want the same last places both may be
+//!    refused, but never do both wait.
+//! 4. A subscription that shares its channel's ring is out of it from KEEP until it has its messages, so that
+//!    those that are in the ring are before them. (`ring.rs`)
+//!
+//! Who subscribes after LOOK does not get the messages, and who has ended meanwhile takes none: neither is a
+//! refusal. A filter looks at a message with its number, which it has in PUBLISH only: until then room is
+//! kept as if it passed.
+
+use super::care::Care;
+use super::execute;
+use super::key::Key;
+use super::mailbox::{Offer, Room};
+use super::message::{Payload, Stored};
+use super::publish::{Publication, Terms, ToKey, count};
+use super::receipt::Receipt;
+use super::route::Channel;
+use super::subscribe::{Execution, Subscriber};
+use super::{Core, Hub, Work};
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::Acquire;
+use std::sync::Arc;
+
+/// More messages than this are not published together.
+const MOST: usize = 1024;
+
+/// Room in a mailbox for one message, until it is taken or this is dropped.
+struct Kept(Option<Arc<Subscriber>>);
+
+impl Kept {
+    fn subscriber(&self) -> &Arc<Subscriber> {
+        self.0.as_ref().expect("it was not taken")
+    }
+
+    /// The caller takes the room.
+    fn take(mut self) -> Arc<Subscriber> {
+        self.0.take().expect("it was not taken")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some(subscriber) = self.0.take() else { return };
+        let mut mail = subscriber.mail();
+        mail.release_room();
+        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        drop(mail);
+        if waiters {
+            subscriber.notify_room();
+        }
+    }
+}
+
+/// One who is to get a message.
+enum Target {
+    /// Its mailbox has room.
+    Kept(Kept),
+    /// It has no mailbox.
+    Inline(Arc<Subscriber>),
+}
+
+impl Target {
+    fn subscriber(&self) -> &Arc<Subscriber> {
+        match self {
+            Self::Kept(kept) => kept.subscriber(),
+            Self::Inline(subscriber) => subscriber,
+        }
+    }
+}
+
+/// One of the messages.
+struct Part {
+    key: Key,
+    payload: Payload,
+    terms: Terms,
+    targets: Vec<Target>,
+}
+
+impl Hub {
+    /// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
+    /// any. They are in order for each subscription; messages of others may come in between. Who subscribes
+    /// meanwhile may miss them.
+    ///
+    /// What counts as taking: a mailbox that drops or conflates by its own rules has taken a message, a suspended
+    /// subscription's becomes a dead letter, and one of a handler that runs in this thread is handled, well or
+    /// not. A filter's subscription must have room also for what the filter keeps away. Groups, which choose
+    /// who gets a message when it comes, cannot promise anything.
+    ///
+    /// It takes longer than to publish one by one, and subscriptions that share a channel's ring leave it for
+    /// this. Any thread, any handler; it never waits, unless a history asks for that.
+    ///
+    /// ```
+    /// use paceline::hub::Hub;
+    /// use paceline::{Error, Pool};
+    ///
+    /// # fn main() -> paceline::Result<()> {
+    /// let pool = Pool::new()?;
+    /// let hub = Hub::new(&pool)?;
+    /// let debits = hub.mailbox("debit", 10)?;
+    /// let credits = hub.mailbox("credit", 1)?;
+    /// let transfer = |amount: &str| {
+    ///     let both = ["debit", "credit"].map(|key| hub.message(key).payload(amount));
+    ///     hub.publish_together(both)
+    /// };
+    /// assert_eq!(transfer("17")?.enqueued, 2);
+    /// assert!(matches!(transfer("4"), Err(Error::Full { .. })));
+    /// assert_eq!((debits.stats().waiting, credits.stats().waiting), (1, 1));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Full`]: a mailbox would refuse, or a history has no room. [`Error::Invalid`] as
+    /// [`publish`](Self::publish), for a key that a group subscribes to, a message of another hub or one that
+    /// may block, and more than 1024. [`Error::ShutDown`], [`Error::Forked`]. Nobody got anything then.
+    pub fn publish_together<'a, K: ToKey>(
+        &self,
+        messages: impl IntoIterator<Item = Publication<'a, K>>,
+    ) -> Result<Receipt> {
+        let core = &*self.core;
+        core.check_open()?;
+        let mut parts = Vec::new();
+        for message in messages {
+            parts.push(self.part(message)?);
+            if parts.len() > MOST {
+                return Err(Error::invalid("the number of messages", "more", "up to 1024"));
+            }
+        }
+        for part in &mut parts {
+            core.keep(part)?;
+        }
+        let mut sum = Receipt::default();
+        for part in parts {
+            sum.add(core.publish_part(part));
+        }
+        Ok(sum)
+    }
+
+    fn part<K: ToKey>(&self, message: Publication<'_, K>) -> Result<Part> {
+        let Publication { hub, key, payload, terms } = message;
+        if !Arc::ptr_eq(&hub.core, &self.core) {
+            return Err(Error::invalid("a message", "of another hub", "of this one"));
+        }
+        if terms.may_block {
+            return Err(Error::invalid("may_block", true, "false, for messages together"));
+        }
+        self.core.check_size(payload.len())?;
+        let key = key.to_key(self)?.into_owned();
+        self.core.admit(&key)?;
+        Ok(Part { key, payload, terms, targets: Vec::new() })
+    }
+}
+
+impl Core {
+    /// Keeps room with all who are to get the message.
+    fn keep(&self, part: &mut Part) -> Result<()> {
+        let mut channels: Vec<Arc<Channel>> = part.key.route().own().cloned().into_iter().collect();
+        self.router.with_patterns(&part.key, |channel| channels.push(Arc::clone(channel)));
+        for channel in channels {
+            for subscriber in channel.members() {
+                if subscriber.group().is_some() {
+                    let key = format!("{}, which a group subscribes to", part.key);
+                    return Err(Error::invalid("a key", key, "one without groups"));
+                }
+                let full = |what, capacity| Error::Full { what, capacity };
+                if subscriber.rules.execution == Execution::Inline {
+                    if execute::is_too_deep() {
+                        return Err(full(
+                            "the stack of inline handlers",
+                            execute::MAX_DEPTH as usize,
+                        ));
+                    }
+                    part.targets.push(Target::Inline(subscriber));
+                    continue;
+                }
+                match channel.keep_room(&subscriber) {
+                    Room::Kept => part.targets.push(Target::Kept(Kept(Some(subscriber)))),
+                    Room::Closed => {}
+                    Room::Full => {
+                        return Err(full("a mailbox", subscriber.rules.capacity as usize));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn publish_part(&self, part: Part) -> Receipt {
+        let Part { key, mut payload, terms, targets } = part;
+        let takers = self.histories.takers(&key);
+        let mut make = || self.draft(&key, &mut payload, &terms).into_stored();
+        let stored = match takers.is_nobody() {
+            true => make(),
+            false => self.histories.record(takers, make),
+        };
+        self.count_key(&key, 1);
+        let mut receipt = Receipt { sequence: stored.sequence, ..Receipt::default() };
+        let mut on_strand = Vec::new();
+        for target in targets {
+            let subscriber = target.subscriber();
+            if subscriber.care().is_some_and(|care: &Care| !care.passes(&stored)) {
+                continue;
+            }
+            match target {
+                Target::Inline(subscriber) => {
+                    count(&mut receipt, self.offer(&subscriber, &stored, &terms));
+                }
+                Target::Kept(kept) if kept.subscriber().rules.execution == Execution::Strand => {
+                    on_strand.push(kept);
+                }
+                Target::Kept(kept) => {
+                    let offer = self.offer_kept(kept, &stored, |_, _| ());
+                    count(&mut receipt, offer);
+                }
+            }
+        }
+        if !on_strand.is_empty() {
+            self.offer_kept_to_strand(on_strand, &stored, &mut receipt);
+        }
+        receipt
+    }
+
+    /// All at once, as [`offer_to_strand`](Core::offer_to_strand) does.
+    fn offer_kept_to_strand(&self, all: Vec<Kept>, stored: &Stored, receipt: &mut Receipt) {
+        let mut schedule = false;
+        let mut strand = self.strand();
+        for kept in all {
+            let append = |subscriber: &Arc<Subscriber>, number| {
+                schedule |= strand.append(subscriber, number);
+            };
+            count(receipt, self.offer_kept(kept, stored, append));
+        }
+        drop(strand);
+        if schedule {
+            self.call(self.ready.push(Work::Strand));
+        }
+    }
+
+    /// Offers a message to whom it has room with. `enqueued` is told its number there.
+    fn offer_kept(
+        &self,
+        kept: Kept,
+        stored: &Stored,
+        enqueued: impl FnOnce(&Arc<Subscriber>, u64),
+    ) -> Offer {
+        let subscriber = kept.take();
+        // Acquire: pairs with the Release in `deliver_batch`.
+        let begun = subscriber.begun.load(Acquire);
+        let mut mail = subscriber.mail();
+        let lost = mail.losses();
+        let offer = mail.offer_kept(&subscriber.rules, begun, stored);
+        let has_lost = mail.losses() > lost && offer != Offer::Replaced;
+        drop(mail);
+        if has_lost {
+            subscriber.lost(self);
+        }
+        match offer {
+            Offer::Enqueued { schedule, number } => {
+                enqueued(&subscriber, number);
+                if schedule && subscriber.rules.execution != Execution::Strand {
+                    self.call(self.ready.push(Work::Mailbox(Arc::clone(&subscriber))));
+                }
+            }
+            Offer::Dead => self.bury_offered(&subscriber, stored),
+            _ => {}
+        }
+        if let Some(puller) = subscriber.puller() {
+            puller.notify();
+        }
+        offer
+    }
+}

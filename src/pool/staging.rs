@@ -1,0 +1,460 @@
+//! Timers that are likely to be cancelled: where they lie until a leader has a reason to look.
+//!
+//! # The problem
+//!
+//! Nearly every time-out is cancelled by the thread that armed it, long before it is due. Its way
+//! through the intake into the wheel, and its dead entry's way back, would move half a dozen lines from
+//! CPU to CPU for nothing. But a leader must never sleep through one of those that stay.
+//!
+//! # The shape
+//!
+//! A thread that arms timers has a [`Shard`] of one set for itself. It fills the slot of a timer as
+//! ever, publishes it ARMED and *staged*, and writes its key into a free cell of the shard. That is
+//! all, as long as the set's leader sleeps no longer than until this timer is due:
+//!
+//! ```text
+//!              stage                 leader visits
+//!   FREE ───────────────► ARMED,staged ───────────► ARMED ──► in the wheel
+//!    ▲                         │
+//!    └──── cancel, by anybody ─┘     one CAS: no entry names the slot
+//! ```
+//!
+//! The leader visits the shards of its set, and takes all that is staged there into its wheel, when it is
+//! about to sleep *longer than it has said*, or when it has been asked to: by a timer that is due
+//! before that. Whoever cancels first has nothing to do with the leader, nor it with the timer.
+//!
+//! A cell is a hint. Whether its timer is still staged is decided by the slot's word alone, by CAS with
+//! the generation. Only the shard's owner writes cells, so one whose timer was taken, or cancelled
+//! by another thread, stays as it is until the owner needs it. If the owner finds that most of its
+//! timers stay, it hands half of them to the intake.
+//!
+//! Slots that the owner frees stay with it: a few, in a table that is large.
+//!
+//! # Invariants
+//!
+//! 1. A staged timer's key is in a cell of a shard of its set, or its owner is just writing it there
+//!    and will compare its time with what the leader says *afterwards*.
+//! 2. What a leader says (`HandleSet::earliest`) is at most the deadline of every staged timer, or it
+//!    has been asked to visit. It grows only before a visit.
+//! 3. A claimed shard's cells and counts are written by one thread.
+//!
+//! # Orderings
+//!
+//! *Cell, then look at what the leader says* in `stage`, against *say more, then look at the cells* in
+//! `Leadership::take_in_timers`: a barrier in each, so that either the owner asks for a visit or the leader sees
+//! the cell. *Ask, then ring* against *arm the bell, then look whether it was asked* is the doorbell's.
+//! A cell is stored with Release and loaded with Acquire: its slot is complete. A shard passes from owner to
+//! owner by its bit in `claimed`, given up with Release and taken with Acquire.
+
+use super::Shared;
+use super::set::HandleSet;
+use super::slots::{Key, Payload, SlotTable, Traits};
+use crate::queue::{Erased, Run};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::store_load_barrier;
+use core::cell::RefCell;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Timers that a thread may have staged.
+const CELLS: usize = if cfg!(loom) { 2 } else { 512 };
+/// Threads that may have a shard of a set.
+const SHARDS: usize = 32;
+/// Pools whose shards a thread keeps.
+const POOLS: usize = 4;
+/// So many free slots a thread takes at once, and it keeps no more than twice as many.
+const SHARE: usize = 64;
+/// A table with fewer slots than this is too small to have some of them rest with threads.
+const LARGE: usize = 1 << 14;
+
+/// One thread's staged timers, and its part of the books.
+pub(crate) struct Shard {
+    /// `{ generation: 32, index + 1: 32 }`, or 0.
+    cells: Box<[AtomicU64]>,
+    /// Cells from here on were never used.
+    used: AtomicU32,
+    /// Timers armed here, and cancelled here.
+    armed: AtomicU64,
+    cancelled: AtomicU64,
+    /// Slots let here less those freed here, modulo 2^64.
+    let_here: AtomicU64,
+}
+
+impl Shard {
+    fn new() -> Self {
+        Self {
+            cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect(),
+            used: AtomicU32::new(0),
+            armed: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            let_here: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Adds to a count that one thread writes. Release: whoever reads it sees what it counts.
+#[inline]
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Relaxed).wrapping_add(more), Release);
+}
+
+fn pack(key: Key) -> u64 {
+    u64::from(key.generation) << 32 | u64::from(key.index + 1)
+}
+
+fn unpack(cell: u64) -> Option<Key> {
+    let index = (cell as u32).checked_sub(1)?;
+    Some(Key { index, generation: (cell >> 32) as u32 })
+}
+
+/// What is staged for one set.
+pub(crate) struct Staging {
+    /// A bit per shard: it has an owner.
+    claimed: AtomicU32,
+    /// The leader is to visit.
+    asked: AtomicBool,
+    /// Made in order, never taken away.
+    shards: [OnceLock<Shard>; SHARDS],
+}
+
+impl Staging {
+    pub(crate) fn new() -> Self {
+        Self {
+            claimed: AtomicU32::new(0),
+            asked: AtomicBool::new(false),
+            shards: [const { OnceLock::new() }; SHARDS],
+        }
+    }
+
+    /// All shards that there are. A shard is made before anything is staged in it.
+    fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.shards.iter().map_while(OnceLock::get)
+    }
+
+    /// Whether nothing was ever staged here.
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        self.shards[0].get().is_none()
+    }
+
+    /// Whether the leader has been asked to visit.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.is_unused() && self.asked.load(Acquire)
+    }
+
+    /// Asks the leader to visit.
+    #[cold]
+    pub(crate) fn ask(&self) {
+        self.asked.swap(true, Release);
+    }
+
+    /// Takes all that is staged. The caller leads the set, and has passed a barrier since it said that it
+    /// sleeps longer.
+    pub(crate) fn visit(&self, slots: &SlotTable, mut take: impl FnMut(u32)) {
+        // Acquire: the cell of whoever has asked is seen below. Before the cells, so that whoever asks
+        // later is not forgotten.
+        if self.asked.load(Relaxed) {
+            self.asked.swap(false, Acquire);
+        }
+        for shard in self.shards() {
+            let used = shard.used.load(Acquire) as usize;
+            for key in shard.cells[..used].iter().filter_map(|cell| unpack(cell.load(Acquire))) {
+                if slots.slot(key.index).unstage(key.generation) {
+                    take(key.index);
+                }
+            }
+        }
+    }
+
+    fn claim(&self) -> Option<usize> {
+        let mut claimed = self.claimed.load(Relaxed);
+        loop {
+            let free = claimed.trailing_ones() as usize;
+            if free == SHARDS {
+                return None;
+            }
+            // Acquire: the shard is as its last owner left it.
+            match self.claimed.compare_exchange_weak(claimed, claimed | 1 << free, Acquire, Relaxed)
+            {
+                Ok(_) => {
+                    self.shards[..=free].iter().for_each(|shard| _ = shard.get_or_init(Shard::new));
+                    return Some(free);
+                }
+                Err(now) => claimed = now,
+            }
+        }
+    }
+
+    fn give_up(&self, shard: usize) {
+        self.claimed.fetch_and(!(1 << shard), Release);
+    }
+}
+
+/// A thread's hold on a shard.
+pub(crate) struct Own {
+    shared: Weak<Shared>,
+    set: u16,
+    shard: usize,
+    /// Cells that hold nothing, the first ones last.
+    free_cells: Vec<u16>,
+    free_slots: Vec<u32>,
+    /// How many of them it may keep.
+    keep: usize,
+}
+
+thread_local! {
+    /// The last one used comes first.
+    static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f` with this thread's hold on a shard of `shared`, if it has one.
+#[inline]
+fn with_own<R>(shared: &Arc<Shared>, f: impl FnOnce(&mut Own) -> R) -> Option<R> {
+    OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
+        let found = match own.first() {
+            Some(first) if first.is_of(shared) => 0,
+            _ => own.iter().position(|own| own.is_of(shared))?,
+        };
+        own[..=found].rotate_right(1);
+        Some(f(&mut own[0]))
+    })
+    .ok()?
+}
+
+#[cold]
+fn become_owner(shared: &Arc<Shared>) {
+    let Some(claimed) = Own::claim(shared) else { return };
+    let given_up = OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
+        own.insert(0, claimed);
+        let (keep, mut gone): (Vec<_>, Vec<_>) =
+            own.drain(..).partition(|own| own.shared.strong_count() > 0);
+        *own = keep;
+        let kept = POOLS.min(own.len());
+        gone.extend(own.drain(kept..));
+        Some(gone)
+    });
+    // Without the borrow: the last reference to a pool may be among them.
+    drop(given_up);
+}
+
+impl Own {
+    /// Claims a shard for this thread. None: all have owners.
+    #[cold]
+    pub(crate) fn claim(shared: &Arc<Shared>) -> Option<Self> {
+        let set = shared.pick_set();
+        let shard = shared.sets[set as usize].staging.claim()?;
+        let mut own = Self {
+            shared: Arc::downgrade(shared),
+            set,
+            shard,
+            free_cells: Vec::with_capacity(CELLS),
+            free_slots: Vec::with_capacity(3 * SHARE),
+            keep: if shared.slots.limit() < LARGE { 0 } else { 2 * SHARE },
+        };
+        own.find_free_cells(shared);
+        Some(own)
+    }
+
+    #[inline]
+    fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        core::ptr::eq(self.shared.as_ptr(), Arc::as_ptr(shared))
+    }
+
+    #[inline]
+    fn shard<'a>(&self, shared: &'a Shared) -> &'a Shard {
+        self.home(shared).staging.shards[self.shard].get().expect("it was made when it was claimed")
+    }
+
+    #[inline]
+    fn home<'a>(&self, shared: &'a Shared) -> &'a HandleSet {
+        &shared.sets[self.set as usize]
+    }
+
+    /// Arms a timer for the work that is `given`, and tells its key. If there is no cell or no slot for
+    /// it, nothing is taken.
+    #[inline]
+    pub(crate) fn stage<F: Run, N: FnOnce(Key)>(
+        &mut self,
+        shared: &Shared,
+        deadline: u64,
+        given: &mut Option<(F, N)>,
+    ) -> Option<Key> {
+        let cell = self.free_cells.pop().or_else(|| self.make_room(shared))?;
+        let Some(index) = self.free_slots.pop().or_else(|| self.take_slots(shared)) else {
+            self.free_cells.push(cell);
+            return None;
+        };
+        let (work, named) = given.take()?;
+        let traits = Traits { set: self.set, timer: true, once: true, ..Traits::default() };
+        let key = shared.slots.stage(
+            index,
+            traits,
+            Payload::Once(Erased::new(work)),
+            deadline,
+            (self.shard as u32) << 16 | u32::from(cell),
+        );
+        let shard = self.shard(shared);
+        add(&shard.armed, 1);
+        add(&shard.let_here, 1);
+        named(key);
+        let place = usize::from(cell);
+        shard.cells[place].store(pack(key), Release);
+        if place >= shard.used.load(Relaxed) as usize {
+            shard.used.store(u32::from(cell) + 1, Release);
+        }
+        // Against *say more, then look at the cells* in the leader, and *stop, then sweep*.
+        store_load_barrier();
+        self.home(shared).ask(deadline);
+        Some(key)
+    }
+
+    /// Cancels a timer that is still staged, by whomever. None: it is not.
+    #[inline]
+    pub(crate) fn cancel(&mut self, shared: &Shared, key: Key) -> Option<Payload> {
+        let slot = shared.slots.get(key.index)?;
+        let (payload, place) = shared.slots.close_staged(slot, key.generation)?;
+        let shard = self.shard(shared);
+        add(&shard.cancelled, 1);
+        // Another shard's owner finds its cell out of date.
+        if slot.traits().set == self.set && (place >> 16) as usize == self.shard {
+            let cell = place as u16;
+            shard.cells[usize::from(cell)].store(0, Relaxed);
+            self.free_cells.push(cell);
+        }
+        if self.free_slots.len() < self.keep {
+            shared.slots.vacate(key.index);
+            add(&shard.let_here, u64::MAX);
+            self.free_slots.push(key.index);
+        } else {
+            self.spill(shared, key.index);
+        }
+        Some(payload)
+    }
+
+    #[cold]
+    fn spill(&mut self, shared: &Shared, index: u32) {
+        shared.slots.free(index);
+        if self.free_slots.len() >= SHARE {
+            shared.slots.give_back_all(&self.free_slots[..SHARE]);
+            self.free_slots.drain(..SHARE);
+        }
+    }
+
+    #[cold]
+    fn take_slots(&mut self, shared: &Shared) -> Option<u32> {
+        match self.keep {
+            0 => shared.slots.take(),
+            _ => {
+                shared.slots.take_free(SHARE, &mut self.free_slots);
+                self.free_slots.pop().or_else(|| shared.slots.take())
+            }
+        }
+    }
+
+    /// Looks for cells that are out of date. If they are few, half of what is staged goes to the intake.
+    #[cold]
+    fn make_room(&mut self, shared: &Shared) -> Option<u16> {
+        self.find_free_cells(shared);
+        if self.free_cells.len() <= CELLS / 4 {
+            self.hand_over(shared);
+            self.find_free_cells(shared);
+        }
+        self.free_cells.pop()
+    }
+
+    pub(crate) fn find_free_cells(&mut self, shared: &Shared) {
+        let shard = self.shard(shared);
+        self.free_cells.clear();
+        for (place, cell) in shard.cells.iter().enumerate().rev() {
+            let held = cell.load(Relaxed);
+            let is_staged = |key: Key| shared.slots.slot(key.index).is_staged(key.generation);
+            if unpack(held).is_some_and(is_staged) {
+                continue;
+            }
+            if held != 0 {
+                cell.store(0, Relaxed);
+            }
+            self.free_cells.push(place as u16);
+        }
+    }
+
+    pub(crate) fn hand_over(&self, shared: &Shared) {
+        let home = self.home(shared);
+        let mut earliest = u64::MAX;
+        let cells = &self.shard(shared).cells[..CELLS / 2];
+        for key in cells.iter().filter_map(|cell| unpack(cell.load(Relaxed))) {
+            let slot = shared.slots.slot(key.index);
+            if slot.unstage(key.generation) {
+                earliest = earliest.min(slot.deadline());
+                home.push_timer(&shared.slots, key.index);
+            }
+        }
+        store_load_barrier();
+        home.ask(earliest);
+    }
+}
+
+impl Drop for Own {
+    /// What is staged stays so; the shard's next owner finds it there.
+    fn drop(&mut self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        if shared.is_forked() {
+            return;
+        }
+        shared.slots.give_back_all(&self.free_slots);
+        self.home(&shared).staging.give_up(self.shard);
+    }
+}
+
+impl Shared {
+    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken.
+    #[inline]
+    pub(super) fn stage_timer<F: Run, N: FnOnce(Key)>(
+        self: &Arc<Self>,
+        deadline: u64,
+        given: &mut Option<(F, N)>,
+    ) -> Option<Key> {
+        // A host that polls has an alarm to be set, by whoever arms. Models have all their threads on one.
+        if self.hosted.load(Relaxed) || cfg!(loom) {
+            return None;
+        }
+        let mut stage = |own: &mut Own| own.stage(self, deadline, given);
+        if let Some(key) = with_own(self, &mut stage) {
+            return key;
+        }
+        become_owner(self);
+        with_own(self, stage).flatten()
+    }
+
+    /// Cancels a timer that is still staged. None: it is not, or this thread has no shard.
+    #[inline]
+    pub(super) fn cancel_staged(self: &Arc<Self>, key: Key) -> Option<Payload> {
+        if cfg!(loom) {
+            return None;
+        }
+        with_own(self, |own| own.cancel(self, key)).flatten()
+    }
+
+    /// What was staged here, for the books: armed, cancelled.
+    pub(crate) fn staged(&self) -> (u64, u64) {
+        let shards = || self.sets.iter().flat_map(|set| set.staging.shards());
+        // What has ended is read first.
+        let cancelled = shards().map(|shard| shard.cancelled.load(Acquire)).sum();
+        (shards().map(|shard| shard.armed.load(Acquire)).sum(), cancelled)
+    }
+
+    /// Tasks and timers that ended unrun outside of a member's own count.
+    pub(crate) fn dropped_outside(&self) -> u64 {
+        self.dropped.load(Acquire) + self.staged().1
+    }
+
+    /// Slots that are let.
+    pub(crate) fn slots_in_use(&self) -> u64 {
+        let shards = self.sets.iter().flat_map(|set| set.staging.shards());
+        let here = shards.map(|shard| shard.let_here.load(Acquire));
+        here.fold(self.slots.in_use(), u64::wrapping_add)
+    }
+}

@@ -1,0 +1,764 @@
+//! Tasks whose attempts are pulled: data for hosts that cannot be called back.
+//!
+//! # The problem
+//!
+//! A host with an interpreter's lock wants its tasks in batches, on its own threads, and completes each
+//! when it likes, on whatever thread. All else is to be as for other tasks: lanes, limits, retries, keys,
+//! rates, cancelling, shutdown, reports.
+//!
+//! # The shape
+//!
+//! ```text
+//!   submit ─► key, rate, time ─► waiting ──pull: begins──► out ──complete──► end
+//!                                   ▲                       └── failed, one is left ──► timer ─┐
+//!                                   └──────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! | where the job is | its task | left by |
+//! |---|---|---|
+//! | waiting, in an [`Outbox`] in the order of lanes | PENDING or RETRYING | the thread that pulls it |
+//! | out, in a table, by a number of the attempt's own | RUNNING, or ended | who takes that number out of the table |
+//! | with the thread that begins or completes it | as it was | that thread |
+//!
+//! # Invariants
+//!
+//! 1. A job is in one place at a time, and each place gives it to one thread: so attempts of one task
+//!    do not overlap, and each is completed once. The number of an attempt that was completed names
+//!    nothing any more (`Stale`).
+//! 2. An attempt begins when it is pulled, by the same change of the task's word as any other. So what was
+//!    cancelled before is never pulled.
+//! 3. A task may end while its attempt is out: its time is over, or it is cancelled by a shutdown. Then
+//!    the job stays in the table until its host comes back, and keeps its key until then. Whether the
+//!    completion or the other end was first is settled by the task's word, and told (`Stale`).
+//! 4. Each task ends by the answer to a completion, or by an [`TaskEvent::End`] that is pulled: the end is
+//!    told as an event if it is CANCELLED, TIMED_OUT or REJECTED.
+//! 5. Nothing is left waiting when it is over: from the change that takes all jobs out, no other comes in.
+//! 6. An end that was told before it is over stays until it is pulled, and so does one that comes later: of
+//!    a cancel, or of a job whose key was held by an attempt that is out. A pull that begins after it was
+//!    told brings it.
+//! 7. When the pool and the worker pool are gone nobody can come back: what is out then has failed for good.
+//!
+//! # Time
+//!
+//! No thread of the pool is inside the attempt, so the guard of `limits.rs` does not see it. One that has a
+//! limit has a timer of its own, which is cancelled when it is completed.
+//!
+//! # Orderings
+//!
+//! Both places are ordered by their locks; no lock is held while a job begins, completes or is dropped. That
+//! no more jobs come is said in the outbox, under its lock. Who would submit asks a copy first, which may
+//! be behind.
+
+use super::attempt::{Attempt, Fault, Outcome};
+use super::execute::{Begun, Body, Job};
+use super::handle::Task;
+use super::kind::Kind;
+use super::record::Head;
+use super::report::Status;
+use super::submit::TaskBuilder;
+use super::{WorkerPool, limits};
+use crate::error::{Error, Rejected, Result};
+use crate::pool::{Deadline, Shared, Timer, contain};
+use crate::queue::{Aged, Lane, Outbox, Run, Store, Turn};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
+use crate::sync::{Mutex, MutexGuard};
+use crate::time::MAX_DELAY;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, PoisonError};
+
+/// What a task without a function has in its place: the number by which its host knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pulled {
+    pub(super) token: u64,
+}
+
+impl Pulled {
+    /// As it was given.
+    pub fn token(self) -> u64 {
+        self.token
+    }
+}
+
+impl Body for Pulled {
+    type Output = core::result::Result<(), Fault>;
+    const PULLED: bool = true;
+
+    fn call(&mut self, _attempt: &Attempt<'_>) -> Self::Output {
+        Ok(())
+    }
+
+    fn token(&self) -> u64 {
+        self.token
+    }
+}
+
+/// The name of an attempt that is out: see [`WorkerPool::pull`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttemptId(pub(crate) u64);
+
+/// What [`WorkerPool::pull`] brings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// An attempt has begun. It is out until it is completed.
+    Attempt {
+        /// Its name, for [`WorkerPool::complete`].
+        id: AttemptId,
+        /// The task's.
+        token: u64,
+        /// The task's number.
+        task: u64,
+        /// 1 for the first attempt.
+        number: u32,
+    },
+    /// A task has ended otherwise than by the completion of an attempt. An attempt of it may be out still,
+    /// and is to be completed all the same.
+    End {
+        /// The task's.
+        token: u64,
+        /// The task's number.
+        task: u64,
+        /// How it ended.
+        status: Status,
+    },
+}
+
+/// A job whose attempts are pulled, its types forgotten.
+pub(super) trait Pull: Send {
+    fn task(&self) -> Head;
+    fn token(&self) -> u64;
+    /// None: the task has ended, or waits for its rate.
+    fn begin(self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)>;
+    /// What the task is then. None: it had ended before.
+    fn complete(self: Box<Self>, begun: Begun, result: Said) -> Option<Status>;
+}
+
+/// What a host has to say of an attempt.
+type Said = core::result::Result<(), Fault>;
+
+impl<B, T> Pull for Job<B, T>
+where
+    B: Body<Output: Outcome<Value = T>>,
+    T: Send + 'static,
+{
+    fn task(&self) -> Head {
+        self.head()
+    }
+
+    fn token(&self) -> u64 {
+        self.body_ref().token()
+    }
+
+    fn begin(mut self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)> {
+        let head = self.head();
+        let kind = head.kind();
+        let now = kind.stamp(head.attempt_limit());
+        if !limits::may_begin(head, kind, now) {
+            return None;
+        }
+        if let Some(gate) = &kind.gate {
+            self = Box::new(gate.pass(head, *self)?);
+        }
+        let begun = Job::begin(&mut *self, now, None)?;
+        Some((self, begun))
+    }
+
+    fn complete(mut self: Box<Self>, begun: Begun, result: Said) -> Option<Status> {
+        let attempt = Attempt::new(self.head(), begun.number, true);
+        let result = result.and_then(|()| self.body().call(&attempt).into_result());
+        match result {
+            Ok(value) => Job::complete(*self, begun, value).then_some(Status::Completed),
+            Err(fault) => self.fail(begun, fault),
+        }
+    }
+}
+
+// --- where they wait --------------------------------------------------------------------------------
+
+enum Item<J> {
+    Job(Lane, J),
+    End(TaskEvent),
+}
+
+/// Ends first, which are old news; then jobs, in the order of lanes.
+struct Waiting<J> {
+    ends: VecDeque<TaskEvent>,
+    lanes: [VecDeque<J>; Lane::ALL.len()],
+    turn: Turn,
+    len: usize,
+    /// No more jobs come.
+    shut: bool,
+}
+
+impl<J> Default for Waiting<J> {
+    fn default() -> Self {
+        let (ends, lanes) = (VecDeque::new(), Lane::ALL.map(|_| VecDeque::new()));
+        Self { ends, lanes, turn: Turn::default(), len: 0, shut: false }
+    }
+}
+
+impl<J> Store<Item<J>> for Waiting<J> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn push(&mut self, item: Item<J>) {
+        self.len += 1;
+        match item {
+            Item::End(end) => self.ends.push_back(end),
+            Item::Job(lane, job) => self.lanes[lane as usize].push_back(job),
+        }
+    }
+
+    fn take(&mut self, count: usize, out: &mut Vec<Item<J>>) {
+        for _ in 0..count {
+            out.extend(self.pop());
+        }
+        self.len -= count;
+    }
+}
+
+impl<J> Waiting<J> {
+    /// As a thread of the pool claims: the lane whose turn it is, then the others from the top.
+    fn pop(&mut self) -> Option<Item<J>> {
+        let first = self.turn.pick(Aged::NONE) as usize;
+        if let Some(end) = self.ends.pop_front() {
+            return Some(Item::End(end));
+        }
+        let from = |lane: Lane| self.lanes[lane as usize].pop_front().map(|job| (lane, job));
+        let mut lanes = core::iter::once(Lane::ALL[first]).chain(Lane::ALL);
+        lanes.find_map(from).map(|(lane, job)| Item::Job(lane, job))
+    }
+
+    /// No more jobs come: those that are there.
+    fn shut(&mut self) -> Vec<J> {
+        self.shut = true;
+        let jobs: Vec<_> = self.lanes.iter_mut().flat_map(|lane| lane.drain(..)).collect();
+        self.len -= jobs.len();
+        jobs
+    }
+}
+
+/// An attempt that is out.
+struct Open {
+    job: Box<dyn Pull>,
+    begun: Begun,
+    timer: Option<Timer>,
+}
+
+impl Open {
+    fn complete(self, result: Said) -> Option<Status> {
+        if let Some(timer) = self.timer {
+            timer.cancel();
+        }
+        self.job.complete(self.begun, result)
+    }
+}
+
+/// What is out, by numbers: `{ generation: 32, index + 1: 32 }`.
+struct Table<O> {
+    places: Vec<(u32, Option<O>)>,
+    free: Vec<u32>,
+}
+
+impl<O> Table<O> {
+    fn put(&mut self, open: O) -> AttemptId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        let (generation, place) = &mut self.places[index as usize];
+        *place = Some(open);
+        AttemptId(u64::from(*generation) << 32 | u64::from(index + 1))
+    }
+
+    fn place(&mut self, id: AttemptId) -> Option<&mut (u32, Option<O>)> {
+        let place = self.places.get_mut((id.0 as u32).checked_sub(1)? as usize)?;
+        (u64::from(place.0) == id.0 >> 32).then_some(place)
+    }
+
+    fn take(&mut self, id: AttemptId) -> Option<O> {
+        let (generation, place) = self.place(id)?;
+        let open = place.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.0 as u32 - 1);
+        Some(open)
+    }
+
+    fn take_all(&mut self) -> Vec<O> {
+        let mut taken = Vec::new();
+        for (index, (generation, place)) in self.places.iter_mut().enumerate() {
+            if let Some(open) = place.take() {
+                *generation = generation.wrapping_add(1);
+                self.free.push(index as u32);
+                taken.push(open);
+            }
+        }
+        taken
+    }
+}
+
+/// Both places: of jobs `J`, and of attempts `O`.
+struct Desk<J, O> {
+    outbox: Outbox<Item<J>, Waiting<J>>,
+    /// How many jobs wait.
+    waiting: AtomicUsize,
+    out: Mutex<Table<O>>,
+}
+
+impl<J, O> Desk<J, O> {
+    fn new() -> Self {
+        let table = Table { places: Vec::new(), free: Vec::new() };
+        Self { outbox: Outbox::new(), waiting: AtomicUsize::new(0), out: Mutex::new(table) }
+    }
+
+    /// Lets a job wait. Err: no more come.
+    fn put<G: Into<J>>(&self, lane: Lane, job: G) -> core::result::Result<(), G> {
+        self.waiting.fetch_add(1, Relaxed);
+        let may = |waiting: &Waiting<J>| !waiting.shut;
+        let put = self.outbox.put_if(may, job, |job| Item::Job(lane, job.into()));
+        if put.is_err() {
+            self.waiting.fetch_sub(1, Relaxed);
+        }
+        put
+    }
+
+    fn tell(&self, end: TaskEvent) {
+        drop(self.outbox.put(Item::End(end)));
+    }
+
+    /// No more jobs come, and those that wait are dropped.
+    fn end(&self) {
+        for job in self.outbox.change(Waiting::shut) {
+            self.waiting.fetch_sub(1, Relaxed);
+            let _panicked = contain(|| drop(job));
+        }
+        self.outbox.end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<O>> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up to `most` out of where they wait, and begins those that are jobs. None: it is over.
+    /// False: nothing came in time.
+    fn pull(
+        &self,
+        events: &mut Vec<TaskEvent>,
+        most: usize,
+        left: Duration,
+        begin: impl Fn(J) -> Option<(O, TaskEvent)>,
+    ) -> Option<bool> {
+        let mut items = Vec::new();
+        let taken = self.outbox.take(&mut items, most, left)?;
+        let mut begun = Vec::with_capacity(taken);
+        for item in items {
+            match item {
+                Item::End(end) => events.push(end),
+                Item::Job(_, job) => {
+                    self.waiting.fetch_sub(1, Relaxed);
+                    begun.extend(begin(job));
+                }
+            }
+        }
+        let mut table = self.lock();
+        for (open, mut event) in begun {
+            let place = table.put(open);
+            if let TaskEvent::Attempt { id, .. } = &mut event {
+                *id = place;
+            }
+            events.push(event);
+        }
+        Some(taken > 0)
+    }
+
+    /// The attempt of that number, which is not out any more.
+    fn take(&self, id: AttemptId) -> Option<O> {
+        self.lock().take(id)
+    }
+}
+
+/// A job that has its type still.
+struct Typed<J>(J);
+
+impl<J: Pull + 'static> From<Typed<J>> for Box<dyn Pull> {
+    fn from(Typed(job): Typed<J>) -> Self {
+        Box::new(job)
+    }
+}
+
+/// See the head of the file.
+pub(crate) struct Attempts {
+    desk: Desk<Box<dyn Pull>, Open>,
+    /// How many jobs may wait before new tasks are refused.
+    most: usize,
+    anchored: AtomicBool,
+    /// For those who would submit; who puts a job in is told by the desk.
+    over: AtomicBool,
+}
+
+impl Attempts {
+    pub(super) fn new(most: usize) -> Self {
+        let (anchored, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { desk: Desk::new(), most, anchored, over }
+    }
+
+    /// Whether new tasks may come.
+    pub(super) fn open(&'static self, shared: &Arc<Shared>) -> Result<()> {
+        shared.check_open()?;
+        if !self.anchored.load(Relaxed) && !self.anchored.swap(true, Relaxed) {
+            // What is in a timer is dropped when the pool stops.
+            let armed = shared.after_or_back(MAX_DELAY, Anchor(self), |_| ());
+            armed.map_err(|(error, _anchor)| error)?;
+        }
+        if self.over.load(Relaxed) {
+            return Err(Error::ShutDown);
+        }
+        match self.desk.waiting.load(Relaxed) < self.most {
+            true => Ok(()),
+            false => Err(Error::Full {
+                what: "places of tasks that wait to be pulled",
+                capacity: self.most,
+            }),
+        }
+    }
+
+    /// Lets a job wait until it is pulled.
+    pub(super) fn put<J: Pull + 'static>(&self, job: J) -> core::result::Result<(), Rejected<J>> {
+        let (lane, job) = (job.task().lane(), Typed(job));
+        self.desk.put(lane, job).map_err(|Typed(job)| Rejected::ShutDown(job))
+    }
+
+    /// No more tasks come, and those that wait end.
+    pub(super) fn end(&self) {
+        self.over.store(true, Relaxed);
+        self.desk.end();
+    }
+
+    /// See [`WorkerPool::pull`]. None: it is over.
+    fn pull(
+        &self,
+        shared: &Arc<Shared>,
+        events: &mut Vec<TaskEvent>,
+        most: usize,
+        time: Duration,
+    ) -> Option<usize> {
+        let before = events.len();
+        let deadline = Deadline::after(Some(time));
+        let begin = |job: Box<dyn Pull>| {
+            let (job, begun) = job.begin()?;
+            let timer = limits::watch_open(shared, job.task(), begun.due);
+            let (task, token, number) = (job.task().id(), job.token(), begun.number);
+            // Its place in the table gives it its number.
+            let event = TaskEvent::Attempt { id: AttemptId(0), token, task, number };
+            Some((Open { job, begun, timer }, event))
+        };
+        loop {
+            let left = deadline.left().unwrap_or(Duration::MAX);
+            let came = self.desk.pull(events, most, left, begin)?;
+            if !came || events.len() > before {
+                return Some(events.len() - before);
+            }
+        }
+    }
+
+    fn complete(&self, id: AttemptId, result: Said) -> Result<Status> {
+        self.desk.take(id).and_then(|open| open.complete(result)).ok_or(STALE)
+    }
+
+    /// Nobody can complete an attempt any more.
+    pub(super) fn abandon(&self) {
+        let open = self.desk.lock().take_all();
+        for open in open {
+            let fault = Fault::permanent("nobody has completed the attempt that was pulled");
+            let _panicked = contain(|| open.complete(Err(fault)));
+        }
+    }
+
+    fn with<R>(&self, id: AttemptId, f: impl FnOnce(Head) -> R) -> Result<R> {
+        let mut table = self.desk.lock();
+        let (_, open) = table.place(id).ok_or(STALE)?;
+        open.as_ref().map(|open| f(open.job.task())).ok_or(STALE)
+    }
+
+    /// How many attempts are out.
+    pub(super) fn out(&self, of: impl Fn(Head) -> bool) -> u64 {
+        let table = self.desk.lock();
+        let open = table.places.iter().filter_map(|(_, open)| open.as_ref());
+        open.filter(|open| of(open.job.task())).count() as u64
+    }
+}
+
+const STALE: Error = Error::Stale { what: "attempt" };
+
+/// What the pool drops when it stops.
+struct Anchor(&'static Attempts);
+
+impl Run for Anchor {
+    fn run(self) {}
+}
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The task of that token has ended.
+pub(super) fn tell_end(head: Head, token: u64, status: Status) {
+    if matches!(status, Status::Cancelled | Status::TimedOut | Status::Rejected) {
+        head.kind().lobby.attempts.desk.tell(TaskEvent::End { token, task: head.id(), status });
+    }
+}
+
+/// Why a task was not taken.
+pub(super) fn refusal<F>(error: &Error, work: F) -> Rejected<F> {
+    match error {
+        Error::Full { .. } => Rejected::Full(work),
+        Error::Forked => Rejected::Forked(work),
+        _ => Rejected::ShutDown(work),
+    }
+}
+
+impl Kind {
+    /// A task without a function, to be submitted: each of its attempts comes out of
+    /// [`WorkerPool::pull`], with `token`, and is completed by [`WorkerPool::complete`].
+    pub fn task_pulled(&self, token: u64) -> TaskBuilder<'_, Pulled> {
+        self.task_of(Pulled { token })
+    }
+}
+
+impl WorkerPool {
+    fn attempts(&self) -> Result<&'static Attempts> {
+        match self.common.shared.is_forked() {
+            true => Err(Error::Forked),
+            false => Ok(&self.common.lobby.attempts),
+        }
+    }
+
+    /// Waits for up to `time` for attempts of tasks that were submitted by [`Kind::task_pulled`], begins up
+    /// to `most` of them (at least 1), and appends them to `events`; says how many events there are. They are
+    /// taken in the order of lanes. 0: the time ran out. An attempt that is out when the worker pool and its pool
+    /// are gone has failed for good.
+    ///
+    /// Any thread but the pool's own, unless `time` is zero.
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`] when the worker pool was shut down, or its pool, and nothing is left to tell (an
+    /// end that comes about after that, by a cancel or a completion, is brought by a pull after it);
+    /// [`Error::WouldDeadlock`] on a thread of the pool, [`Error::Forked`].
+    pub fn pull(&self, events: &mut Vec<TaskEvent>, most: usize, time: Duration) -> Result<usize> {
+        let attempts = self.attempts()?;
+        if !time.is_zero() && self.pool.is_inside() {
+            return Err(Error::WouldDeadlock);
+        }
+        attempts.pull(&self.common.shared, events, most.max(1), time).ok_or(Error::ShutDown)
+    }
+
+    /// Completes an attempt that was pulled, and says what its task is then: `Completed`, `Failed`,
+    /// `Cancelled`, `TimedOut`, or `Retrying` if another attempt will be pulled. Any thread, never waits.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile;
+    /// [`Error::Forked`].
+    pub fn complete(
+        &self,
+        attempt: AttemptId,
+        result: core::result::Result<(), Fault>,
+    ) -> Result<Status> {
+        self.attempts()?.complete(attempt, result)
+    }
+
+    /// Whether an attempt that is out should be given up: as
+    /// [`Attempt::is_cancelled`](super::Attempt::is_cancelled). Any thread, never waits.
+    ///
+    /// # Errors
+    /// [`Error::Stale`], [`Error::Forked`].
+    pub fn is_cancelled(&self, attempt: AttemptId) -> Result<bool> {
+        self.attempts()?.with(attempt, |head| Attempt::new(head, 0, false).is_cancelled())
+    }
+
+    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](super::Attempt::heartbeat).
+    /// Any thread, never waits.
+    ///
+    /// # Errors
+    /// [`Error::Stale`], [`Error::Forked`].
+    pub fn heartbeat(&self, attempt: AttemptId) -> Result<()> {
+        self.attempts()?.with(attempt, |head| head.renew(head.kind().clock.now()))
+    }
+
+    /// A descriptor that is readable while a pull would not wait. It belongs to the worker pool: never
+    /// read or close it.
+    ///
+    /// # Errors
+    /// [`Error::Os`] if there are no descriptors left, [`Error::Forked`].
+    pub fn pollable(&self) -> Result<BorrowedFd<'static>> {
+        self.attempts()?.desk.outbox.pollable()
+    }
+}
+
+impl Task<()> {
+    /// Has the host told of the end that pulls the attempts.
+    pub(super) fn tell_host(&self) {
+        if !self.head().when_ended(|_| ()) {
+            limits::arm_own(self.head());
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::pool::models::explore;
+    use crate::pool::models::record::{CANCELLED, COMPLETED, Case, Counted, Noted, TIMED_OUT};
+    use crate::pool::record::{Record, Runner};
+    use loom::thread;
+
+    type Place = Desk<Work, Work>;
+
+    const FOR_EVER: Duration = Duration::MAX;
+
+    /// A job of two attempts, the first of which fails. None: the task has ended by it.
+    struct Work {
+        runner: Option<Runner<Noted, Counted>>,
+        value: Option<Counted>,
+        failed: bool,
+        desk: &'static Place,
+    }
+
+    impl Drop for Work {
+        fn drop(&mut self) {
+            if let Some(runner) = self.runner.take() {
+                end(runner.record(), CANCELLED, self.desk);
+            }
+        }
+    }
+
+    /// Another end than that of an attempt.
+    fn end(record: &'static Record<Noted>, status: u32, desk: &Place) {
+        if record.end_if(status, |_| true, |_| {}, "") {
+            desk.tell(TaskEvent::End { token: 7, task: 7, status: Status::Cancelled });
+        }
+    }
+
+    fn desk() -> &'static Place {
+        Box::leak(Box::new(Desk::new()))
+    }
+
+    fn work(case: &Case, runner: Runner<Noted, Counted>, desk: &'static Place) -> Work {
+        Work { runner: Some(runner), value: Some(case.value()), failed: false, desk }
+    }
+
+    fn begin(work: Work) -> Option<(Work, TaskEvent)> {
+        let begun = work.runner.as_ref()?.begin();
+        let event = TaskEvent::Attempt { id: AttemptId(0), token: 7, task: 7, number: 1 };
+        begun.then_some((work, event))
+    }
+
+    /// What an attempt has come to: 1 if that was its task's end.
+    fn complete(mut work: Work) -> u32 {
+        let runner = work.runner.take().expect("it has not ended");
+        if work.failed {
+            let value = work.value.take().expect("it has not ended");
+            return u32::from(runner.finish(COMPLETED, value, None));
+        }
+        let again = runner.retry();
+        work.runner = Some(runner);
+        work.failed = true;
+        if again {
+            let desk = work.desk;
+            drop(desk.put(Lane::Normal, work));
+        }
+        0
+    }
+
+    /// How many ends it hears of, by events or by completing, until it is over or (`time` is zero)
+    /// nothing is there.
+    fn host(desk: &Place, time: Duration) -> u32 {
+        let (mut ends, mut last) = (0, None);
+        let mut events = Vec::new();
+        while desk.pull(&mut events, 2, time, begin) == Some(true) {
+            for event in events.drain(..) {
+                match event {
+                    TaskEvent::End { .. } => ends += 1,
+                    TaskEvent::Attempt { id, .. } => {
+                        if let Some(last) = last.replace(id) {
+                            assert!(desk.take(last).is_none(), "it was completed");
+                        }
+                        ends += complete(desk.take(id).expect("it is out"));
+                    }
+                }
+            }
+        }
+        ends
+    }
+
+    fn nothing_is_left(desk: &Place) {
+        assert_eq!(desk.waiting.load(Relaxed), 0);
+        assert!(desk.lock().places.iter().all(|(_, open)| open.is_none()));
+    }
+
+    /// Goal: whatever waits when it is over, whatever is out then and fails, its host hears of the end
+    /// before it hears that it is over. Method: a host against a shutdown.
+    #[test]
+    fn a_shutdown_is_the_last_that_is_heard_of() {
+        explore(3, || {
+            let (case, desk) = (Case::new(false), desk());
+            let (runner, holder) = case.open();
+            assert!(desk.put(Lane::Normal, work(&case, runner, desk)).is_ok());
+            let puller = thread::spawn(move || host(desk, FOR_EVER));
+            desk.end();
+            assert_eq!(puller.join().unwrap(), 1);
+            nothing_is_left(desk);
+            drop(holder);
+            case.settle(1);
+        });
+    }
+
+    /// Goal: a task whose time is over while it waits, is out or is to be tried again has one end, and is
+    /// answered or told of, not both. Method: a time-out and a shutdown beside a host, and a pull when all
+    /// is through.
+    #[test]
+    fn an_end_is_answered_or_told_of() {
+        explore(2, || {
+            let (case, desk) = (Case::new(false), desk());
+            let (runner, holder) = case.open();
+            assert!(desk.put(Lane::Normal, work(&case, runner, desk)).is_ok());
+            let puller = thread::spawn(move || host(desk, FOR_EVER));
+            let guard = thread::spawn(move || {
+                end(holder.record(), TIMED_OUT, desk);
+            });
+            desk.end();
+            guard.join().unwrap();
+            assert_eq!(puller.join().unwrap() + host(desk, Duration::ZERO), 1);
+            nothing_is_left(desk);
+            case.settle(1);
+        });
+    }
+
+    /// Goal: an end that was told is brought by the next pull, whoever comes too late meanwhile, and whose
+    /// task ends too. Method: a task that was cancelled, and a submission beside a shutdown.
+    #[test]
+    fn an_end_that_was_told_stays() {
+        explore(3, || {
+            let (case, desk) = (Case::new(false), desk());
+            let ((runner, holder), (late, late_holder)) = (case.open(), case.open());
+            assert!(desk.put(Lane::Normal, work(&case, runner, desk)).is_ok());
+            end(holder.record(), CANCELLED, desk);
+            let late = work(&case, late, desk);
+            let submitter = thread::spawn(move || drop(desk.put(Lane::High, late)));
+            desk.end();
+            let first = host(desk, Duration::ZERO);
+            assert!(first > 0);
+            submitter.join().unwrap();
+            assert_eq!(desk.waiting.load(Relaxed), 0, "nobody would pull it");
+            assert_eq!(first + host(desk, Duration::ZERO), 2);
+            nothing_is_left(desk);
+            drop((holder, late_holder));
+            case.settle(2);
+        });
+    }
+}

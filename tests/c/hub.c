@@ -1,0 +1,1243 @@
+/* The hub: keys, publishing, subscriptions of every execution, overflow, failures, ends. */
+#include "check.h"
+
+typedef struct seen {
+    counts_t counts;
+    pace_hub_t *hub;
+    atomic_ullong sum, lost, last;
+    atomic_bool hold, leave;
+    char text[64];
+} seen_t;
+
+static void drop_seen(void *data) {
+    count_drop(&((seen_t *)data)->counts);
+}
+
+static bool is(pace_text_t text, const char *what) {
+    return text.size == strlen(what) && memcmp(text.text, what, text.size) == 0;
+}
+
+static void take(void *data, const pace_message_t *message, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    unsigned value = 0;
+    CHECK(*outcome == PACE_EFAILED && message->attempt >= 1 && message->subscription.id != 0);
+    CHECK(message->sequence > atomic_exchange(&seen->last, message->sequence));
+    if (message->size == sizeof value) memcpy(&value, message->payload, sizeof value);
+    atomic_fetch_add(&seen->sum, value);
+    atomic_fetch_add(&seen->lost, message->lost_before);
+    atomic_fetch_add(&seen->counts.runs, 1);
+    while (atomic_load(&seen->hold)) check_nap();
+    if (atomic_load(&seen->leave)) {
+        bool ended = true;
+        OK(pace_hub_unsubscribe(seen->hub, message->subscription, PACE_UNSUBSCRIBE_SYNC, &ended));
+        CHECK(!ended);
+    }
+    *outcome = 0;
+}
+
+/* Several threads at once: sequences may come in any order. */
+static void take_any(void *data, const pace_message_t *message, int32_t *outcome) {
+    (void)message;
+    atomic_fetch_add(&((seen_t *)data)->counts.runs, 1);
+    *outcome = 0;
+}
+
+static void fail(void *data, const pace_message_t *message, int32_t *outcome) {
+    atomic_fetch_add(&((seen_t *)data)->counts.runs, 1);
+    OK(pace_message_fail("the backend is away"));
+    if (message->size > 0) *outcome = -77;
+}
+
+static void look(void *data, const pace_message_t *message, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    CHECK(is(message->key, "orders.eu.created") && message->priority == PACE_PRIORITY_HIGH);
+    CHECK(message->header_count == 2 && is(message->headers[0].name, "trace"));
+    CHECK(is(message->headers[0].value, "17") && is(message->headers[1].name, "empty"));
+    CHECK(message->headers[1].value.size == 0 && message->time_ns > UINT64_C(1600000000) * SECOND);
+    CHECK(message->size < sizeof seen->text);
+    if (message->size > 0) memcpy(seen->text, message->payload, message->size);
+    atomic_fetch_add(&seen->counts.runs, 1);
+    *outcome = 0;
+}
+
+/* As take(), of a replay, which has no name. */
+static void take_replayed(void *data, const pace_message_t *message, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    unsigned value = 0;
+    CHECK(message->subscription.id == 0 && message->lost_before == 0);
+    CHECK(message->sequence > atomic_exchange(&seen->last, message->sequence));
+    if (message->size == sizeof value) memcpy(&value, message->payload, sizeof value);
+    atomic_fetch_add(&seen->sum, value);
+    atomic_fetch_add(&seen->counts.runs, 1);
+    *outcome = 0;
+}
+
+static pace_receipt_t receipt(void) {
+    pace_receipt_t receipt = {0};
+    receipt.struct_size = sizeof receipt;
+    return receipt;
+}
+
+static pace_subscription_options_t options(uint32_t execution, uint32_t overflow, uint64_t capacity) {
+    pace_subscription_options_t options;
+    OK(pace_subscription_options_init(&options, sizeof options));
+    options.execution = execution;
+    options.overflow = overflow;
+    options.capacity = capacity;
+    options.threads = 2;
+    return options;
+}
+
+static pace_subscription_stats_t stats_of(pace_hub_t *hub, pace_subscription_t subscription) {
+    pace_subscription_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_subscription_stats(hub, subscription, &stats));
+    CHECK(stats.matched == stats.delivered + stats.failed + stats.dead_lettered + stats.dropped +
+                               stats.rejected + stats.discarded + stats.waiting + stats.running);
+    return stats;
+}
+
+static void balances(pace_hub_t *hub) {
+    pace_hub_audit_t audit = {0};
+    audit.struct_size = sizeof audit;
+    do {
+        check_nap();
+        OK(pace_hub_audit(hub, &audit));
+    } while (audit.waiting + audit.running > 0);
+    CHECK(audit.balances);
+}
+
+static void every_execution(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_text_t text;
+    pace_subscription_t subscriptions[4];
+    seen_t seen[4] = {0};
+    pace_receipt_t told = receipt();
+    OK(pace_hub_new(pool, NULL, &hub));
+    for (uint32_t i = 0; i < 4; i++) {
+        pace_subscription_options_t how = options(i, PACE_OVERFLOW_REJECT, 10000);
+        bool several = i == PACE_EXECUTION_CONCURRENT;
+        OK(pace_hub_subscribe(hub, i % 2 ? "numbers.*" : "numbers.one", &how,
+                              several ? take_any : take, &seen[i], drop_seen, &subscriptions[i]));
+    }
+    OK(pace_hub_key(hub, "numbers.one", &key));
+    OK(pace_key_text(key, &text));
+    CHECK(is(text, "numbers.one"));
+    for (unsigned i = 1; i <= 1000; i++) {
+        if (i % 3 == 0) {
+            OK(pace_hub_publish(hub, "numbers.one", &i, sizeof i, &told));
+        } else if (i % 3 == 1) {
+            OK(pace_key_publish(key, &i, sizeof i, &told));
+        } else {
+            pace_piece_t piece = {&i, sizeof i};
+            OK(pace_key_publish_batch(key, &piece, 1, &told));
+        }
+        CHECK(told.sequence == i && told.matched == 4 && told.enqueued == 4);
+        CHECK(told.dropped == 0 && told.rejected == 0);
+        CHECK((unsigned)atomic_load(&seen[PACE_EXECUTION_INLINE].counts.runs) == i);
+    }
+    for (int i = 0; i < 4; i++) {
+        bool ended = false;
+        UNTIL(atomic_load(&seen[i].counts.runs) == 1000);
+        CHECK(i == PACE_EXECUTION_CONCURRENT || atomic_load(&seen[i].sum) == 500500);
+        OK(pace_hub_unsubscribe(hub, subscriptions[i], PACE_UNSUBSCRIBE_SYNC, &ended));
+        CHECK(ended && atomic_load(&seen[i].counts.drops) == 1);
+        SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, subscriptions[i], PACE_UNSUBSCRIBE_SYNC, NULL));
+    }
+    OK(pace_key_publish(key, NULL, 0, &told));
+    CHECK(told.matched == 0);
+    balances(hub);
+    pace_hub_free(hub);
+    SAYS(PACE_OK, pace_key_publish(key, NULL, 0, NULL)); /* keys may outlive the hub's pointer */
+    pace_key_free(key);
+}
+
+static void what_is_full_and_what_was_lost(pace_pool_t *pool) {
+    static const uint32_t ways[] = {PACE_OVERFLOW_REJECT, PACE_OVERFLOW_DROP_NEWEST,
+                                    PACE_OVERFLOW_DROP_OLDEST, PACE_OVERFLOW_CONFLATE};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        pace_hub_t *hub;
+        pace_subscription_t subscription;
+        pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, ways[i], 3);
+        seen_t seen = {0};
+        pace_subscription_stats_t stats;
+        unsigned kept = ways[i] == PACE_OVERFLOW_CONFLATE ? 1 : 3;
+        atomic_store(&seen.hold, true);
+        OK(pace_hub_new(pool, NULL, &hub));
+        OK(pace_hub_subscribe(hub, "a.>", &how, take, &seen, drop_seen, &subscription));
+        OK(pace_hub_publish(hub, "a.b", NULL, 0, NULL));
+        UNTIL(atomic_load(&seen.counts.runs) == 1);
+        pace_receipt_t sum = receipt();
+        for (unsigned n = 1; n <= 10; n++) {
+            pace_receipt_t told = receipt();
+            OK(pace_hub_publish(hub, "a.b", &n, sizeof n, &told));
+            CHECK(told.matched == 1 && told.enqueued + told.dropped + told.rejected == 1);
+            sum.dropped += told.dropped;
+            sum.rejected += told.rejected;
+        }
+        CHECK(sum.rejected == (ways[i] == PACE_OVERFLOW_REJECT ? 7u : 0u));
+        CHECK(sum.dropped == (ways[i] == PACE_OVERFLOW_DROP_NEWEST ? 7u : 0u));
+        stats = stats_of(hub, subscription);
+        CHECK(stats.waiting == kept && stats.running == 1 && stats.dropped + stats.rejected == 10 - kept);
+        atomic_store(&seen.hold, false);
+        UNTIL(atomic_load(&seen.counts.runs) == 1 + (int)kept);
+        if (i < 2) CHECK(atomic_load(&seen.sum) == 1 + 2 + 3);
+        if (i == 2) CHECK(atomic_load(&seen.sum) == 8 + 9 + 10 && atomic_load(&seen.lost) == 7);
+        if (i == 3) CHECK(atomic_load(&seen.sum) == 10 && atomic_load(&seen.lost) == 9);
+        if (i < 2) { /* what came last was lost: the next message says so */
+            OK(pace_hub_publish(hub, "a.b", NULL, 0, NULL));
+            UNTIL(atomic_load(&seen.counts.runs) == 5);
+            UNTIL(atomic_load(&seen.lost) == 7);
+        }
+        balances(hub);
+        pace_hub_free(hub);
+        UNTIL(atomic_load(&seen.counts.drops) == 1);
+    }
+}
+
+static void blocked(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_BLOCK, 1);
+    pace_publication_t patient;
+    seen_t seen = {0};
+    pace_receipt_t told = receipt();
+    how.block_ns = 240 * SECOND;
+    atomic_store(&seen.hold, true);
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
+    OK(pace_hub_key(hub, "a", &key));
+    OK(pace_key_publish(key, NULL, 0, NULL));
+    UNTIL(atomic_load(&seen.counts.runs) == 1);
+    OK(pace_key_publish(key, NULL, 0, NULL));
+    OK(pace_key_publish(key, NULL, 0, &told));
+    CHECK(told.rejected == 1); /* it may not block */
+    OK(pace_publication_init(&patient, sizeof patient));
+    patient.may_block = true;
+    atomic_store(&seen.hold, false);
+    for (int i = 0; i < 100; i++) {
+        OK(pace_key_publish_with(key, &patient, NULL, 0, &told));
+        CHECK(told.enqueued == 1);
+    }
+    UNTIL(atomic_load(&seen.counts.runs) == 102);
+    balances(hub);
+    pace_key_free(key);
+    pace_hub_free(hub);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+static void headers_and_failures(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_subscription_t failing;
+    pace_publication_t with;
+    pace_field_t fields[2] = {{{"trace", 5}, {"17", 2}}, {{"empty", 5}, {NULL, 0}}};
+    seen_t seen = {0}, failed = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, "orders.*.created", NULL, look, &seen, drop_seen, NULL));
+    OK(pace_hub_subscribe(hub, "orders.>", NULL, fail, &failed, drop_seen, &failing));
+    OK(pace_hub_key(hub, "orders.eu.created", &key));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = fields;
+    with.header_count = 2;
+    with.priority = PACE_PRIORITY_HIGH;
+    OK(pace_key_publish_with(key, &with, "hello", 6, NULL));
+    OK(pace_key_publish_with(key, &with, NULL, 0, NULL));
+    UNTIL(atomic_load(&seen.counts.runs) == 2);
+    CHECK(strcmp(seen.text, "hello") == 0);
+    UNTIL(stats_of(hub, failing).failed + stats_of(hub, failing).dead_lettered == 2);
+    SAYS(PACE_ESTALE, pace_message_fail("nobody fails here"));
+    balances(hub);
+    pace_key_free(key);
+    pace_hub_free(hub);
+    UNTIL(atomic_load(&seen.counts.drops) == 1 && atomic_load(&failed.counts.drops) == 1);
+}
+
+/* A handler that unsubscribes itself may run before its subscribing has returned. */
+static void those_who_leave(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    OK(pace_hub_new(pool, NULL, &hub));
+    for (int i = 0; i < 200; i++) {
+        pace_subscription_t subscription;
+        seen_t seen = {0};
+        seen.hub = hub;
+        atomic_store(&seen.leave, true);
+        OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &subscription));
+        OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+        UNTIL(atomic_load(&seen.counts.drops) == 1);
+        SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_ASYNC, NULL));
+    }
+    balances(hub);
+    pace_hub_free(hub);
+}
+
+static void drained(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t subscription;
+    seen_t seen = {0};
+    bool ended = true;
+    atomic_store(&seen.hold, true);
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &subscription));
+    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_DRAIN, &ended));
+    CHECK(!ended);
+    atomic_store(&seen.hold, false);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+    CHECK(atomic_load(&seen.sum) == 5050);
+    balances(hub);
+    pace_hub_free(hub);
+}
+
+static void pulled(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_mailbox_t *mailbox;
+    pace_message_t messages[8];
+    pace_publication_t with;
+    pace_field_t fields[2] = {{{"a", 1}, {"1", 1}}, {{"b", 1}, {"2", 1}}};
+    pace_subscription_options_t how = options(0, PACE_OVERFLOW_DROP_OLDEST, 4);
+    pace_subscription_stats_t stats = {0};
+    size_t count = 0;
+    int32_t fd = -1;
+    bool ended = true;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_mailbox(hub, "a.*", &how, &mailbox));
+    OK(pace_hub_key(hub, "a.b", &key));
+    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(mailbox, messages, 8, 0, &count));
+    OK(pace_mailbox_pollable(mailbox, &fd));
+    CHECK(!readable(fd));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = fields;
+    for (unsigned n = 1; n <= 6; n++) {
+        with.header_count = n % 3;
+        OK(pace_key_publish_with(key, &with, &n, sizeof n, NULL));
+    }
+    CHECK(readable(fd));
+    OK(pace_mailbox_pull(mailbox, messages, 8, PACE_FOREVER, &count));
+    CHECK(count == 4 && messages[0].lost_before == 2 && messages[1].lost_before == 0);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned n = 0;
+        memcpy(&n, messages[i].payload, sizeof n);
+        CHECK((const char *)messages[i].payload == (const char *)messages[0].payload + i * sizeof n);
+        CHECK(n == i + 3 && messages[i].sequence == n && is(messages[i].key, "a.b"));
+        CHECK(messages[i].header_count == n % 3 && messages[i].subscription.id == 0);
+        if (n % 3 == 2) CHECK(is(messages[i].headers[1].name, "b") && is(messages[i].headers[1].value, "2"));
+    }
+    stats.struct_size = sizeof stats;
+    OK(pace_mailbox_stats(mailbox, &stats));
+    CHECK(stats.delivered == 4 && stats.dropped == 2 && stats.waiting == 0);
+    OK(pace_hub_publish(hub, "a.c", NULL, 0, NULL));
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &ended));
+    CHECK(!ended);
+    OK(pace_mailbox_pull(mailbox, messages, 1, 0, &count));
+    CHECK(count == 1 && messages[0].payload == NULL && messages[0].size == 0);
+    SAYS(PACE_ESTALE, pace_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    balances(hub);
+    pace_hub_free(hub);
+    pace_key_free(key);
+    pace_mailbox_free(mailbox);
+    pace_mailbox_free(NULL);
+    how.lease_ns = 1;
+    OK(pace_hub_new(pool, NULL, &hub));
+    SAYS(PACE_EINVAL, pace_hub_mailbox(hub, "a", &how, &mailbox));
+    TELLS("lease");
+    how.lease_ns = MILLI; /* nobody pulls: it goes by itself */
+    OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    do {
+        check_nap();
+        OK(pace_hub_subscriber_count(hub, "a", &count));
+    } while (count > 0);
+    SAYS(PACE_ESTALE, pace_mailbox_pull(mailbox, messages, 1, 0, &count));
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+}
+
+typedef struct listed {
+    size_t count, of_a, of_b;
+} listed_t;
+
+static void list(void *data, pace_text_t pattern, size_t subscriptions) {
+    listed_t *listed = (listed_t *)data;
+    listed->count++;
+    if (is(pattern, "a.b")) listed->of_a = subscriptions;
+    if (is(pattern, "a.*")) listed->of_b = subscriptions;
+}
+
+static void counted_and_unique(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 8);
+    listed_t listed = {0};
+    size_t count = 0;
+    seen_t seen[2] = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.unique = true;
+    OK(pace_hub_subscribe(hub, "a.b", &how, take, &seen[0], NULL, NULL));
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a.b", &how, take, &seen[0], NULL, NULL));
+    OK(pace_hub_subscribe(hub, "a.b", &how, take, &seen[1], NULL, NULL));
+    OK(pace_hub_subscribe(hub, "a.*", &how, take, &seen[0], NULL, NULL));
+    OK(pace_hub_subscriber_count(hub, "a.b", &count));
+    CHECK(count == 3);
+    OK(pace_hub_patterns(hub, list, &listed));
+    CHECK(listed.count == 2 && listed.of_a == 2 && listed.of_b == 1);
+    pace_hub_free(hub);
+}
+
+static void what_is_bad(pace_pool_t *pool) {
+    static const char *const bad[] = {"", ".", "a..b", "a b", ".a", "a.", "a.*", "a.>", "$SYS.a", "a\n"};
+    static const char *const bad_patterns[] = {"", "a..b", "a.>.b", "a. b", "a.\n"};
+    pace_hub_t *hub;
+    pace_key_t *key = NULL;
+    pace_hub_options_t small;
+    pace_publication_t with;
+    pace_field_t field = {{"a b", 3}, {"1", 1}};
+    seen_t seen = {0};
+    OK(pace_hub_options_init(&small, sizeof small));
+    small.max_payload = 0;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &small, &hub));
+    TELLS("max_payload is 0");
+    small.max_payload = 10;
+    OK(pace_hub_new(pool, &small, &hub));
+    SAYS(PACE_EINVAL, pace_hub_publish(hub, "a", "01234567890", 11, NULL));
+    TELLS("the size of the payload is 11, but must be up to 10 bytes");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        SAYS(PACE_EINVAL, pace_hub_key(hub, bad[i], &key));
+        SAYS(PACE_EINVAL, pace_hub_publish(hub, bad[i], NULL, 0, NULL));
+    }
+    for (size_t i = 0; i < sizeof bad_patterns / sizeof *bad_patterns; i++)
+        SAYS(PACE_EINVAL, pace_hub_subscribe(hub, bad_patterns[i], NULL, take, &seen, drop_seen, NULL));
+    pace_subscription_options_t how = options(4, 0, 1);
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
+    TELLS("execution is 4");
+    how = options(0, 5, 1);
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
+    TELLS("overflow is 5");
+    how = options(0, 0, 0);
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
+    TELLS("capacity is 0");
+    OK(pace_hub_key(hub, "a", &key));
+    OK(pace_publication_init(&with, sizeof with));
+    with.priority = 3;
+    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, NULL));
+    TELLS("priority is 3");
+    with.priority = 0;
+    with.headers = &field;
+    with.header_count = 1;
+    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, NULL));
+    TELLS("the name of a header is \"a b\"");
+    pace_piece_t pieces[2] = {{"a", 1}, {"01234567890", 11}};
+    pace_receipt_t told = receipt();
+    SAYS(PACE_EINVAL, pace_key_publish_batch(key, pieces, 2, &told));
+    OK(pace_key_publish_batch(key, pieces, 1, &told));
+    CHECK(told.sequence == 1); /* none of the refused batch was published */
+    SAYS(PACE_EINVAL, pace_hub_unsubscribe(hub, (pace_subscription_t){1}, 3, NULL));
+    SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, (pace_subscription_t){0}, 0, NULL));
+    CHECK(atomic_load(&seen.counts.runs) == 0 && atomic_load(&seen.counts.drops) == 0);
+    pace_key_free(key);
+    pace_key_free(NULL);
+    pace_hub_free(hub);
+    pace_hub_free(NULL);
+}
+
+/* --- what a hub does beyond delivering --------------------------------------------------------- */
+
+static void publishers_have_limits(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *allowed, *other;
+    pace_publisher_t *publisher;
+    pace_publisher_options_t limits;
+    const char *patterns[2] = {"a.*", "b"};
+    pace_receipt_t told = receipt();
+    pace_publisher_stats_t stats = {0};
+    seen_t seen = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, ">", NULL, take, &seen, drop_seen, NULL));
+    OK(pace_hub_key(hub, "a.x", &allowed));
+    OK(pace_hub_key(hub, "c", &other));
+    OK(pace_publisher_options_init(&limits, sizeof limits));
+    limits.allow = patterns;
+    limits.allow_count = 2;
+    limits.quota = 1; /* in 10 years */
+    limits.quota_per_ns = UINT64_C(10) * 365 * 24 * 3600 * SECOND;
+    limits.quota_burst = 4;
+    OK(pace_publisher_new(hub, "clock", &limits, &publisher));
+    SAYS(PACE_EINVAL, pace_publisher_publish(publisher, other, NULL, NULL, 0, NULL));
+    TELLS("\"c\"");
+    unsigned n = 1;
+    OK(pace_publisher_publish(publisher, allowed, NULL, &n, sizeof n, &told));
+    CHECK(told.enqueued == 1 && told.sequence == 1);
+    pace_piece_t pieces[4] = {{&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}};
+    SAYS(PACE_EFULL, pace_publisher_publish_batch(publisher, allowed, pieces, 4, &told));
+    SAYS(PACE_EFULL, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, NULL));
+    stats.struct_size = sizeof stats;
+    OK(pace_publisher_stats(publisher, &stats));
+    CHECK(stats.published == 4 && stats.enqueued == 4 && stats.lost == 0 && stats.refused == 3);
+    UNTIL(atomic_load(&seen.sum) == 4);
+    pace_publisher_free(publisher);
+    pace_publisher_free(NULL);
+    patterns[1] = "b..c";
+    SAYS(PACE_EINVAL, pace_publisher_new(hub, "clock", &limits, &publisher));
+    patterns[1] = NULL;
+    SAYS(PACE_EINVAL, pace_publisher_new(hub, "clock", &limits, &publisher));
+    limits.allow_count = 1;
+    limits.quota_burst = 0;
+    SAYS(PACE_EINVAL, pace_publisher_new(hub, "clock", &limits, &publisher));
+    TELLS("burst");
+    OK(pace_publisher_new(hub, "", NULL, &publisher));
+    pace_hub_free(hub);
+    SAYS(PACE_OK, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, NULL));
+    pace_publisher_free(publisher);
+    pace_key_free(allowed);
+    pace_key_free(other);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+typedef struct patient {
+    seen_t seen;
+    atomic_int restarts, failing, told;
+} patient_t;
+
+static void drop_patient(void *data) {
+    count_drop(&((patient_t *)data)->seen.counts);
+}
+
+/* Fails while it is told to. */
+static void try_to(void *data, const pace_message_t *message, int32_t *outcome) {
+    patient_t *patient = (patient_t *)data;
+    (void)message;
+    atomic_fetch_add(&patient->seen.counts.runs, 1);
+    if (atomic_load(&patient->failing)) {
+        OK(pace_message_fail("not yet"));
+        return;
+    }
+    *outcome = 0;
+}
+
+static void restarted(void *data, pace_text_t failure, uint64_t count) {
+    patient_t *patient = (patient_t *)data;
+    if (is(failure, "not yet")) atomic_fetch_add(&patient->told, 1);
+    CHECK(count == (uint64_t)atomic_fetch_add(&patient->restarts, 1) + 1);
+}
+
+typedef struct letters {
+    int count;
+    uint64_t subscription, last;
+    uint32_t reason, attempts;
+    bool failure, pattern;
+} letters_t;
+
+static void read_letter(void *data, const pace_dead_letter_t *letter) {
+    letters_t *letters = (letters_t *)data;
+    CHECK(letter->number > letters->last && is(letter->message.key, "a.b"));
+    CHECK(letter->died_ns >= UINT64_C(1600000000) * SECOND && letter->message.sequence > 0);
+    letters->count++;
+    letters->last = letter->number;
+    letters->subscription = letter->subscription;
+    letters->reason = letter->reason;
+    letters->attempts = letter->attempts;
+    letters->failure = is(letter->failure, "not yet");
+    letters->pattern = is(letter->pattern, "a.*");
+}
+
+static void supervised(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t subscription;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
+    pace_dead_filter_t filter = {0};
+    pace_redelivered_t again = {0};
+    pace_dead_letter_stats_t dead = {0};
+    letters_t letters = {0};
+    patient_t patient = {0};
+    size_t count = 0;
+    bool resumed = true;
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.retry.shape = PACE_RETRY_FIXED;
+    how.retry.retries = 2;
+    how.retry.first_ns = 1000;
+    how.restarts = 1;
+    how.within_ns = 3600 * SECOND;
+    how.on_restart = restarted;
+    OK(pace_hub_subscribe(hub, "a.*", &how, try_to, &patient, drop_patient, &subscription));
+    OK(pace_hub_resume(hub, subscription, &resumed));
+    CHECK(!resumed);
+    atomic_store(&patient.failing, 1);
+    OK(pace_hub_publish(hub, "a.b", "1", 1, NULL)); /* three attempts, a dead letter, a restart */
+    UNTIL(stats_of(hub, subscription).dead_lettered == 1);
+    CHECK(atomic_load(&patient.seen.counts.runs) == 3);
+    CHECK(atomic_load(&patient.restarts) == 1 && atomic_load(&patient.told) == 1);
+    OK(pace_hub_publish(hub, "a.b", "2", 1, NULL)); /* one restart too many */
+    UNTIL(stats_of(hub, subscription).suspended);
+    pace_receipt_t told = receipt();
+    OK(pace_hub_publish(hub, "a.b", "3", 1, &told));
+    CHECK(told.matched == 1 && told.dead_lettered == 1 && told.enqueued == 0);
+    UNTIL(stats_of(hub, subscription).dead_lettered == 3);
+    CHECK(atomic_load(&patient.seen.counts.runs) == 6);
+    OK(pace_hub_dead_letters(hub, NULL, read_letter, &letters, &count));
+    CHECK(count == 3 && letters.count == 3 && letters.pattern);
+    CHECK(letters.reason == PACE_DEAD_SUSPENDED && letters.attempts == 0 && !letters.failure);
+    CHECK(letters.subscription == stats_of(hub, subscription).number);
+    filter.struct_size = sizeof filter;
+    filter.reason = PACE_DEAD_FAILED;
+    filter.pattern = "*.b";
+    filter.limit = 1;
+    memset(&letters, 0, sizeof letters);
+    OK(pace_hub_dead_letters(hub, &filter, read_letter, &letters, NULL));
+    CHECK(letters.count == 1 && letters.last == 1 && letters.attempts == 3 && letters.failure);
+    filter.subscription = letters.subscription + 1;
+    OK(pace_hub_dead_letters(hub, &filter, NULL, NULL, &count));
+    CHECK(count == 0);
+    again.struct_size = sizeof again;
+    OK(pace_hub_redeliver(hub, NULL, &again)); /* it is suspended still */
+    CHECK(again.refused == 3 && again.enqueued == 0 && again.orphaned == 0);
+    atomic_store(&patient.failing, 0);
+    OK(pace_hub_resume(hub, subscription, &resumed));
+    CHECK(resumed && !stats_of(hub, subscription).suspended);
+    filter.subscription = 0;
+    filter.reason = 0;
+    filter.limit = 0;
+    filter.first = filter.last = 4; /* the first of those with new numbers */
+    OK(pace_hub_remove_dead_letters(hub, &filter, NULL, NULL, &count));
+    CHECK(count == 1);
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.enqueued == 2);
+    UNTIL(stats_of(hub, subscription).delivered == 2);
+    CHECK(atomic_load(&patient.restarts) == 2); /* after the suspension */
+    dead.struct_size = sizeof dead;
+    OK(pace_hub_dead_letter_stats(hub, &dead));
+    CHECK(dead.held == 0 && dead.buried == 6 && dead.removed == 6 && dead.forgotten == 0);
+    balances(hub);
+    OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_SYNC, NULL));
+    CHECK(atomic_load(&patient.seen.counts.drops) == 1);
+    SAYS(PACE_ESTALE, pace_hub_resume(hub, subscription, NULL));
+    filter.reason = 4;
+    SAYS(PACE_EINVAL, pace_hub_dead_letters(hub, &filter, NULL, NULL, NULL));
+    filter.reason = 0;
+    filter.pattern = "a b";
+    SAYS(PACE_EINVAL, pace_hub_remove_dead_letters(hub, &filter, NULL, NULL, NULL));
+    filter.struct_size = 4;
+    SAYS(PACE_EVERSION, pace_hub_redeliver(hub, &filter, NULL));
+    pace_hub_free(hub);
+}
+
+/* One fails, and all of its supervisor are restarted, and suspended. */
+static void supervised_together(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_supervisor_t *supervisor;
+    pace_subscription_t subscriptions[2];
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
+    patient_t patients[2] = {0};
+    bool suspended = true;
+    SAYS(PACE_EINVAL, pace_supervisor_new(2, 1, SECOND, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 1, 0, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 100001, SECOND, &supervisor));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 1, 3600 * SECOND, &supervisor));
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.supervisor = supervisor;
+    how.on_restart = restarted;
+    how.fate = PACE_FATE_DISCARD;
+    how.within_ns = SECOND;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, try_to, NULL, NULL, NULL));
+    how.within_ns = 0;
+    for (int i = 0; i < 2; i++) {
+        const char *key = i ? "b" : "a";
+        OK(pace_hub_subscribe(hub, key, &how, try_to, &patients[i], drop_patient, &subscriptions[i]));
+    }
+    atomic_store(&patients[0].failing, 1);
+    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    UNTIL(stats_of(hub, subscriptions[0]).failed == 1);
+    OK(pace_supervisor_is_suspended(supervisor, &suspended));
+    CHECK(!suspended);
+    OK(pace_hub_publish(hub, "b", NULL, 0, NULL));
+    UNTIL(stats_of(hub, subscriptions[1]).delivered == 1);
+    CHECK(atomic_load(&patients[1].restarts) == 1 && atomic_load(&patients[1].told) == 0);
+    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    UNTIL(stats_of(hub, subscriptions[1]).suspended);
+    OK(pace_supervisor_is_suspended(supervisor, &suspended));
+    CHECK(suspended);
+    pace_supervisor_free(supervisor);
+    pace_supervisor_free(NULL);
+    OK(pace_hub_resume(hub, subscriptions[0], &suspended));
+    CHECK(suspended);
+    OK(pace_hub_publish(hub, "b", NULL, 0, NULL));
+    UNTIL(stats_of(hub, subscriptions[1]).delivered == 2);
+    balances(hub);
+    pace_hub_free(hub);
+    for (int i = 0; i < 2; i++) UNTIL(atomic_load(&patients[i].seen.counts.drops) == 1);
+}
+
+static int32_t is_even(void *data, const pace_message_t *message) {
+    unsigned n = 0;
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    CHECK(message->size == sizeof n && is(message->key, "a") && message->subscription.id == 0);
+    memcpy(&n, message->payload, sizeof n);
+    return n % 2 == 0;
+}
+
+static void filtered(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_message_filter_t *even, *kind, *bytes, *time, *rate, *both, *either, *none;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
+    pace_publication_t with;
+    pace_field_t field = {{"kind", 4}, {"x", 1}};
+    counts_t asked = {0};
+    seen_t seen[5] = {0};
+    unsigned two = 2;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_message_filter_test(is_even, &asked, count_drop, &even));
+    OK(pace_message_filter_header("kind", "x", &kind));
+    OK(pace_message_filter_bytes(0, &two, sizeof two, &bytes));
+    OK(pace_message_filter_time(0, 1, &time));
+    OK(pace_message_filter_rate(1, UINT64_C(10) * 365 * 24 * 3600 * SECOND, 2, &rate));
+    SAYS(PACE_EINVAL, pace_message_filter_rate(0, SECOND, 1, &rate));
+    OK(pace_message_filter_and(kind, even, &both));
+    OK(pace_message_filter_or(bytes, time, &either));
+    OK(pace_message_filter_not(even, &none));
+    pace_message_filter_t *filters[5] = {even, both, either, none, rate};
+    for (int i = 0; i < 5; i++) {
+        how.filter = filters[i];
+        OK(pace_hub_subscribe(hub, "a", &how, take, &seen[i], drop_seen, NULL));
+        pace_message_filter_free(filters[i]);
+    }
+    pace_message_filter_free(kind);
+    pace_message_filter_free(bytes);
+    pace_message_filter_free(time);
+    pace_message_filter_free(NULL);
+    OK(pace_hub_key(hub, "a", &key));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = &field;
+    for (unsigned n = 1; n <= 4; n++) {
+        with.header_count = n > 2;
+        OK(pace_key_publish_with(key, &with, &n, sizeof n, NULL));
+    }
+    UNTIL(atomic_load(&seen[0].sum) == 2 + 4 && atomic_load(&seen[1].sum) == 4);
+    UNTIL(atomic_load(&seen[2].sum) == 2 && atomic_load(&seen[3].sum) == 1 + 3);
+    UNTIL(atomic_load(&seen[4].sum) == 1 + 2);
+    CHECK(atomic_load(&asked.runs) == 4 + 2 + 4 && atomic_load(&asked.drops) == 0);
+    balances(hub);
+    pace_key_free(key);
+    pace_hub_free(hub);
+    for (int i = 0; i < 5; i++) UNTIL(atomic_load(&seen[i].counts.drops) == 1);
+    UNTIL(atomic_load(&asked.drops) == 1);
+}
+
+static void grouped(pace_pool_t *pool) {
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 1000);
+    for (uint32_t balance = 0; balance <= PACE_BALANCE_BY_HEADER; balance++) {
+        pace_hub_t *hub;
+        pace_key_t *key;
+        pace_publication_t with;
+        pace_field_t field = {{"user", 4}, {"17", 2}};
+        pace_receipt_t told = receipt();
+        seen_t seen[3] = {0};
+        int most = 0, sum = 0;
+        OK(pace_hub_new(pool, NULL, &hub));
+        how.group = "workers";
+        how.balance = balance;
+        how.balance_header = "user";
+        for (int i = 0; i < 3; i++)
+            OK(pace_hub_subscribe(hub, "a.*", &how, take, &seen[i], drop_seen, NULL));
+        OK(pace_hub_key(hub, "a.b", &key));
+        OK(pace_publication_init(&with, sizeof with));
+        with.headers = &field;
+        with.header_count = 1;
+        for (int i = 0; i < 300; i++) {
+            OK(pace_key_publish_with(key, &with, NULL, 0, &told));
+            CHECK(told.enqueued == 1);
+        }
+        balances(hub);
+        for (int i = 0; i < 3; i++) {
+            int runs = atomic_load(&seen[i].counts.runs);
+            sum += runs;
+            if (runs > most) most = runs;
+        }
+        CHECK(sum == 300);
+        if (balance == PACE_BALANCE_ROUND_ROBIN) CHECK(most == 100);
+        if (balance >= PACE_BALANCE_BY_KEY) CHECK(most == 300);
+        pace_key_free(key);
+        pace_hub_free(hub);
+        for (int i = 0; i < 3; i++) UNTIL(atomic_load(&seen[i].counts.drops) == 1);
+    }
+    pace_hub_t *hub;
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.balance = 5;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
+    TELLS("balance is 5");
+    how.balance = PACE_BALANCE_BY_HEADER;
+    how.balance_header = NULL;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
+    TELLS("balance_header is NULL");
+    how.group = "";
+    how.balance = 0;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
+    how.group = NULL;
+    how.fate = 2;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
+    TELLS("fate is 2");
+    pace_hub_free(hub);
+}
+
+/* Answers with the request's number; the second reply is nobody's. */
+static void answer(void *data, const pace_message_t *message, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    if (!atomic_load(&seen->leave)) {
+        OK(pace_hub_reply(seen->hub, message, message->payload, message->size, NULL));
+        OK(pace_hub_reply(seen->hub, message, "again", 5, NULL));
+    }
+    *outcome = 0;
+}
+
+static void requests(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_publication_t with;
+    pace_field_t field = {{"user", 4}, {"17", 2}};
+    pace_message_t reply, plain = {0};
+    seen_t seen = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_key(hub, "a.b", &key));
+    SAYS(PACE_ENORESPONDERS, pace_key_request(key, NULL, "x", 1, PACE_FOREVER, &reply));
+    seen.hub = hub;
+    OK(pace_hub_subscribe(hub, "a.*", NULL, answer, &seen, drop_seen, NULL));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = &field;
+    with.header_count = 1;
+    for (unsigned n = 0; n < 100; n++) {
+        unsigned got = 0;
+        OK(pace_key_request(key, n % 2 ? &with : NULL, &n, sizeof n, PACE_FOREVER, &reply));
+        CHECK(reply.size == sizeof got);
+        memcpy(&got, reply.payload, sizeof got);
+        CHECK(got == n && reply.sequence > 0);
+    }
+    atomic_store(&seen.leave, true);
+    SAYS(PACE_ETIMEDOUT, pace_key_request(key, NULL, "x", 1, MILLI, &reply));
+    SAYS(PACE_EINVAL, pace_hub_reply(hub, &plain, "x", 1, NULL));
+    TELLS("not a request");
+    balances(hub);
+    pace_key_free(key);
+    pace_hub_free(hub);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+static void buried(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_mailbox_t *mailbox;
+    pace_message_t messages[2];
+    pace_subscription_stats_t stats = {0};
+    pace_redelivered_t again = {0};
+    letters_t letters = {0};
+    size_t count = 0;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_mailbox(hub, "a.*", NULL, &mailbox));
+    OK(pace_hub_publish(hub, "a.b", "one", 3, NULL));
+    OK(pace_mailbox_pull(mailbox, messages, 2, PACE_FOREVER, &count));
+    CHECK(count == 1);
+    OK(pace_mailbox_bury(mailbox, messages, "not yet", 3));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, messages, NULL, 3)); /* it was the only one */
+    messages[0].key.text = "b.a";
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, messages, NULL, 3));
+    TELLS("\"b.a\"");
+    OK(pace_hub_dead_letters(hub, NULL, read_letter, &letters, &count));
+    CHECK(count == 1 && letters.attempts == 3 && letters.failure && letters.pattern);
+    CHECK(letters.reason == PACE_DEAD_FAILED);
+    stats.struct_size = sizeof stats;
+    OK(pace_mailbox_stats(mailbox, &stats));
+    CHECK(stats.delivered == 0 && stats.dead_lettered == 1 && stats.number == letters.subscription);
+    again.struct_size = sizeof again;
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.enqueued == 1);
+    OK(pace_mailbox_pull(mailbox, messages, 2, PACE_FOREVER, &count));
+    CHECK(count == 1 && messages[0].size == 3 && memcmp(messages[0].payload, "one", 3) == 0);
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_ASYNC, NULL));
+    OK(pace_mailbox_bury(mailbox, messages, NULL, 0)); /* also after its end */
+    OK(pace_hub_dead_letters(hub, NULL, read_letter, &letters, &count));
+    CHECK(count == 1 && letters.reason == PACE_DEAD_SUSPENDED && !letters.failure);
+    balances(hub);
+    pace_mailbox_free(mailbox);
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.orphaned == 1);
+    pace_hub_free(hub);
+}
+
+typedef struct records {
+    uint64_t count, first, last, sum;
+} records_t;
+
+static void read_record(void *data, const pace_message_t *message) {
+    records_t *records = (records_t *)data;
+    unsigned n = 0;
+    CHECK(message->size == sizeof n && message->sequence > records->last);
+    memcpy(&n, message->payload, sizeof n);
+    if (records->count++ == 0) records->first = message->sequence;
+    records->last = message->sequence;
+    records->sum += n;
+}
+
+static void read_history(void *data, const pace_history_stats_t *stats) {
+    CHECK(is(stats->pattern, "a.*") && stats->recorded == 100 && stats->in_memory == 50);
+    CHECK(stats->last_error.size == 0 && stats->lines_lost == 0 && stats->memory_bytes > 0);
+    ++*(int *)data;
+}
+
+static void kept_and_replayed(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_history_options_t history;
+    pace_replay_t *replay;
+    pace_replay_mailbox_t *mailbox;
+    pace_message_t messages[64];
+    pace_replay_stats_t done = {0};
+    pace_query_t query = {0};
+    records_t records = {0};
+    seen_t seen = {0};
+    size_t count = 0;
+    int histories = 0;
+    bool ended = false;
+    char lines[] = "/tmp/paceline-hub-XXXXXX";
+    int fd = mkstemp(lines);
+    CHECK(fd >= 0);
+    OK(pace_hub_options_init(&how, sizeof how));
+    OK(pace_history_options_init(&history, sizeof history));
+    history.pattern = "a.*";
+    history.keep_count = 50;
+    history.lines = lines;
+    how.histories = &history;
+    how.history_count = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, NULL));
+    OK(pace_hub_publish(hub, "c", NULL, 0, NULL));
+    OK(pace_hub_flush(hub));
+    OK(pace_hub_history_stats(hub, read_history, &histories));
+    CHECK(histories == 1 && lseek(fd, 0, SEEK_END) > 100 * 20);
+    SAYS(PACE_EINVAL, pace_hub_query(hub, NULL, NULL, NULL, NULL)); /* not all keys are kept */
+    query.struct_size = sizeof query;
+    query.pattern = "a.b";
+    OK(pace_hub_query(hub, &query, read_record, &records, &count));
+    CHECK(count == 50 && records.count == 50 && records.first == 51 && records.last == 100);
+    query.first = 60;
+    query.last = 90;
+    query.limit = 5;
+    query.newest = true;
+    memset(&records, 0, sizeof records);
+    OK(pace_hub_query(hub, &query, read_record, &records, NULL));
+    CHECK(records.count == 5 && records.first == 86 && records.last == 90);
+    query.until_ns = 1;
+    OK(pace_hub_query(hub, &query, NULL, NULL, &count));
+    CHECK(count == 0);
+    query.since_ns = 2; /* after its end */
+    OK(pace_hub_query(hub, &query, NULL, NULL, &count));
+    CHECK(count == 0);
+
+    /* From the last ten on into what is published meanwhile, each once. */
+    OK(pace_hub_replay_mailbox(hub, "a.b", PACE_REPLAY_LAST, 10, &mailbox));
+    OK(pace_hub_replay(hub, "a.*", PACE_REPLAY_SEQUENCE, 91, take_replayed, &seen, drop_seen, &replay));
+    for (unsigned n = 101; n <= 120; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, NULL));
+    UNTIL(atomic_load(&seen.counts.runs) == 30);
+    CHECK(atomic_load(&seen.sum) == 91 * 30 + 29 * 30 / 2);
+    done.struct_size = sizeof done;
+    do {
+        check_nap();
+        OK(pace_replay_stats(replay, &done));
+    } while (done.delivered < 30);
+    CHECK(done.failed == 0 && done.lost == 0 && done.last == 121);
+    OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, &ended));
+    CHECK(ended && atomic_load(&seen.counts.drops) == 1);
+    pace_replay_free(replay);
+    memset(&records, 0, sizeof records);
+    while (records.count < 30) {
+        OK(pace_replay_mailbox_pull(mailbox, messages, 7, PACE_FOREVER, &count));
+        CHECK(count >= 1 && count <= 7);
+        for (size_t i = 0; i < count; i++) read_record(&records, &messages[i]);
+    }
+    CHECK(records.sum == 91 * 30 + 29 * 30 / 2);
+    SAYS(PACE_ETIMEDOUT, pace_replay_mailbox_pull(mailbox, messages, 7, MILLI, &count));
+    SAYS(PACE_EINVAL, pace_hub_replay(hub, ">", 0, 0, take_replayed, &seen, drop_seen, &replay));
+    pace_hub_free(hub);
+    pace_replay_mailbox_free(mailbox);
+    pace_replay_mailbox_free(NULL);
+    pace_replay_free(NULL);
+    CHECK(close(fd) == 0 && unlink(lines) == 0);
+
+    history.keep_age_ns = UINT64_MAX - 1;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+    history.keep_age_ns = PACE_UNLIMITED;
+    history.when_full = 2;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+    TELLS("when_full is 2");
+    history.when_full = PACE_DISK_GIVE_UP;
+    history.lines = NULL;
+    history.archive = "/nowhere/at/all.sqlite";
+    pace_status_t status = pace_hub_new(pool, &how, &hub);
+    CHECK(status == PACE_EUNSUPPORTED || status == PACE_EOS);
+    how.history_count = 32;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+    TELLS("history_count is 32");
+    how.histories = NULL;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+}
+
+/* What was published before a hub's end is there for the next, if this library has archives. */
+static void archived(void) {
+    char path[] = "/tmp/paceline-hub-XXXXXX", beside[64];
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
+    for (unsigned round = 0; round < 2; round++) {
+        pace_hub_t *hub;
+        pace_hub_options_t how;
+        pace_history_options_t history;
+        size_t count = 0;
+        pace_pool_t *pool = pool_of(1);
+        OK(pace_hub_options_init(&how, sizeof how));
+        OK(pace_history_options_init(&history, sizeof history));
+        history.archive = path;
+        history.process_only = true;
+        how.histories = &history;
+        how.history_count = 1;
+        pace_status_t status = pace_hub_new(pool, &how, &hub);
+        if (status == PACE_EUNSUPPORTED) TELLS("without `archive`");
+        if (status == PACE_OK) {
+            OK(pace_hub_query(hub, NULL, NULL, NULL, &count));
+            CHECK(count == round * 100);
+            for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+            OK(pace_hub_flush(hub));
+            pace_hub_free(hub);
+        } else {
+            CHECK(status == PACE_EUNSUPPORTED);
+        }
+        finish(pool);
+    }
+    (void)unlink(path);
+    (void)snprintf(beside, sizeof beside, "%s-wal", path);
+    (void)unlink(beside);
+    (void)snprintf(beside, sizeof beside, "%s-shm", path);
+    (void)unlink(beside);
+}
+
+typedef struct errors {
+    size_t overflows, others;
+    pace_hub_error_t last;
+} errors_t;
+
+static void note(void *data, const pace_hub_error_t *error) {
+    errors_t *errors = (errors_t *)data;
+    *(is(error->event, "subscription.overflow") ? &errors->overflows : &errors->others) += 1;
+    CHECK(error->number > errors->last.number && error->time_ns > UINT64_C(1600000000) * SECOND);
+    CHECK(error->severity >= PACE_SEVERITY_WARNING && error->message.size > 0);
+    errors->last = *error;
+}
+
+/* What a hub tells of itself comes as messages, and what is bad stays to be asked for. */
+static void told_of_itself(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_mailbox_t *notices, *full;
+    pace_subscription_options_t one = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 1);
+    pace_message_t message;
+    pace_error_filter_t filter = {0};
+    errors_t errors = {0};
+    char origin[64], text[256] = "";
+    pace_subscription_stats_t stats = {0};
+    size_t count = 0;
+    OK(pace_hub_options_init(&how, sizeof how));
+    how.errors = 2;
+    how.notice_interval_ns = MILLI;
+    OK(pace_hub_new(pool, &how, &hub));
+    OK(pace_hub_mailbox(hub, "$SYS.>", NULL, &notices));
+    OK(pace_hub_mailbox(hub, "a", &one, &full));
+    OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
+    CHECK(is(message.key, "$SYS.subscription.started"));
+    for (int i = 0; i < 2; i++) OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
+    CHECK(is(message.key, "$SYS.subscription.overflow") && message.size < sizeof text);
+    memcpy(text, message.payload, message.size);
+    CHECK(strstr(text, "\"severity\":\"warning\"") != NULL && strstr(text, "\"count\":1") != NULL);
+    OK(pace_hub_errors(hub, NULL, note, &errors, &count));
+    CHECK(count == 1 && errors.overflows == 1 && errors.others == 0);
+    CHECK(errors.last.number == 1 && errors.last.severity == PACE_SEVERITY_WARNING);
+    stats.struct_size = sizeof stats;
+    OK(pace_mailbox_stats(full, &stats));
+    (void)snprintf(origin, sizeof origin, "subscription %llu ", (unsigned long long)stats.number);
+    filter.struct_size = sizeof filter;
+    filter.event = "subscription.";
+    filter.origin = origin;
+    filter.severity = PACE_SEVERITY_WARNING;
+    OK(pace_hub_errors(hub, &filter, NULL, NULL, &count));
+    CHECK(count == 1);
+    filter.after = 1;
+    OK(pace_hub_errors(hub, &filter, NULL, NULL, &count));
+    CHECK(count == 0);
+    filter.after = 0;
+    filter.severity = PACE_SEVERITY_ERROR;
+    OK(pace_hub_errors(hub, &filter, NULL, NULL, &count));
+    CHECK(count == 0);
+    filter.severity = 3;
+    SAYS(PACE_EINVAL, pace_hub_errors(hub, &filter, NULL, NULL, &count));
+    TELLS("severity is 3");
+    pace_mailbox_free(full);
+    pace_mailbox_free(notices);
+    pace_hub_free(hub);
+    how.errors = 1000001;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+    TELLS("errors is 1000001");
+    how.errors = 0;
+    how.notice_interval_ns = 1;
+    SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
+    TELLS("notice_interval is 1ns");
+}
+
+static void figures(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_workers_config_t config;
+    pace_workers_t *workers;
+    pace_mailbox_t *mailbox;
+    pace_hub_stats_t stats = {0};
+    char text[65536];
+    size_t needed = 0;
+    OK(pace_hub_options_init(&how, sizeof how));
+    how.name = "figures";
+    how.count_keys = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    OK(pace_hub_mailbox(hub, "a.*", NULL, &mailbox));
+    for (int i = 0; i < 3; i++) OK(pace_hub_publish(hub, "a.b", "x", 1, NULL));
+    OK(pace_hub_publish(hub, "a.c", "x", 1, NULL));
+    stats.struct_size = sizeof stats;
+    OK(pace_hub_stats(hub, &stats));
+    CHECK(stats.keys == 2 && stats.subscriptions == 1 && stats.suspended == 0);
+    CHECK(stats.publishers == 0 && stats.dead_letters == 0 && stats.errors == 0);
+    SAYS(PACE_EFULL, pace_hub_metrics(hub, PACE_METRICS_HUB, NULL, 0, &needed));
+    CHECK(needed > 100 && needed < sizeof text);
+    OK(pace_hub_metrics(hub, PACE_METRICS_HUB, text, sizeof text, &needed));
+    CHECK(needed == strlen(text) + 1 && strstr(text, "\"published\":4") != NULL);
+    CHECK(strstr(text, "\"pattern\":\"a.*\"") != NULL);
+    CHECK(strstr(text, "{\"key\":\"a.b\",\"published\":3}") != NULL);
+    OK(pace_hub_metrics(hub, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed));
+    CHECK(strstr(text, "\npaceline_hub_published_total{hub=\"figures\"} 4") != NULL);
+    CHECK(strstr(text, "\npaceline_hub_waiting{hub=\"figures\"} 4") != NULL);
+    OK(pace_hub_metrics(hub, PACE_METRICS_JSON, text, sizeof text, &needed));
+    CHECK(strstr(text, "paceline_hub_key_published") != NULL);
+    SAYS(PACE_EINVAL, pace_hub_metrics(hub, 3, text, sizeof text, &needed));
+    TELLS("format is 3");
+    OK(pace_workers_config_init(&config, sizeof config));
+    OK(pace_workers_new(pool, &config, &workers));
+    SAYS(PACE_EINVAL, pace_hub_share_metrics(hub, workers));
+    TELLS("metrics is false");
+    pace_workers_free(workers);
+    config.metrics = true;
+    OK(pace_workers_new(pool, &config, &workers));
+    OK(pace_hub_share_metrics(hub, workers));
+    OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed));
+    CHECK(strstr(text, "\npaceline_hub_published_total{hub=\"figures\"} 4") != NULL);
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+    OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed));
+    CHECK(strstr(text, "paceline_hub_published") == NULL);
+    pace_workers_free(workers);
+}
+
+typedef struct crossings {
+    counts_t counts;
+    atomic_int crossed[2], back[2];
+} crossings_t;
+
+static void crossed(void *data, const pace_crossing_t *crossing) {
+    crossings_t *seen = (crossings_t *)data;
+    CHECK(crossing->threshold < 2 && crossing->message.size > 0);
+    CHECK(crossing->severity == (crossing->crossed ? PACE_SEVERITY_ERROR : PACE_SEVERITY_INFO));
+    CHECK((crossing->figure > 9) == (crossing->crossed == (crossing->threshold == 0)));
+    atomic_int *which = crossing->crossed ? seen->crossed : seen->back;
+    atomic_fetch_add(&which[crossing->threshold], 1);
+}
+
+static void drop_crossings(void *data) { count_drop(&((crossings_t *)data)->counts); }
+
+static void thresholds(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_watch_t *watch;
+    pace_mailbox_t *mailbox, *notices;
+    pace_threshold_t two[2];
+    pace_label_t label = {"hub", "main"};
+    pace_watch_stats_t stats = {0};
+    pace_message_t messages[20];
+    crossings_t seen = {0};
+    size_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        OK(pace_threshold_init(&two[i], sizeof two[i]));
+        two[i].metric = "paceline_hub_waiting";
+        two[i].severity = PACE_SEVERITY_ERROR;
+    }
+    two[0].limit = 9.5;
+    two[0].labels = &label;
+    two[0].label_count = 1;
+    two[1].below = true;
+    two[1].limit = 5;
+    two[1].back_at = 9.5;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_mailbox(hub, "$SYS.threshold.*", NULL, &notices));
+    OK(pace_hub_mailbox(hub, "a", NULL, &mailbox));
+    OK(pace_hub_watch(hub, NULL, MILLI, two, 2, crossed, &seen, drop_crossings, &watch));
+    UNTIL(atomic_load(&seen.crossed[1]) == 1);
+    for (int i = 0; i < 20; i++) OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    UNTIL(atomic_load(&seen.back[1]) == 1 && atomic_load(&seen.crossed[0]) == 1);
+    stats.struct_size = sizeof stats;
+    OK(pace_watch_stats(watch, &stats));
+    CHECK(stats.looks >= 1 && stats.crossed == 1);
+    OK(pace_mailbox_pull(notices, messages, 20, PACE_FOREVER, &count));
+    CHECK(is(messages[0].key, "$SYS.threshold.crossed"));
+    for (size_t left = 20; left > 0; left -= count)
+        OK(pace_mailbox_pull(mailbox, messages, left, PACE_FOREVER, &count));
+    pace_mailbox_free(notices);
+    UNTIL(atomic_load(&seen.back[0]) == 1 && atomic_load(&seen.crossed[1]) == 2);
+    CHECK(atomic_load(&seen.counts.drops) == 0);
+    pace_watch_free(watch);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+    two[1].part = 3;
+    SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, MILLI, two, 2, crossed, &seen, drop_crossings, &watch));
+    TELLS("part is 3");
+    two[1].part = PACE_THRESHOLD_QUANTILE;
+    two[1].quantile = 1.5;
+    SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, MILLI, two, 2, crossed, &seen, drop_crossings, &watch));
+    TELLS("quantile of a threshold is 1.5");
+    SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, MILLI, two, 0, crossed, &seen, drop_crossings, &watch));
+    TELLS("count is 0");
+    SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, 0, two, 1, crossed, &seen, drop_crossings, &watch));
+    TELLS("period of a watch");
+    two[0].metric = NULL;
+    SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, MILLI, two, 1, NULL, NULL, NULL, &watch));
+    TELLS("metric is NULL");
+    CHECK(atomic_load(&seen.counts.drops) == 1);
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+}
+
+int main(int argc, char **argv) {
+    pace_pool_t *pool;
+    (void)argv;
+    check_begin();
+    pool = pool_of(2);
+    every_execution(pool);
+    what_is_full_and_what_was_lost(pool);
+    blocked(pool);
+    headers_and_failures(pool);
+    those_who_leave(pool);
+    drained(pool);
+    pulled(pool);
+    counted_and_unique(pool);
+    publishers_have_limits(pool);
+    supervised(pool);
+    supervised_together(pool);
+    filtered(pool);
+    grouped(pool);
+    requests(pool);
+    buried(pool);
+    kept_and_replayed(pool);
+    told_of_itself(pool);
+    /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */
+    if (argc == 1) figures(pool);
+    thresholds(pool);
+    what_is_bad(pool);
+    finish(pool);
+    archived();
+    return 0;
+}

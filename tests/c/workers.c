@@ -1,0 +1,1286 @@
+/* Worker pools: tasks with retries, limits and reports; attempts as data; shutdown. */
+#include "check.h"
+
+#include <stddef.h>
+
+static pace_workers_t *workers_of(pace_pool_t *pool) {
+    pace_workers_config_t config;
+    pace_workers_t *workers = NULL;
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.seed = 7;
+    OK(pace_workers_new(pool, &config, &workers));
+    return workers;
+}
+
+/* A kind that tries up to three times, at once. */
+static pace_kind_t *kind_of(pace_workers_t *workers, const char *name) {
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.lane = PACE_LANE_HIGH;
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 2;
+    OK(pace_kind_new(workers, name, &config, &kind));
+    return kind;
+}
+
+static pace_task_report_t wait_for(pace_workers_t *workers, pace_task_t task) {
+    pace_task_report_t report = {0};
+    report.struct_size = sizeof report;
+    OK(pace_workers_wait(workers, task, PACE_FOREVER, &report));
+    CHECK(report.struct_size == sizeof report);
+    return report;
+}
+
+static void settle(pace_workers_t *workers, bool drained) {
+    pace_workers_report_t report = {0};
+    report.struct_size = sizeof report;
+    OK(pace_workers_shutdown(workers, 3600 * SECOND, SECOND, SECOND, &report, NULL, NULL));
+    CHECK(report.drained == drained && !report.requested);
+    pace_workers_free(workers);
+}
+
+static uint32_t number(const pace_attempt_t *attempt) {
+    uint32_t number = 0;
+    OK(pace_attempt_number(attempt, &number));
+    return number;
+}
+
+/* Succeeds at its third attempt. */
+static void third(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    counts_t *counts = (counts_t *)data;
+    uint64_t id = 0, left = 0;
+    bool cancelled = true;
+    CHECK(*outcome == PACE_EFAILED);
+    atomic_fetch_add(&counts->runs, 1);
+    OK(pace_attempt_task(attempt, &id));
+    OK(pace_attempt_is_cancelled(attempt, &cancelled));
+    OK(pace_attempt_time_left(attempt, &left));
+    OK(pace_attempt_heartbeat(attempt));
+    CHECK(id != 0 && !cancelled && left == PACE_FOREVER);
+    *outcome = number(attempt) < 3 ? 17 : 0;
+}
+
+static void fails(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    OK(pace_attempt_fail(attempt, "no such file"));
+    *outcome = -77;
+}
+
+static void fails_for_good(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    OK(pace_attempt_permanent(attempt));
+    (void)outcome;
+}
+
+static void comes_back_at_once(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    OK(pace_attempt_retry_after(attempt, 1));
+    *outcome = number(attempt) < 2;
+}
+
+static void listens(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    bool cancelled = false;
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    while (!cancelled) OK(pace_attempt_is_cancelled(attempt, &cancelled));
+    *outcome = 5;
+}
+
+static void waits_for_gate(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    (void)attempt;
+    count_gated(data, outcome);
+}
+
+static void outcomes(void) {
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "outcomes");
+    pace_task_t task = {0};
+    counts_t counts = {0};
+    uint32_t status = 99;
+    bool cancelled = true;
+
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, &task));
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_COMPLETED && report.attempts == 3 && report.outcome == 0);
+    CHECK(report.message == NULL && strcmp(report.name, "outcomes") == 0 && report.id != 0);
+    CHECK(report.worker < 2 && atomic_load(&counts.runs) == 3);
+    UNTIL(atomic_load(&counts.drops) == 1);
+    SAYS(PACE_ESTALE, pace_workers_wait(workers, task, 0, NULL));
+    SAYS(PACE_ESTALE, pace_workers_status(workers, task, &status));
+    SAYS(PACE_ESTALE, pace_workers_cancel(workers, task, &cancelled));
+    SAYS(PACE_ESTALE, pace_workers_detach(workers, task));
+    CHECK(status == 99 && cancelled);
+
+    OK(pace_workers_submit(workers, kind, fails, &counts, count_drop, NULL, &task));
+    report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.attempts == 3 && report.outcome == -77);
+    CHECK(strcmp(report.message, "no such file") == 0);
+
+    OK(pace_workers_submit(workers, kind, fails_for_good, &counts, count_drop, NULL, &task));
+    report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.attempts == 1);
+    CHECK(report.outcome == PACE_EFAILED);
+    CHECK(strcmp(report.message, "it ended without reporting success") == 0);
+
+    OK(pace_workers_submit(workers, kind, comes_back_at_once, &counts, count_drop, NULL, &task));
+    CHECK(wait_for(workers, task).attempts == 2);
+
+    /* Ids of one kind of tasks are none of the other. */
+    pace_task_t own = {0};
+    OK(pace_pool_submit(pool, 2, count_run, &counts, count_drop, &own));
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, &task));
+    SAYS(PACE_ESTALE, pace_workers_status(workers, own, &status));
+    SAYS(PACE_ESTALE, pace_task_detach(pool, task));
+    OK(pace_task_wait(pool, own, PACE_FOREVER, NULL));
+    OK(pace_workers_detach(workers, task));
+
+    /* One that runs is asked. */
+    UNTIL(atomic_load(&counts.drops) == 6);
+    atomic_store(&counts.runs, 0);
+    OK(pace_workers_submit(workers, kind, listens, &counts, count_drop, NULL, &task));
+    UNTIL(atomic_load(&counts.runs) >= 1);
+    SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, task, 0, NULL));
+    SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, task, MILLI, NULL));
+    UNTIL((pace_workers_cancel(workers, task, &cancelled), !cancelled));
+    report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_CANCELLED && report.outcome == 5);
+    CHECK(strcmp(report.message, "it reported 5") == 0);
+
+    /* One whose time is over, too. */
+    pace_task_options_t options;
+    OK(pace_task_options_init(&options, sizeof options));
+    options.timeout_ns = MILLI;
+    options.retry.shape = PACE_RETRY_NONE;
+    OK(pace_workers_submit(workers, kind, listens, &counts, count_drop, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+
+    /* Without an id it runs all the same. */
+    UNTIL(atomic_load(&counts.drops) == 8);
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    UNTIL(atomic_load(&counts.drops) == 9);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+static void options(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "options");
+    pace_task_options_t options;
+    pace_task_t task = {0}, gate = {0};
+    counts_t counts = {0}, gated = {0};
+    uint32_t status = 99;
+    bool cancelled = false;
+    OK(pace_task_options_init(&options, sizeof options));
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gated, count_drop, NULL, &gate));
+    UNTIL(atomic_load(&gated.runs) == 1);
+
+    /* Nothing begins now: a task that waits can be cancelled, and its time may be over. */
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    OK(pace_workers_status(workers, task, &status));
+    OK(pace_workers_cancel(workers, task, &cancelled));
+    CHECK(status == PACE_TASK_PENDING && cancelled);
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_CANCELLED && report.attempts == 0);
+    CHECK(report.worker == PACE_NONE && report.outcome == PACE_EFAILED);
+    options.queue_timeout_ns = 1;
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+    options.queue_timeout_ns = 0;
+    options.deadline_ns = 1;
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+    atomic_store(&gated.gate, true);
+    CHECK(wait_for(workers, gate).status == PACE_TASK_COMPLETED);
+    CHECK(atomic_load(&counts.runs) == 0);
+    UNTIL(atomic_load(&counts.drops) == 3);
+
+    OK(pace_task_options_init(&options, sizeof options));
+    options.lane = PACE_LANE_LOW;
+    options.retry.shape = PACE_RETRY_NONE;
+    options.delay_ns = MILLI;
+    options.key = 5;
+    options.keyed = true;
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.attempts == 1);
+    options.lane = 4;
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    TELLS("lane is 4");
+    options.lane = PACE_DEFAULT;
+    options.retry.shape = PACE_RETRY_CUSTOM;
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    TELLS("retry.shape is 6");
+    options.struct_size = 3;
+    SAYS(PACE_EVERSION, pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, NULL, &counts, count_drop, NULL, &task));
+    TELLS("run is NULL");
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+    CHECK(atomic_load(&counts.drops) == 4);
+}
+
+static uint64_t no_delay(void *data, uint32_t retry) {
+    CHECK(retry >= 1);
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    return 0;
+}
+
+static void kinds(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL, *same = NULL;
+    pace_task_t task = {0};
+    counts_t delays = {0}, counts = {0};
+
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = PACE_RETRY_CUSTOM;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "custom", &config, &kind));
+    TELLS("retry_delay is NULL");
+    config.retry.retries = 4;
+    config.retry_delay = no_delay;
+    config.retry_data = &delays;
+    config.retry_drop = count_drop;
+    config.timeout_ns = PACE_FOREVER;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "custom", &config, &kind));
+    TELLS("timeout is ");
+    config.timeout_ns = SECOND * 3600;
+    config.rate_starts = 1000000;
+    config.retry_budget = true;
+    OK(pace_kind_new(workers, "custom", &config, &kind));
+    OK(pace_workers_submit(workers, kind, fails, &counts, count_drop, NULL, &task));
+    CHECK(wait_for(workers, task).attempts == 5);
+    CHECK(atomic_load(&delays.runs) == 4 && atomic_load(&delays.drops) == 0);
+    pace_kind_free(kind);
+
+    for (uint32_t shape = PACE_RETRY_DEFAULT; shape <= PACE_RETRY_RANDOM; shape++) {
+        char name[2] = {(char)('0' + shape), 0};
+        OK(pace_kind_config_init(&config, sizeof config));
+        config.retry.shape = shape;
+        config.retry.jitter = shape % 4;
+        config.retry.first_ns = shape == PACE_RETRY_EXPONENTIAL ? 0 : MILLI;
+        config.retry.cap_ns = shape == PACE_RETRY_EXPONENTIAL ? 0 : 2 * MILLI;
+        config.retry.within_ns = SECOND;
+        OK(pace_kind_new(workers, name, &config, &kind));
+        OK(pace_kind_new(workers, name, &config, &same));
+        pace_kind_free(same);
+        pace_kind_free(kind);
+        config.lane = PACE_LANE_LOW;
+        SAYS(PACE_EINVAL, pace_kind_new(workers, name, &config, &same));
+        TELLS("kind is ");
+    }
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = 7;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.jitter = 4;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    config.retry.jitter = 0;
+    config.retry.reserved = 1;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "\xff", NULL, &kind));
+    SAYS(PACE_EINVAL, pace_kind_new(workers, NULL, NULL, &kind));
+    pace_kind_free(NULL);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* What is done when a lane is full, and how many run at once. */
+static void bounds(void) {
+    pace_pool_config_t settings;
+    pace_pool_t *pool = NULL;
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL;
+    pace_task_event_t events[8];
+    counts_t gate = {0}, counts = {0};
+    pace_task_t task = {0}, oldest = {0};
+    size_t count = 0;
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 1;
+    settings.pin = "none";
+    settings.lane_capacity = 2;
+    OK(pace_pool_new(&settings, &pool));
+    pace_workers_t *workers = workers_of(pool);
+
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.full = 5;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    TELLS("full is 5");
+    config.full = PACE_FULL_DROP_OLDEST;
+    OK(pace_kind_new(workers, "dropped", &config, &kind));
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, &oldest));
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    CHECK(wait_for(workers, oldest).status == PACE_TASK_REJECTED);
+    pace_kind_free(kind);
+    config.full = PACE_FULL_REJECT;
+    OK(pace_kind_new(workers, "rejected", &config, &kind));
+    SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    pace_kind_free(kind);
+    config.full = PACE_FULL_WAIT;
+    config.full_wait_ns = MILLI;
+    OK(pace_kind_new(workers, "waited", &config, &kind));
+    SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    pace_kind_free(kind);
+    config.full = PACE_FULL_RUN_HERE;
+    config.soft_timeout_ns = MILLI;
+    config.grace_ns = SECOND;
+    OK(pace_kind_new(workers, "here", &config, &kind));
+    OK(pace_workers_submit(workers, kind, listens, &counts, count_drop, NULL, &task));
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.worker == PACE_NONE && report.outcome == 5);
+    pace_kind_free(kind);
+    atomic_store(&gate.gate, true);
+
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.max_running = 2;
+    OK(pace_kind_new(workers, "two", &config, &kind));
+    for (uint64_t token = 0; token < 3; token++)
+        OK(pace_workers_submit_pulled(workers, kind, token, NULL, NULL));
+    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+    CHECK(count == 2);
+    pace_attempt_end_t done[2];
+    for (size_t i = 0; i < 2; i++) {
+        memset(&done[i], 0, sizeof done[i]);
+        done[i].attempt = events[i].attempt;
+    }
+    OK(pace_workers_complete(workers, done, 2));
+    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && events[0].token == 2);
+    done[0].attempt = events[0].attempt;
+    OK(pace_workers_complete(workers, done, 1));
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+    CHECK(atomic_load(&counts.drops) == 4);
+}
+
+static void batches(void) {
+    enum { COUNT = 1000 };
+    static pace_attempt_work_t work[COUNT];
+    static pace_task_t tasks[COUNT];
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "batches");
+    counts_t counts = {0};
+    size_t accepted = 55;
+    for (size_t i = 0; i < COUNT; i++) work[i] = (pace_attempt_work_t){third, &counts, count_drop};
+    OK(pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
+    CHECK(accepted == COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
+    OK(pace_workers_submit_batch(workers, kind, work, COUNT, NULL, NULL, &accepted));
+    OK(pace_workers_submit_batch(workers, kind, NULL, 0, NULL, NULL, &accepted));
+    CHECK(accepted == 0);
+    work[7].run = NULL;
+    accepted = 55;
+    SAYS(PACE_EINVAL,
+         pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
+    TELLS("work[7].run");
+    CHECK(accepted == 55);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+    CHECK(atomic_load(&counts.drops) == 2 * COUNT && atomic_load(&counts.runs) == 6 * COUNT);
+}
+
+/* Of a batch that is not taken whole, the rest is the caller's. */
+static void broken_batches(void) {
+    enum { COUNT = 300, IDS = 256 };
+    static pace_attempt_work_t work[COUNT];
+    static pace_task_t tasks[COUNT];
+    counts_t gate = {0}, counts = {0};
+    pace_pool_config_t settings;
+    pace_workers_config_t config;
+    pace_pool_t *pool = NULL;
+    pace_workers_t *workers = NULL;
+    size_t accepted = 55;
+    for (size_t i = 0; i < COUNT; i++) work[i] = (pace_attempt_work_t){third, &counts, count_drop};
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 1;
+    settings.pin = "none";
+    settings.lane_capacity = 512;
+    OK(pace_pool_new(&settings, &pool));
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.max_tasks = IDS;
+    config.full = PACE_FULL_REJECT;
+    OK(pace_workers_new(pool, &config, &workers));
+    pace_kind_t *kind = kind_of(workers, "broken");
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
+    UNTIL(atomic_load(&gate.runs) == 1);
+
+    SAYS(PACE_EFULL, pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
+    TELLS("all ids are in use");
+    CHECK(accepted == IDS);
+    SAYS(PACE_EFULL, pace_workers_submit_batch(workers, kind, work, COUNT, NULL, NULL, &accepted));
+    CHECK(accepted > 0 && accepted < COUNT);
+    CHECK(atomic_load(&counts.drops) == 0 && atomic_load(&counts.runs) == 0);
+    const int taken = IDS + (int)accepted;
+    SAYS(PACE_EFULL, pace_workers_submit_batch(workers, kind, work, 1, NULL, NULL, &accepted));
+    CHECK(accepted == 0);
+    atomic_store(&gate.gate, true);
+    for (size_t i = 0; i < IDS; i++)
+        CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+    CHECK(atomic_load(&counts.drops) == taken && atomic_load(&counts.runs) == 3 * taken);
+}
+
+/* What one task may have in place of its kind's: policy, soft time, grace. And what has no record. */
+static void posts_and_policies(void) {
+    counts_t gate = {0}, counts = {0};
+    pace_pool_config_t settings;
+    pace_task_options_t options;
+    pace_pool_t *pool = NULL;
+    pace_task_t task = {0};
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 1;
+    settings.pin = "none";
+    settings.lane_capacity = 2;
+    OK(pace_pool_new(&settings, &pool));
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "posts");
+    OK(pace_kind_post(kind, count_gated, &gate, count_drop));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_kind_post(kind, count_run, &counts, count_drop));
+    OK(pace_kind_post(kind, count_run, &counts, count_drop));
+    SAYS(PACE_EINVAL, pace_kind_post(kind, NULL, &counts, count_drop));
+
+    OK(pace_task_options_init(&options, sizeof options));
+    options.reserved2 = 1;
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
+    options.reserved2 = 0;
+    options.full = 5;
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
+    TELLS("full is 5");
+    options.full = PACE_FULL_REJECT;
+    SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
+    options.full = PACE_FULL_WAIT;
+    options.full_wait_ns = MILLI;
+    SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
+    options.full = PACE_FULL_RUN_HERE;
+    options.soft_timeout_ns = MILLI;
+    options.grace_ns = SECOND;
+    options.retry.shape = PACE_RETRY_NONE;
+    OK(pace_workers_submit(workers, kind, listens, &counts, count_drop, &options, &task));
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.worker == PACE_NONE && report.outcome == 5);
+    /* A program that was compiled when options ended with `keyed`. */
+    options.full = 77;
+    options.struct_size = 96;
+    atomic_store(&gate.gate, true);
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, NULL));
+    settle(workers, true);
+    pace_kind_free(kind);
+    finish(pool);
+    CHECK(atomic_load(&gate.drops) == 1 && atomic_load(&counts.drops) == 4);
+}
+
+/* --- descriptors of ends ------------------------------------------------------------------------ */
+
+static void told(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "told");
+    pace_task_fd_t *ends = NULL;
+    pace_task_t tasks[3], waits;
+    counts_t gate = {0};
+    int32_t fd = -1;
+    uint64_t ended = 77, sum = 0;
+    OK(pace_task_fd_new(&ends));
+    OK(pace_task_fd_pollable(ends, &fd));
+    for (int i = 0; i < 3; i++) {
+        OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &tasks[i]));
+        OK(pace_workers_tell(workers, tasks[i], ends));
+    }
+    CHECK(!readable(fd));
+    OK(pace_task_fd_take(ends, &ended));
+    CHECK(ended == 0);
+    bool dropped = false;
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &waits));
+    OK(pace_workers_drop(workers, waits, &dropped));
+    CHECK(dropped && wait_for(workers, waits).status == PACE_TASK_REJECTED);
+    SAYS(PACE_ESTALE, pace_workers_drop(workers, waits, &dropped));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_workers_drop(workers, tasks[0], &dropped));
+    CHECK(!dropped);
+    atomic_store(&gate.gate, true);
+    while (sum < 3) {
+        UNTIL(readable(fd));
+        OK(pace_task_fd_take(ends, &ended));
+        sum += ended;
+    }
+    CHECK(sum == 3 && !readable(fd));
+    OK(pace_workers_tell(workers, tasks[0], ends));
+    CHECK(readable(fd));
+    for (int i = 0; i < 3; i++) wait_for(workers, tasks[i]);
+    SAYS(PACE_ESTALE, pace_workers_tell(workers, tasks[0], ends));
+    /* One that goes before the end of what it was given to. */
+    atomic_store(&gate.gate, false);
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &tasks[0]));
+    OK(pace_workers_tell(workers, tasks[0], ends));
+    pace_task_fd_free(ends);
+    atomic_store(&gate.gate, true);
+    wait_for(workers, tasks[0]);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* --- around attempts ----------------------------------------------------------------------------- */
+
+typedef struct seen {
+    atomic_int before, after, errors, drops;
+    atomic_bool refuses;
+} seen_t;
+
+static void sees_before(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    const char *name = NULL;
+    OK(pace_attempt_name(attempt, &name));
+    CHECK(*outcome == 0 && strcmp(name, "around") == 0);
+    atomic_fetch_add(&seen->before, 1);
+    if (!atomic_load(&seen->refuses)) return;
+    OK(pace_attempt_fail(attempt, "not today"));
+    OK(pace_attempt_permanent(attempt));
+    *outcome = 31;
+}
+
+static void sees_after(void *data, const pace_attempt_t *attempt) {
+    CHECK(number(attempt) > 0);
+    atomic_fetch_add(&((seen_t *)data)->after, 1);
+}
+
+static void sees_error(void *data, const pace_attempt_t *attempt, int32_t outcome, const char *message) {
+    (void)attempt;
+    CHECK(outcome == 17 || outcome == 31);
+    CHECK(strcmp(message, outcome == 17 ? "it reported 17" : "not today") == 0);
+    atomic_fetch_add(&((seen_t *)data)->errors, 1);
+}
+
+static void drop_seen(void *data) {
+    atomic_fetch_add(&((seen_t *)data)->drops, 1);
+}
+
+static void around(void) {
+    seen_t outer = {0}, inner = {0};
+    pace_middleware_t both[3] = {{sees_before, sees_after, sees_error, &outer, drop_seen},
+                                 {NULL, NULL, NULL, NULL, NULL},
+                                 {sees_before, NULL, NULL, &inner, drop_seen}};
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = NULL;
+    pace_workers_config_t config;
+    pace_task_t task = {0};
+    counts_t counts = {0};
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.middleware = both;
+    config.middleware_count = 65;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("middleware_count is 65");
+    config.middleware_count = 3;
+    config.max_waiting = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    CHECK(atomic_load(&outer.drops) == 0 && atomic_load(&inner.drops) == 0);
+    config.max_waiting = 1;
+    config.middleware = NULL;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    config.middleware = both;
+    OK(pace_workers_new(pool, &config, &workers));
+    memset(both, 0, sizeof both);
+
+    pace_kind_t *kind = kind_of(workers, "around");
+    OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_COMPLETED);
+    CHECK(atomic_load(&outer.before) == 3 && atomic_load(&outer.after) == 3);
+    CHECK(atomic_load(&outer.errors) == 2 && atomic_load(&inner.before) == 3);
+    atomic_store(&inner.refuses, true);
+    OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, &task));
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.outcome == 31 && report.attempts == 1);
+    CHECK(strcmp(report.message, "not today") == 0 && atomic_load(&counts.runs) == 3);
+    CHECK(atomic_load(&outer.errors) == 3 && atomic_load(&outer.after) == 4);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+    CHECK(atomic_load(&outer.drops) == 1 && atomic_load(&inner.drops) == 1);
+}
+
+/* --- the log of outcomes ------------------------------------------------------------------------- */
+
+typedef struct noted {
+    atomic_int ends, retries, drops;
+    _Atomic(pace_outcome_log_t *) log;
+} noted_t;
+
+static void note_outcome(void *data, const pace_outcome_t *outcome) {
+    noted_t *noted = (noted_t *)data;
+    pace_outcome_log_t *log = atomic_load(&noted->log);
+    CHECK(strcmp(outcome->name, "logged") == 0 && outcome->id != 0 && outcome->time_ns > SECOND);
+    if (log != NULL) SAYS(PACE_EDEADLOCK, pace_outcome_log_flush(log, PACE_FOREVER));
+    if (outcome->event == PACE_OUTCOME_RETRY) {
+        CHECK(outcome->status == PACE_TASK_RETRYING && outcome->attempts == 1);
+        CHECK(strcmp(outcome->message, "it reported 1") == 0);
+        atomic_fetch_add(&noted->retries, 1);
+    } else {
+        CHECK(outcome->event == PACE_OUTCOME_END && outcome->status == PACE_TASK_COMPLETED);
+        CHECK(outcome->attempts == 2 && outcome->worker < 2 && *outcome->message == 0);
+        atomic_fetch_add(&noted->ends, 1);
+    }
+}
+
+static void drop_noted(void *data) {
+    atomic_fetch_add(&((noted_t *)data)->drops, 1);
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static int lines_of(const char *path) {
+    int lines = 0;
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+static void logged(void) {
+    char path[64], settings[64], text[160];
+    noted_t noted = {0};
+    counts_t counts = {0};
+    pace_outcome_log_config_t config;
+    pace_outcome_log_stats_t stats = {0};
+    pace_outcome_log_t *log = NULL;
+    pace_workers_config_t with_log;
+    pace_workers_t *workers = NULL;
+    pace_task_t task = {0};
+    snprintf(path, sizeof path, "/tmp/paceline-c-%d.log", (int)getpid());
+    snprintf(settings, sizeof settings, "/tmp/paceline-c-log-%d.yaml", (int)getpid());
+    snprintf(text, sizeof text, "log:\n  file: %s\n  capacity: 99\n  max_size: 1 KiB\n", path);
+    write_file(settings, text);
+
+    OK(pace_outcome_log_config_init(&config, sizeof config));
+    config.on_outcome = note_outcome;
+    config.user_data = &noted;
+    config.drop = drop_noted;
+    OK(pace_outcome_log_config_load(&config, settings, false));
+    CHECK(config.capacity == 99 && config.max_size == 1024 && config.files == 4);
+    CHECK(strcmp(config.file, path) == 0 && config.on_outcome == note_outcome);
+    config.files = 0;
+    SAYS(PACE_EINVAL, pace_outcome_log_new(&config, &log));
+    TELLS("files is 0");
+    CHECK(atomic_load(&noted.drops) == 0);
+    config.files = 2;
+    config.max_size = 1 << 20;
+    OK(pace_outcome_log_new(&config, &log));
+    unlink(settings);
+
+    pace_pool_t *pool = pool_of(2);
+    OK(pace_workers_config_init(&with_log, sizeof with_log));
+    with_log.outcome_log = log;
+    OK(pace_workers_new(pool, &with_log, &workers));
+    pace_kind_t *kind = kind_of(workers, "logged");
+    for (int i = 0; i < 10; i++) {
+        atomic_store(&noted.log, i == 9 ? log : NULL);
+        OK(pace_workers_submit(workers, kind, comes_back_at_once, &counts, NULL, NULL, &task));
+        wait_for(workers, task);
+    }
+    stats.struct_size = sizeof stats;
+    /* A waiter may hear of an end before the log does. */
+    UNTIL((pace_outcome_log_stats(log, &stats), stats.told == 20));
+    OK(pace_outcome_log_flush(log, 3600 * SECOND));
+    CHECK(stats.dropped == 0 && stats.errors == 0 && stats.last_error == NULL);
+    CHECK(atomic_load(&noted.ends) == 10 && atomic_load(&noted.retries) == 10);
+    CHECK(lines_of(path) == 20);
+    pace_kind_free(kind);
+    settle(workers, true);
+    pace_outcome_log_free(log);
+    finish(pool);
+    UNTIL(atomic_load(&noted.drops) == 1);
+    unlink(path);
+}
+
+/* --- attempts as data ------------------------------------------------------------------------- */
+
+static pace_attempt_end_t completion(uint64_t attempt, int32_t outcome) {
+    pace_attempt_end_t one = {0};
+    one.attempt = attempt;
+    one.outcome = outcome;
+    return one;
+}
+
+static void pulled(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "pulled");
+    pace_task_options_t options;
+    pace_task_event_t events[8];
+    pace_task_t task = {0}, tasks[4];
+    size_t count = 0;
+    int32_t fd = -1;
+    bool cancelled = true;
+    OK(pace_workers_pollable(workers, &fd));
+    CHECK(!readable(fd));
+    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, 8, 0, &count));
+    SAYS(PACE_EINVAL, pace_workers_pull(workers, events, 0, 0, &count));
+
+    OK(pace_workers_submit_pulled(workers, kind, 42, NULL, &task));
+    CHECK(readable(fd));
+    for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+        OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+        CHECK(count == 1 && events[0].kind == PACE_TASK_EVENT_ATTEMPT && events[0].token == 42);
+        CHECK(events[0].number == attempt && events[0].status == PACE_TASK_RUNNING);
+        OK(pace_workers_is_cancelled(workers, events[0].attempt, &cancelled));
+        CHECK(!cancelled);
+        OK(pace_workers_heartbeat(workers, events[0].attempt));
+        pace_attempt_end_t done = completion(events[0].attempt, attempt < 3 ? 9 : -9);
+        done.message = "the host said no";
+        done.advice = 3;
+        SAYS(PACE_EINVAL, pace_workers_complete(workers, &done, 1));
+        done.advice = PACE_ADVICE_AFTER;
+        done.after_ns = 1;
+        OK(pace_workers_complete(workers, &done, 1));
+        CHECK(done.result == PACE_OK);
+        CHECK(done.status == (attempt < 3 ? PACE_TASK_RETRYING : PACE_TASK_FAILED));
+        SAYS(PACE_ESTALE, pace_workers_complete(workers, &done, 1));
+        SAYS(PACE_ESTALE, pace_workers_is_cancelled(workers, done.attempt, &cancelled));
+        SAYS(PACE_ESTALE, pace_workers_heartbeat(workers, done.attempt));
+    }
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_FAILED && report.outcome == -9 && report.attempts == 3);
+    CHECK(strcmp(report.message, "the host said no") == 0 && report.worker == PACE_NONE);
+
+    /* A batch: one succeeds, one fails for good, one is stale, one is cancelled while it waits. */
+    const uint64_t tokens[4] = {1, 2, 3, 4};
+    pace_attempt_end_t done[3];
+    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 4, NULL, tasks, &count));
+    CHECK(count == 4);
+    OK(pace_workers_pull(workers, events, 3, 0, &count));
+    CHECK(count == 3);
+    OK(pace_workers_cancel(workers, tasks[3], &cancelled));
+    CHECK(cancelled);
+    done[0] = completion(events[0].attempt, 0);
+    done[1] = completion(77, 0);
+    done[2] = completion(events[1].attempt, PACE_EFAILED);
+    done[2].advice = PACE_ADVICE_PERMANENT;
+    SAYS(PACE_ESTALE, pace_workers_complete(workers, done, 3));
+    CHECK(done[0].result == PACE_OK && done[0].status == PACE_TASK_COMPLETED);
+    CHECK(done[1].result == PACE_ESTALE);
+    CHECK(done[2].result == PACE_OK && done[2].status == PACE_TASK_FAILED);
+    OK(pace_workers_complete(workers, NULL, 0));
+    OK(pace_workers_pull(workers, events + 3, 5, 0, &count));
+    CHECK(count == 1 && events[3].kind == PACE_TASK_EVENT_END && events[3].token == 4);
+    CHECK(events[3].status == PACE_TASK_CANCELLED && events[3].attempt == 0);
+    CHECK(wait_for(workers, tasks[0]).status == PACE_TASK_COMPLETED);
+    CHECK(wait_for(workers, tasks[1]).status == PACE_TASK_FAILED);
+    CHECK(wait_for(workers, tasks[3]).status == PACE_TASK_CANCELLED);
+
+    /* What is out is waited for by a drain; what waits is cancelled after it. */
+    OK(pace_task_options_init(&options, sizeof options));
+    options.lane = PACE_LANE_CRITICAL;
+    OK(pace_workers_submit_pulled(workers, kind, 5, &options, NULL));
+    pace_workers_report_t ends = {0};
+    ends.struct_size = sizeof ends;
+    OK(pace_workers_shutdown(workers, MILLI, MILLI, 0, &ends, NULL, NULL));
+    CHECK(!ends.drained && ends.cancelled == 1 && ends.stuck == 1);
+    SAYS(PACE_ESHUTDOWN, pace_workers_submit_pulled(workers, kind, 6, NULL, NULL));
+    done[0] = completion(events[2].attempt, 5);
+    OK(pace_workers_complete(workers, done, 1));
+    CHECK(done[0].status == PACE_TASK_CANCELLED);
+    CHECK(readable(fd));
+    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+    CHECK(count == 2 && events[0].token + events[1].token == 8);
+    SAYS(PACE_ESHUTDOWN, pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+    OK(pace_workers_detach(workers, tasks[2]));
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+}
+
+static size_t pulled_tasks = 20000; /* fewer under valgrind */
+
+static void *host(void *data) {
+    pace_workers_t *workers = (pace_workers_t *)data;
+    pace_task_event_t events[64];
+    pace_attempt_end_t done[64];
+    size_t count = 0, total = 0;
+    while (pace_workers_pull(workers, events, 64, PACE_FOREVER, &count) == PACE_OK) {
+        for (size_t i = 0; i < count; i++) {
+            CHECK(events[i].kind == PACE_TASK_EVENT_ATTEMPT);
+            done[i] = completion(events[i].attempt, events[i].token % 3 < events[i].number ? 0 : 1);
+        }
+        OK(pace_workers_complete(workers, done, count));
+        for (size_t i = 0; i < count; i++) total += done[i].status == PACE_TASK_COMPLETED;
+    }
+    return (void *)total;
+}
+
+static void hosts(void) {
+    enum { MOST = 20000, HOSTS = 3 };
+    static uint64_t tokens[MOST];
+    const size_t count = pulled_tasks;
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "hosts");
+    pthread_t threads[HOSTS];
+    size_t accepted = 0, total = 0;
+    for (int i = 0; i < HOSTS; i++) CHECK(pthread_create(&threads[i], NULL, host, workers) == 0);
+    for (size_t i = 0; i < count; i++) tokens[i] = i;
+    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, count, NULL, NULL, &accepted));
+    CHECK(accepted == count);
+    OK(pace_workers_shutdown(workers, 3600 * SECOND, 0, 0, NULL, NULL, NULL));
+    for (int i = 0; i < HOSTS; i++) {
+        void *some;
+        CHECK(pthread_join(threads[i], &some) == 0);
+        total += (size_t)some;
+    }
+    CHECK(total == count);
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+}
+
+/* --- again and again, and figures --------------------------------------------------------------- */
+
+static void periodic(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "periodic");
+    pace_periodic_t *periodic = NULL;
+    counts_t counts = {0};
+    uint64_t runs = 0, missed = 77;
+    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, MILLI, 2, third, &counts, count_drop, NULL,
+                                         &periodic));
+    TELLS("missed is 2");
+    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, 0, PACE_MISSED_SKIP, third, &counts,
+                                         count_drop, NULL, &periodic));
+    TELLS("period is ");
+    CHECK(atomic_load(&counts.drops) == 0 && periodic == NULL);
+    for (uint32_t how = PACE_MISSED_SKIP; how <= PACE_MISSED_COALESCE; how++) {
+        atomic_store(&counts.runs, 0);
+        OK(pace_workers_every(workers, kind, MILLI, how, third, &counts, count_drop, NULL, &periodic));
+        UNTIL(atomic_load(&counts.runs) >= 9);
+        OK(pace_periodic_counts(periodic, &runs, &missed));
+        CHECK(runs >= 3 && missed != 77);
+        OK(pace_periodic_counts(periodic, NULL, NULL));
+        pace_periodic_free(periodic);
+        UNTIL(atomic_load(&counts.drops) == (int)how + 1);
+    }
+    pace_periodic_free(NULL);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+static void note_end(void *data, uint32_t status) {
+    atomic_fetch_add(&((counts_t *)data)->runs, status == PACE_TASK_COMPLETED ? 1 : 100);
+}
+
+typedef struct asks {
+    pace_workers_t *workers;
+    pace_task_t task;
+    uint32_t status;
+} asks_t;
+
+static void ask_for_it(void *data, uint32_t status) {
+    asks_t *asks = (asks_t *)data;
+    bool flag;
+    OK(pace_workers_status(asks->workers, asks->task, &asks->status));
+    CHECK(asks->status == status);
+    OK(pace_workers_cancel(asks->workers, asks->task, &flag));
+    CHECK(!flag);
+}
+
+/* Who hears of an end, on the thread that has brought it about, may ask for the task. */
+static void ends_that_ask(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "asked");
+    pace_task_options_t options;
+    OK(pace_task_options_init(&options, sizeof options));
+    options.delay_ns = 3600 * SECOND;
+    for (int way = 0; way < 2; way++) {
+        asks_t asks = {.workers = workers};
+        bool flag = false;
+        OK(pace_workers_submit(workers, kind, third, &asks, NULL, &options, &asks.task));
+        OK(pace_workers_on_end(workers, asks.task, ask_for_it, &asks, NULL));
+        OK((way ? pace_workers_drop : pace_workers_cancel)(workers, asks.task, &flag));
+        CHECK(flag && asks.status == (way ? PACE_TASK_REJECTED : PACE_TASK_CANCELLED));
+        OK(pace_workers_detach(workers, asks.task));
+    }
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+static void ends(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "ends");
+    counts_t gate = {0}, noted = {0};
+    pace_task_t task = {0};
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &task));
+    OK(pace_workers_on_end(workers, task, note_end, &noted, count_drop));
+    CHECK(atomic_load(&noted.runs) == 0);
+    atomic_store(&gate.gate, true);
+    UNTIL(atomic_load(&noted.drops) == 1);
+    CHECK(atomic_load(&noted.runs) == 1);
+    OK(pace_workers_on_end(workers, task, note_end, &noted, count_drop));
+    CHECK(atomic_load(&noted.runs) == 2 && atomic_load(&noted.drops) == 2);
+    OK(pace_workers_detach(workers, task));
+    SAYS(PACE_ESTALE, pace_workers_on_end(workers, task, note_end, &noted, count_drop));
+    CHECK(atomic_load(&noted.drops) == 2);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+static void figures(void) {
+    pace_pool_config_t settings;
+    pace_pool_t *pool = NULL;
+    pace_workers_config_t config;
+    pace_workers_t *workers = NULL;
+    pace_kind_stats_t stats = {0};
+    pace_workers_audit_t audit = {0};
+    pace_health_t health = {0};
+    pace_thread_stats_t thread = {0};
+    counts_t counts = {0}, gate = {0};
+    pace_task_t task = {0};
+    char small[4], *text;
+    size_t needed = 0;
+    stats.struct_size = sizeof stats;
+    audit.struct_size = sizeof audit;
+    health.struct_size = sizeof health;
+    thread.struct_size = sizeof thread;
+
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 2;
+    settings.pin = "none";
+    settings.ageing_ns = 1;
+    SAYS(PACE_EINVAL, pace_pool_new(&settings, &pool));
+    TELLS("ageing");
+    settings.ageing_ns = PACE_FOREVER;
+    settings.reserve[PACE_LANE_CRITICAL] = 1;
+    OK(pace_pool_new(&settings, &pool));
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.metrics = true;
+    config.name = "figures";
+    OK(pace_workers_new(pool, &config, &workers));
+    pace_kind_t *kind = kind_of(workers, "figured");
+    OK(pace_workers_submit(workers, kind, fails, &counts, count_drop, NULL, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_FAILED);
+
+    OK(pace_kind_stats(kind, &stats));
+    CHECK(stats.submitted == 1 && stats.accepted == 1 && stats.failed == 1 && stats.retried == 2);
+    CHECK(stats.completed + stats.cancelled + stats.timed_out + stats.dropped + stats.rejected == 0);
+    OK(pace_workers_audit(workers, &audit));
+    CHECK(audit.balances && audit.failed == 1 && audit.in_flight == 0);
+    OK(pace_workers_health(workers, &health));
+    CHECK(health.health == PACE_HEALTH_READY && health.threads == 2 && health.stuck == 0);
+    CHECK(health.capacity == 2 && health.reserved_threads == 1 && health.queued == 0);
+
+    SAYS(PACE_EFULL, pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, NULL, 0, &needed));
+    SAYS(PACE_EFULL, pace_workers_metrics(workers, PACE_METRICS_JSON, small, 4, &needed));
+    CHECK(needed > 1000);
+    text = (char *)malloc(4 * needed);
+    OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, text, 4 * needed, &needed));
+    CHECK(strlen(text) == needed - 1 && strstr(text, "workers=\"figures\"") != NULL);
+    CHECK(strstr(text, "kind=\"figured\"") != NULL || strstr(text, "figured") != NULL);
+    OK(pace_workers_metrics(workers, PACE_METRICS_JSON, text, 4 * needed, &needed));
+    CHECK(text[0] == '{');
+    SAYS(PACE_EINVAL, pace_workers_metrics(workers, 2, text, 1, &needed));
+    free(text);
+
+    /* A thread that is set aside says so, and health knows what is left. */
+    SAYS(PACE_EINVAL, pace_pool_set_active(pool, 0));
+    OK(pace_pool_set_active(pool, 1));
+    UNTIL((pace_pool_thread_stats(pool, 1, &thread), thread.role == PACE_ROLE_PARKED));
+    UNTIL((pace_workers_health(workers, &health), health.capacity == 1));
+    OK(pace_pool_set_active(pool, 2));
+
+    /* A function that does not listen: degraded until it returns. */
+    pace_task_options_t options;
+    OK(pace_task_options_init(&options, sizeof options));
+    options.timeout_ns = MILLI;
+    options.retry.shape = PACE_RETRY_NONE;
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+    OK(pace_workers_health(workers, &health));
+    CHECK(health.health == PACE_HEALTH_DEGRADED && health.stuck == 1);
+    atomic_store(&gate.gate, true);
+    UNTIL((pace_workers_health(workers, &health), health.health == PACE_HEALTH_READY));
+    pace_kind_free(kind);
+    OK(pace_workers_shutdown(workers, 3600 * SECOND, 0, 0, NULL, NULL, NULL));
+    OK(pace_workers_health(workers, &health));
+    CHECK(health.health == PACE_HEALTH_DRAINING);
+    pace_workers_free(workers);
+    workers = workers_of(pool);
+    SAYS(PACE_EINVAL, pace_workers_metrics(workers, PACE_METRICS_JSON, NULL, 0, &needed));
+    TELLS("metrics is false");
+    settle(workers, true);
+    finish(pool);
+}
+
+static void from_a_file(void) {
+    char path[64];
+    pace_pool_t *pool = NULL;
+    pace_pool_stats_t stats = {0};
+    snprintf(path, sizeof path, "/tmp/paceline-c-%d.json", (int)getpid());
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs("{\"pool\": {\"threads\": 2, \"max_joined\": 1}}", file) >= 0);
+    CHECK(fclose(file) == 0);
+    OK(pace_pool_new_configured(path, false, &pool));
+    stats.struct_size = sizeof stats;
+    OK(pace_pool_stats(pool, &stats));
+    CHECK(stats.threads == 3);
+    finish(pool);
+    setenv("PACELINE_POOL_THREADS", "1", 1);
+    OK(pace_pool_new_configured(path, true, &pool));
+    OK(pace_pool_stats(pool, &stats));
+    CHECK(stats.threads == 2);
+    finish(pool);
+    unsetenv("PACELINE_POOL_THREADS");
+    file = fopen(path, "w");
+    CHECK(file != NULL && fputs("{\"pool\": {\"threads\": -3, \"pinn\": 1}}", file) >= 0);
+    CHECK(fclose(file) == 0);
+    SAYS(PACE_EINVAL, pace_pool_new_configured(path, false, &pool));
+    TELLS("pool.threads");
+    TELLS("pool.pinn");
+    unlink(path);
+    SAYS(PACE_EINVAL, pace_pool_new_configured(path, false, &pool));
+    TELLS(path);
+
+    /* Of worker pools: what code says last wins over the environment, that over the file. */
+    pace_workers_config_t config;
+    pace_workers_t *workers = NULL;
+    write_file(path, "{\"workers\": {\"min_active\": 1, \"full\": \"reject\", \"max_droppable\": 5,"
+                     " \"max_waiting\": 6}}");
+    setenv("PACELINE_WORKERS_MAX_WAITING", "7", 1);
+    SAYS(PACE_EINVAL, pace_workers_config_load(NULL, path, false));
+    memset(&config, 0, sizeof config);
+    SAYS(PACE_EVERSION, pace_workers_config_load(&config, path, false));
+    OK(pace_workers_config_init(&config, sizeof config));
+    OK(pace_workers_config_load(&config, NULL, false));
+    CHECK(!config.scaling && config.full == PACE_FULL_DEFAULT && config.max_waiting == 65536);
+    OK(pace_workers_config_load(&config, path, true));
+    CHECK(config.scaling && config.min_active == 1 && config.max_droppable == 5);
+    CHECK(config.full == PACE_FULL_REJECT && config.max_waiting == 7);
+    OK(pace_workers_config_load(&config, path, false));
+    CHECK(config.max_waiting == 6);
+    write_file(path, "{\"workers\": {\"max_waiting\": 0, \"min_actve\": 1}}");
+    SAYS(PACE_EINVAL, pace_workers_config_load(&config, path, false));
+    TELLS("workers.max_waiting");
+    TELLS("workers.min_actve");
+    CHECK(config.max_waiting == 6);
+    unsetenv("PACELINE_WORKERS_MAX_WAITING");
+    unlink(path);
+    config.full = 9;
+    pool = pool_of(2);
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("full is 9");
+    config.full = PACE_FULL_REJECT;
+    OK(pace_workers_new(pool, &config, &workers));
+    settle(workers, true);
+    finish(pool);
+}
+
+/* --- signals ----------------------------------------------------------------------------------- */
+
+static void note_signal(void *data, int32_t signal) {
+    atomic_store((atomic_int *)data, signal);
+}
+
+static void waits_for_a_signal(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    int32_t signal = 0;
+    (void)attempt;
+    SAYS(PACE_EDEADLOCK, pace_signals_wait((pace_signals_t *)data, &signal));
+    *outcome = 0;
+}
+
+static void signals(void) {
+    const int32_t user = SIGUSR1, kill_it = SIGKILL;
+    pace_signals_t *own = NULL, *term = NULL;
+    atomic_int seen = 0;
+    counts_t counts = {0};
+    int32_t signal = 0;
+    pace_task_t task = {0};
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "signals");
+    SAYS(PACE_EINVAL, pace_signals_new(pool, &kill_it, 1, note_signal, &seen, count_drop, &own));
+    TELLS("signal is 9");
+    SAYS(PACE_EINVAL, pace_signals_new(pool, NULL, 0, note_signal, &seen, count_drop, &own));
+    SAYS(PACE_EINVAL, pace_signals_new(pool, NULL, 1, note_signal, &seen, count_drop, &own));
+    SAYS(PACE_EINVAL, pace_signals_new(pool, &user, 1, NULL, &seen, count_drop, &own));
+    OK(pace_signals_new(pool, &user, 1, note_signal, &seen, NULL, &own));
+    OK(pace_signals_shut_down(pool, 3600 * SECOND, &term));
+    OK(pace_workers_submit(workers, kind, waits_for_a_signal, own, NULL, NULL, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_COMPLETED);
+    CHECK(kill(getpid(), SIGUSR1) == 0);
+    OK(pace_signals_wait(own, &signal));
+    CHECK(signal == SIGUSR1 && atomic_load(&seen) == SIGUSR1);
+    CHECK(kill(getpid(), SIGTERM) == 0);
+    OK(pace_signals_wait(term, &signal));
+    CHECK(signal == SIGTERM);
+    SAYS(PACE_ESHUTDOWN, pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL));
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+    SAYS(PACE_ESHUTDOWN, pace_signals_wait(own, &signal));
+    pace_signals_free(own);
+    pace_signals_free(term);
+}
+
+/* --- shutdown --------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    uint64_t completed, cancelled, stuck;
+    uint32_t thread;
+    char hooks[8];
+} lines_t;
+
+static void note_line(void *data, uint32_t what, const char *name, uint64_t count, uint32_t thread) {
+    lines_t *lines = (lines_t *)data;
+    CHECK(strcmp(name, "work") == 0);
+    if (what == PACE_ENDED_COMPLETED) lines->completed += count;
+    if (what == PACE_ENDED_CANCELLED) lines->cancelled += count;
+    if (what == PACE_ENDED_STUCK) {
+        lines->stuck += count;
+        lines->thread = thread;
+    }
+}
+
+static lines_t lines;
+
+static void first_hook(void *data) {
+    (void)data;
+    strcat(lines.hooks, "1");
+}
+
+static void last_hook(void *data) {
+    (void)data;
+    strcat(lines.hooks, "2");
+}
+
+static void requests_it(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    pace_workers_report_t report = {0};
+    report.struct_size = sizeof report;
+    (void)attempt;
+    OK(pace_workers_shutdown((pace_workers_t *)data, 0, 0, 0, &report, NULL, NULL));
+    CHECK(report.requested);
+    *outcome = 0;
+}
+
+static void shut_down(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "work");
+    pace_workers_report_t report = {0};
+    counts_t gate = {0}, counts = {0};
+    report.struct_size = sizeof report;
+    OK(pace_workers_on_shutdown(workers, "first", first_hook, &counts, count_drop));
+    OK(pace_workers_on_shutdown(workers, "last", last_hook, &counts, count_drop));
+    SAYS(PACE_EINVAL, pace_workers_on_shutdown(workers, "none", NULL, &counts, count_drop));
+    OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    OK(pace_workers_submit(workers, kind, requests_it, workers, NULL, NULL, NULL));
+    atomic_store(&gate.gate, true);
+    UNTIL(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL) ==
+          PACE_ESHUTDOWN);
+    OK(pace_workers_shutdown(workers, 3600 * SECOND, SECOND, SECOND, &report, note_line, &lines));
+    CHECK(report.drained && report.stuck == 0 && report.failed_hooks == 0);
+    CHECK(strcmp(lines.hooks, "21") == 0 && lines.cancelled == 0 && lines.stuck == 0);
+    CHECK(lines.completed == report.completed);
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    UNTIL(atomic_load(&counts.drops) == 3);
+
+    workers = workers_of(pool);
+    kind = kind_of(workers, "work");
+    atomic_store(&gate.gate, false);
+    atomic_store(&gate.runs, 0);
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, count_drop, NULL, NULL));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    for (int i = 0; i < 3; i++)
+        OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
+    memset(&lines, 0, sizeof lines);
+    OK(pace_workers_shutdown(workers, MILLI, MILLI, 0, &report, note_line, &lines));
+    CHECK(!report.drained && report.cancelled == 3 && report.stuck == 1);
+    CHECK(lines.cancelled == 3 && lines.stuck == 1 && lines.thread == 0);
+    atomic_store(&gate.gate, true);
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    pace_workers_free(NULL);
+    finish(pool);
+    CHECK(atomic_load(&counts.drops) == 6 && atomic_load(&gate.drops) == 1);
+}
+
+static void settings(void) {
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_config_t config;
+    pace_workers_t *workers = NULL;
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.max_tasks = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("max_tasks is 0");
+    config.max_tasks = 1;
+    config.max_pulled = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("max_pulled is 0");
+    config.max_pulled = 1;
+    config.max_waiting = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("max_waiting is 0");
+    config.max_waiting = 1;
+    config.scaling = true;
+    config.scaling_percentile = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("percentile");
+    config.scaling_percentile = 99;
+    config.reserved[1] = 1;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    config.reserved[1] = 0;
+    OK(pace_workers_new(pool, &config, &workers));
+    pace_kind_t *kind = kind_of(workers, "few");
+    OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
+    SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 2, NULL, NULL));
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    check_begin();
+    if (argc > 1) pulled_tasks = 2000;
+    settings();
+    outcomes();
+    options();
+    kinds();
+    bounds();
+    batches();
+    broken_batches();
+    posts_and_policies();
+    told();
+    around();
+    logged();
+    pulled();
+    hosts();
+    periodic();
+    ends();
+    ends_that_ask();
+    /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */
+    if (argc == 1) figures();
+    from_a_file();
+    shut_down();
+    signals();
+    return 0;
+}

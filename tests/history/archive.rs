@@ -1,0 +1,382 @@
+//! What is on disk: restarts, kills, full disks.
+
+use super::replay::joins;
+use super::*;
+use crate::common::{Random, hang_guard, in_child_blocking, is_child, start_child};
+use paceline::Error;
+use paceline::hub::ErrorFilter;
+use paceline::hub::history::{
+    Archive, ArchiveOptions, Durability, Limits, LinesOptions, ReplayFrom, WhenFull, read_lines,
+};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self::at(std::env::temp_dir().join(format!("paceline-{name}-{}", std::process::id())))
+    }
+
+    fn at(path: PathBuf) -> Self {
+        let _of_a_run_before = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whatever is committed can only be read from the disk.
+fn archived(path: PathBuf) -> History {
+    let archive = ArchiveOptions::at(path).durability(Durability::Process);
+    History::of(">").keep(Limits::of_count(0)).archive(archive)
+}
+
+#[test]
+fn the_disk_is_joined_to_what_is_live() {
+    let _guard = hang_guard();
+    let folder = Folder::new("joins");
+    joins(archived(folder.file("a")).commit(256, Duration::from_millis(1)));
+}
+
+#[test]
+fn a_restart_goes_on() {
+    let _guard = hang_guard();
+    let folder = Folder::new("restart");
+    let path = folder.file("a");
+    for run in 0..3u64 {
+        let pool = pool(2);
+        let hub = hub(&pool, archived(path.clone()));
+        assert_eq!(hub.query(&everything()).unwrap().len() as u64, run * 100);
+        let got = Got::default();
+        let replay =
+            hub.replay(">", ReplayFrom::Sequence(run * 100 - run)).serve(got.handler()).unwrap();
+        (0..100).for_each(|_| {
+            hub.publish("a", "").unwrap();
+        });
+        let last = (run + 1) * 100;
+        got.until_has(last);
+        let first = (run * 100 - run).max(1);
+        assert_eq!(got.sequences(), (first..=last).collect::<Vec<_>>());
+        drop((replay, hub));
+        finish(&pool);
+    }
+}
+
+#[test]
+fn a_flush_makes_durable() {
+    let _guard = hang_guard();
+    let folder = Folder::new("flush");
+    let pool = pool(1);
+    let hub = hub(&pool, archived(folder.file("a")).commit(1000, Duration::from_secs(3600)));
+    assert_eq!(hub.history_stats()[0].durable, Some(0));
+    let sent: Vec<u64> = (0..5).map(|_| hub.publish("a", "x").unwrap().sequence).collect();
+    let last = sent[4];
+    let stats = &hub.history_stats()[0];
+    assert_eq!((stats.durable, stats.waiting), (Some(0), 5));
+    hub.flush_histories().unwrap();
+    let stats = &hub.history_stats()[0];
+    assert_eq!((stats.durable, stats.waiting, stats.commits), (Some(last), 0, 1));
+    assert_eq!(Archive::open(folder.file("a")).unwrap().query(&everything()).unwrap().len(), 5);
+    drop(hub);
+    finish(&pool);
+}
+
+/// Goal: commits come by themselves, by number and by time.
+#[test]
+fn commits_come_by_themselves() {
+    let _guard = hang_guard();
+    let folder = Folder::new("commits");
+    let pool = pool(1);
+    for (batch, delay) in [(10, Duration::from_secs(3600)), (1000, Duration::from_millis(1))] {
+        let file = folder.file(&format!("{batch}"));
+        let hub = hub(&pool, archived(file).commit(batch, delay));
+        (0..10).for_each(|_| {
+            hub.publish("a", "x").unwrap();
+        });
+        until("a commit", || hub.history_stats()[0].durable == Some(10));
+    }
+    finish(&pool);
+}
+
+#[test]
+fn lines_are_written_beside() {
+    let _guard = hang_guard();
+    let folder = Folder::new("beside");
+    let pool = pool(1);
+    let lines = LinesOptions::at(folder.file("lines"));
+    let hub = hub(&pool, archived(folder.file("a")).lines(lines));
+    (0..500).for_each(|n| {
+        hub.publish("a.b", n.to_string()).unwrap();
+    });
+    hub.flush_histories().unwrap();
+    let mut read = Vec::new();
+    let keep = |stored| {
+        read.push(stored);
+        Ok(())
+    };
+    assert_eq!(read_lines(folder.file("lines"), &everything(), keep).unwrap(), 500);
+    assert_eq!(read, hub.query(&everything()).unwrap());
+    drop(hub);
+    finish(&pool);
+}
+
+/// What the killed child does: it publishes, and says what is durable, and the first and the last that it has
+/// published.
+fn publish_until_killed(path: PathBuf) -> ! {
+    let pool = pool(2);
+    let hub = hub(&pool, archived(path).commit(64, Duration::from_millis(1)));
+    let mut random = Random::new(u64::from(std::process::id()));
+    let mut publish = move |hub: &Hub| {
+        let payload = vec![random.next() as u8; random.below(2000) as usize];
+        hub.publish("a.b", payload).unwrap().sequence
+    };
+    let first = publish(&hub);
+    loop {
+        let last = (0..100).map(|_| publish(&hub)).last().unwrap();
+        println!("{} {first} {last}", hub.history_stats()[0].durable.unwrap());
+    }
+}
+
+/// What such a child has said.
+#[derive(Default)]
+struct Said {
+    durable: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Said {
+    /// Whether the line was a word of the child's.
+    fn hear(&mut self, line: &str) -> bool {
+        let numbers: Vec<u64> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [durable, first, last] = numbers[..] else { return false };
+        self.durable = self.durable.max(durable);
+        self.first = first;
+        // The last line may be cut short, and its number smaller.
+        self.last = self.last.max(last);
+        true
+    }
+}
+
+/// Goal: what was said to be durable is there after a kill at any time, all of it, once, and no sequence that
+/// was seen is given again. Method: a child that publishes as fast as it can, killed after so many words of
+/// its, ten times over, with the same file.
+#[test]
+fn a_kill_takes_nothing_that_was_durable() {
+    const TEST: &str = "archive::a_kill_takes_nothing_that_was_durable";
+    let name = |process: u32| std::env::temp_dir().join(format!("paceline-kill-{process}"));
+    if is_child(TEST) {
+        publish_until_killed(name(std::os::unix::process::parent_id()).join("a"));
+    }
+    let _guard = hang_guard();
+    let folder = Folder::at(name(std::process::id()));
+    let path = folder.file("a");
+    let mut random = Random::new(7);
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for _ in 0..10 {
+        let mut child = start_child(TEST, &[], Stdio::piped());
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut said = Said::default();
+        let mut words = 1 + random.below(60);
+        while words > 0 {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the child has ended");
+            words -= u64::from(said.hear(&line));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What it said before the kill counts, too.
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        rest.lines().for_each(|line| {
+            said.hear(line);
+        });
+        let seen = all.last().map_or(0, |(_, last)| *last);
+        assert!(said.first > seen, "{} was seen, and {} comes again", seen, said.first);
+        // Durable of this run, and everything that was seen.
+        all.push((said.durable, said.last));
+        let found = Archive::open(&path).unwrap().query(&everything()).unwrap();
+        assert!(found.is_sorted_by(|a, b| a.sequence() < b.sequence()));
+        let whole = |stored: &Stored| stored.payload().windows(2).all(|pair| pair[0] == pair[1]);
+        assert!(found.iter().all(whole));
+        let found: BTreeSet<u64> = found.iter().map(Stored::sequence).collect();
+        for sequence in said.first..=said.durable {
+            assert!(found.contains(&sequence), "{sequence} of {} is lost", said.durable);
+        }
+        let mut before = all.iter().filter(|(durable, _)| *durable > 0);
+        assert!(before.all(|(durable, _)| found.contains(durable)));
+    }
+    assert!(all.iter().any(|(durable, _)| *durable > 0), "nothing was ever durable");
+}
+
+/// Goal: on a full disk publishers go on, the error is told, what is given up is counted and is a gap to who
+/// reads; when there is room the archive goes on. Method: a limit of the size of files, in a child.
+#[test]
+fn a_full_disk_gives_up_and_goes_on() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("full");
+        let pool = pool(2);
+        let history = archived(folder.file("a")).commit(16, Duration::from_millis(1));
+        let hub = hub(&pool, history.waiting(64, 1 << 20));
+        let publish = || hub.publish("a", vec![7; 1000]).unwrap().sequence;
+        let first = publish();
+        hub.flush_histories().unwrap();
+        crate::common::limit(libc::RLIMIT_FSIZE, 256 << 10);
+        let stats = || hub.history_stats().remove(0);
+        until("the disk is full", || {
+            publish();
+            stats().errors > 0 && stats().given_up > 100
+        });
+        let told = stats().last_error.unwrap();
+        let expected = format!("cannot write to the archive {}: ", folder.file("a").display());
+        assert!(told.starts_with(&expected), "{told}");
+        assert!(matches!(hub.flush_histories(), Err(Error::Os { .. })));
+        let errors = hub.errors(&ErrorFilter::all().event("history.failed"));
+        assert_eq!((&*errors[0].origin, errors.len()), ("history >", 1), "it is told once");
+        assert!(errors[0].message.starts_with(&expected), "{errors:?}");
+        let heard = hub.mailbox("$SYS.history.*", 10).unwrap();
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        hub.flush_histories().unwrap();
+        until("it is told that it is written again", || {
+            let notice = heard.try_recv().unwrap();
+            notice.is_some_and(|notice| notice.key().as_str() == "$SYS.history.recovered")
+        });
+        drop(heard);
+        let last = publish();
+        hub.flush_histories().unwrap();
+        let stats = stats();
+        assert_eq!((stats.waiting, stats.last_error), (0, None));
+        // The notice had a sequence, too.
+        assert_eq!(stats.recorded + hub.notice_stats().told, last - first + 1);
+        let found = hub.query(&everything()).unwrap();
+        assert_eq!(found.len() as u64 + stats.given_up, stats.recorded);
+        assert_eq!(found.last().unwrap().sequence(), last);
+        let got = Got::default();
+        let replay = hub.replay(">", ReplayFrom::Beginning).serve(got.handler()).unwrap();
+        got.until_has(last);
+        let lost: u64 = got.all().iter().map(|(_, lost_before)| lost_before).sum();
+        assert_eq!((lost, replay.stats().lost), (stats.given_up, stats.given_up));
+        drop((replay, hub));
+        finish(&pool);
+    });
+}
+
+/// Goal: with `Wait` nothing is given up: publishing fails, or waits until there is room.
+#[test]
+fn a_full_disk_makes_publishers_wait() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("wait");
+        let pool = pool(2);
+        let history = archived(folder.file("a")).commit(16, Duration::from_millis(1));
+        let when_full = WhenFull::Wait(Duration::from_millis(20));
+        let hub = hub(&pool, history.waiting(64, 1 << 20).when_full(when_full));
+        crate::common::limit(libc::RLIMIT_FSIZE, 256 << 10);
+        let mut published = 0;
+        let refused = loop {
+            match hub.publish("a", vec![7; 1000]) {
+                Ok(_) => published += 1,
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert_eq!(refused, "all 64 places for messages that wait for the archive are in use");
+        let (tell, told) = std::sync::mpsc::channel();
+        let inside = hub.clone();
+        pool.post(move || tell.send(inside.publish("a", "x").is_err()).unwrap()).unwrap();
+        assert!(told.recv().unwrap(), "it is refused at once on a thread of the pool");
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        until("there is room again", || hub.publish("a", "last").is_ok());
+        hub.flush_histories().unwrap();
+        let stats = hub.history_stats().remove(0);
+        assert_eq!((stats.given_up, stats.waiting, stats.recorded), (0, 0, published + 1));
+        assert_eq!(hub.query(&everything()).unwrap().len() as u64, published + 1);
+        drop(hub);
+        finish(&pool);
+    });
+}
+
+/// Goal: a replay that meets a damaged part of the archive tells what it has lost, and goes on with what is live.
+#[test]
+fn a_damaged_archive_is_a_loss() {
+    let _guard = hang_guard();
+    let folder = Folder::new("damaged");
+    let path = folder.file("a");
+    let before = pool(1);
+    let first = hub(&before, archived(path.clone()));
+    (0..2000).for_each(|_| {
+        first.publish("a", vec![7; 100]).unwrap();
+    });
+    drop(first);
+    // A thread of the pool may have been the last to let the hub go.
+    finish(&before);
+    let pool = pool(1);
+    let history = archived(path.clone()).keep(Limits::of_count(100));
+    let hub = Hub::builder(&pool).history(history).build().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let pages = bytes.len() / 4096;
+    for page in (12..pages).step_by(2) {
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+    }
+    fs::write(&path, bytes).unwrap();
+    let got = Got::default();
+    let replay = hub.replay(">", ReplayFrom::Sequence(1)).serve(got.handler()).unwrap();
+    let last = hub.publish("a", "live").unwrap().sequence;
+    got.until_has(last);
+    let stats = replay.stats();
+    assert!(stats.lost > 0, "{stats:?}");
+    assert_eq!(stats.lost + stats.delivered, last);
+    let told = hub.history_stats().remove(0).last_read_error.unwrap();
+    let expected = format!("cannot read the archive {}: ", path.display());
+    assert!(told.starts_with(&expected), "{told}");
+    drop((replay, hub));
+    finish(&pool);
+}
+
+#[test]
+fn an_archive_that_cannot_be_opened_is_told() {
+    let pool = pool(1);
+    let path = std::env::temp_dir().join("paceline-not-there/a");
+    let told = Hub::builder(&pool).history(archived(path.clone())).build().unwrap_err().to_string();
+    let expected =
+        format!("cannot open the archive {}: unable to open database file", path.display());
+    assert!(told.starts_with(&expected), "{told}");
+    finish(&pool);
+}
+
+#[test]
+fn the_example_replays_what_was_ordered_before_it_stopped() {
+    let _guard = hang_guard();
+    let folder = Folder::new("example");
+    let mut lines = Vec::new();
+    crate::example::story(&folder.file(""), |line| lines.push(line)).unwrap();
+    let expected = [
+        "ordered apples: number 1",
+        "ordered pears: number 2",
+        "ordered plums: number 3",
+        "stopped, and started again",
+        "replayed apples of orders.eu",
+        "replayed pears of orders.eu",
+        "replayed plums of orders.eu",
+        "replayed cherries of orders.us",
+        "lost: 0",
+        "recorded by this run: 1",
+    ];
+    assert_eq!(lines, expected);
+}

@@ -1,0 +1,453 @@
+//! Stored and then live, without a gap, without one twice.
+
+use super::*;
+use crate::common::{Count, Gate, hang_guard, quiet_panic};
+use paceline::Error;
+use paceline::hub::history::{Limits, Replay, ReplayFrom};
+use paceline::hub::{Unsubscribe, Unsubscribed};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How many messages each of the publishers of a test under load publishes.
+const LOAD: u64 = 20_000;
+
+fn all_kept(pattern: &str) -> History {
+    History::of(pattern).keep(Limits::unlimited())
+}
+
+/// Publishes from three threads, to `a.0`, `a.1` and `b`, and calls `join` meanwhile, again and again. Says
+/// what was published to which key, by sequence.
+pub(super) fn under_load(hub: &Hub, mut join: impl FnMut(u64)) -> Vec<(u64, &'static str)> {
+    let done = Count::new();
+    let mut published: Vec<_> = thread::scope(|scope| {
+        let publishers = ["a.0", "a.1", "b"].map(|name| {
+            let (hub, done) = (hub.clone(), done.clone());
+            scope.spawn(move || {
+                let key = hub.key(name).unwrap();
+                let publish = |number: u64| {
+                    (hub.publish(&key, &number.to_le_bytes()).unwrap().sequence, name)
+                };
+                let published: Vec<_> = (0..LOAD).map(publish).collect();
+                done.up();
+                published
+            })
+        });
+        let mut round = 0;
+        while done.get() < 3 {
+            join(round);
+            round += 1;
+            thread::yield_now();
+        }
+        assert!(round > 3, "nobody joined");
+        publishers.into_iter().flat_map(|publisher| publisher.join().unwrap()).collect()
+    });
+    published.sort_unstable();
+    published
+}
+
+/// Goal: whoever joins while publishers are at full speed gets, of his pattern, every message from where he
+/// asked to begin, each once, in order. Method: replays from all kinds of places, against the list of what
+/// the receipts said.
+pub(super) fn joins(history: History) {
+    let pool = pool(2);
+    let hub = hub(&pool, history);
+    let first = hub.publish("a.0", "first").unwrap().sequence;
+    let mut replays = Vec::new();
+    let published = under_load(&hub, |round| {
+        if replays.len() >= 40 {
+            return thread::sleep(Duration::from_millis(1));
+        }
+        let now = hub.publish("b", "now").unwrap().sequence;
+        let pattern = if round % 2 == 0 { "a.*" } else { ">" };
+        let from = match round % 5 {
+            0 => ReplayFrom::Beginning,
+            1 => ReplayFrom::Sequence(now / 2),
+            2 => ReplayFrom::Last(100),
+            3 => ReplayFrom::Time(SystemTime::now()),
+            _ => ReplayFrom::Now,
+        };
+        let got = Got::default();
+        let replay = hub.replay(pattern, from).serve(got.handler()).unwrap();
+        replays.push((pattern, from, now, got, replay));
+    });
+    let last = hub.publish("a.0", "last").unwrap().sequence;
+    let mut all = published;
+    let known = |all: &[(u64, &str)]| all.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>();
+    // What was published beside the publishers is what is missing between theirs.
+    let theirs = known(&all);
+    let others = (first..=last).filter(|sequence| theirs.binary_search(sequence).is_err());
+    let others: Vec<_> =
+        others.map(|n| (n, if n == first || n == last { "a.0" } else { "b" })).collect();
+    all.extend(others);
+    all.sort_unstable();
+    for (pattern, from, now, got, replay) in replays {
+        got.until_has(last);
+        assert_eq!(hub.history_stats()[0].last_read_error, None);
+        assert_eq!(replay.stats().lost, 0);
+        assert_eq!(replay.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+        let got = got.sequences();
+        let wanted = |(_, key): &&(u64, &str)| pattern == ">" || key.starts_with("a.");
+        let all: Vec<u64> = all.iter().filter(wanted).map(|(sequence, _)| *sequence).collect();
+        let begin = all.iter().position(|sequence| *sequence == got[0]).unwrap();
+        assert_eq!(got, all[begin..], "{pattern} {from:?}");
+        let before = all.iter().filter(|sequence| **sequence <= now).count();
+        match from {
+            ReplayFrom::Beginning => assert_eq!(begin, 0),
+            ReplayFrom::Sequence(sequence) => {
+                assert_eq!(begin, all.iter().filter(|other| **other < sequence).count());
+            }
+            ReplayFrom::Last(count) => {
+                assert!(begin + count >= before.min(count), "{begin} {before}")
+            }
+            // Nothing that was before it.
+            ReplayFrom::Now => assert!(begin >= before),
+            _ => {}
+        }
+    }
+    finish(&pool);
+}
+
+#[test]
+fn memory_is_joined_to_what_is_live() {
+    let _guard = hang_guard();
+    joins(all_kept(">"));
+}
+
+/// Goal: a replay that is slower than a small ring knows exactly what it has lost.
+#[test]
+fn what_the_ring_let_go_of_is_told() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, History::of(">").keep(Limits::of_count(64)));
+    let first = hub.publish("a.0", "first").unwrap().sequence;
+    let got = Got::default();
+    let replay = hub.replay(">", ReplayFrom::Beginning).serve(got.handler()).unwrap();
+    got.until_has(first);
+    under_load(&hub, |_| thread::sleep(Duration::from_millis(1)));
+    let last = hub.publish("a.0", "last").unwrap().sequence;
+    got.until_has(last);
+    let (mut next, mut lost) = (first, 0);
+    for (sequence, lost_before) in got.all() {
+        // All sequences are of this history, so a gap is a loss.
+        assert_eq!(sequence, next + lost_before);
+        (next, lost) = (sequence + 1, lost + lost_before);
+    }
+    assert_eq!(next, last + 1);
+    let stats = replay.stats();
+    assert_eq!((stats.lost, stats.delivered + lost), (lost, last - first + 1));
+    assert_eq!(stats.last, last);
+    drop(replay);
+    finish(&pool);
+}
+
+#[test]
+fn replays_begin_where_they_are_asked_to() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a.>"));
+    let publish = |key: &str, text: &str| hub.publish(key, text).unwrap().sequence;
+    let sequences: Vec<_> = ["a.x", "a.y", "a.x"].map(|key| publish(key, "before")).into();
+    until("a later time", || {
+        SystemTime::now() > hub.query(&Query::of("a.>").unwrap()).unwrap()[2].time()
+    });
+    let time = SystemTime::now();
+    let fourth = publish("a.x", "after");
+    let begin = |from| {
+        let got = Got::default();
+        let replay = hub.replay("a.x", from).serve(got.handler()).unwrap();
+        (got, replay)
+    };
+    let beginnings = [
+        (begin(ReplayFrom::Beginning), 4),
+        (begin(ReplayFrom::Sequence(sequences[1])), 2),
+        (begin(ReplayFrom::Sequence(fourth + 100)), 0),
+        (begin(ReplayFrom::Time(time)), 1),
+        (begin(ReplayFrom::Time(SystemTime::UNIX_EPOCH)), 3),
+        (begin(ReplayFrom::Last(2)), 2),
+        (begin(ReplayFrom::Last(0)), 0),
+        (begin(ReplayFrom::Last(1000)), 3),
+        (begin(ReplayFrom::Now), 0),
+    ];
+    let live = publish("a.x", "live");
+    let x: Vec<_> = vec![sequences[0], sequences[2], fourth, live];
+    for ((got, replay), stored) in beginnings {
+        if stored == 4 {
+            got.until_has(live);
+            assert_eq!(got.sequences(), x);
+        } else if replay.stats().last == 0 && live < fourth + 100 && stored == 0 {
+            // The one from far ahead gets nothing; the others the live one.
+        } else {
+            got.until_has(live);
+            assert_eq!(got.sequences(), x[3 - stored..]);
+        }
+    }
+    finish(&pool);
+}
+
+#[test]
+fn a_handler_that_fails_gets_the_next() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept(">"));
+    (0..9).for_each(|_| {
+        hub.publish("a", "").unwrap();
+    });
+    let mut number = 0;
+    let handler = move |_: &Message<'_>| -> Result<(), &'static str> {
+        number += 1;
+        match number % 3 {
+            0 => Err("no"),
+            1 => quiet_panic("wanted"),
+            _ => Ok(()),
+        }
+    };
+    let replay = hub.replay(">", ReplayFrom::Beginning).serve(handler).unwrap();
+    until("all are counted", || replay.stats().delivered + replay.stats().failed == 9);
+    assert_eq!(replay.stats().failed, 6);
+    drop(replay);
+    finish(&pool);
+}
+
+/// Goal: `Sync` returns after the handler, which is dropped once; inside a handler nobody waits.
+#[test]
+fn a_replay_ends_once() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept(">"));
+    let (gate, dropped) = (Gate::new(), Count::new());
+    let (entered, on_drop) = (gate.clone(), dropped.on_drop());
+    let handler = move |_: &Message<'_>| {
+        let _owned = &on_drop;
+        entered.wait();
+    };
+    hub.publish("a", "1").unwrap();
+    hub.publish("a", "2").unwrap();
+    let replay = hub.replay(">", ReplayFrom::Beginning).serve(handler).unwrap();
+    gate.until_entered(1);
+    assert_eq!(replay.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
+    assert_eq!(dropped.get(), 0);
+    gate.open();
+    assert_eq!(replay.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    assert_eq!((dropped.get(), gate.entered()), (1, 1));
+    assert_eq!(replay.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    // One that sleeps is ended by who says so.
+    let on_drop = dropped.on_drop();
+    let handler = move |_: &Message<'_>| {
+        let _owned = &on_drop;
+    };
+    let replay = hub.replay("none", ReplayFrom::Now).serve(handler).unwrap();
+    drop(replay);
+    dropped.until(2);
+    finish(&pool);
+    assert_eq!(dropped.get(), 2);
+}
+
+#[test]
+fn a_replay_may_end_itself() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept(">"));
+    let own: Arc<Mutex<Option<paceline::hub::history::Replay>>> = Arc::default();
+    let (mine, called) = (Arc::clone(&own), Count::new());
+    let count = called.clone();
+    let handler = move |_: &Message<'_>| {
+        if let Some(replay) = &*mine.lock().unwrap() {
+            assert_eq!(replay.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Later);
+        }
+        count.up();
+    };
+    *own.lock().unwrap() = Some(hub.replay(">", ReplayFrom::Now).serve(handler).unwrap());
+    hub.publish("a", "1").unwrap();
+    called.until(1);
+    hub.publish("a", "2").unwrap();
+    let end = own.lock().unwrap().take().unwrap();
+    assert_eq!(end.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    assert_eq!(called.get(), 1);
+    finish(&pool);
+}
+
+#[test]
+fn pullers_share_what_comes() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept(">"));
+    (0..10).for_each(|_| {
+        hub.publish("a", "stored").unwrap();
+    });
+    let mailbox = hub.replay(">", ReplayFrom::Beginning).mailbox().unwrap();
+    let mut taken = Vec::new();
+    assert_eq!(mailbox.recv_batch(&mut taken, 4).unwrap(), 4);
+    assert_eq!(mailbox.recv_batch_timeout(&mut taken, 100, Duration::ZERO).unwrap(), 6);
+    assert_eq!(mailbox.recv_batch(&mut taken, 4).unwrap(), 0);
+    assert_eq!(mailbox.recv_batch_timeout(&mut taken, 4, Duration::from_millis(1)).unwrap(), 0);
+    let total = Count::new();
+    let sequences: Vec<u64> = thread::scope(|scope| {
+        let pullers = [0, 1, 2].map(|_| {
+            scope.spawn(|| {
+                let mut taken = Vec::new();
+                while total.get() < 3000 {
+                    let wait = Duration::from_millis(5);
+                    total.add(mailbox.recv_batch_timeout(&mut taken, 7, wait).unwrap() as u64);
+                }
+                taken.iter().map(|received| received.sequence()).collect::<Vec<_>>()
+            })
+        });
+        (0..3000).for_each(|_| {
+            hub.publish("a", "live").unwrap();
+        });
+        pullers.into_iter().flat_map(|puller| puller.join().unwrap()).collect()
+    });
+    let mut sequences = [taken.iter().map(|taken| taken.sequence()).collect(), sequences].concat();
+    sequences.sort_unstable();
+    assert_eq!(sequences, (1..=3010).collect::<Vec<_>>());
+    let (tell, told) = std::sync::mpsc::channel();
+    pool.post(move || {
+        let result = mailbox.recv_batch_timeout(&mut Vec::new(), 1, Duration::from_secs(1));
+        tell.send(matches!(result, Err(Error::WouldDeadlock))).unwrap();
+    })
+    .unwrap();
+    assert!(told.recv().unwrap());
+    finish(&pool);
+}
+
+#[test]
+fn what_is_kept_can_be_asked_for() {
+    let pool = pool(1);
+    let hub = hub(&pool, History::of("a.>").keep(Limits::of_count(4)));
+    for (key, text) in
+        [("a.x", "1"), ("a.y", "2"), ("b", "no"), ("a.x", "3"), ("a.x", "4"), ("a.y", "5")]
+    {
+        hub.publish(key, text).unwrap();
+    }
+    let ask = |query: Query| texts(&hub.query(&query).unwrap());
+    let of = |pattern| Query::of(pattern).unwrap();
+    assert_eq!(ask(of("a.>")), ["2", "3", "4", "5"]);
+    assert_eq!(ask(of("a.x")), ["3", "4"]);
+    assert_eq!(ask(of("a.>").limit(2)), ["2", "3"]);
+    assert_eq!(ask(of("a.>").last(3)), ["3", "4", "5"]);
+    assert_eq!(ask(of("a.y").last(1)), ["5"]);
+    assert_eq!(ask(of("a.>").sequences(4..=5)), ["3", "4"]);
+    assert_eq!(ask(of("a.>").since(SystemTime::UNIX_EPOCH).until(SystemTime::UNIX_EPOCH)), [""; 0]);
+    let found = hub.query(&of("a.x")).unwrap();
+    // Its key can be published to again.
+    hub.publish(found[0].key(), "again").unwrap();
+    assert_eq!(ask(of("a.x").last(1)), ["again"]);
+    let stats = &hub.history_stats()[0];
+    assert_eq!((stats.recorded, stats.in_memory, stats.durable), (6, 4, None));
+    finish(&pool);
+}
+
+#[test]
+fn a_message_of_several_histories_is_in_each() {
+    let pool = pool(1);
+    let histories = ["a.>", "*.x", "none"].map(all_kept);
+    let builder = histories.into_iter().fold(Hub::builder(&pool), |hub, it| hub.history(it));
+    let hub = builder.build().unwrap();
+    thread::scope(|scope| {
+        for key in ["a.x", "b.x", "a.y"] {
+            let hub = &hub;
+            scope.spawn(move || {
+                (0..500).for_each(|_| {
+                    hub.publish(key, "").unwrap();
+                })
+            });
+        }
+    });
+    let recorded: Vec<_> = hub.history_stats().iter().map(|stats| stats.recorded).collect();
+    assert_eq!(recorded, [1000, 1000, 0]);
+    for pattern in ["a.>", "*.x"] {
+        let found = hub.query(&Query::of(pattern).unwrap()).unwrap();
+        assert_eq!(found.len(), 1000);
+        assert!(found.is_sorted_by(|a, b| a.sequence() < b.sequence()));
+    }
+    finish(&pool);
+}
+
+#[test]
+fn what_no_history_keeps_is_refused() {
+    let pool = pool(1);
+    let none = Hub::new(&pool).unwrap();
+    assert_eq!(
+        none.query(&everything()).unwrap_err().to_string(),
+        "the pattern is \">\", but must be asked of a hub with a history"
+    );
+    let hub = Hub::builder(&pool).history(all_kept("a.*")).history(all_kept("b")).build().unwrap();
+    let told = "the pattern is \"a.>\", but must be within that of a history: a.*, b";
+    assert_eq!(hub.query(&Query::of("a.>").unwrap()).unwrap_err().to_string(), told);
+    let replay = hub.replay("a.>", ReplayFrom::Now).serve(|_: &Message<'_>| ());
+    assert_eq!(replay.unwrap_err().to_string(), told);
+    assert!(hub.replay("a..b", ReplayFrom::Now).mailbox().is_err());
+    finish(&pool);
+}
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    let pool = pool(1);
+    let refused = |history: History| match Hub::builder(&pool).history(history).build() {
+        Ok(_) => panic!("accepted"),
+        Err(error) => error.to_string(),
+    };
+    let history = || History::of(">");
+    for (history, told) in [
+        (
+            History::of("a."),
+            "pattern is \"a.\", but must be without empty tokens: no dot at an end, no two in a row",
+        ),
+        (
+            history().commit(0, Duration::ZERO),
+            "the history's messages of a commit is 0, but must be 1 to 65536",
+        ),
+        (
+            history().commit(1, Duration::from_secs(3601)),
+            "the history's delay of a commit is 3601s, but must be up to an hour",
+        ),
+        (
+            history().waiting(7, 1 << 20),
+            "the history's waiting messages is 7, but must be 1024 (those of a commit) to 4294967296",
+        ),
+        (
+            history().waiting(1024, 7),
+            "the history's waiting bytes is 7, but must be 1048576 to 1099511627776",
+        ),
+        (
+            history().keep(Limits::unlimited().age(Duration::MAX)),
+            "the history's limit is an age of 18446744073.709551615s, but must be up to 100 years",
+        ),
+    ] {
+        assert_eq!(refused(history), told);
+    }
+    let many = (0..32).fold(Hub::builder(&pool), |hub, _| hub.history(history()));
+    let told = "the number of histories is 32, but must be up to 31";
+    assert_eq!(many.build().unwrap_err().to_string(), told);
+    finish(&pool);
+}
+
+/// Goal: what sleeps at the end of a history does not keep it, nor itself. Method: replays that are detached or
+/// have ended, once they have delivered everything; their handlers are dropped when the hub goes.
+#[test]
+fn a_hub_that_goes_takes_what_was_replayed_with_it() {
+    let _guard = hang_guard();
+    let (pool, dropped) = (pool(2), Count::new());
+    let hub = hub(&pool, all_kept(">"));
+    let last = hub.publish("a", "").unwrap().sequence;
+    let replays: Vec<_> = (0..2)
+        .map(|_| {
+            let (got, on_drop) = (Got::default(), dropped.on_drop());
+            let mut add = got.handler();
+            let handler = move |message: &Message<'_>| {
+                let _held = &on_drop;
+                add(message);
+            };
+            let replay = hub.replay(">", ReplayFrom::Beginning).serve(handler).unwrap();
+            got.until_has(last);
+            replay
+        })
+        .collect();
+    // As a rule they sleep by then.
+    thread::sleep(Duration::from_millis(20));
+    replays.into_iter().for_each(Replay::detach);
+    assert_eq!(dropped.get(), 0);
+    drop(hub);
+    dropped.until(2);
+    finish(&pool);
+}

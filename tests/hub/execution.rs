@@ -1,0 +1,336 @@
+//! Where handlers run, and in what order.
+
+use crate::common::{Count, Gate, Random, hang_guard, quiet_panic};
+use crate::kit::{Log, at_rest, hub, settle, text};
+use paceline::hub::{Execution, Failure, Intensity, Message, OnFailure, Overflow, Retry};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// Goal: never two threads at once, and in order for each publisher. Method: a handler that would see
+/// another beside it, and three publishers.
+#[test]
+fn serial_is_one_at_a_time_and_in_order() {
+    let _guard = hang_guard();
+    let hub = hub(4);
+    let inside = Arc::new(AtomicBool::new(false));
+    let last = Arc::new(Mutex::new([0u64; 3]));
+    let (seen, entered) = (Arc::clone(&last), Arc::clone(&inside));
+    let _one = hub
+        .subscription("a.*")
+        .capacity(1 << 20)
+        .serve(move |message: &Message<'_>| {
+            assert!(!entered.swap(true, SeqCst));
+            let publisher: usize = message.key().tokens().nth(1).unwrap().parse().unwrap();
+            let number: u64 = text(message).parse().unwrap();
+            let mut last = seen.lock().unwrap();
+            assert_eq!(last[publisher] + 1, number);
+            last[publisher] = number;
+            entered.store(false, SeqCst);
+        })
+        .unwrap();
+    thread::scope(|scope| {
+        for publisher in 0..3 {
+            let hub = &hub;
+            scope.spawn(move || {
+                let key = hub.key(&format!("a.{publisher}")).unwrap();
+                for number in 1..=2000 {
+                    let receipt = hub.publish(&key, number.to_string()).unwrap();
+                    assert_eq!(receipt.enqueued, 1);
+                }
+            });
+        }
+    });
+    let audit = at_rest(&hub);
+    assert_eq!((audit.delivered, audit.failed), (6000, 0));
+    assert_eq!(*last.lock().unwrap(), [2000; 3]);
+    settle(&hub);
+}
+
+#[test]
+fn inline_runs_in_the_publisher_before_publishing_returns() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let thread = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&thread);
+    let _inline = hub
+        .subscription("a")
+        .execution(Execution::Inline)
+        .serve_shared(move |_: &Message<'_>| *seen.lock().unwrap() = Some(thread::current().id()))
+        .unwrap();
+    let receipt = hub.publish("a", "").unwrap();
+    assert_eq!(receipt.enqueued, 1);
+    assert_eq!(*thread.lock().unwrap(), Some(thread::current().id()));
+    settle(&hub);
+}
+
+/// An inline handler may publish to itself: it ends at a depth, and what was refused is told.
+#[test]
+fn inline_does_not_recur_without_an_end() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let calls = Count::new();
+    let (count, from) = (calls.clone(), hub.clone());
+    let lost = Count::new();
+    let told = lost.clone();
+    let inline = hub
+        .subscription("a")
+        .execution(Execution::Inline)
+        .serve_shared(move |message: &Message<'_>| {
+            count.up();
+            told.add(message.lost_before());
+            if text(message) == "deeper" {
+                from.publish("a", "deeper").unwrap();
+            }
+        })
+        .unwrap();
+    hub.publish("a", "deeper").unwrap();
+    assert_eq!(calls.get(), 16);
+    assert_eq!(inline.stats().rejected, 1);
+    hub.publish("a", "").unwrap();
+    assert_eq!((calls.get(), lost.get()), (17, 1));
+    drop(inline);
+    settle(&hub);
+}
+
+/// Goal: up to k at once, and no more. Method: the first k wait for each other inside.
+#[test]
+fn concurrent_is_on_k_threads_and_no_more() {
+    let _guard = hang_guard();
+    let hub = hub(4);
+    let (gate, inside, most) = (Gate::new(), Arc::new(AtomicU64::new(0)), Count::new());
+    let (wait, entered, above) = (gate.clone(), Arc::clone(&inside), most.clone());
+    let _three = hub
+        .subscription("a")
+        .execution(Execution::Concurrent(3))
+        .serve_shared(move |_: &Message<'_>| {
+            if entered.fetch_add(1, SeqCst) >= 3 {
+                above.up();
+            }
+            wait.wait();
+            entered.fetch_sub(1, SeqCst);
+        })
+        .unwrap();
+    for _ in 0..100 {
+        assert_eq!(hub.publish("a", "").unwrap().enqueued, 1);
+    }
+    gate.until_entered(3);
+    gate.open();
+    assert_eq!(at_rest(&hub).delivered, 100);
+    assert_eq!(most.get(), 0, "more than three at once");
+    settle(&hub);
+}
+
+/// Goal: one order over all keys, the same for all on the strand. Method: several publishers and keys, and
+/// subscriptions that each see all, with handlers that would see another beside them.
+#[test]
+fn the_strand_has_one_order_over_all_keys() {
+    let _guard = hang_guard();
+    let hub = hub(4);
+    let logs = [Log::default(), Log::default(), Log::default()];
+    let inside = Arc::new(AtomicBool::new(false));
+    let _subscriptions: Vec<_> = logs
+        .iter()
+        .zip([">", "*.x", "a.>"])
+        .map(|(log, pattern)| {
+            let (log, inside) = (log.clone(), Arc::clone(&inside));
+            let on_strand = hub.subscription(pattern).execution(Execution::Strand);
+            on_strand
+                .capacity(1 << 20)
+                .serve(move |message: &Message<'_>| {
+                    assert!(!inside.swap(true, SeqCst));
+                    log.note(message);
+                    inside.store(false, SeqCst);
+                })
+                .unwrap()
+        })
+        .collect();
+    thread::scope(|scope| {
+        for publisher in 0..3 {
+            let hub = &hub;
+            scope.spawn(move || {
+                for number in 0..500 {
+                    let key = ["a.x", "b.x", "a.y"][(publisher + number) % 3];
+                    hub.publish(key, format!("{key} {publisher} {number}")).unwrap();
+                }
+            });
+        }
+    });
+    let audit = at_rest(&hub);
+    assert_eq!((audit.failed, audit.delivered), (0, 1500 + 1000 + 1000));
+    let all = logs[0].lines();
+    let of = |wanted: &[&str]| -> Vec<String> {
+        all.iter().filter(|line| wanted.iter().any(|key| line.starts_with(key))).cloned().collect()
+    };
+    assert_eq!(logs[1].lines(), of(&["a.x", "b.x"]));
+    assert_eq!(logs[2].lines(), of(&["a.x", "a.y"]));
+    settle(&hub);
+}
+
+/// A handler that never returns keeps its thread, and nobody else waits for it.
+#[test]
+fn a_stuck_handler_holds_nobody_else_up() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let _stuck = hub.subscribe("a", move |_: &Message<'_>| wait.wait()).unwrap();
+    let others = Count::new();
+    let _others: Vec<_> = (0..50)
+        .map(|_| {
+            let others = others.clone();
+            hub.subscribe("*", move |_: &Message<'_>| others.up()).unwrap()
+        })
+        .collect();
+    for _ in 0..20 {
+        hub.publish("a", "").unwrap();
+    }
+    others.until(50 * 20);
+    gate.open();
+    settle(&hub);
+}
+
+/// Handlers that panic or fail touch nobody else, and go on with the next message.
+#[test]
+fn failures_are_counted_and_contained() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let came = Count::new();
+    let count = came.clone();
+    let bad = hub
+        .subscription("a")
+        .on_failure(OnFailure::discard())
+        .serve(move |message: &Message<'_>| match &*text(message) {
+            "panic" => quiet_panic("on purpose"),
+            "fail" => Err(Failure::new("on purpose")),
+            _ => {
+                count.up();
+                Ok(())
+            }
+        })
+        .unwrap();
+    let inline = hub
+        .subscription("a")
+        .execution(Execution::Inline)
+        .serve_shared(|message: &Message<'_>| match &*text(message) {
+            "panic" => quiet_panic("on purpose"),
+            _ => Ok::<(), Failure>(()),
+        })
+        .unwrap();
+    for payload in ["a", "panic", "b", "fail", "c"] {
+        hub.publish("a", payload).unwrap();
+    }
+    at_rest(&hub);
+    assert_eq!(came.get(), 3);
+    assert_eq!((bad.stats().delivered, bad.stats().failed), (3, 2));
+    assert_eq!((inline.stats().delivered, inline.stats().dead_lettered), (4, 1));
+    settle(&hub);
+}
+
+/// Goal: the books balance whatever happens. Method: publishers and subscriptions of all kinds come and go
+/// at random; at the end the sum of all receipts is what the hub says has matched.
+#[test]
+fn the_books_balance() {
+    let asked = std::env::var("PACELINE_HUB_MESSAGES").ok();
+    // A run of millions takes as long as it takes.
+    let _guard = asked.is_none().then(hang_guard);
+    let rounds: u64 = asked.map_or(20_000, |messages| messages.parse().unwrap());
+    let hub = hub(3);
+    let matched = Count::new();
+    let delivered = Count::new();
+    let out_of_order = Count::new();
+    thread::scope(|scope| {
+        for publisher in 0..2u64 {
+            let (hub, matched) = (&hub, matched.clone());
+            scope.spawn(move || {
+                let keys = ["a.0", "a.1", "b.0", "b.1"].map(|key| hub.key(key).unwrap());
+                let mut random = Random::new(publisher);
+                for number in 0..rounds / 2 {
+                    let key = &keys[random.below(4) as usize];
+                    let text = format!("{publisher} {number}");
+                    let receipt = hub.publish(key, text).unwrap();
+                    let lost = receipt.dropped + receipt.rejected + receipt.dead_lettered;
+                    assert_eq!(receipt.matched, receipt.enqueued + lost);
+                    matched.add(receipt.matched);
+                }
+            });
+        }
+        let (hub, delivered, out_of_order) = (&hub, &delivered, &out_of_order);
+        scope.spawn(move || {
+            let mut random = Random::new(7);
+            let mut subscriptions = Vec::new();
+            for number in 0..rounds / 50 {
+                if subscriptions.len() > 20 {
+                    drop(subscriptions.swap_remove(random.below(20) as usize));
+                }
+                subscriptions.push(come(hub, &mut random, number, delivered, out_of_order));
+                thread::yield_now();
+            }
+        });
+    });
+    let audit = at_rest(&hub);
+    assert_eq!(audit.published, rounds / 2 * 2);
+    assert_eq!(audit.matched, matched.get());
+    assert_eq!(audit.delivered, delivered.get());
+    assert_eq!(out_of_order.get(), 0);
+    settle(&hub);
+}
+
+/// A subscription of a random kind. One message in a hundred makes it fail.
+fn come(
+    hub: &paceline::hub::Hub,
+    random: &mut Random,
+    number: u64,
+    delivered: &Count,
+    out_of_order: &Count,
+) -> paceline::hub::Subscription {
+    let pattern = ["a.0", "a.1", "b.*", ">", "*.1", "a.>"][random.below(6) as usize];
+    let overflow =
+        [Overflow::Reject, Overflow::DropNewest, Overflow::DropOldest, Overflow::Conflate]
+            [random.below(4) as usize];
+    let execution = match random.below(4) {
+        0 => Execution::Inline,
+        1 => Execution::Concurrent(2),
+        2 => Execution::Strand,
+        _ => Execution::Serial,
+    };
+    let ordered = matches!(execution, Execution::Serial | Execution::Strand)
+        && overflow != Overflow::Conflate;
+    let last = Mutex::new([0u64; 2]);
+    let (delivered, out_of_order) = (delivered.clone(), out_of_order.clone());
+    let calls = AtomicU64::new(number);
+    let handler = move |message: &Message<'_>| {
+        let text = text(message);
+        let (publisher, number) = text.split_once(' ').unwrap();
+        let (publisher, number): (usize, u64) =
+            (publisher.parse().unwrap(), number.parse().unwrap());
+        let mut last = last.lock().unwrap();
+        if ordered && number < last[publisher] {
+            out_of_order.up();
+        }
+        last[publisher] = number;
+        drop(last);
+        match calls.fetch_add(1, SeqCst) % 200 {
+            0 => quiet_panic("on purpose"),
+            100 => return Err(Failure::new("on purpose")),
+            _ => delivered.up(),
+        }
+        Ok(())
+    };
+    let capacity = 1 + random.below(100) as usize;
+    let policy = match random.below(4) {
+        0 => OnFailure::discard(),
+        1 => OnFailure::dead_letter(),
+        _ if !matches!(execution, Execution::Serial | Execution::Concurrent(_)) => {
+            OnFailure::discard()
+        }
+        2 => OnFailure::discard().retry(Retry::fixed(1, Duration::ZERO)),
+        _ => OnFailure::dead_letter().retry(Retry::fixed(2, Duration::from_micros(100))),
+    };
+    let intensity = [Intensity::default(), Intensity::unlimited()][random.below(2) as usize];
+    let subscription = hub.subscription(pattern).capacity(capacity).overflow(overflow);
+    let subscription = subscription.on_failure(policy).intensity(intensity);
+    subscription.execution(execution).serve_shared(handler).unwrap()
+}

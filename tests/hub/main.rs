@@ -1,0 +1,19 @@
+//! The event hub, as its users see it.
+#![cfg(feature = "hub")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod execution;
+mod figures;
+mod groups;
+mod kit;
+mod notices;
+mod overflow;
+mod publishing;
+mod pull;
+mod reference;
+mod requests;
+mod supervision;
+mod together;
+mod unsubscribe;

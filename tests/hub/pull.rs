@@ -1,0 +1,159 @@
+//! Mailboxes that the host empties.
+
+use crate::common::{LONG, hang_guard, readable, until};
+use crate::kit::{hub, settle};
+use paceline::Error;
+use paceline::hub::{DeadFilter, DeadReason, Overflow, Received, Unsubscribe, Unsubscribed};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+fn text(message: &Received) -> String {
+    String::from_utf8(message.payload().to_vec()).unwrap()
+}
+
+#[test]
+fn messages_wait_until_they_are_taken() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a.*", 3).unwrap();
+    assert_eq!(mailbox.try_recv().unwrap(), None);
+    for number in 0..5 {
+        hub.publish("a.b", number.to_string()).unwrap();
+    }
+    assert_eq!(mailbox.stats().rejected, 2);
+    assert_eq!(text(&mailbox.try_recv().unwrap().unwrap()), "0");
+    let mut batch = Vec::new();
+    assert_eq!(mailbox.recv_batch(&mut batch, 10).unwrap(), 2);
+    assert_eq!(batch.iter().map(text).collect::<Vec<_>>(), ["1", "2"]);
+    hub.publish("a.b", "5").unwrap();
+    let next = mailbox.recv_timeout(Duration::ZERO).unwrap();
+    assert_eq!((text(&next), next.lost_before()), ("5".into(), 2));
+    assert!(matches!(mailbox.recv_timeout(Duration::from_millis(1)), Err(Error::TimedOut)));
+    drop(mailbox);
+    assert_eq!(hub.publish("a.b", "").unwrap().matched, 0);
+    settle(&hub);
+}
+
+/// Goal: nobody sleeps through a message. Method: pullers that wait without an end, and publishers; every
+/// message is taken once.
+#[test]
+fn waiting_pullers_get_everything_once() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a", 1 << 20).unwrap();
+    let sum = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut batch = Vec::new();
+                while let Ok(_some) = mailbox.recv_batch_timeout(&mut batch, 16, Duration::MAX) {
+                    for message in batch.drain(..) {
+                        sum.fetch_add(text(&message).parse::<u64>().unwrap(), SeqCst);
+                    }
+                }
+            });
+        }
+        for number in 1..=3000u64 {
+            assert_eq!(hub.publish("a", number.to_string()).unwrap().enqueued, 1);
+        }
+        until("an empty mailbox", || mailbox.stats().waiting == 0);
+        assert_eq!(mailbox.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    });
+    assert_eq!(sum.load(SeqCst), 3000 * 3001 / 2);
+    settle(&hub);
+}
+
+fn is_readable(descriptor: i32) -> bool {
+    readable(descriptor, 0)
+}
+
+#[test]
+fn the_descriptor_is_readable_while_something_waits() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a", 10).unwrap();
+    let descriptor = mailbox.descriptor().unwrap().as_raw_fd();
+    assert!(!is_readable(descriptor));
+    hub.publish("a", "").unwrap();
+    assert!(is_readable(descriptor));
+    let mut batch = Vec::new();
+    mailbox.recv_batch(&mut batch, 10).unwrap();
+    assert!(!is_readable(descriptor));
+    // Asked for when something waits already.
+    hub.publish("a", "").unwrap();
+    assert!(is_readable(mailbox.descriptor().unwrap().as_raw_fd()));
+    assert_eq!(mailbox.unsubscribe(Unsubscribe::Drain).unwrap(), Unsubscribed::Later);
+    assert_eq!(mailbox.recv_batch(&mut batch, 10).unwrap(), 1);
+    assert!(is_readable(descriptor), "its end is worth a look");
+    assert!(matches!(mailbox.recv_batch(&mut batch, 10), Err(Error::Stale { what: "mailbox" })));
+    settle(&hub);
+}
+
+/// A puller that is gone without a word loses its subscription; one that pulls does not.
+#[test]
+fn a_lease_ends_what_nobody_pulls() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let leased = |time| hub.subscription("a").lease(time).pull().unwrap();
+    let gone = leased(Duration::from_millis(20));
+    let kept = leased(Duration::from_secs(100_000));
+    hub.publish("a", "").unwrap();
+    until("the end of the lease", || hub.subscriber_count("a").unwrap() == 1);
+    assert_eq!(gone.stats().discarded, 1);
+    assert!(matches!(gone.try_recv(), Err(Error::Stale { .. })));
+    assert!(kept.try_recv().unwrap().is_some());
+    let refused = hub.subscription("a").lease(Duration::ZERO).pull();
+    assert_eq!(refused.unwrap_err().to_string(), "lease is 0ns, but must be 1 ms to 100 years");
+    settle(&hub);
+}
+
+/// What a puller cannot deal with becomes a dead letter of its subscription, before or after that has ended, and
+/// the books balance at every step.
+#[test]
+fn a_puller_buries_what_it_took() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a.*", 9).unwrap();
+    hub.publish("a.b", "1").unwrap();
+    hub.publish("a.b", "2").unwrap();
+    let one = mailbox.try_recv().unwrap().unwrap();
+    let counts = || {
+        let stats = mailbox.stats();
+        assert!(hub.audit().is_balanced());
+        (stats.waiting, stats.delivered, stats.dead_lettered)
+    };
+    mailbox.bury(&one, Some("no"), 3).unwrap();
+    assert_eq!(counts(), (1, 0, 1));
+    let twice = mailbox.bury(&one, None, 3).unwrap_err().to_string();
+    assert!(twice.contains("taken from this mailbox"), "{twice}");
+    let two = mailbox.try_recv().unwrap().unwrap();
+    assert_eq!(mailbox.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Now);
+    mailbox.bury(&two, None, 0).unwrap();
+    assert_eq!(counts(), (0, 0, 2));
+    let audit = hub.audit();
+    assert_eq!((audit.matched, audit.delivered, audit.dead_lettered), (2, 0, 2));
+    let letters = hub.dead_letters(&DeadFilter::all());
+    let told: Vec<_> = letters.iter().map(|dead| (dead.reason(), dead.failure())).collect();
+    assert_eq!(told, [(DeadReason::Failed, Some("no")), (DeadReason::Suspended, None)]);
+    assert_eq!((letters[0].attempts(), letters[0].subscription()), (3, mailbox.id()));
+    assert_eq!(letters[0].message().payload(), one.payload());
+    let other = hub.mailbox("b", 9).unwrap();
+    let foreign = other.bury(&one, None, 1).unwrap_err().to_string();
+    assert!(foreign.contains("\"a.b\""), "{foreign}");
+    settle(&hub);
+}
+
+#[test]
+fn the_end_of_the_pool_wakes_pullers() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.subscription("a").overflow(Overflow::DropOldest).pull().unwrap();
+    thread::scope(|scope| {
+        let puller = scope.spawn(|| mailbox.recv_timeout(Duration::MAX));
+        thread::sleep(Duration::from_millis(5));
+        assert!(hub.pool().shutdown(LONG).drained);
+        assert!(matches!(puller.join().unwrap(), Err(Error::ShutDown)));
+    });
+}

@@ -1,0 +1,211 @@
+//! Requests and replies, and topics.
+
+use crate::common::{LONG, hang_guard, until};
+use crate::kit::{Log, at_rest, hub, settle};
+use paceline::hub::{
+    Codec, DeadFilter, Execution, Failure, Headers, Hub, Message, RequestError, Subscription, Text,
+};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Replies with the payload and something behind it.
+fn responder(hub: &Hub, key: &str, execution: Execution) -> Subscription {
+    let replies = hub.clone();
+    let handler = move |request: &Message<'_>| {
+        let mut payload = request.payload().to_vec();
+        payload.push(b'!');
+        replies.reply(request, payload).map(drop)
+    };
+    hub.subscription(key).execution(execution).serve_shared(handler).unwrap()
+}
+
+#[test]
+fn a_request_has_the_reply_of_its_own() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    for (key, execution) in [
+        ("serial", Execution::Serial),
+        ("inline", Execution::Inline),
+        ("concurrent", Execution::Concurrent(2)),
+    ] {
+        responder(&hub, key, execution).detach();
+        thread::scope(|scope| {
+            for caller in 0..3 {
+                let hub = &hub;
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        let reply = hub.request(key, format!("{caller}.{number}"), LONG).unwrap();
+                        assert_eq!(**reply.payload(), *format!("{caller}.{number}!").as_bytes());
+                    }
+                });
+            }
+        });
+    }
+    let pending: Vec<_> = (0..100)
+        .map(|number| hub.message("serial").payload(number.to_string()).request(LONG).unwrap())
+        .collect();
+    for (number, reply) in pending.into_iter().enumerate() {
+        assert_eq!(**reply.wait().unwrap().payload(), *format!("{number}!").as_bytes());
+    }
+    assert_eq!(hub.request_counts(), (0, 0));
+    settle(&hub);
+}
+
+#[test]
+fn who_asks_nobody_hears_of_it_at_once() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let none = hub.request("nobody", "x", LONG).unwrap_err();
+    assert!(matches!(none, RequestError::NoResponders), "{none:?}");
+    assert_eq!(none.to_string(), "nobody subscribes to the key of the request");
+    let mute = hub.subscription("mute").serve(|_: &Message<'_>| ()).unwrap();
+    let late = hub.request("mute", "x", Duration::from_millis(1)).unwrap_err();
+    assert!(matches!(late, RequestError::TimedOut), "{late:?}");
+    drop(mute);
+    let full = hub.mailbox("full", 1).unwrap();
+    hub.publish("full", "x").unwrap();
+    let refused = hub.request("full", "x", LONG).unwrap_err();
+    assert_eq!(refused.to_string(), "none of 1 subscriptions has taken the request");
+    let mut taken = Vec::new();
+    full.recv_batch(&mut taken, 1).unwrap();
+    let error = hub.reply(&taken.remove(0).into_stored(), "x").unwrap_err().to_string();
+    assert_eq!(error, "the message is not a request, but must be one with a Reply-To header");
+    let given_up = hub.message("full").request(LONG).unwrap();
+    full.recv_batch(&mut taken, 1).unwrap();
+    drop(given_up);
+    hub.reply(&taken.remove(0).into_stored(), "late").unwrap();
+    assert_eq!(hub.request_counts(), (0, 1));
+    drop(full);
+    settle(&hub);
+}
+
+/// A handler may ask others, even on the only thread of its pool but one.
+#[test]
+fn handlers_may_ask_others() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    responder(&hub, "inner", Execution::Serial).detach();
+    let asks = hub.clone();
+    let outer = move |request: &Message<'_>| {
+        let inner = asks.request("inner", request.payload().to_vec(), LONG);
+        let inner = inner.map_err(Failure::new)?;
+        asks.reply(request, inner.payload().to_vec()).map(drop).map_err(Failure::from)
+    };
+    hub.subscription("outer").serve(outer).unwrap().detach();
+    assert_eq!(**hub.request("outer", "x", LONG).unwrap().payload(), *b"x!");
+    settle(&hub);
+}
+
+/// Unparks the thread that waits for a future.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn replies_may_be_awaited() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    responder(&hub, "a", Execution::Serial).detach();
+    let headers = Headers::new([("kind", "question")]).unwrap();
+    let request = hub.message("a").headers(headers).payload("x").request(LONG).unwrap();
+    assert_eq!(**block_on(request).unwrap().payload(), *b"x!");
+    hub.subscription("mute").serve(|_: &Message<'_>| ()).unwrap().detach();
+    let request = hub.message("mute").request(Duration::from_millis(5)).unwrap();
+    assert!(matches!(block_on(request), Err(RequestError::TimedOut)));
+    at_rest(&hub);
+    settle(&hub);
+}
+
+#[cfg(feature = "config")]
+#[test]
+fn topics_carry_values() {
+    use paceline::hub::Json;
+
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let log = Log::default();
+    let seen = log.clone();
+    let numbers = hub.topic::<Vec<u32>, _>("numbers.*", Json).unwrap();
+    let subscription = numbers
+        .subscribe(move |value: Vec<u32>, message: &Message<'_>| {
+            seen.add(format!("{} {}", message.key(), value.iter().sum::<u32>()));
+        })
+        .unwrap();
+    numbers.publish_to("numbers.a", &vec![1, 2, 3]).unwrap();
+    hub.publish("numbers.b", "no json").unwrap();
+    numbers.publish_to("numbers.b", &(0..100).collect()).unwrap();
+    at_rest(&hub);
+    assert_eq!(log.lines(), ["numbers.a 6", "numbers.b 4950"]);
+    assert_eq!(subscription.stats().dead_lettered, 1);
+    let dead = hub.dead_letters(&DeadFilter::all());
+    assert!(dead[0].failure().unwrap().starts_with("expected ident"), "{dead:?}");
+    let error = numbers.publish(&vec![]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the topic's key is \"numbers.*\", but must be a key that one may publish with; see `publish_to`"
+    );
+    let error = numbers.publish_to("letters.a", &vec![]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "key is \"letters.a\", but must be one that the topic's pattern \"numbers.*\" matches"
+    );
+    settle(&hub);
+}
+
+/// Counts below a hundred, in one byte.
+struct Small;
+
+impl Codec<u32> for Small {
+    fn encode(&self, value: &u32, into: &mut Vec<u8>) -> Result<(), Failure> {
+        into.push(u8::try_from(*value).ok().filter(|&v| v < 100).ok_or("it is not below 100")?);
+        Ok(())
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<u32, Failure> {
+        bytes.first().map(|&byte| byte.into()).ok_or_else(|| "it is empty".into())
+    }
+}
+
+#[test]
+fn codecs_are_the_users_own() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let log = Log::default();
+    let seen = log.clone();
+    let small = hub.topic("small", Small).unwrap();
+    let _subscription = small.subscribe(move |value, _: &Message<'_>| seen.add(format!("{value}")));
+    small.publish(&7).unwrap();
+    let error = small.clone().publish(&100).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the value is refused (it is not below 100), but must be one that the topic's codec encodes"
+    );
+    small.publish(&99).unwrap();
+    until("both have come", || log.len() == 2);
+    assert_eq!(log.lines(), ["7", "99"]);
+    let text = hub.topic("text", Text).unwrap();
+    let bad = text.subscribe(|_: String, _: &Message<'_>| ()).unwrap();
+    hub.publish("text", [0xff, 0xfe].as_slice()).unwrap();
+    at_rest(&hub);
+    assert_eq!(bad.stats().dead_lettered, 1);
+    settle(&hub);
+}

@@ -1,0 +1,435 @@
+//! Handlers that fail: retries, dead letters, restarts, suspension; and filters.
+
+use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
+use crate::kit::{Log, at_rest, hub, settle, text};
+use paceline::hub::{
+    DeadFilter, DeadReason, Execution, Failure, Filter, Headers, Intensity, Message, OnFailure,
+    Rate, RestartStrategy, Retry, Supervisor, Unsubscribe, Unsubscribed,
+};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MILLI: Duration = Duration::from_millis(1);
+
+/// More than so many restarts suspend, however long the test takes.
+fn at_most(restarts: u32) -> Intensity {
+    Intensity::new(restarts, HOUR)
+}
+
+/// A handler that fails at "fail", panics at "panic", and notes what came and which attempt it was.
+fn picky(log: &Log) -> impl FnMut(&Message<'_>) -> Result<(), Failure> + Send + 'static {
+    let log = log.clone();
+    move |message: &Message<'_>| {
+        log.add(format!("{} {}", text(message), message.attempt()));
+        match &*text(message) {
+            "fail" => Err(Failure::new("on purpose")),
+            "never" => Err(Failure::permanent("no use")),
+            "panic" => quiet_panic("at the disco"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn what_fails_is_tried_again_in_order_and_touches_nobody_else() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (bad_log, good_log) = (Log::default(), Log::default());
+    let retry = Retry::fixed(2, MILLI);
+    let bad = hub
+        .subscription("a")
+        .on_failure(OnFailure::discard().retry(retry))
+        .intensity(at_most(100))
+        .serve(picky(&bad_log))
+        .unwrap();
+    let good = good_log.clone();
+    let _good = hub.subscribe("a", move |message: &Message<'_>| good.note(message)).unwrap();
+    let all = ["x", "fail", "never", "panic", "y", "z"];
+    for payload in all {
+        assert!(hub.publish("a", payload).unwrap().is_complete());
+    }
+    at_rest(&hub);
+    assert_eq!(good_log.lines(), all);
+    let tried = [
+        "x 1", "fail 1", "fail 2", "fail 3", "never 1", "panic 1", "panic 2", "panic 3", "y 1",
+        "z 1",
+    ];
+    assert_eq!(bad_log.lines(), tried);
+    let stats = bad.stats();
+    assert_eq!((stats.delivered, stats.failed, stats.dead_lettered), (3, 3, 0));
+    // Two messages were given up, and each of three panics counts.
+    assert_eq!(stats.restarts, 5);
+    settle(&hub);
+}
+
+#[test]
+fn dead_letters_say_why_and_are_delivered_again() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (log, other_log, mended) = (Log::default(), Log::default(), Count::new());
+    let (seen, is_mended) = (log.clone(), mended.clone());
+    let bad = hub
+        .subscription("a.*")
+        .on_failure(OnFailure::dead_letter().retry(Retry::fixed(1, Duration::ZERO)))
+        .intensity(at_most(100))
+        .serve(move |message: &Message<'_>| {
+            seen.note(message);
+            match message.payload()[0] {
+                _ if is_mended.get() > 0 => Ok(()),
+                b'p' => quiet_panic("at the disco"),
+                b'f' => Err("on purpose"),
+                _ => Ok(()),
+            }
+        })
+        .unwrap();
+    let other = other_log.clone();
+    let _other = hub.subscribe("a.b", move |message: &Message<'_>| other.note(message)).unwrap();
+    for (key, payload) in [("a.b", "f1"), ("a.c", "ok"), ("a.c", "p2"), ("a.b", "f3")] {
+        hub.publish(key, payload).unwrap();
+    }
+    at_rest(&hub);
+    let letters = hub.dead_letters(&DeadFilter::all());
+    let told: Vec<_> = letters
+        .iter()
+        .map(|letter| {
+            assert_eq!((letter.subscription(), letter.pattern()), (bad.id(), "a.*"));
+            let payload = String::from_utf8(letter.message().payload().to_vec()).unwrap();
+            (letter.number(), payload, letter.reason(), letter.failure(), letter.attempts())
+        })
+        .collect();
+    let on_purpose = Some("on purpose");
+    assert_eq!(
+        told,
+        [
+            (1, "f1".into(), DeadReason::Failed, on_purpose, 2),
+            (2, "p2".into(), DeadReason::Panicked, Some("panicked: at the disco"), 2),
+            (3, "f3".into(), DeadReason::Failed, on_purpose, 2),
+        ]
+    );
+    assert!(letters.iter().all(|letter| letter.died() >= letter.message().time()));
+    mended.up();
+    let before = log.len();
+    let again = hub.redeliver(&DeadFilter::all().key("a.b").unwrap()).unwrap();
+    assert_eq!((again.enqueued, again.refused, again.orphaned), (2, 0, 0));
+    at_rest(&hub);
+    assert_eq!(log.lines()[before..], ["f1", "f3"]);
+    assert_eq!(other_log.lines(), ["f1", "f3"], "it is for nobody else");
+    let stats = bad.stats();
+    assert_eq!((stats.matched, stats.delivered, stats.dead_lettered), (6, 3, 3));
+    assert_eq!((stats.redelivered, hub.dead_letter_stats().held), (2, 1));
+    assert_eq!(bad.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    drop(bad);
+    let orphaned = hub.redeliver(&DeadFilter::all()).unwrap();
+    assert_eq!((orphaned.enqueued, orphaned.orphaned), (0, 1));
+    assert_eq!(hub.remove_dead_letters(&DeadFilter::all()).len(), 1);
+    assert_eq!(hub.audit().redelivered, 2);
+    settle(&hub);
+}
+
+#[test]
+fn too_many_restarts_suspend_and_resume_goes_on() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (log, restarts, gate) = (Log::default(), Log::default(), Gate::new());
+    let (told, inside) = (restarts.clone(), gate.clone());
+    let mut handler = picky(&log);
+    let subscription = hub
+        .subscription("a")
+        .intensity(at_most(2))
+        .on_restart(move |restart| told.add(format!("{:?} {}", restart.failure, restart.count)))
+        .serve(move |message: &Message<'_>| {
+            inside.wait();
+            handler(message)
+        })
+        .unwrap();
+    for payload in ["fail", "x", "fail", "panic", "y", "fail", "z"] {
+        hub.publish("a", payload).unwrap();
+    }
+    assert!(!subscription.is_suspended() && !subscription.resume());
+    gate.open();
+    until("the subscription is suspended", || subscription.is_suspended());
+    at_rest(&hub);
+    assert_eq!(log.lines(), ["fail 1", "x 1", "fail 1", "panic 1"]);
+    let suspended = DeadFilter::all().reason(DeadReason::Suspended);
+    // They do not wait any more a moment before they are among the dead letters.
+    until("what waited is dead", || hub.dead_letters(&suspended).len() == 3);
+    let receipt = hub.publish("a", "late").unwrap();
+    assert_eq!((receipt.matched, receipt.enqueued, receipt.dead_lettered), (1, 0, 1));
+    let stats = subscription.stats();
+    assert_eq!((stats.delivered, stats.dead_lettered, stats.restarts), (1, 7, 2));
+    let letters = hub.dead_letters(&suspended);
+    let payloads: Vec<_> = letters.iter().map(|letter| letter.message().payload()).collect();
+    assert_eq!(payloads, [b"y".as_slice(), b"fail", b"z", b"late"].map(Into::into).each_ref());
+    assert!(letters.iter().all(|letter| letter.attempts() == 0 && letter.failure().is_none()));
+    let refused = hub.redeliver(&suspended).unwrap();
+    assert_eq!((refused.enqueued, refused.refused), (0, 4));
+    assert!(subscription.resume() && !subscription.is_suspended());
+    let again = hub.redeliver(&suspended).unwrap();
+    assert_eq!((again.enqueued, again.refused), (4, 0));
+    at_rest(&hub);
+    assert_eq!(log.lines()[4..], ["y 1", "fail 1", "z 1", "late 1"]);
+    let on_purpose = "Some(\"on purpose\")";
+    let wanted = [
+        format!("{on_purpose} 1"),
+        format!("{on_purpose} 2"),
+        "None 3".into(),
+        format!("{on_purpose} 4"),
+    ];
+    assert_eq!(restarts.lines(), wanted);
+    settle(&hub);
+}
+
+#[test]
+fn an_inline_handler_is_suspended_too() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let subscription = hub
+        .subscription("a")
+        .execution(Execution::Inline)
+        .intensity(at_most(0))
+        .serve_shared(|_: &Message<'_>| Err::<(), _>("on purpose"))
+        .unwrap();
+    let first = hub.publish("a", "1").unwrap();
+    assert_eq!((first.enqueued, first.dead_lettered), (1, 0));
+    assert!(subscription.is_suspended());
+    let second = hub.publish("a", "2").unwrap();
+    assert_eq!((second.enqueued, second.dead_lettered), (0, 1));
+    assert_eq!(subscription.stats().dead_lettered, 2);
+    settle(&hub);
+}
+
+#[test]
+fn a_supervisor_restarts_and_suspends_all_of_its_own() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let supervisor = Supervisor::new(RestartStrategy::OneForAll, at_most(1)).unwrap();
+    let restarts = [Log::default(), Log::default()];
+    let subscribe = |pattern, restarts: &Log| {
+        let told = restarts.clone();
+        let builder = hub.subscription(pattern).supervisor(&supervisor);
+        let builder = builder.on_restart(move |restart| told.add(format!("{:?}", restart.failure)));
+        builder.serve(picky(&Log::default())).unwrap()
+    };
+    let first = subscribe("first", &restarts[0]);
+    let second = subscribe("second", &restarts[1]);
+    hub.publish("second", "x").unwrap();
+    at_rest(&hub);
+    hub.publish("first", "fail").unwrap();
+    at_rest(&hub);
+    assert_eq!(restarts[0].lines(), ["Some(\"on purpose\")"]);
+    assert_eq!(restarts[1].len(), 0, "it comes before the next message");
+    hub.publish("second", "y").unwrap();
+    at_rest(&hub);
+    assert_eq!(restarts[1].lines(), ["None"]);
+    hub.publish("second", "fail").unwrap();
+    until("both are suspended", || first.is_suspended() && second.is_suspended());
+    assert!(supervisor.is_suspended());
+    assert_eq!(hub.publish("first", "x").unwrap().dead_lettered, 1);
+    assert!(first.resume());
+    assert!(!second.is_suspended() && !supervisor.is_suspended() && !second.resume());
+    hub.publish("first", "x").unwrap();
+    hub.publish("second", "x").unwrap();
+    at_rest(&hub);
+    assert_eq!((first.stats().delivered, second.stats().delivered), (1, 3));
+    assert_eq!((restarts[0].len(), restarts[1].len()), (2, 2));
+    settle(&hub);
+}
+
+#[test]
+fn unsubscribing_finds_retries_that_wait() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let dropped = Count::new();
+    let subscribe = |retry| {
+        let on_drop = dropped.on_drop();
+        let policy = OnFailure::dead_letter().retry(retry);
+        let builder = hub.subscription("a").on_failure(policy).intensity(Intensity::unlimited());
+        builder
+            .serve(move |message: &Message<'_>| {
+                let _on_drop = &on_drop;
+                match message.attempt() {
+                    1 => Err("not yet"),
+                    _ => Ok(()),
+                }
+            })
+            .unwrap()
+    };
+    let sync = subscribe(Retry::fixed(1, HOUR));
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    until("the first has failed", || sync.stats().waiting == 3 && sync.stats().running == 0);
+    assert_eq!(sync.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    assert_eq!((dropped.get(), sync.stats().discarded), (1, 3));
+    let drained = subscribe(Retry::fixed(1, MILLI));
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _later = drained.unsubscribe(Unsubscribe::Drain).unwrap();
+    dropped.until(2);
+    assert_eq!(drained.stats().delivered, 3);
+    settle(&hub);
+}
+
+#[test]
+fn several_threads_go_on_beside_a_retry() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let log = Log::default();
+    let seen = log.clone();
+    let subscription = hub
+        .subscription("a")
+        .execution(Execution::Concurrent(2))
+        .on_failure(OnFailure::discard().retry(Retry::fixed(1, HOUR)))
+        .serve_shared(move |message: &Message<'_>| match &*text(message) {
+            "fail" => Err("on purpose"),
+            _ => {
+                seen.note(message);
+                Ok(())
+            }
+        })
+        .unwrap();
+    hub.publish_batch("a", ["1", "fail", "2", "3"]).unwrap();
+    until("the others are delivered", || log.len() == 3);
+    until("one waits", || subscription.stats().waiting == 1 && subscription.stats().running == 0);
+    let _now = subscription.unsubscribe(Unsubscribe::Sync).unwrap();
+    assert_eq!(subscription.stats().discarded, 1);
+    settle(&hub);
+}
+
+#[test]
+fn bad_settings_are_named() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let policy = OnFailure::discard().retry(Retry::exponential(3));
+    let strand = hub.subscription("a").execution(Execution::Strand).on_failure(policy);
+    assert_eq!(
+        strand.serve(|_: &Message<'_>| ()).unwrap_err().to_string(),
+        "on_failure is with retries, but must be without retries: an execution other than Serial and \
+         Concurrent has no place to wait for them"
+    );
+    let supervisor = Supervisor::new(RestartStrategy::OneForOne, at_most(1)).unwrap();
+    let both = hub.subscription("a").supervisor(&supervisor).intensity(at_most(1));
+    assert_eq!(
+        both.serve(|_: &Message<'_>| ()).unwrap_err().to_string(),
+        "intensity is set, but must be not set beside a supervisor, which has its own"
+    );
+    let error = hub.subscription("a").intensity(Intensity::new(1, Duration::ZERO));
+    let error = error.serve(|_: &Message<'_>| ()).unwrap_err().to_string();
+    assert_eq!(error, "intensity's time is 0ns, but must be 1 nanosecond to 100 years");
+    assert_eq!(
+        hub.subscription("a").intensity(at_most(1)).pull().unwrap_err().to_string(),
+        "supervision is set, but must be left out: a mailbox that is pulled has no handler that could \
+         fail"
+    );
+    settle(&hub);
+}
+
+#[test]
+fn filters_decide_before_the_mailbox() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let urgent = || Filter::header("kind", "urgent").or(Filter::bytes_at(0, b"!"));
+    for execution in [Execution::Serial, Execution::Inline, Execution::Strand] {
+        let log = Log::default();
+        let seen = log.clone();
+        let builder = hub.subscription("a").execution(execution).filter(urgent());
+        let subscription = builder.serve_shared(move |m: &Message<'_>| seen.note(m)).unwrap();
+        let kind = Headers::new([("kind", "urgent")]).unwrap();
+        let mut receipt = hub.publish("a", "1").unwrap();
+        assert_eq!(receipt.matched, 0);
+        receipt = hub.message("a").headers(kind).payload("2").publish().unwrap();
+        assert_eq!((receipt.matched, receipt.enqueued), (1, 1));
+        hub.publish("a", "!3").unwrap();
+        at_rest(&hub);
+        assert_eq!(log.lines(), ["2", "!3"]);
+        let stats = subscription.stats();
+        assert_eq!((stats.matched, stats.filtered, stats.filter_panics), (2, 1, 0));
+    }
+    let rare = Filter::at_most(Rate::new(1, HOUR).burst(3)).unwrap();
+    let few = hub.subscription("a").filter(rare).serve(|_: &Message<'_>| ()).unwrap();
+    let bad = Filter::predicate(|_| quiet_panic("on purpose"));
+    let none = hub.subscription("a").filter(bad).serve(|_: &Message<'_>| ()).unwrap();
+    let receipt = hub.publish_batch("a", ["x"; 10]).unwrap();
+    assert_eq!((receipt.matched, few.stats().filtered), (3, 7));
+    assert_eq!((none.stats().filter_panics, none.stats().matched), (10, 0));
+    settle(&hub);
+}
+
+/// Goal: whatever fails, is retried, suspended, resumed and delivered again, the books balance, and a serial
+/// handler gets nothing between two attempts at a message. Method: two publishers, four subscriptions that
+/// fail at random, and a third thread that resumes and redelivers all the time.
+#[test]
+fn the_books_balance_through_restart_storms() {
+    let _guard = hang_guard();
+    let rounds: u64 = std::env::var("PACELINE_HUB_STORM").map_or(4_000, |n| n.parse().unwrap());
+    let hub = hub(3);
+    let supervisor = Supervisor::new(RestartStrategy::OneForAll, at_most(3)).unwrap();
+    let (delivered, out_of_order) = (Count::new(), Count::new());
+    let subscribe = |number: u64| {
+        let (delivered, out_of_order) = (delivered.clone(), out_of_order.clone());
+        let random = Mutex::new(Random::new(number));
+        let last = AtomicU64::new(0);
+        let is_serial = number < 3;
+        let retry = Retry::fixed((number % 3) as u32, number as u32 * MILLI / 10);
+        let fate = [OnFailure::dead_letter(), OnFailure::discard()][number as usize % 2].clone();
+        let builder = hub.subscription("a").capacity(64).on_failure(fate.retry(retry));
+        let builder = match number {
+            0 | 1 => builder.supervisor(&supervisor),
+            2 => builder.intensity(at_most(5)),
+            _ => builder.intensity(Intensity::unlimited()).execution(Execution::Concurrent(2)),
+        };
+        builder
+            .serve_shared(move |message: &Message<'_>| {
+                let before = last.swap(message.sequence(), SeqCst);
+                if is_serial && message.attempt() > 1 && before != message.sequence() {
+                    out_of_order.up();
+                }
+                // Outside of the match, or a panic would poison the lock.
+                let draw = random.lock().unwrap().below(50);
+                match draw {
+                    0 => quiet_panic("on purpose"),
+                    1 => return Err(Failure::new("on purpose")),
+                    2 => return Err(Failure::permanent("on purpose")),
+                    _ => delivered.up(),
+                }
+                Ok(())
+            })
+            .unwrap()
+    };
+    let subscriptions: Vec<_> = (0..4).map(subscribe).collect();
+    let matched = Count::new();
+    let done = Count::new();
+    std::thread::scope(|scope| {
+        for publisher in 0..2 {
+            let (hub, matched, done) = (&hub, &matched, &done);
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let receipt = hub.publish("a", format!("{publisher} {round}")).unwrap();
+                    let sum = receipt.enqueued + receipt.rejected + receipt.dead_lettered;
+                    assert_eq!(receipt.matched, sum);
+                    matched.add(receipt.matched);
+                    if round % 64 == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                done.up();
+            });
+        }
+        // Until something was delivered again, too: the publishers may be through before anything is dead.
+        while done.get() < 2 || hub.audit().redelivered == 0 {
+            for subscription in &subscriptions {
+                let _was_suspended = subscription.resume();
+            }
+            hub.redeliver(&DeadFilter::all().limit(32)).unwrap();
+            std::thread::sleep(MILLI);
+        }
+    });
+    let audit = at_rest(&hub);
+    assert_eq!(audit.matched, matched.get() + audit.redelivered);
+    assert_eq!(audit.delivered, delivered.get());
+    assert!(audit.dead_lettered > 0 && audit.failed > 0 && audit.redelivered > 0, "{audit:?}");
+    assert_eq!(out_of_order.get(), 0);
+    let dead = hub.dead_letter_stats();
+    assert_eq!(dead.buried, dead.held + dead.forgotten + dead.removed);
+    settle(&hub);
+}

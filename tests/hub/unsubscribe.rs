@@ -1,0 +1,221 @@
+//! The end of subscriptions.
+
+use crate::common::{Count, Gate, hang_guard, until};
+use crate::kit::{Log, at_rest, hub, settle};
+use paceline::hub::{Execution, Message, Subscription, Unsubscribe, Unsubscribed};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+#[test]
+fn async_discards_what_waits_and_drops_the_handler_after_it_returned() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (gate, dropped) = (Gate::new(), Count::new());
+    let (wait, on_drop) = (gate.clone(), dropped.on_drop());
+    let subscription = hub
+        .subscribe("a", move |_: &Message<'_>| {
+            let _held = &on_drop;
+            wait.wait();
+        })
+        .unwrap();
+    for _ in 0..10 {
+        hub.publish("a", "").unwrap();
+    }
+    gate.until_entered(1);
+    assert_eq!(subscription.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
+    assert_eq!(hub.publish("a", "").unwrap().matched, 0);
+    assert_eq!(dropped.get(), 0);
+    gate.open();
+    dropped.until(1);
+    until("the end", || subscription.stats().running == 0);
+    let stats = subscription.stats();
+    assert_eq!((stats.matched, stats.delivered, stats.discarded), (10, 1, 9));
+    assert_eq!(subscription.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    drop(subscription);
+    settle(&hub);
+    assert_eq!((gate.entered(), dropped.get()), (1, 1));
+    assert_eq!(hub.audit().discarded, 9);
+}
+
+#[test]
+fn drain_delivers_what_waits_and_takes_nothing_more() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let (gate, dropped) = (Gate::new(), Count::new());
+    let (wait, on_drop) = (gate.clone(), dropped.on_drop());
+    let subscription = hub
+        .subscribe("a", move |_: &Message<'_>| {
+            let _held = &on_drop;
+            wait.wait();
+        })
+        .unwrap();
+    for _ in 0..10 {
+        hub.publish("a", "").unwrap();
+    }
+    assert_eq!(subscription.unsubscribe(Unsubscribe::Drain).unwrap(), Unsubscribed::Later);
+    assert_eq!(hub.publish("a", "").unwrap().matched, 0);
+    gate.open();
+    assert!(subscription.unsubscribe(Unsubscribe::Drain).is_ok());
+    dropped.until(1);
+    assert_eq!(gate.entered(), 10);
+    settle(&hub);
+}
+
+/// Goal: after SYNC no handler runs. Method: handlers that would find out, publishers all the time, and
+/// subscriptions that come and go.
+#[test]
+fn after_sync_no_handler_runs() {
+    let _guard = hang_guard();
+    let hub = hub(3);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    hub.publish("a.b", "").unwrap();
+                }
+            });
+        }
+        for round in 0..300 {
+            let over = Arc::new(AtomicBool::new(false));
+            let (seen, dropped) = (Arc::clone(&over), Count::new());
+            let on_drop = dropped.on_drop();
+            let execution =
+                [Execution::Serial, Execution::Inline, Execution::Concurrent(2), Execution::Strand]
+                    [round % 4];
+            let late = Count::new();
+            let too_late = late.clone();
+            let subscription = hub
+                .subscription(["a.b", "a.*"][round / 4 % 2])
+                .execution(execution)
+                .serve_shared(move |_: &Message<'_>| {
+                    let _held = &on_drop;
+                    if seen.load(SeqCst) {
+                        too_late.up();
+                    }
+                })
+                .unwrap();
+            until("messages", || subscription.stats().delivered > 3);
+            assert_eq!(subscription.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+            over.store(true, SeqCst);
+            assert_eq!(dropped.get(), 1, "dropped before it returns, once");
+            assert_eq!(late.get(), 0);
+        }
+        stop.store(true, SeqCst);
+    });
+    settle(&hub);
+}
+
+/// A handler that unsubscribes itself, or another that waits for it, must not wait.
+#[test]
+fn sync_inside_a_handler_does_not_wait() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    for execution in [Execution::Serial, Execution::Inline] {
+        let own: Arc<Mutex<Option<Subscription>>> = Arc::default();
+        let log = Log::default();
+        let (slot, into) = (Arc::clone(&own), log.clone());
+        let subscription = hub
+            .subscription("a")
+            .execution(execution)
+            .serve_shared(move |_: &Message<'_>| {
+                let own = slot.lock().unwrap().take().expect("called once");
+                let answer = own.unsubscribe(Unsubscribe::Sync).unwrap();
+                into.add(format!("{answer:?}"));
+            })
+            .unwrap();
+        *own.lock().unwrap() = Some(subscription);
+        hub.publish("a", "").unwrap();
+        until("the handler", || log.len() == 1);
+        assert_eq!(log.lines(), ["Later"]);
+        at_rest(&hub);
+        assert_eq!(hub.publish("a", "").unwrap().matched, 0);
+    }
+    settle(&hub);
+}
+
+#[test]
+fn a_subscription_that_is_dropped_ends_and_a_detached_one_does_not() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let came = Count::new();
+    let (one, two) = (came.clone(), came.clone());
+    drop(hub.subscribe("a", move |_: &Message<'_>| one.up()).unwrap());
+    hub.subscribe("a", move |_: &Message<'_>| two.up()).unwrap().detach();
+    assert_eq!(hub.publish("a", "").unwrap().matched, 1);
+    settle(&hub);
+    assert_eq!(came.get(), 1);
+}
+
+#[test]
+fn a_unique_handler_subscribes_once() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    for pattern in ["a", "a.*"] {
+        let subscribe = |id, data| {
+            let dropped = Count::new();
+            let on_drop = dropped.on_drop();
+            let result =
+                hub.subscription(pattern).unique(id, data).serve(move |_: &Message<'_>| {
+                    let _held = &on_drop;
+                });
+            assert_eq!(dropped.get(), u64::from(result.is_err()));
+            result
+        };
+        let first = subscribe(1, 2).unwrap();
+        assert_eq!(
+            subscribe(1, 2).unwrap_err().to_string(),
+            "the identity of a unique handler is (1, 2), but must be one that does not subscribe to \
+             this pattern already"
+        );
+        let _other = subscribe(1, 3).unwrap();
+        let _plain = hub.subscribe(pattern, |_: &Message<'_>| ()).unwrap();
+        assert_eq!(first.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+        let _again = subscribe(1, 2).unwrap();
+    }
+    assert_eq!(hub.patterns(), []);
+    settle(&hub);
+}
+
+/// Patterns come and go by the thousand, and publishers see each of them at once.
+#[test]
+fn a_subscription_is_seen_by_the_next_message() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let key = hub.key("a.b.c").unwrap();
+    for round in 0..2000 {
+        let pattern = match round % 3 {
+            0 => "a.b.c".to_owned(),
+            1 => "a.*.c".to_owned(),
+            _ => format!("*.b.{}", if round % 2 == 0 { ">".into() } else { round.to_string() }),
+        };
+        let subscription = hub.subscribe(&pattern, |_: &Message<'_>| ()).unwrap();
+        let matches = u64::from(round % 3 != 2 || round % 2 == 0);
+        assert_eq!(hub.publish(&key, "").unwrap().matched, matches, "{pattern}");
+        drop(subscription);
+        assert_eq!(hub.publish(&key, "").unwrap().matched, 0, "{pattern}");
+    }
+    settle(&hub);
+}
+
+#[test]
+fn a_hub_that_goes_takes_what_was_detached_with_it() {
+    let _guard = hang_guard();
+    let dropped = Count::new();
+    let hub = hub(2);
+    for pattern in ["a.b", "a.*"] {
+        for execution in [Execution::Serial, Execution::Strand] {
+            let on_drop = dropped.on_drop();
+            let handler = move |_: &Message<'_>| {
+                let _held = &on_drop;
+            };
+            hub.subscription(pattern).execution(execution).serve(handler).unwrap().detach();
+        }
+    }
+    hub.publish("a.b", "").unwrap();
+    settle(&hub);
+    assert_eq!(dropped.get(), 0);
+    drop(hub);
+    dropped.until(4);
+}

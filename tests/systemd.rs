@@ -1,0 +1,96 @@
+//! What systemd is told, by a process that believes to be its service.
+#![cfg(feature = "systemd")]
+
+mod common;
+
+use common::{hang_guard, until};
+use paceline::Pool;
+use paceline::admin::Service;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::{env, fs, process};
+
+/// Set in the process that is the service.
+const ROLE: &str = "PACELINE_TEST_SERVICE";
+
+/// Is asked again and again: it is well three times, not well three times, and then well again.
+fn be_the_service() {
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let is_well = move || !(3..6).contains(&count.fetch_add(1, SeqCst));
+    let service = Service::start(&pool, is_well).unwrap();
+    assert!(service.status("two\nlines").unwrap_err().to_string().contains("one line"));
+    until("it was asked", || asked.load(SeqCst) >= 8);
+    drop(service);
+    let at_the_end = asked.load(SeqCst);
+    service_is_over(&pool);
+    assert_eq!(asked.load(SeqCst), at_the_end, "nobody asks any more");
+}
+
+/// Whatever a timer of the pool had to do before, it has done.
+fn service_is_over(pool: &Pool) {
+    let report = pool.shutdown(common::LONG);
+    assert!(report.drained);
+}
+
+/// What came in one datagram, without the last line's end.
+fn heard(socket: &UnixDatagram) -> String {
+    let mut room = [0; 512];
+    let size = socket.recv(&mut room).unwrap();
+    String::from_utf8(room[..size].to_vec()).unwrap().trim_end().to_owned()
+}
+
+/// Goal: READY, the watchdog as long as the answer is yes, and STOPPING, in this order. Method: the same
+/// program, started once more, with the environment that systemd gives to services.
+#[test]
+fn it_is_told_that_the_process_is_ready_lives_and_stops() {
+    let _guard = hang_guard();
+    if env::var_os(ROLE).is_some() {
+        return be_the_service();
+    }
+    let path: PathBuf = env::temp_dir().join(format!("paceline-systemd-{}", process::id()));
+    let _from_before = fs::remove_file(&path);
+    let manager = UnixDatagram::bind(&path).unwrap();
+    let mut service = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "it_is_told_that_the_process_is_ready_lives_and_stops"])
+        .env(ROLE, "1")
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "4000")
+        .env_remove("WATCHDOG_PID")
+        .spawn()
+        .unwrap();
+    let mut all: Vec<String> = Vec::new();
+    while all.last().is_none_or(|last| last != "STOPPING=1") {
+        all.push(heard(&manager));
+    }
+    assert!(service.wait().unwrap().success());
+    fs::remove_file(&path).unwrap();
+    // The timer may come before READY.
+    let ready = all.iter().position(|state| state == "READY=1").expect("it is ready");
+    all.remove(ready);
+    let fed = "WATCHDOG=1";
+    let status = "STATUS=not well: the watchdog is not fed";
+    assert_eq!(all[..4], [fed, fed, fed, status], "{all:?}");
+    assert_eq!(all[4], "WATCHDOG=1\nSTATUS=well again", "{all:?}");
+    let rest = &all[5..all.len() - 1];
+    assert!(!rest.is_empty() && rest.iter().all(|state| state == fed), "{all:?}");
+}
+
+/// Goal: a program that systemd has not started runs as it does. (The tests' own environment may have a socket:
+/// then this tells it, which harms nobody.)
+#[test]
+fn without_systemd_nothing_happens() {
+    let _guard = hang_guard();
+    if env::var_os("NOTIFY_SOCKET").is_some() {
+        return;
+    }
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let service = Service::start(&pool, || panic!("nobody asks")).unwrap();
+    service.status("fine").unwrap();
+    drop(service);
+    service_is_over(&pool);
+}

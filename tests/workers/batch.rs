@@ -1,0 +1,156 @@
+//! Many tasks at once, and descriptors that tell of many ends.
+
+use super::common::{Count, Gate, hang_guard, readable, until};
+use super::kit::{Notes, pool, settled};
+use paceline::task::{Attempt, Full, Kind, Phases, Status, Task, TaskFd, WorkerPool};
+use paceline::{Pin, Pool, Rejected};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// A worker pool of one thread, which is inside a task, with room for four.
+fn held() -> (Pool, WorkerPool, Gate, Task<()>) {
+    let pool = Pool::builder().threads(1).pin(Pin::None).lane_capacity(4).build().unwrap();
+    let workers = WorkerPool::builder(&pool).max_droppable(3).build().unwrap();
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let first = workers.task("first", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    gate.until_entered(1);
+    (pool, workers, gate, first)
+}
+
+fn kind(workers: &WorkerPool, full: Full) -> Kind {
+    workers.kind("batch").full(full).build().unwrap()
+}
+
+fn ends(tasks: Vec<Task<()>>) -> Vec<Status> {
+    tasks.into_iter().map(|task| task.wait().unwrap().status).collect()
+}
+
+#[test]
+fn a_batch_is_as_many_tasks() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let kind = kind(&workers, Full::default());
+    let mut tasks = Vec::new();
+    kind.submit_batch((0..1000).map(|number| move |_: &Attempt<'_>| number), &mut tasks).unwrap();
+    for (number, task) in tasks.into_iter().enumerate() {
+        assert_eq!(task.wait().unwrap().result.unwrap(), number as i32);
+    }
+    assert_eq!(kind.stats().accepted, 1000);
+    settled(&workers);
+}
+
+#[test]
+fn what_a_full_lane_does_not_take_comes_back_in_order() {
+    let _guard = hang_guard();
+    let (_pool, workers, gate, first) = held();
+    let kind = kind(&workers, Full::Reject);
+    let (notes, mut tasks) = (Notes::default(), Vec::new());
+    let submitted = kind.submit_batch((0..50).map(|number| notes.pen(number)), &mut tasks);
+    let Err(Rejected::Full(rest)) = submitted else { panic!("there is no room") };
+    assert_eq!(tasks.len(), 4);
+    let stats = kind.stats();
+    assert_eq!((stats.accepted, stats.rejected), (4, 1));
+    gate.open();
+    assert_eq!(ends(tasks), [Status::Completed; 4]);
+    let tasks: Vec<_> = rest.map(|work| until_taken(&kind, work)).collect();
+    assert_eq!(ends(tasks), [Status::Completed; 46]);
+    assert_eq!(notes.take(), (0..50).collect::<Vec<_>>());
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+fn until_taken(kind: &Kind, work: impl FnMut(&Attempt<'_>) + Send + 'static) -> Task<()> {
+    kind.task(work).full(Full::default()).submit().unwrap()
+}
+
+#[test]
+fn a_batch_waits_for_room_or_runs_here() {
+    let _guard = hang_guard();
+    let (_pool, workers, gate, first) = held();
+    let here = workers.kind("here").full(Full::RunHere).build().unwrap();
+    let (notes, mut tasks) = (Notes::default(), Vec::new());
+    here.submit_batch((0..40).map(|number| notes.pen(number)), &mut tasks).unwrap();
+    assert_eq!(notes.take(), (4..40).collect::<Vec<_>>());
+    let (waits, time) = (Full::Wait(Duration::MAX), Full::Wait(Duration::from_millis(1)));
+    let late = workers.kind("late").full(time).build().unwrap();
+    let refused = late.submit_batch([notes.pen(0)], &mut tasks);
+    let Err(Rejected::Full(rest)) = refused else { panic!("there is no room") };
+    assert_eq!(rest.count(), 1);
+    let waits = kind(&workers, waits);
+    std::thread::scope(|scope| {
+        let inner = notes.clone();
+        let waiter = scope.spawn(move || {
+            let mut tasks = Vec::new();
+            waits.submit_batch((0..100).map(|number| inner.pen(number)), &mut tasks).unwrap();
+            tasks
+        });
+        gate.open();
+        assert_eq!(ends(waiter.join().unwrap()), [Status::Completed; 100]);
+    });
+    assert_eq!(ends(tasks), [Status::Completed; 40]);
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+#[test]
+fn a_batch_drops_the_oldest() {
+    let _guard = hang_guard();
+    let (_pool, workers, gate, first) = held();
+    let kind = kind(&workers, Full::DropOldest);
+    let (notes, mut tasks) = (Notes::default(), Vec::new());
+    kind.submit_batch((0..10).map(|number| notes.pen(number)), &mut tasks).unwrap();
+    gate.open();
+    let ends = ends(tasks);
+    assert_eq!(ends[..7], [Status::Rejected; 7]);
+    assert_eq!(ends[7..], [Status::Completed; 3]);
+    assert_eq!(notes.take(), [7, 8, 9]);
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+#[test]
+fn a_batch_that_comes_too_late_comes_back_whole() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = kind(&workers, Full::default());
+    assert!(workers.shutdown(Phases::default()).drained);
+    let (notes, mut tasks) = (Notes::default(), Vec::new());
+    let refused = kind.submit_batch((0..50).map(|number| notes.pen(number)), &mut tasks);
+    let Err(Rejected::ShutDown(rest)) = refused else { panic!("it is too late") };
+    assert_eq!(rest.count(), 50);
+    assert!(tasks.is_empty());
+    settled(&workers);
+}
+
+#[test]
+fn one_descriptor_tells_of_many_ends() {
+    let _guard = hang_guard();
+    let (_pool, workers, gate, first) = held();
+    let all = TaskFd::new().unwrap();
+    let own = first.event_fd().unwrap();
+    first.tell(&all);
+    assert!(!readable(own.as_raw_fd(), 0));
+    let tasks: Vec<_> = (0..3)
+        .map(|_| workers.task("t", |_: &Attempt<'_>| ()).submit().unwrap())
+        .inspect(|task| task.tell(&all))
+        .collect();
+    assert!(tasks[2].cancel());
+    assert_eq!((all.take(), all.take()), (1, 0));
+    gate.open();
+    let told = Count::new();
+    until("the other ends", || {
+        told.add(all.take());
+        told.get() == 3
+    });
+    until("its descriptor", || readable(own.as_raw_fd(), 0));
+    assert_eq!(own.take(), 1);
+    assert!(!readable(own.as_raw_fd(), 0));
+    // It has ended.
+    first.tell(&own);
+    assert_eq!(own.take(), 1);
+    drop(tasks);
+    settled(&workers);
+}

@@ -1,0 +1,462 @@
+//! Tasks whose attempts a host takes as data.
+
+use super::common::{hang_guard, readable, until};
+use super::kit::{Stage, pool, settled};
+use paceline::task::{AttemptId, Fault, Phases, Retry, Status, TaskEvent, WorkerPool};
+use paceline::{Error, Lane, Rejected};
+use std::collections::HashSet;
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What can be pulled now.
+fn pull_all(workers: &WorkerPool) -> Vec<TaskEvent> {
+    let mut events = Vec::new();
+    while workers.pull(&mut events, 7, Duration::ZERO).unwrap() > 0 {}
+    events
+}
+
+/// The one attempt that is there, or will be at once, and its number.
+#[track_caller]
+fn pull_one(workers: &WorkerPool) -> (AttemptId, u32) {
+    let mut events = Vec::new();
+    workers.pull(&mut events, 7, HOUR).unwrap();
+    match events[..] {
+        [TaskEvent::Attempt { id, number, .. }] => (id, number),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+/// What the task is then. None: the attempt is stale.
+fn complete(workers: &WorkerPool, id: AttemptId, result: Result<(), Fault>) -> Option<Status> {
+    match workers.complete(id, result) {
+        Ok(status) => Some(status),
+        Err(Error::Stale { what: "attempt" }) => None,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[track_caller]
+fn token(event: &TaskEvent) -> u64 {
+    match *event {
+        TaskEvent::Attempt { token, .. } | TaskEvent::End { token, .. } => token,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_attempt_is_pulled_and_completed() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("pulled").build().unwrap();
+    let task = kind.task_pulled(42).submit().unwrap();
+    assert_eq!(task.status(), Status::Pending);
+    let events = pull_all(&workers);
+    let [TaskEvent::Attempt { id, token: 42, task: of, number: 1 }] = events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((of, task.status()), (task.id(), Status::Running));
+    assert_eq!(kind.stats().running, 1);
+    assert!(!workers.is_cancelled(id).unwrap());
+    assert_eq!(complete(&workers, id, Ok(())), Some(Status::Completed));
+    assert_eq!(complete(&workers, id, Ok(())), None);
+    assert!(workers.is_cancelled(id).is_err());
+    assert_eq!(kind.stats().running, 0);
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts, report.worker), (Status::Completed, 1, None));
+    assert_eq!(pull_all(&workers), [], "its end was the answer to its completion");
+    settled(&workers);
+}
+
+#[test]
+fn what_failed_is_pulled_again_until_its_attempts_are_used_up() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let retry = Retry::fixed(2, HOUR);
+    let kind = stage.workers.kind("again").retry(retry).build().unwrap();
+    let task = kind.task_pulled(1).submit().unwrap();
+    for (number, then) in [(1, Status::Retrying), (2, Status::Retrying), (3, Status::Failed)] {
+        let (id, seen) = pull_one(&stage.workers);
+        assert_eq!(seen, number);
+        assert_eq!(complete(&stage.workers, id, Err(Fault::new("not yet"))), Some(then));
+        assert_eq!(pull_all(&stage.workers), []);
+        stage.pass(HOUR + MS);
+    }
+    let report = task.wait().unwrap();
+    assert_eq!(report.result.unwrap_err().message(), "not yet");
+    assert_eq!((report.status, report.attempts), (Status::Failed, 3));
+    settled(&stage.workers);
+}
+
+#[test]
+fn lanes_are_taken_by_their_weights() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("lanes").build().unwrap();
+    for token in 0..256 {
+        let lane = Lane::ALL[token as usize % 4];
+        drop(kind.task_pulled(token).lane(lane).submit().unwrap());
+    }
+    let tokens: Vec<_> = pull_all(&workers).iter().map(token).collect();
+    let of = |lane| tokens.iter().filter(move |&&token| token % 4 == lane).copied();
+    for lane in 0..4 {
+        assert!(of(lane).is_sorted(), "in order within a lane");
+    }
+    let first: Vec<_> = tokens[..64].iter().map(|token| token % 4).collect();
+    let counts = [0, 1, 2, 3].map(|lane| first.iter().filter(|&&of| of == lane).count());
+    assert_eq!(counts, [32, 18, 10, 4]);
+}
+
+#[test]
+fn what_was_cancelled_is_never_pulled_but_its_end_is() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("cancelled").build().unwrap();
+    let task = kind.task_pulled(5).submit().unwrap();
+    assert!(task.cancel());
+    let end = TaskEvent::End { token: 5, task: task.id(), status: Status::Cancelled };
+    assert_eq!(pull_all(&workers), [end]);
+    assert_eq!(task.wait().unwrap().status, Status::Cancelled);
+    settled(&workers);
+}
+
+/// Goal: a host that has a policy of its own for what it has no room for can follow it. Method: it rejects
+/// one that waits and one that is out; the first ends so, in the books too.
+#[test]
+fn what_its_host_rejects_ends_as_that_unless_it_is_out() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("rejected").build().unwrap();
+    let out = kind.task_pulled(1).submit().unwrap();
+    let (id, _) = pull_one(&workers);
+    let waits = kind.task_pulled(2).submit().unwrap();
+    assert!(waits.reject());
+    assert!(!waits.reject() && !waits.cancel(), "it has ended");
+    let end = TaskEvent::End { token: 2, task: waits.id(), status: Status::Rejected };
+    assert_eq!(pull_all(&workers), [end]);
+    let report = waits.wait().unwrap();
+    assert_eq!(report.status, Status::Rejected);
+    assert_eq!(report.result.unwrap_err().message(), "it was dropped to make room for others");
+    assert!(!out.reject(), "it runs");
+    assert!(!workers.is_cancelled(id).unwrap(), "and is not asked");
+    assert_eq!(complete(&workers, id, Ok(())), Some(Status::Completed));
+    assert!(!out.reject());
+    assert_eq!(kind.stats().dropped, 1);
+    settled(&workers);
+}
+
+#[test]
+fn one_that_is_out_is_asked_and_its_answer_counts() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("asked").retry(Retry::fixed(9, MS)).build().unwrap();
+    for (result, then) in
+        [(Err(Fault::new("gave up")), Status::Cancelled), (Ok(()), Status::Completed)]
+    {
+        let task = kind.task_pulled(5).submit().unwrap();
+        let (id, _) = pull_one(&workers);
+        assert!(!task.cancel(), "it runs");
+        assert!(workers.is_cancelled(id).unwrap());
+        assert_eq!(complete(&workers, id, result), Some(then));
+        assert_eq!(task.wait().unwrap().status, then);
+        pull_all(&workers);
+    }
+    settled(&workers);
+}
+
+#[test]
+fn a_time_out_ends_it_though_its_host_does_not_come_back() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("late").timeout(HOUR).build().unwrap();
+    let task = kind.task_pulled(6).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    stage.pass(HOUR / 2);
+    stage.workers.heartbeat(id).unwrap();
+    stage.pass(HOUR / 2 + MS);
+    assert_eq!(task.status(), Status::Running, "it gave a sign of life");
+    stage.pass(HOUR);
+    assert_eq!(task.status(), Status::TimedOut);
+    assert!(stage.workers.is_cancelled(id).unwrap());
+    let end = TaskEvent::End { token: 6, task: task.id(), status: Status::TimedOut };
+    assert_eq!(pull_all(&stage.workers), [end]);
+    assert_eq!(complete(&stage.workers, id, Ok(())), None);
+    assert_eq!(task.wait().unwrap().status, Status::TimedOut);
+    settled(&stage.workers);
+}
+
+#[test]
+fn a_soft_time_that_is_over_only_asks() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("soft").soft_timeout(HOUR).build().unwrap();
+    let task = kind.task_pulled(6).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    assert!(!stage.workers.is_cancelled(id).unwrap());
+    stage.pass(2 * HOUR);
+    assert!(stage.workers.is_cancelled(id).unwrap());
+    assert_eq!(task.status(), Status::Running);
+    assert_eq!(complete(&stage.workers, id, Ok(())), Some(Status::Completed));
+    settled(&stage.workers);
+}
+
+#[test]
+fn a_late_attempt_is_not_overlapped_by_its_retry() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let retry = Retry::fixed(1, Duration::ZERO);
+    let kind = stage.workers.kind("slow").timeout(HOUR).retry(retry).build().unwrap();
+    let task = kind.task_pulled(6).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    // Less than the grace of an attempt that may be followed by another.
+    stage.pass(HOUR + 500 * MS);
+    assert_eq!((task.status(), pull_all(&stage.workers)), (Status::Running, vec![]));
+    until("it is asked", || stage.workers.is_cancelled(id).unwrap());
+    let failed = Err(Fault::new("too slow"));
+    assert_eq!(complete(&stage.workers, id, failed), Some(Status::Retrying));
+    let (next, number) = pull_one(&stage.workers);
+    assert_eq!((number, next == id), (2, false));
+    assert_eq!(complete(&stage.workers, next, Ok(())), Some(Status::Completed));
+    assert_eq!(task.wait().unwrap().attempts, 2);
+    settled(&stage.workers);
+}
+
+#[test]
+fn tasks_of_a_key_are_out_one_at_a_time_and_in_order() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("keyed").build().unwrap();
+    for token in 0..20 {
+        drop(kind.task_pulled(token).key("account 7").submit().unwrap());
+    }
+    for token in 0..20 {
+        let events = pull_all(&workers);
+        let [TaskEvent::Attempt { id, token: seen, .. }] = events[..] else { panic!("{events:?}") };
+        assert_eq!(seen, token);
+        workers.complete(id, Ok(())).unwrap();
+    }
+    settled(&workers);
+}
+
+#[test]
+fn no_more_are_out_than_may_run() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("bounded").max_running(2).build().unwrap();
+    for token in 0..6 {
+        drop(kind.task_pulled(token).submit().unwrap());
+    }
+    let (mut out, mut seen) = (Vec::new(), Vec::new());
+    for done in 0..6 {
+        for event in pull_all(&workers) {
+            let TaskEvent::Attempt { id, token, .. } = event else { panic!("{event:?}") };
+            out.push(id);
+            seen.push(token);
+        }
+        assert_eq!((out.len(), kind.stats().running), (2.min(6 - done), 2.min(6 - done as u64)));
+        workers.complete(out.remove(0), Ok(())).unwrap();
+    }
+    assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    settled(&workers);
+}
+
+#[test]
+fn a_time_in_the_queue_is_over_though_nobody_pulls() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("forgotten").build().unwrap();
+    let task = kind.task_pulled(7).queue_timeout(HOUR).delay(HOUR).submit().unwrap();
+    stage.pass(HOUR + MS);
+    assert_eq!(task.status(), Status::Pending);
+    stage.pass(2 * HOUR);
+    assert_eq!(task.status(), Status::TimedOut);
+    assert_eq!(pull_all(&stage.workers).iter().map(token).collect::<Vec<_>>(), [7]);
+    settled(&stage.workers);
+}
+
+#[test]
+fn full_gives_the_task_back() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::builder(&pool).max_pulled(2).build().unwrap();
+    let kind = workers.kind("many").build().unwrap();
+    let _two = [1, 2].map(|token| kind.task_pulled(token).submit().unwrap());
+    match kind.task_pulled(3).submit() {
+        Err(Rejected::Full(task)) => assert_eq!(task.token(), 3),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pull_all(&workers).len(), 2);
+    let _third = kind.task_pulled(3).submit().unwrap();
+    assert_eq!(kind.stats().rejected, 1);
+}
+
+#[test]
+fn the_descriptor_is_readable_while_there_is_something_to_pull() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("polled").build().unwrap();
+    let fd = workers.pollable().unwrap();
+    let readable = || readable(fd.as_raw_fd(), 0);
+    assert!(!readable());
+    let _task = kind.task_pulled(1).submit().unwrap();
+    assert!(readable());
+    let (id, _) = pull_one(&workers);
+    assert!(!readable());
+    workers.complete(id, Ok(())).unwrap();
+    let _ = workers.shutdown(Phases::default());
+    assert!(readable(), "a pull says that it is over");
+}
+
+#[test]
+fn a_shutdown_waits_for_hosts_and_ends_what_nobody_pulls() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("last").build().unwrap();
+    let tasks: Vec<_> = (0..100).map(|token| kind.task_pulled(token).submit().unwrap()).collect();
+    let host = {
+        let workers = workers.clone();
+        thread::spawn(move || {
+            let (mut events, mut done) = (Vec::new(), 0);
+            while workers.pull(&mut events, 8, HOUR).is_ok() {
+                for event in events.drain(..) {
+                    let TaskEvent::Attempt { id, .. } = event else { panic!("{event:?}") };
+                    workers.complete(id, Ok(())).unwrap();
+                    done += 1;
+                }
+            }
+            done
+        })
+    };
+    let report = workers.shutdown(Phases::default());
+    assert!(report.drained && report.stuck.is_empty() && report.cancelled.is_empty());
+    assert_eq!(host.join().unwrap(), 100);
+    assert!(tasks.iter().all(|task| task.status() == Status::Completed));
+    assert!(matches!(kind.task_pulled(1).submit(), Err(Rejected::ShutDown(_))));
+
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("left").build().unwrap();
+    let out = kind.task_pulled(1).submit().unwrap();
+    let (id, _) = pull_one(&workers);
+    let left = kind.task_pulled(2).submit().unwrap();
+    let report = workers.shutdown(Phases { drain: MS, stop: MS, clean_up: MS });
+    assert_eq!(report.cancelled, ["left"]);
+    assert_eq!(report.stuck, [("left".to_owned(), None)]);
+    assert_eq!((left.status(), out.status()), (Status::Cancelled, Status::Running));
+    assert!(workers.is_cancelled(id).unwrap());
+    assert_eq!(complete(&workers, id, Err(Fault::new("gave up"))), Some(Status::Cancelled));
+    let mut events = Vec::new();
+    while workers.pull(&mut events, 8, HOUR).is_ok() {}
+    let ended: HashSet<_> = events.iter().map(token).collect();
+    assert_eq!(ended, HashSet::from([1, 2]));
+    settled(&workers);
+}
+
+#[test]
+fn a_pool_that_stops_ends_what_waits() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("orphan").build().unwrap();
+    let out = kind.task_pulled(1).submit().unwrap();
+    let (id, _) = pull_one(&workers);
+    let left = kind.task_pulled(2).submit().unwrap();
+    let _ = pool.shutdown(Duration::ZERO);
+    until("the end of what waits", || left.status() == Status::Cancelled);
+    assert_eq!(complete(&workers, id, Ok(())), Some(Status::Completed));
+    assert_eq!(out.wait().unwrap().status, Status::Completed);
+    let mut events = Vec::new();
+    while workers.pull(&mut events, 8, HOUR).is_ok() {}
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(matches!(kind.task_pulled(3).submit(), Err(Rejected::ShutDown(_))));
+    settled(&workers);
+}
+
+#[test]
+fn what_is_out_when_all_is_gone_has_failed() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("lost").retry(Retry::fixed(9, HOUR)).build().unwrap();
+    let out = kind.task_pulled(1).submit().unwrap();
+    pull_one(&workers);
+    drop(pool);
+    drop((kind, workers.clone()));
+    assert_eq!(out.status(), Status::Running);
+    drop(workers);
+    let report = out.wait().unwrap();
+    assert_eq!(report.status, Status::Failed);
+    let reason = report.result.unwrap_err().to_string();
+    assert_eq!(reason, "nobody has completed the attempt that was pulled");
+}
+
+/// Goal: every task ends once, whoever submits, pulls, completes and cancels meanwhile. Method: three
+/// threads of each; hosts fail some attempts, and complete others on another thread.
+#[test]
+fn many_hosts_and_submitters_lose_nothing() {
+    const EACH: u64 = 4000;
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let retry = Retry::fixed(3, Duration::ZERO);
+    let kind = workers.kind("crowd").retry(retry).build().unwrap();
+    let ends = thread::scope(|scope| {
+        let hosts: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut events, mut ends) = (Vec::new(), Vec::new());
+                    while workers.pull(&mut events, 32, HOUR).is_ok() {
+                        for event in events.drain(..) {
+                            match event {
+                                TaskEvent::Attempt { id, token, number, .. } => {
+                                    let fails = token % 7 >= u64::from(number);
+                                    let said =
+                                        if fails { Err(Fault::new("again")) } else { Ok(()) };
+                                    let then = workers.complete(id, said).unwrap();
+                                    // Of what ended as cancelled an event tells.
+                                    if matches!(then, Status::Completed | Status::Failed) {
+                                        ends.push(token);
+                                    }
+                                }
+                                other => ends.push(token(&other)),
+                            }
+                        }
+                    }
+                    ends
+                })
+            })
+            .collect();
+        let submitters: Vec<_> = (0..3)
+            .map(|submitter| {
+                let kind = &kind;
+                scope.spawn(move || {
+                    for number in 0..EACH {
+                        let token = submitter * EACH + number;
+                        let task = kind.task_pulled(token).key(token % 500);
+                        let task = task.lane(Lane::ALL[token as usize % 4]).submit().unwrap();
+                        if token.is_multiple_of(5) {
+                            task.cancel();
+                        }
+                    }
+                })
+            })
+            .collect();
+        submitters.into_iter().for_each(|each| each.join().unwrap());
+        assert!(workers.shutdown(Phases { drain: HOUR, ..Phases::default() }).drained);
+        hosts.into_iter().flat_map(|host| host.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(ends.len() as u64, 3 * EACH);
+    assert_eq!(ends.iter().collect::<HashSet<_>>().len() as u64, 3 * EACH);
+    settled(&workers);
+}
