@@ -14,7 +14,7 @@ struct Library {
     link: &'static [&'static str],
 }
 
-const LIBRARIES: [Library; 7] = [
+const LIBRARIES: [Library; 8] = [
     // Ours, through its C interface: the functions are in the crate that is linked anyway.
     Library { name: "paceline", header: "paceline.h", package: "", link: &[] },
     Library { name: "asio", header: "asio.hpp", package: "libasio-dev", link: &[] },
@@ -27,6 +27,8 @@ const LIBRARIES: [Library; 7] = [
         package: "libconcurrentqueue-dev",
         link: &[],
     },
+    // Called from Rust: its interface is C.
+    Library { name: "zmq", header: "zmq.h", package: "libzmq3-dev", link: &["zmq"] },
     Library {
         name: "libevent",
         header: "event2/http.h",

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 
 #include "shim.hpp"
+
+extern "C" void *paceline_pool_new(int workers);
 
 namespace {
 
@@ -34,9 +37,77 @@ void burst(void *pool, int32_t *outcome) {
     *outcome = 0;
 }
 
+// Tasks of a worker pool: a function and its attempt.
+void tick_attempt(void *, pace_attempt_t *, int32_t *outcome) {
+    comparison_tick();
+    *outcome = 0;
+}
+
+// Handles that wait to be redeemed: as in src/tasks/peers.rs.
+constexpr size_t kKept = 4096;
+
+struct Workers {
+    pace_pool_t *pool;
+    pace_workers_t *workers;
+    pace_kind_t *kind;
+    std::deque<pace_task_t> kept;
+
+    void redeem(size_t count) {
+        if (count == 0) return;
+        // The youngest first, so that nobody waits for each of them.
+        wait(kept[count - 1]);
+        for (size_t i = 0; i + 1 < count; i++) wait(kept[i]);
+        kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+
+    void wait(pace_task_t task) {
+        pace_task_report_t report;
+        report.struct_size = sizeof report;
+        if (pace_workers_wait(workers, task, PACE_FOREVER, &report) != PACE_OK ||
+            report.status != PACE_TASK_COMPLETED)
+            abort();
+    }
+};
+
 }  // namespace
 
 extern "C" {
+void *paceline_workers_new(int threads) {
+    pace_kind_config_t config;
+    auto *made = new Workers{static_cast<pace_pool_t *>(paceline_pool_new(threads)), nullptr, nullptr, {}};
+    if (pace_workers_new(made->pool, nullptr, &made->workers) != PACE_OK) abort();
+    pace_kind_config_init(&config, sizeof config);
+    config.lane = PACE_LANE_HIGH;
+    config.timeout_ns = 2000000000;
+    if (pace_kind_new(made->workers, "tick", &config, &made->kind) != PACE_OK) abort();
+    return made;
+}
+
+void paceline_workers_free(void *workers) {
+    auto *made = static_cast<Workers *>(workers);
+    pace_kind_free(made->kind);
+    pace_workers_free(made->workers);
+    pace_pool_free(made->pool);
+    delete made;
+}
+
+void paceline_workers_submit(void *workers, size_t count) {
+    auto &made = *static_cast<Workers *>(workers);
+    for (size_t i = 0; i < count; i++) {
+        pace_task_t task;
+        if (pace_workers_submit(made.workers, made.kind, tick_attempt, nullptr, nullptr, nullptr,
+                                &task) != PACE_OK)
+            abort();
+        made.kept.push_back(task);
+        if (made.kept.size() >= kKept) made.redeem(kKept / 2);
+    }
+}
+
+void paceline_workers_settle(void *workers) {
+    auto &made = *static_cast<Workers *>(workers);
+    made.redeem(made.kept.size());
+}
+
 void *paceline_pool_new(int workers) {
     pace_pool_config_t config;
     pace_pool_t *pool;

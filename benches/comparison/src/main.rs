@@ -3,6 +3,7 @@
 
 mod echo;
 mod http;
+mod hub;
 mod machine;
 mod options;
 mod process;
@@ -13,6 +14,7 @@ mod serve;
 mod stats;
 mod submit;
 mod sys;
+mod tasks;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -73,6 +75,9 @@ fn run() -> Result<(), Failure> {
         "serve-resp" => resp::floor::serve()
             .map_err(|error| Failure::Run(format!("the floor of resp: {error}"))),
         "resp" => compare(parser, Duration::from_secs(1), resp::run),
+        "serve-delayed" => serve_delayed(parser),
+        "tasks" => compare(parser, Duration::from_millis(250), tasks::run),
+        "hub" => compare(parser, Duration::from_millis(500), hub::run),
         "queue" => compare(parser, Duration::from_millis(250), queue::run),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
     }
@@ -134,4 +139,11 @@ fn serve_http(mut parser: lexopt::Parser) -> Result<(), Failure> {
     }
     http::serve::run(&name, address, threads)
         .map_err(|error| Failure::Run(format!("{name}: {error}")))
+}
+
+/// The child process of the tasks comparison.
+fn serve_delayed(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let name: String = parser.value()?.string()?;
+    let quick = parser.value()?.string()? == "quick";
+    tasks::delayed::serve(&name, quick).map_err(Failure::Run)
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 pub const USAGE: &str = "\
-usage: comparison echo|http|resp|submit|queue [options]
+usage: comparison echo|http|resp|submit|tasks|hub|queue [options]
   --rounds N        rounds of the interleaved run (default 9; 1 with --quick)
-  --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, else 0.25)
+  --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, 0.5 for hub, else 0.25)
   --scenario NAME   only this scenario; may be given several times
   --only A,B        only these peers
   --quick           a smoke run of a few seconds; its figures mean nothing

@@ -87,8 +87,7 @@ impl Process {
     pub fn resident(&self) -> io::Result<u64> {
         let mut kib = 0;
         for pid in self.pids() {
-            let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-            kib += field(&text, "Rss:")?;
+            kib += resident_kib(&pid.to_string())?;
         }
         Ok(kib * 1024)
     }
@@ -115,6 +114,15 @@ impl Drop for Process {
         let _ = self.child.wait();
         let _ = self.stdout.read_to_end(&mut Vec::new());
     }
+}
+
+/// Resident memory of this process in bytes.
+pub fn own_resident() -> io::Result<u64> {
+    resident_kib("self").map(|kib| kib * 1024)
+}
+
+fn resident_kib(pid: &str) -> io::Result<u64> {
+    field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?, "Rss:")
 }
 
 /// An example of paceline, built beside this program, with cargo's own idea of what is fresh.

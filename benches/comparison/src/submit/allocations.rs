@@ -52,3 +52,10 @@ pub fn during(work: impl FnOnce()) -> u64 {
     ON.store(false, Ordering::Relaxed);
     COUNT.load(Ordering::Relaxed)
 }
+
+/// Bytes of the heap that are in use, what the allocator adds included.
+pub fn heap_bytes() -> usize {
+    // SAFETY: takes nothing and reads the allocator's own counts.
+    let info = unsafe { libc::mallinfo2() };
+    info.uordblks + info.hblkhd
+}

@@ -1,9 +1,9 @@
 //! `comparison submit`: what it costs to hand a pool of two workers an empty task, from the first
 //! post to the last execution, and how soon a pool at rest starts one.
 
-mod allocations;
+pub mod allocations;
 mod pools;
-mod work;
+pub mod work;
 
 use std::time::Duration;
 
