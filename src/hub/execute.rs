@@ -86,6 +86,11 @@ impl Service {
                 Work::Replay(replaying) => replaying.run(&core).then_some(Work::Replay(replaying)),
                 Work::Strand => core.run_strand().then_some(Work::Strand),
                 Work::Notices => core.run_notices().then_some(Work::Notices),
+                Work::Reply(ended) => {
+                    ended.call();
+                    core.shared.end_if_forked();
+                    None
+                }
             };
             match again {
                 Some(work @ Work::Lingering(..)) => core.ready.linger(work),

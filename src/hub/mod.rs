@@ -108,7 +108,7 @@ pub use publish::{Publication, ToKey};
 pub use publisher::{Publisher, PublisherBuilder, PublisherStats};
 pub use pull::Mailbox;
 pub use receipt::Receipt;
-pub use request::{PendingReply, RequestError};
+pub use request::{Asked, PendingReply, RequestError};
 pub use stats::{HubAudit, SubscriptionStats};
 pub use subscribe::{Execution, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
 pub use supervise::{Fate, Intensity, OnFailure, RestartStrategy, Supervisor};
@@ -196,6 +196,8 @@ enum Work {
     Replay(Arc<Replaying>),
     Strand,
     Notices,
+    /// A reply to a request that has a function.
+    Reply(request::Ended),
 }
 
 /// The order of all messages for subscriptions on the strand: the subscription, and the message's number in

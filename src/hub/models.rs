@@ -9,6 +9,7 @@ use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Rules, Se
 use super::message::{Headers, Payload, Priority, Stored};
 use super::notice::Burst;
 use super::ready::Ready;
+use super::request::{Reached, Requests};
 use super::ring::Cursor;
 use super::subscribe::Execution;
 use crate::queue::{Page, Pen};
@@ -490,4 +491,46 @@ fn messages_together_come_to_all_or_to_none() {
 #[should_panic]
 fn messages_together_that_come_before_all_have_room_are_found() {
     model(|| together(true));
+}
+
+/// Goal: the function of a request is called once, or dropped once: a reply, the end of its time, and who gives
+/// it up come together. `hasty`: with the fault that the end of the time looks whether the request is open, and
+/// calls before it takes.
+fn asked(hasty: bool) {
+    let requests = Arc::new(Requests::default());
+    let called = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let count = called.clone();
+    let number = requests.open_with(Box::new(move |_| {
+        count.fetch_add(1, Relaxed);
+    }));
+    let (replies, gives) = (Arc::clone(&requests), Arc::clone(&requests));
+    let inbox = format!("_INBOX.{number}");
+    let reply = Stored { key: Key::detached(&inbox), ..message(1) };
+    let replier = thread::spawn(move || {
+        if let Some(Reached::Function(ended)) = replies.reply(&reply) {
+            ended.call();
+        }
+    });
+    let giver = thread::spawn(move || gives.take(number).is_some());
+    if hasty && requests.len() == 1 {
+        called.fetch_add(1, Relaxed);
+        drop(requests.take(number));
+    } else if let Some(ended) = requests.expire(number) {
+        ended.call();
+    }
+    replier.join().unwrap();
+    let given_up = giver.join().unwrap();
+    assert_eq!(called.load(Relaxed) + u64::from(given_up), 1);
+    assert_eq!(requests.len(), 0);
+}
+
+#[test]
+fn a_request_with_a_function_ends_once() {
+    model(|| asked(false));
+}
+
+#[test]
+#[should_panic]
+fn a_request_that_ends_before_it_is_taken_is_found() {
+    model(|| asked(true));
 }

@@ -12,6 +12,14 @@
 //!      └── time over, or dropped ─────────────────────────────► gone: a reply is late from now on
 //! ```
 //!
+//! Of a request with a *function* the entry is the right to call it. Three may want it:
+//!
+//! ```text
+//!             reply ───────────► called with the reply ──┐
+//!   in table ─ time over ──────► called with TimedOut ───┼─► on the pool, by way of the ready list
+//!             given up, or the hub has gone ─► dropped   ┘
+//! ```
+//!
 //! # Invariants
 //!
 //! 1. The first reply is the answer; every other is counted as late, and dropped.
@@ -19,14 +27,16 @@
 //!    stops waiting, answered or not.
 //! 3. A reply that was accepted wakes who waits: it is stored under the lock under which the waiter looks
 //!    before it sleeps.
+//! 4. A request's function is called at most once: by whoever takes its entry out of the table, under the
+//!    table's lock. It runs on the pool alone, so that no replier has a stranger on its stack.
 
 use super::message::{Headers, Message, Payload, Stored};
 use super::publish::{Publication, ToKey};
 use super::receipt::Receipt;
 use super::subscribe::Execution;
-use super::{Core, Hub};
+use super::{Core, Hub, Work};
 use crate::error::Error;
-use crate::pool;
+use crate::pool::{self, Timer};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -36,7 +46,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Instant;
 
 /// What the keys of inboxes begin with. (NATS names them so.)
@@ -50,10 +60,39 @@ const INBOXES: &str = "_INBOX.*";
 #[derive(Default)]
 pub(super) struct Requests {
     last: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<Slot>>>,
+    open: Mutex<HashMap<u64, Open>>,
     late: AtomicU64,
     /// The hub has subscribed to the inboxes.
     subscribed: Mutex<bool>,
+}
+
+/// What a request is told the end by.
+enum Open {
+    Slot(Arc<Slot>),
+    Function(Then),
+}
+
+/// Is called with the reply, or why there is none.
+type Function = Box<dyn FnOnce(Result<Stored, RequestError>) + Send>;
+
+/// The function of a request.
+pub(super) struct Then {
+    function: Function,
+    /// Ends its time, once that is known.
+    timer: Option<Timer>,
+}
+
+/// A function, and what it is to be called with.
+pub(super) struct Ended {
+    function: Function,
+    with: Result<Stored, RequestError>,
+}
+
+impl Ended {
+    /// On the pool. A panic is its own affair.
+    pub(super) fn call(self) {
+        let _panicked = pool::contain(|| (self.function)(self.with));
+    }
 }
 
 /// Where the reply to one request comes.
@@ -74,21 +113,73 @@ struct State {
 impl Requests {
     /// Opens a request.
     pub(super) fn open(self: &Arc<Self>) -> Waiting {
-        let number = self.last.fetch_add(1, Relaxed) + 1;
+        let number = self.next();
         let slot = Arc::new(Slot::default());
-        self.lock().insert(number, Arc::clone(&slot));
+        self.lock().insert(number, Open::Slot(Arc::clone(&slot)));
         Waiting { requests: Arc::clone(self), number, slot }
     }
 
-    /// A message with the key of an inbox. False: nobody waits for it.
-    pub(super) fn reply(&self, reply: &Stored) -> bool {
+    fn next(&self) -> u64 {
+        self.last.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Opens a request whose end this function is told.
+    pub(super) fn open_with(&self, function: Function) -> u64 {
+        let number = self.next();
+        self.lock().insert(number, Open::Function(Then { function, timer: None }));
+        number
+    }
+
+    /// Its time ends by this timer, unless it has ended already: then the timer comes back.
+    fn time(&self, number: u64, timer: Timer) -> Option<Timer> {
+        match self.lock().get_mut(&number) {
+            Some(Open::Function(then)) => then.timer.replace(timer),
+            _ => Some(timer),
+        }
+    }
+
+    /// Takes a request with a function out: whoever gets it calls or drops it.
+    pub(super) fn take(&self, number: u64) -> Option<Then> {
+        let mut open = self.lock();
+        match open.remove(&number) {
+            Some(Open::Function(then)) => Some(then),
+            Some(slot) => {
+                open.insert(number, slot);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// The function of a request, if its time is over now and not before.
+    pub(super) fn expire(&self, number: u64) -> Option<Ended> {
+        let Then { function, .. } = self.take(number)?;
+        Some(Ended { function, with: Err(RequestError::TimedOut) })
+    }
+
+    /// A message with the key of an inbox: whom it has reached; None: nobody waits for it.
+    pub(super) fn reply(&self, reply: &Stored) -> Option<Reached> {
         let number = reply.key.as_str().strip_prefix(INBOX).and_then(|text| text.parse().ok());
-        let slot = number.and_then(|number: u64| self.lock().get(&number).cloned());
-        let accepted = slot.is_some_and(|slot| slot.answer(reply));
-        if !accepted {
+        let reached = number.and_then(|number| self.reach(number, reply));
+        if reached.is_none() {
             self.late.fetch_add(1, Relaxed);
         }
-        accepted
+        reached
+    }
+
+    fn reach(&self, number: u64, reply: &Stored) -> Option<Reached> {
+        let mut open = self.lock();
+        if let Open::Slot(slot) = open.get(&number)? {
+            let slot = Arc::clone(slot);
+            drop(open);
+            return slot.answer(reply).then_some(Reached::Waiter);
+        }
+        let Some(Open::Function(then)) = open.remove(&number) else { return None };
+        drop(open);
+        if let Some(timer) = then.timer {
+            let _gone_off = timer.cancel();
+        }
+        Some(Reached::Function(Ended { function: then.function, with: Ok(reply.clone()) }))
     }
 
     /// How many requests somebody waits for.
@@ -101,9 +192,17 @@ impl Requests {
         self.late.load(Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whom a reply has reached.
+pub(super) enum Reached {
+    /// Who waits for it has been woken.
+    Waiter,
+    /// This is to be called.
+    Function(Ended),
 }
 
 impl Slot {
@@ -277,10 +376,14 @@ impl Hub {
         let requests = &self.core.requests;
         let mut subscribed = requests.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
         if !*subscribed {
-            let replies = Arc::clone(requests);
+            let (replies, core) = (Arc::clone(requests), Weak::clone(&self.core.me));
             let builder = self.subscription(INBOXES).execution(Execution::Inline);
             let subscription = builder.serve_shared(move |reply: &Message<'_>| {
-                let _late = replies.reply(reply.stored());
+                if let Some(Reached::Function(ended)) = replies.reply(reply.stored())
+                    && let Some(core) = core.upgrade()
+                {
+                    core.end_request(ended);
+                }
             })?;
             subscription.detach();
             *subscribed = true;
@@ -309,6 +412,115 @@ impl<K: ToKey> Publication<'_, K> {
             Receipt { enqueued: 0, .. } => Err(RequestError::Refused(receipt)),
             _ => Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, armed: false }),
         }
+    }
+}
+
+impl<K: ToKey> Publication<'_, K> {
+    /// As [`request`](Self::request), and waits for nothing: a thread of the pool calls the function, once, with
+    /// the reply or with [`RequestError::TimedOut`]. It may be called before this returns. If this is refused,
+    /// it is never called; nor if the request is [given up](Asked::give_up), or the hub or its pool ends first.
+    ///
+    /// # Errors
+    /// [`RequestError`], but not `TimedOut`.
+    pub fn request_then(
+        self,
+        timeout: Duration,
+        function: impl FnOnce(Result<Stored, RequestError>) + Send + 'static,
+    ) -> Result<Asked, RequestError> {
+        let (hub, headers) = (self.hub, self.terms.headers.clone());
+        hub.open_inboxes()?;
+        let requests = &hub.core.requests;
+        let asked = Asked {
+            core: Weak::clone(&hub.core.me),
+            number: requests.open_with(Box::new(function)),
+        };
+        let inbox = format!("{INBOX}{}", asked.number);
+        let own = core::iter::once((REPLY_TO, &*inbox));
+        let refused = |error: RequestError| match asked.give_up() {
+            // Nobody has answered meanwhile.
+            true => Err(error),
+            false => Ok(()),
+        };
+        let headers = match Headers::new(own.chain(headers.iter())) {
+            Ok(headers) => headers,
+            Err(error) => return refused(error.into()).map(|()| asked),
+        };
+        if let Err(error) = asked.arm(timeout) {
+            return refused(error.into()).map(|()| asked);
+        }
+        match self.headers(headers).publish() {
+            Err(error) => refused(error.into())?,
+            Ok(Receipt { matched: 0, .. }) => refused(RequestError::NoResponders)?,
+            Ok(receipt @ Receipt { enqueued: 0, .. }) => refused(RequestError::Refused(receipt))?,
+            Ok(_) => {}
+        }
+        Ok(asked)
+    }
+}
+
+/// A request whose function is still to be called; see [`Publication::request_then`]. Dropping this changes
+/// nothing.
+#[derive(Clone)]
+pub struct Asked {
+    core: Weak<Core>,
+    number: u64,
+}
+
+impl Asked {
+    /// Gives the request up. True: its function will never be called, and was dropped here. False: it is
+    /// being called, or was, or the hub has ended. Any thread; it never waits.
+    pub fn give_up(&self) -> bool {
+        let taken = self.core.upgrade().and_then(|core| core.requests.take(self.number));
+        let Some(Then { timer, function }) = taken else { return false };
+        if let Some(timer) = timer {
+            let _gone_off = timer.cancel();
+        }
+        drop(function);
+        true
+    }
+
+    /// Its number; no other request of its hub has it, or had.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Ends its time, unless that is more than there will be.
+    fn arm(&self, timeout: Duration) -> crate::Result<()> {
+        let Some(core) = self.core.upgrade().filter(|_| timeout <= MAX_DELAY) else {
+            return Ok(());
+        };
+        let (me, number) = (Weak::clone(&self.core), self.number);
+        let over = move || {
+            if let Some(ended) = me.upgrade().and_then(|core| core.requests.expire(number)) {
+                // A timer's work is on the pool already.
+                ended.call();
+            }
+        };
+        let armed = core.shared.after_or_back(timeout, over, |_| ());
+        if let Some(late) = core.requests.time(number, armed.map_err(|(error, _)| error)?) {
+            let _gone_off = late.cancel();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Gives up a request by its [number](Asked::number): see [`Asked::give_up`].
+    pub fn give_up(&self, number: u64) -> bool {
+        Asked { core: Weak::clone(&self.core.me), number }.give_up()
+    }
+}
+
+impl Core {
+    /// Has the function of a request called, on the pool.
+    fn end_request(&self, ended: Ended) {
+        self.call(self.ready.push(Work::Reply(ended)));
     }
 }
 
@@ -386,15 +598,15 @@ mod tests {
         let requests = Arc::new(Requests::default());
         let (first, second) = (requests.open(), requests.open());
         assert_eq!(requests.len(), 2);
-        assert!(requests.reply(&message(&second.inbox(), "b")));
-        assert!(!requests.reply(&message(&second.inbox(), "c")));
-        assert!(!requests.reply(&message("_INBOX.x", "c")));
-        assert!(!requests.reply(&message("_INBOX.99", "c")));
+        assert!(requests.reply(&message(&second.inbox(), "b")).is_some());
+        assert!(requests.reply(&message(&second.inbox(), "c")).is_none());
+        assert!(requests.reply(&message("_INBOX.x", "c")).is_none());
+        assert!(requests.reply(&message("_INBOX.99", "c")).is_none());
         assert_eq!(second.wait(None).unwrap().payload(), &Payload::from("b"));
         assert_eq!(first.wait(Some(Instant::now())), None);
         let inbox = first.inbox();
         drop((first, second));
-        assert!(!requests.reply(&message(&inbox, "d")));
+        assert!(requests.reply(&message(&inbox, "d")).is_none());
         assert_eq!((requests.len(), requests.late()), (0, 4));
     }
 
@@ -408,7 +620,7 @@ mod tests {
             scope.spawn(move || {
                 let inboxes: Vec<String> = told.iter().take(2 * REQUESTS).collect();
                 for inbox in inboxes.iter().rev() {
-                    assert!(replies.reply(&message(inbox, inbox)));
+                    assert!(replies.reply(&message(inbox, inbox)).is_some());
                 }
             });
             for _ in 0..2 {
@@ -444,7 +656,7 @@ mod tests {
         assert!(waiting.poll(&waker) == Poll::Ready(None));
         let waiting = requests.open();
         assert!(waiting.poll(&waker).is_pending());
-        assert!(requests.reply(&message(&waiting.inbox(), "b")));
+        assert!(requests.reply(&message(&waiting.inbox(), "b")).is_some());
         assert_eq!(count.0.load(Relaxed), 2);
         assert!(matches!(waiting.poll(&waker), Poll::Ready(Some(_))));
     }

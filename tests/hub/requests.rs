@@ -3,7 +3,8 @@
 use crate::common::{LONG, hang_guard, until};
 use crate::kit::{Log, at_rest, hub, settle};
 use paceline::hub::{
-    Codec, DeadFilter, Execution, Failure, Headers, Hub, Message, RequestError, Subscription, Text,
+    Codec, DeadFilter, Execution, Failure, Headers, Hub, Message, RequestError, Stored,
+    Subscription, Text,
 };
 use std::future::Future;
 use std::pin::pin;
@@ -133,6 +134,66 @@ fn replies_may_be_awaited() {
     assert!(matches!(block_on(request), Err(RequestError::TimedOut)));
     at_rest(&hub);
     settle(&hub);
+}
+
+/// Goal: the function of a request is called once, on the pool: with the reply, or when the time is over; and
+/// never if the request is refused, is given up, or nobody is left to reply.
+#[test]
+fn replies_may_be_told_to_a_function() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    for execution in [Execution::Inline, Execution::Serial] {
+        let (replies, publisher) = (Log::default(), thread::current().id());
+        responder(&hub, "a", execution).detach();
+        for number in 0..100 {
+            let seen = replies.clone();
+            let then = move |reply: Result<Stored, RequestError>| {
+                assert_ne!(thread::current().id(), publisher, "it is on a thread of the pool");
+                seen.add(String::from_utf8(reply.unwrap().payload().to_vec()).unwrap());
+            };
+            let time = if number % 2 == 0 { LONG } else { Duration::MAX };
+            hub.message("a").payload(number.to_string()).request_then(time, then).unwrap();
+        }
+        until("all replies", || replies.len() == 100);
+        let mut all = replies.lines();
+        all.sort_by_key(|reply| reply.trim_end_matches('!').parse::<u32>().unwrap());
+        assert_eq!(all, (0..100).map(|number| format!("{number}!")).collect::<Vec<_>>());
+    }
+    let never = |_: Result<Stored, RequestError>| unreachable!("nobody replies");
+    let refused = hub.message("nobody").request_then(LONG, never).unwrap_err();
+    assert!(matches!(refused, RequestError::NoResponders));
+    let mute = hub.mailbox("mute", 3).unwrap();
+    let late = Log::default();
+    let seen = late.clone();
+    let asked = hub.message("mute").request_then(Duration::from_millis(1), move |reply| {
+        seen.add(reply.unwrap_err().to_string());
+    });
+    until("its time is over", || late.len() == 1);
+    assert_eq!(late.lines(), ["no reply came in time"]);
+    assert!(!asked.unwrap().give_up());
+    let asked = hub.message("mute").request_then(LONG, never).unwrap();
+    assert!(asked.give_up() && !asked.give_up() && !hub.give_up(asked.number()));
+    hub.publish("mute", "the third").unwrap();
+    let full = hub.message("mute").request_then(LONG, never).unwrap_err();
+    assert!(matches!(full, RequestError::Refused(_)));
+    assert!(mute.try_recv().unwrap().unwrap().reply_to().is_some());
+    drop(mute);
+    assert_eq!(hub.request_counts().0, 0);
+    settle(&hub);
+}
+
+#[test]
+fn the_function_of_a_request_goes_with_its_hub() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mute = hub.mailbox("mute", 3).unwrap();
+    let held = Arc::new(());
+    let kept = Arc::clone(&held);
+    let then = move |_: Result<Stored, RequestError>| drop(kept);
+    hub.message("mute").request_then(Duration::MAX, then).unwrap();
+    assert_eq!(hub.request_counts().0, 1);
+    drop((mute, hub));
+    until("it is dropped", || Arc::strong_count(&held) == 1);
 }
 
 #[cfg(feature = "config")]
