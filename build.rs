@@ -59,6 +59,7 @@ mod header {
         ("message", "The hub: messages"),
         ("history", "The hub: what it keeps"),
         ("hub", "The hub: keys and publishing"),
+        ("together", "The hub: messages that everybody takes, or nobody"),
         ("publisher", "The hub: publishers with limits"),
         ("message_filter", "The hub: filters of messages"),
         ("supervisor", "The hub: supervision"),

@@ -5672,6 +5672,40 @@ pace_status_t pace_hub_subscriber_count(pace_hub_t *hub, const char *key, size_t
  */
 pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *user_data);
 
+/* ------------------------------------------- The hub: messages that everybody takes, or nobody */
+
+/** One of the messages that are published together. */
+typedef struct pace_together_t {
+    /** What it is published with. */
+    const pace_key_t *key;
+    /** Its headers and priority. NULL: none, and normal. It must not have may_block. */
+    const pace_publication_t *publication;
+    /** Its payload, which is copied. May be NULL if `size` is 0. */
+    const void *bytes;
+    /** How many bytes. */
+    size_t size;
+} pace_together_t;
+
+/**
+ * Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
+ * any. They are in order for each subscription; messages of others may come in between. Who subscribes
+ * meanwhile may miss them. The receipt, which may be NULL, is the sum of theirs.
+ *
+ * A mailbox that drops or conflates by its own rules has taken a message, a suspended subscription's becomes a
+ * dead letter, and one of an inline handler is handled, well or not. A mailbox with a filter must have room
+ * also for what the filter keeps away. It takes longer than to publish one by one.
+ *
+ * PACE_EFULL: a mailbox would refuse, or a history has no room. PACE_EINVAL: as pace_key_publish_with(), and
+ * for a key that a group subscribes to, a key of another hub, may_block, and more than 1024. PACE_EVERSION,
+ * PACE_ESHUTDOWN. Nobody got anything then.
+ *
+ * Threads: any. In handlers: yes, it never waits, unless a history asks for that.
+ */
+pace_status_t pace_hub_publish_together(pace_hub_t *hub,
+                                        const pace_together_t *messages,
+                                        size_t count,
+                                        pace_receipt_t *receipt);
+
 /* ------------------------------------------------------------- The hub: publishers with limits */
 
 /** A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one. */
@@ -5791,8 +5825,9 @@ void pace_publisher_free(pace_publisher_t *publisher);
 typedef struct pace_message_filter_t pace_message_filter_t;
 
 /**
- * Whether a message passes: 0 for no. It is called by publishers, by several at once, before the message is
- * in any mailbox, and must be quick.
+ * Whether a message passes: 0 for no, and negative if that cannot be told: then it does not pass either, and
+ * filter_failures counts it. It is called by publishers, by several at once, before the message is in any
+ * mailbox, and must be quick.
  */
 typedef int32_t (*pace_message_test_fn)(void *user_data, const pace_message_t *message);
 
@@ -6081,6 +6116,15 @@ typedef struct pace_subscription_options_t {
     uint32_t balance;
     /** Zero. */
     uint32_t reserved2;
+    /**
+     * Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
+     * pace_subscription_stats_t, and of pace_hub_metrics(). Each thread that serves it takes 43 KB for that.
+     * The clock is that of the system; should it be set back, messages that wait then count as 0.
+     * PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
+     */
+    bool measured;
+    /** Zero. */
+    uint8_t reserved3[7];
 } pace_subscription_options_t;
 
 /**
@@ -6123,6 +6167,25 @@ typedef struct pace_subscription_stats_t {
     bool suspended;
     /** Zero. */
     uint8_t reserved2[7];
+    /** Of `filtered`, those at which a test has failed. */
+    uint64_t filter_failures;
+    /**
+     * If it is measured: how many messages have come to the handler, each attempt by itself, or to who
+     * pulls; otherwise 0, as what follows.
+     */
+    uint64_t latencies;
+    /** Nanoseconds from publishing until then: the mean. */
+    uint64_t latency_mean_ns;
+    /** The time that half of them did not exceed, to two significant digits. */
+    uint64_t latency_p50_ns;
+    /** That of 90%. */
+    uint64_t latency_p90_ns;
+    /** That of 99%. */
+    uint64_t latency_p99_ns;
+    /** That of 99.9%. */
+    uint64_t latency_p999_ns;
+    /** The longest. */
+    uint64_t latency_max_ns;
 } pace_subscription_stats_t;
 
 /**
@@ -6437,6 +6500,18 @@ pace_status_t pace_mailbox_bury(pace_mailbox_t *mailbox,
 /* --------------------------------------------------------------------------- The hub: requests */
 
 /**
+ * Called once with the reply to a request, which is lent until it returns, and PACE_OK; or with NULL and
+ * PACE_ETIMEDOUT. On a thread of the pool.
+ */
+typedef void (*pace_reply_fn)(void *user_data, pace_status_t status, const pace_message_t *reply);
+
+/** Names a request whose function is still to be called. Numbers are given once in a hub. */
+typedef struct pace_asked_t {
+    /** Opaque. */
+    uint64_t id;
+} pace_asked_t;
+
+/**
  * Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
  * Reply-To is added to those of `publication`, which may be NULL. *reply stays where it is until this thread
  * asks or pulls again, or ends.
@@ -6453,6 +6528,38 @@ pace_status_t pace_key_request(const pace_key_t *key,
                                size_t size,
                                uint64_t timeout_ns,
                                pace_message_t *reply);
+
+/**
+ * As pace_key_request(), and waits for nothing: a thread of the pool calls `on_reply`, once. It may be called
+ * before this returns. `asked` may be NULL. `timeout_ns` counts from now; PACE_FOREVER: without an end.
+ * `drop` runs after the call; and without a call if the request is given up by pace_hub_give_up(), or when the
+ * hub is freed before a reply came.
+ *
+ * If this is refused neither is called: PACE_ENORESPONDERS, PACE_EFULL (also when all max_handles of the pool
+ * are in use), PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a
+ * handler.
+ *
+ * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ */
+pace_status_t pace_key_request_async(const pace_key_t *key,
+                                     const pace_publication_t *publication,
+                                     const void *bytes,
+                                     size_t size,
+                                     uint64_t timeout_ns,
+                                     pace_reply_fn on_reply,
+                                     void *user_data,
+                                     pace_drop_fn drop,
+                                     pace_asked_t *asked);
+
+/**
+ * Gives a request up. *given_up, which may be NULL: its function will never be called, and `drop` has run.
+ * Otherwise it is being called, or was.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_hub_give_up(pace_hub_t *hub,
+                               pace_asked_t asked,
+                               bool *given_up);
 
 /**
  * Replies to a request, which may be a copy of the message that came. Any thread may, any number of times:

@@ -5868,8 +5868,8 @@ public:
         pace_message_filter_t *raw = nullptr;
         return made(pace_message_filter_rate(messages, detail::nanos(per), burst, &raw), raw);
     }
-    /// Messages of which a bool(const Message &) says so. Publishers call it, several at once; what throws
-    /// does not pass.
+    /// Messages of which a bool(const Message &) says so. Publishers call it, several at once. A message at
+    /// which it throws does not pass, and counts in filter_failures.
     template <class F> static Result<MessageFilter> test(F &&says);
 
     friend MessageFilter operator&&(const MessageFilter &a, const MessageFilter &b) {
@@ -5932,7 +5932,11 @@ struct SubscriptionConfig {
     /// Shares the messages with all of the same group and pattern: each goes to one of them.
     std::string group{};
     Balance balance = Balance::round_robin();
+    /// Measures how long messages take from publishing to the handler, or to who pulls them: the latencies of
+    /// SubscriptionStats. Each thread that serves it takes 43 KB for that.
+    bool measured = false;
 
+    SubscriptionConfig &set_measured(bool value) { return measured = value, *this; }
     SubscriptionConfig &set_on_failure(Fate value, std::optional<Retry> before = {}) {
         return fate = value, retry = before, *this;
     }
@@ -5978,6 +5982,7 @@ struct SubscriptionConfig {
         raw.balance = balance.kind_;
         raw.balance_header = balance.header_.c_str();
         raw.balance_seed = balance.seed_;
+        raw.measured = measured;
         return raw;
     }
 };
@@ -6029,8 +6034,8 @@ template <class F> Result<MessageFilter> MessageFilter::test(F &&says) {
                   "a test is bool(const Message &)");
     auto box = std::make_unique<D>(std::forward<F>(says));
     const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
-        bool passes = false;
-        (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message{*raw}); });
+        std::int32_t passes = -1;
+        (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message{*raw}) ? 1 : 0; });
         return passes;
     };
     pace_message_filter_t *raw = nullptr;
@@ -6555,7 +6560,25 @@ void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome
     PACELINE_DETAIL_CATCH { tell_thrown(); }
 }
 
+/// Tells a function of the end of a request.
+template <class D>
+void tell_reply(void *data, pace_status_t status, const pace_message_t *reply) noexcept {
+    (void)guard([&] {
+        auto &on_reply = *static_cast<D *>(data);
+        if (status == PACE_OK) {
+            on_reply(Result<Message>(Message{*reply}));
+        } else {
+            on_reply(Result<Message>(Error(static_cast<Code>(status))));
+        }
+    });
+}
+
 } // namespace detail
+
+/// Names a request whose function is still to be called; see Key::request_async() and Hub::give_up().
+struct Asked {
+    pace_asked_t raw{};
+};
 
 /// A key of a hub that was looked up once: publishing with it is faster than with its text.
 class [[nodiscard]] Key {
@@ -6596,6 +6619,31 @@ public:
                                                       payload.size(), detail::nanos(time), &reply);
         return status == PACE_OK ? Result<Message>(reply) : Result<Message>(Error::last(status));
     }
+    /// As request(), and waits for nothing: a thread of the pool calls `on_reply`, void(Result<Message>), once,
+    /// with the reply, which is lent until it returns, or Code::TimedOut. It may be called before this returns.
+    /// `time` counts from now; paceline::forever: without an end. Not called if this is refused; nor if the request
+    /// is given up, or its hub ends before a reply came: then it is deleted alone. What it throws is told as
+    /// what a posted task throws. A std::promise in it makes a future.
+    template <class F>
+    Result<Asked> request_async(std::string_view payload, nanoseconds time, F &&on_reply,
+                                const Publication &with = {}) const {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, Result<Message>>,
+                      "what is called with a reply is void(Result<Message>)");
+        const detail::RawPublication terms(with);
+        auto box = std::make_unique<D>(std::forward<F>(on_reply));
+        Asked asked;
+        const pace_status_t status = pace_key_request_async(
+            raw_, &terms.raw, payload.data(), payload.size(), detail::nanos(time),
+            detail::tell_reply<D>, box.get(), detail::drop_box<D>, &asked.raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(on_reply, *box);
+            return error;
+        }
+        (void)box.release();
+        return asked;
+    }
     /// Publishes several messages in order. The receipt is the sum of theirs; an error: none was.
     Result<Receipt> publish_batch(span<const std::string_view> payloads) const {
         const auto pieces = detail::pieces_of(payloads);
@@ -6616,6 +6664,13 @@ private:
     }
 
     pace_key_t *raw_;
+};
+
+/// One of the messages that are published together; see Hub::publish_together(). It refers to the key.
+struct Together {
+    const Key &key;
+    std::string_view payload{};
+    Publication with{};
 };
 
 /// Settings of a publisher.
@@ -6886,6 +6941,32 @@ public:
         const pace_status_t status =
             pace_hub_publish(native(), key, payload.data(), payload.size(), &receipt);
         return Key::told(status, receipt);
+    }
+
+    /// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
+    /// any. They are in order for each subscription. The receipt is the sum of theirs. Code::Full: a mailbox would
+    /// refuse; Code::Invalid: as Key::publish(), and for a key that a group subscribes to, one of another
+    /// hub, and a message that may block. See pace_hub_publish_together() for what counts as taking.
+    Result<Receipt> publish_together(span<const Together> messages) const {
+        std::vector<std::unique_ptr<const detail::RawPublication>> terms;
+        std::vector<pace_together_t> raw;
+        for (const Together &message : messages) {
+            terms.push_back(std::make_unique<const detail::RawPublication>(message.with));
+            raw.push_back({message.key.native(), &terms.back()->raw, message.payload.data(),
+                           message.payload.size()});
+        }
+        Receipt receipt;
+        const pace_status_t status =
+            pace_hub_publish_together(native(), raw.data(), raw.size(), &receipt);
+        return Key::told(status, receipt);
+    }
+
+    /// Gives a request up. True: its function will never be called, and is deleted. False: it is being called,
+    /// or was.
+    Result<bool> give_up(Asked asked) const {
+        bool given_up = false;
+        const pace_status_t status = pace_hub_give_up(native(), asked.raw, &given_up);
+        return status == PACE_OK ? Result<bool>(given_up) : Result<bool>(Error::last(status));
     }
 
     /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more. The handler

@@ -1,13 +1,17 @@
 //! Requests, and replies to them.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, TIMED_OUT, call, nanos};
+use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, callback, nanos};
+use super::callback::pace_drop_fn;
 use super::hub::{fill, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
 use super::mailbox::keep;
-use super::message::{PLAIN, pace_message_t, pace_publication_t, payload, slice, terms, text_of};
+use super::message::{
+    PLAIN, lend_to, pace_message_t, pace_publication_t, payload, slice, terms, text_of,
+};
+use super::owner::pair;
 use super::sized;
 use super::status::*;
-use crate::hub::{Received, RequestError};
+use crate::hub::{Key, Publication, Received, RequestError, Stored};
 use core::ffi::c_void;
 
 /// Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
@@ -31,23 +35,106 @@ pub unsafe extern "C" fn pace_key_request(
     call(|| {
         // SAFETY: as the header demands.
         let key = unsafe { open_key(key) }?;
-        let publication = match publication.is_null() {
-            true => PLAIN,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(publication, "publication") }?,
-        };
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(reply, "reply") }?;
         // SAFETY: as the header demands.
-        let (priority, headers) = unsafe { terms(&publication) }?;
-        // SAFETY: as the header demands.
-        let payload = unsafe { payload(bytes, size) }?;
-        let message = key.hub.message(&key.key).priority(priority);
-        let message = message.headers(headers).payload(payload);
-        let message = if publication.may_block { message.may_block() } else { message };
+        let message = unsafe { request_of(key, publication, bytes, size) }?;
         let stored = message.request(nanos(timeout_ns)).and_then(|pending| pending.wait());
         let stored = stored.map_err(failure)?;
         to.set(keep(Received { stored, lost_before: 0 })?);
+        Ok(())
+    })
+}
+
+/// Names a request whose function is still to be called. Numbers are given once in a hub.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct pace_asked_t {
+    /// Opaque.
+    pub id: u64,
+}
+
+/// Called once with the reply to a request, which is lent until it returns, and PACE_OK; or with NULL and
+/// PACE_ETIMEDOUT. On a thread of the pool.
+pub type pace_reply_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        status: pace_status_t,
+        reply: *const pace_message_t,
+    ),
+>;
+
+/// As pace_key_request(), and waits for nothing: a thread of the pool calls `on_reply`, once. It may be called
+/// before this returns. `asked` may be NULL. `timeout_ns` counts from now; PACE_FOREVER: without an end.
+/// `drop` runs after the call; and without a call if the request is given up by pace_hub_give_up(), or when the
+/// hub is freed before a reply came.
+///
+/// If this is refused neither is called: PACE_ENORESPONDERS, PACE_EFULL (also when all max_handles of the pool
+/// are in use), PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a
+/// handler.
+///
+/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_request_async(
+    key: *const pace_key_t,
+    publication: *const pace_publication_t,
+    bytes: *const c_void,
+    size: usize,
+    timeout_ns: u64,
+    on_reply: pace_reply_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    asked: *mut pace_asked_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(asked, "asked") }?;
+        let on_reply = callback(on_reply, "on_reply")?;
+        // SAFETY: as the header demands.
+        let message = unsafe { request_of(key, publication, bytes, size) }?;
+        let (registration, owner) = pair(user_data, drop);
+        let then = move |reply: core::result::Result<Stored, RequestError>| {
+            let Some(data) = owner.enter() else { return };
+            match reply {
+                // SAFETY: as the header demands, the function takes what came with it; the reply lives
+                // until it returns.
+                Ok(reply) => lend_to(&reply, |shown| unsafe { on_reply(data, PACE_OK, shown) }),
+                // SAFETY: as above.
+                Err(_) => unsafe { on_reply(data, PACE_ETIMEDOUT, core::ptr::null()) },
+            }
+        };
+        match message.request_then(nanos(timeout_ns), then) {
+            Ok(asked) => {
+                to.set(pace_asked_t { id: asked.number() });
+                registration.keep();
+                Ok(())
+            }
+            Err(error) => {
+                registration.give_back();
+                Err(failure(error))
+            }
+        }
+    })
+}
+
+/// Gives a request up. *given_up, which may be NULL: its function will never be called, and `drop` has run.
+/// Otherwise it is being called, or was.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_give_up(
+    hub: *mut pace_hub_t,
+    asked: pace_asked_t,
+    given_up: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(given_up, "given_up") }?;
+        to.set(hub.hub.give_up(asked.id));
         Ok(())
     })
 }
@@ -88,6 +175,29 @@ pub unsafe extern "C" fn pace_hub_reply(
         }
         Err(Failure::invalid("the message", "not a request", "one with a Reply-To header"))
     })
+}
+
+/// # Safety
+///
+/// As the header demands of a publication, which may be NULL, and its payload.
+unsafe fn request_of<'a>(
+    key: &'a pace_key_t,
+    publication: *const pace_publication_t,
+    bytes: *const c_void,
+    size: usize,
+) -> Result<Publication<'a, &'a Key>> {
+    let publication = match publication.is_null() {
+        true => PLAIN,
+        // SAFETY: as the caller promises.
+        false => unsafe { sized::read(publication, "publication") }?,
+    };
+    // SAFETY: as the caller promises.
+    let (priority, headers) = unsafe { terms(&publication) }?;
+    // SAFETY: as the caller promises.
+    let payload = unsafe { payload(bytes, size) }?;
+    let message = key.hub.message(&key.key).priority(priority);
+    let message = message.headers(headers).payload(payload);
+    Ok(if publication.may_block { message.may_block() } else { message })
 }
 
 /// The header that names where the reply goes.

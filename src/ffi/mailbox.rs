@@ -149,7 +149,10 @@ pub unsafe extern "C" fn pace_mailbox_stats(
         let mailbox = unsafe { open(mailbox) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        room.fill(counts(mailbox.mailbox.stats(), mailbox.mailbox.id(), false));
+        let counts = counts(mailbox.mailbox.stats(), mailbox.mailbox.id(), false);
+        #[cfg(feature = "metrics")]
+        let counts = super::subscription::with_latency(counts, mailbox.mailbox.latency());
+        room.fill(counts);
         Ok(())
     })
 }

@@ -16,8 +16,9 @@ pub struct pace_message_filter_t {
     filter: Filter,
 }
 
-/// Whether a message passes: 0 for no. It is called by publishers, by several at once, before the message is
-/// in any mailbox, and must be quick.
+/// Whether a message passes: 0 for no, and negative if that cannot be told: then it does not pass either, and
+/// filter_failures counts it. It is called by publishers, by several at once, before the message is in any
+/// mailbox, and must be quick.
 pub type pace_message_test_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, message: *const pace_message_t) -> i32>;
 
@@ -120,9 +121,10 @@ pub unsafe extern "C" fn pace_message_filter_test(
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(filter, "filter") }?;
         let (registration, owner) = pair(user_data, drop);
-        let made = Filter::predicate(move |stored| {
+        let made = Filter::predicate_or_none(move |stored| {
             // SAFETY: as the header demands, the function takes what came with it.
-            message::lend_to(stored, |shown| unsafe { test(owner.data(), shown) } != 0)
+            let says = message::lend_to(stored, |shown| unsafe { test(owner.data(), shown) });
+            (says >= 0).then_some(says != 0)
         });
         registration.keep();
         to.set(wrap(made));

@@ -106,6 +106,8 @@ mod task_fd;
 ))]
 mod threshold;
 mod timer;
+#[cfg(feature = "hub")]
+mod together;
 mod udp;
 mod udp_pull;
 mod work;

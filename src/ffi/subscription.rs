@@ -126,6 +126,13 @@ pub struct pace_subscription_options_t {
     pub balance: u32,
     /// Zero.
     pub reserved2: u32,
+    /// Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
+    /// pace_subscription_stats_t, and of pace_hub_metrics(). Each thread that serves it takes 43 KB for that.
+    /// The clock is that of the system; should it be set back, messages that wait then count as 0.
+    /// PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
+    pub measured: bool,
+    /// Zero.
+    pub reserved3: [u8; 7],
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -135,8 +142,13 @@ unsafe impl sized::Sized for pace_subscription_options_t {
     const FLAGS: &'static [(&'static str, usize)] = &[
         ("by_priority", offset_of!(pace_subscription_options_t, by_priority)),
         ("unique", offset_of!(pace_subscription_options_t, unique)),
+        ("measured", offset_of!(pace_subscription_options_t, measured)),
     ];
-    const RESERVED: &'static [usize] = &[42, 43, 44, 45, 46, 47];
+    const RESERVED: &'static [usize] = {
+        const NEXT: usize = offset_of!(pace_subscription_options_t, reserved3);
+        let last = [NEXT, NEXT + 1, NEXT + 2, NEXT + 3, NEXT + 4, NEXT + 5, NEXT + 6];
+        &[42, 43, 44, 45, 46, 47, last[0], last[1], last[2], last[3], last[4], last[5], last[6]]
+    };
 }
 
 pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_options_t {
@@ -162,6 +174,8 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     balance_seed: 0,
     balance: PACE_BALANCE_ROUND_ROBIN,
     reserved2: 0,
+    measured: false,
+    reserved3: [0; 7],
 };
 
 /// The counts of one subscription. Set struct_size to sizeof the struct before the call.
@@ -204,6 +218,23 @@ pub struct pace_subscription_stats_t {
     pub suspended: bool,
     /// Zero.
     pub reserved2: [u8; 7],
+    /// Of `filtered`, those at which a test has failed.
+    pub filter_failures: u64,
+    /// If it is measured: how many messages have come to the handler, each attempt by itself, or to who
+    /// pulls; otherwise 0, as what follows.
+    pub latencies: u64,
+    /// Nanoseconds from publishing until then: the mean.
+    pub latency_mean_ns: u64,
+    /// The time that half of them did not exceed, to two significant digits.
+    pub latency_p50_ns: u64,
+    /// That of 90%.
+    pub latency_p90_ns: u64,
+    /// That of 99%.
+    pub latency_p99_ns: u64,
+    /// That of 99.9%.
+    pub latency_p999_ns: u64,
+    /// The longest.
+    pub latency_max_ns: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -390,6 +421,35 @@ pub(super) fn counts(
         number,
         suspended,
         reserved2: [0; 7],
+        filter_failures: stats.filter_panics,
+        latencies: 0,
+        latency_mean_ns: 0,
+        latency_p50_ns: 0,
+        latency_p90_ns: 0,
+        latency_p99_ns: 0,
+        latency_p999_ns: 0,
+        latency_max_ns: 0,
+    }
+}
+
+/// The counts, and the latencies of one that is measured.
+#[cfg(feature = "metrics")]
+pub(super) fn with_latency(
+    counts: pace_subscription_stats_t,
+    latency: Option<crate::metrics::Distribution>,
+) -> pace_subscription_stats_t {
+    let Some(latency) = latency else { return counts };
+    let nanos = |seconds: f64| (seconds * 1e9).round() as u64;
+    let quantile = |part| nanos(latency.quantile(part));
+    pace_subscription_stats_t {
+        latencies: latency.count(),
+        latency_mean_ns: nanos(latency.mean()),
+        latency_p50_ns: quantile(0.5),
+        latency_p90_ns: quantile(0.9),
+        latency_p99_ns: quantile(0.99),
+        latency_p999_ns: quantile(0.999),
+        latency_max_ns: nanos(latency.max()),
+        ..counts
     }
 }
 
@@ -437,6 +497,7 @@ pub(super) unsafe fn configure<'a>(
     let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
     let builder = builder.execution(execution).overflow(overflow).capacity(capacity);
     let builder = if options.by_priority { builder.by_priority() } else { builder };
+    let builder = if options.measured { measure(builder)? } else { builder };
     let builder = supervise(builder, options)?;
     let builder = match options.supervisor.is_null() {
         true => builder,
@@ -466,6 +527,16 @@ pub(super) unsafe fn configure<'a>(
     };
     // SAFETY: not NULL, and as the caller promises.
     Ok(builder.group(unsafe { boundary::text(options.group, "group") }?, balance))
+}
+
+#[cfg(feature = "metrics")]
+fn measure(builder: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
+    Ok(builder.measured())
+}
+
+#[cfg(not(feature = "metrics"))]
+fn measure(_: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
+    Err(Failure::told(PACE_EUNSUPPORTED, "measured: the library was built without metrics".into()))
 }
 
 fn supervise<'a>(
@@ -543,7 +614,12 @@ impl Named {
 
     fn counts(&self) -> pace_subscription_stats_t {
         match &*self.stage() {
-            Stage::There(made) => counts(made.stats(), made.id(), made.is_suspended()),
+            Stage::There(made) => {
+                let counts = counts(made.stats(), made.id(), made.is_suspended());
+                #[cfg(feature = "metrics")]
+                let counts = with_latency(counts, made.latency());
+                counts
+            }
             Stage::Coming | Stage::Unwanted(_) => counts(SubscriptionStats::default(), 0, false),
         }
     }

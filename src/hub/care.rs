@@ -394,7 +394,7 @@ impl SubscriptionBuilder<'_> {
     }
 
     /// Measures how long messages take from publishing to the handler, or to who pulls: see
-    /// [`SubscriptionFigures`](super::SubscriptionFigures), and with
+    /// [`Subscription::latency`](super::Subscription::latency), and with
     /// [`HubBuilder::metrics`](super::HubBuilder::metrics) the registry. Each thread that serves it takes 43 KB
     /// for that. Default: not measured, which costs nothing. The clock is that of the system; should it be set
     /// back, messages that wait then count as 0.

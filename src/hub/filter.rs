@@ -46,7 +46,8 @@ enum Test {
     Not(Filter),
 }
 
-type Predicate = dyn Fn(&Stored) -> bool + Send + Sync;
+/// None: it cannot tell.
+type Predicate = dyn Fn(&Stored) -> Option<bool> + Send + Sync;
 
 impl Filter {
     fn new(test: Test) -> Self {
@@ -79,6 +80,13 @@ impl Filter {
     /// Messages of which the function says yes. It is called by publishers, by several at once, and should
     /// be quick. If it panics the message does not pass.
     pub fn predicate(test: impl Fn(&Stored) -> bool + Send + Sync + 'static) -> Self {
+        Self::predicate_or_none(move |message| Some(test(message)))
+    }
+
+    /// As [`predicate`](Self::predicate); None counts as a panic does.
+    pub(crate) fn predicate_or_none(
+        test: impl Fn(&Stored) -> Option<bool> + Send + Sync + 'static,
+    ) -> Self {
         Self::new(Test::Predicate(Box::new(test)))
     }
 
@@ -102,7 +110,7 @@ impl Filter {
     }
 
     /// Whether the message passes. `now` tells nanoseconds of the monotonic clock, for rates alone. None:
-    /// a predicate has panicked.
+    /// a predicate has panicked, or could not tell.
     pub(super) fn passes(&self, message: &Stored, now: &impl Fn() -> u64) -> Option<bool> {
         Some(match &*self.0 {
             Test::Header { name, value } => {
@@ -114,7 +122,7 @@ impl Filter {
             }
             Test::Time { from, to } => (*from..*to).contains(&message.time),
             Test::Rate(tokens) => tokens.take(now()).is_ok(),
-            Test::Predicate(test) => contain(|| test(message))?,
+            Test::Predicate(test) => contain(|| test(message))??,
             Test::And(a, b) => a.passes(message, now)? && b.passes(message, now)?,
             Test::Or(a, b) => a.passes(message, now)? || b.passes(message, now)?,
             Test::Not(a) => !a.passes(message, now)?,

@@ -262,6 +262,13 @@ impl Mailbox {
         self.subscription.stats()
     }
 
+    /// How long messages took from publishing until they were taken. None unless it is
+    /// [measured](super::SubscriptionBuilder::measured).
+    #[cfg(feature = "metrics")]
+    pub fn latency(&self) -> Option<crate::metrics::Distribution> {
+        self.subscription.latency()
+    }
+
     /// As [`Subscription::unsubscribe`]. With [`Unsubscribe::Drain`] what waits can be taken still.
     ///
     /// # Errors

@@ -467,6 +467,13 @@ impl Subscription {
         SubscriptionStats::of(&self.subscriber)
     }
 
+    /// How long messages took from publishing to its handler, each attempt by itself. None unless it is
+    /// [measured](SubscriptionBuilder::measured).
+    #[cfg(feature = "metrics")]
+    pub fn latency(&self) -> Option<crate::metrics::Distribution> {
+        self.subscriber.care().and_then(|care| care.latency())
+    }
+
     /// Ends the subscription; any thread, any number of times.
     ///
     /// # Errors

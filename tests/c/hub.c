@@ -820,6 +820,220 @@ static void requests(pace_pool_t *pool) {
     UNTIL(atomic_load(&seen.counts.drops) == 1);
 }
 
+typedef struct replies {
+    counts_t counts;
+    atomic_uint sum, late;
+} replies_t;
+
+static void drop_replies(void *data) { count_drop(&((replies_t *)data)->counts); }
+
+static void replied(void *data, pace_status_t status, const pace_message_t *reply) {
+    replies_t *replies = (replies_t *)data;
+    unsigned value = 0;
+    if (status == PACE_OK) {
+        CHECK(reply->size == sizeof value && reply->sequence > 0);
+        memcpy(&value, reply->payload, sizeof value);
+        atomic_fetch_add(&replies->sum, value);
+    } else {
+        CHECK(status == PACE_ETIMEDOUT && reply == NULL);
+        atomic_fetch_add(&replies->late, 1);
+    }
+    atomic_fetch_add(&replies->counts.runs, 1);
+}
+
+/* Each request's function is called once, and its `drop` runs once: with a call or without. */
+static void asked_without_waiting(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_key_t *key;
+    pace_mailbox_t *mute;
+    pace_asked_t asked = {0};
+    pace_message_t requests[4];
+    pace_publication_t with;
+    pace_field_t field = {{"user", 4}, {"17", 2}};
+    replies_t replies = {0};
+    seen_t seen = {0};
+    size_t count = 0;
+    bool given_up = false;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_key(hub, "a", &key));
+    SAYS(PACE_ENORESPONDERS, pace_key_request_async(key, NULL, "x", 1, PACE_FOREVER, replied, &replies,
+                                                    drop_replies, &asked));
+    CHECK(asked.id == 0 && atomic_load(&replies.counts.drops) == 0);
+    seen.hub = hub;
+    OK(pace_hub_subscribe(hub, "a", NULL, answer, &seen, drop_seen, NULL));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = &field;
+    with.header_count = 1;
+    for (unsigned n = 1; n <= 1000; n++)
+        OK(pace_key_request_async(key, n % 2 ? &with : NULL, &n, sizeof n, n % 3 ? PACE_FOREVER : 3600 * SECOND,
+                                  replied, &replies, drop_replies, NULL));
+    UNTIL(atomic_load(&replies.counts.drops) == 1000);
+    CHECK(atomic_load(&replies.counts.runs) == 1000 && atomic_load(&replies.sum) == 500500);
+    with.priority = 17;
+    SAYS(PACE_EINVAL, pace_key_request_async(key, &with, "x", 1, 0, replied, &replies, drop_replies, NULL));
+    pace_key_free(key);
+
+    OK(pace_hub_key(hub, "mute", &key));
+    OK(pace_hub_mailbox(hub, "mute", NULL, &mute));
+    OK(pace_key_request_async(key, NULL, NULL, 0, MILLI, replied, &replies, drop_replies, NULL));
+    UNTIL(atomic_load(&replies.counts.drops) == 1001);
+    CHECK(atomic_load(&replies.late) == 1);
+    OK(pace_key_request_async(key, NULL, NULL, 0, PACE_FOREVER, replied, &replies, drop_replies, &asked));
+    OK(pace_hub_give_up(hub, asked, &given_up));
+    CHECK(given_up && atomic_load(&replies.counts.drops) == 1002);
+    OK(pace_hub_give_up(hub, asked, &given_up));
+    CHECK(!given_up);
+    OK(pace_mailbox_pull(mute, requests, 4, PACE_FOREVER, &count));
+    CHECK(count == 2); /* whoever replies now is too late, and harms nobody */
+    for (size_t i = 0; i < count; i++) OK(pace_hub_reply(hub, &requests[i], "none", 4, NULL));
+    OK(pace_key_request_async(key, NULL, NULL, 0, PACE_FOREVER, replied, &replies, drop_replies, NULL));
+    pace_mailbox_free(mute);
+    pace_key_free(key);
+    pace_hub_free(hub); /* nobody will reply */
+    UNTIL(atomic_load(&replies.counts.drops) == 1003);
+    CHECK(atomic_load(&replies.counts.runs) == 1001);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+static void together(pace_pool_t *pool) {
+    pace_hub_t *hub, *other;
+    pace_key_t *debit, *credit, *foreign;
+    pace_mailbox_t *debits, *credits;
+    pace_message_t messages[4];
+    pace_receipt_t told = receipt();
+    pace_publication_t with;
+    pace_field_t field = {{"trace", 5}, {"17", 2}};
+    pace_subscription_options_t how = options(0, PACE_OVERFLOW_REJECT, 2);
+    pace_subscription_t grouped;
+    seen_t seen = {0};
+    size_t count = 0;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_new(pool, NULL, &other));
+    OK(pace_hub_mailbox(hub, "debit", NULL, &debits));
+    OK(pace_hub_mailbox(hub, "credit.*", &how, &credits));
+    OK(pace_hub_key(hub, "debit", &debit));
+    OK(pace_hub_key(hub, "credit.eu", &credit));
+    OK(pace_hub_key(other, "debit", &foreign));
+    OK(pace_publication_init(&with, sizeof with));
+    with.headers = &field;
+    with.header_count = 1;
+    pace_together_t both[3] = {{debit, &with, "17", 2}, {credit, NULL, "17", 2}, {credit, NULL, NULL, 0}};
+    OK(pace_hub_publish_together(hub, both, 2, &told));
+    CHECK(told.matched == 2 && told.enqueued == 2 && told.sequence == 2);
+    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 3, &told)); /* one place, and two for it */
+    TELLS("a mailbox");
+    OK(pace_hub_publish_together(hub, both, 2, NULL));
+    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 2, NULL));
+    OK(pace_mailbox_pull(debits, messages, 4, 0, &count));
+    CHECK(count == 2 && is(messages[0].headers[0].value, "17") && messages[1].lost_before == 0);
+    OK(pace_mailbox_pull(credits, messages, 4, 0, &count));
+    CHECK(count == 2 && messages[1].size == 2 && is(messages[1].key, "credit.eu"));
+    OK(pace_hub_publish_together(hub, NULL, 0, &told));
+    CHECK(told.matched == 0);
+    with.may_block = true;
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    TELLS("may_block");
+    with.may_block = false;
+    both[0].key = foreign;
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    TELLS("another hub");
+    both[0].key = NULL;
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    TELLS("key is NULL");
+    both[0].key = debit;
+    how.group = "tellers";
+    OK(pace_hub_subscribe(hub, "debit", &how, take, &seen, drop_seen, &grouped));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    TELLS("a group");
+    OK(pace_mailbox_unsubscribe(debits, PACE_UNSUBSCRIBE_ASYNC, NULL));
+    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(credits, messages, 4, 0, &count));
+    OK(pace_mailbox_unsubscribe(credits, PACE_UNSUBSCRIBE_ASYNC, NULL));
+    balances(hub);
+    pace_mailbox_free(debits);
+    pace_mailbox_free(credits);
+    pace_key_free(debit);
+    pace_key_free(credit);
+    pace_key_free(foreign);
+    pace_hub_free(hub);
+    pace_hub_free(other);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+/* From publishing to the handler, or to who pulls: only if it was asked for. */
+static void measured(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_mailbox_t *mailbox;
+    pace_subscription_t plain, subscription;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 1000);
+    pace_subscription_stats_t stats = {0};
+    pace_message_t messages[10];
+    seen_t seen[2] = {0};
+    size_t count = 0;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, "a", &how, take, &seen[0], drop_seen, &plain));
+    how.measured = true;
+    OK(pace_hub_subscribe(hub, "a", &how, take, &seen[1], drop_seen, &subscription));
+    OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    CHECK(stats_of(hub, subscription).latencies == 0);
+    for (int i = 0; i < 100; i++) OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    UNTIL(stats_of(hub, plain).delivered == 100 && stats_of(hub, subscription).delivered == 100);
+    CHECK(stats_of(hub, plain).latencies == 0 && stats_of(hub, plain).latency_max_ns == 0);
+    for (int pulled = 0; pulled < 100; pulled += (int)count)
+        OK(pace_mailbox_pull(mailbox, messages, 10, PACE_FOREVER, &count));
+    for (int i = 0; i < 2; i++) {
+        stats.struct_size = sizeof stats;
+        if (i == 0) OK(pace_mailbox_stats(mailbox, &stats));
+        if (i == 1) stats = stats_of(hub, subscription);
+        CHECK(stats.latencies == 100);
+        CHECK(stats.latency_mean_ns <= stats.latency_max_ns && stats.latency_p50_ns <= stats.latency_p90_ns);
+        CHECK(stats.latency_p90_ns <= stats.latency_p99_ns && stats.latency_p99_ns <= stats.latency_p999_ns);
+        CHECK(stats.latency_p999_ns <= stats.latency_max_ns);
+    }
+    how.reserved3[6] = 1;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen[1], drop_seen, NULL));
+    TELLS("reserved");
+    pace_mailbox_free(mailbox);
+    balances(hub);
+    pace_hub_free(hub);
+    for (int i = 0; i < 2; i++) UNTIL(atomic_load(&seen[i].counts.drops) == 1);
+}
+
+static int32_t cannot_tell(void *data, const pace_message_t *message) {
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    return message->size > 0 ? -1 : 1;
+}
+
+static void tests_that_fail(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_mailbox_t *mailboxes[2];
+    pace_message_filter_t *filter, *other;
+    pace_subscription_options_t how = options(0, PACE_OVERFLOW_REJECT, 10);
+    counts_t asked = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_message_filter_test(cannot_tell, &asked, count_drop, &filter));
+    OK(pace_message_filter_not(filter, &other));
+    how.filter = filter;
+    OK(pace_hub_mailbox(hub, "a", &how, &mailboxes[0]));
+    how.filter = other; /* what cannot be told is neither */
+    OK(pace_hub_mailbox(hub, "a", &how, &mailboxes[1]));
+    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    CHECK(atomic_load(&asked.runs) == 6);
+    for (uint64_t i = 0; i < 2; i++) {
+        pace_subscription_stats_t stats = {0};
+        stats.struct_size = sizeof stats;
+        OK(pace_mailbox_stats(mailboxes[i], &stats));
+        CHECK(stats.waiting == 1 - i && stats.filtered == 2 + i && stats.filter_failures == 2);
+        pace_mailbox_free(mailboxes[i]);
+    }
+    pace_message_filter_free(filter);
+    pace_message_filter_free(other);
+    balances(hub);
+    pace_hub_free(hub);
+    UNTIL(atomic_load(&asked.drops) == 1);
+}
+
 static void buried(pace_pool_t *pool) {
     pace_hub_t *hub;
     pace_mailbox_t *mailbox;
@@ -1230,6 +1444,10 @@ int main(int argc, char **argv) {
     filtered(pool);
     grouped(pool);
     requests(pool);
+    asked_without_waiting(pool);
+    together(pool);
+    measured(pool);
+    tests_that_fail(pool);
     buried(pool);
     kept_and_replayed(pool);
     told_of_itself(pool);

@@ -671,6 +671,24 @@ static pace_status_t do_key_request(things_t *t) {
     pace_message_t reply;
     return pace_key_request(t->key, NULL, "x", 1, 1, &reply);
 }
+static void quick_reply(void *data, pace_status_t status, const pace_message_t *reply) {
+    (void)data, (void)status, (void)reply;
+}
+static pace_status_t do_key_request_async(things_t *t) {
+    pace_asked_t asked;
+    pace_status_t status =
+        pace_key_request_async(t->key, NULL, "x", 1, PACE_FOREVER, quick_reply, NULL, NULL, &asked);
+    if (status == PACE_OK) OK(pace_hub_give_up(t->hub, asked, NULL));
+    return status;
+}
+static pace_status_t do_hub_give_up(things_t *t) {
+    pace_asked_t asked = {7};
+    return pace_hub_give_up(t->hub, asked, &(bool){false});
+}
+static pace_status_t do_publish_together(things_t *t) {
+    pace_together_t messages[2] = {{t->key, NULL, "x", 1}, {t->key, NULL, NULL, 0}};
+    return pace_hub_publish_together(t->hub, messages, 2, NULL);
+}
 static pace_status_t do_hub_reply(things_t *t) {
     pace_field_t to = {{"Reply-To", 8}, {"_INBOX.0", 8}};
     pace_message_t request = request_of("a.b", &to, 1);
@@ -1212,6 +1230,9 @@ static const row_t table[] = {
     {"watch_stats", do_watch_stats, IS_OK, IS_OK, IS_OK, 't'},
     {"hub_resume", do_hub_resume, IS_OK | GONE, GONE, IS_OK | GONE, 'y'},
     {"key_request", do_key_request, LATE | B(PACE_EDEADLOCK), LATE | B(PACE_EDEADLOCK), DOWN, 'k'},
+    {"key_request_async", do_key_request_async, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
+    {"hub_give_up", do_hub_give_up, IS_OK, IS_OK, IS_OK, 'y'},
+    {"hub_publish_together", do_publish_together, IS_OK | FULL, IS_OK | FULL, DOWN, 'y'},
     {"hub_reply", do_hub_reply, IS_OK, IS_OK, DOWN, 'y'},
     {"history_options_init", do_history_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"hub_query", do_hub_query, IS_OK, IS_OK, IS_OK, 'y'},
@@ -1697,6 +1718,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, "x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_reply(t.hub, NULL, "x", 1, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_key_request_async(t.key, NULL, "x", 1, 0, NULL, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_key_request_async(t.key, NULL, NULL, 1, 0, quick_reply, NULL, NULL, NULL));
     pace_threshold_t nothing;
     OK(pace_threshold_init(&nothing, sizeof nothing));
     nothing.metric = "none";

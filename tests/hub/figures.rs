@@ -43,6 +43,8 @@ fn figures_say_what_happened() {
     assert_eq!((second.execution, second.capacity, second.stats.waiting), (Execution::Pull, 2, 1));
     let latency = |at: usize| stats.subscriptions[at].latency.as_ref().unwrap().clone();
     assert_eq!((latency(0).count(), latency(1).count()), (3, 1));
+    let own = [served.latency(), pulled.latency()].map(|latency| latency.unwrap().count());
+    assert_eq!(own, [3, 1]);
     assert!(latency(0).quantile(0.999) > 0.0 && latency(0).quantile(0.5) <= latency(0).max());
     let publisher_stats = stats.publishers[0].stats;
     assert_eq!((&*stats.publishers[0].name, publisher_stats), ("p", publisher.stats()));

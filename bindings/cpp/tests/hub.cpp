@@ -2,6 +2,7 @@
 
 #include "common.hpp"
 
+#include <future>
 #include <poll.h>
 #include <stdexcept>
 
@@ -313,6 +314,7 @@ TEST_CASE("filters and groups") {
             const auto stats = boxes[i].stats().value();
             CHECK(stats.waiting == expected[i]);
             CHECK(stats.filtered == 3 - expected[i]);
+            CHECK(stats.filter_failures == (i == 1 ? 1 : 0));
         }
         CHECK(MessageFilter::at_most(0).error() == Code::Invalid);
     }
@@ -369,6 +371,86 @@ TEST_CASE("requests and replies, and letters of mailboxes") {
     CHECK(hub.redeliver().value().enqueued == 1);
     CHECK(mailbox.pull(room, 1h).value().size() == 1);
     balances(hub);
+}
+
+TEST_CASE("requests that nobody waits for") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto key = hub.key("sum").value();
+    std::atomic<int> alive{0};
+    auto unused = [counted = Counted(alive)](Result<Message>) { CHECK(false); };
+    CHECK(key.request_async("1", 1h, std::move(unused)).error() == Code::NoResponders);
+    CHECK(alive == 1);
+    const auto responder = hub.subscribe("sum", [&](const Message &message) {
+        if (!message.text().empty()) {
+            CHECK(hub.reply(message, std::string(message.text()) + "!").has_value());
+        }
+    }).value();
+    std::promise<std::string> promise;
+    auto future = promise.get_future();
+    CHECK(key.request_async("2", 1h,
+                            [promise = std::move(promise)](Result<Message> reply) mutable {
+                                promise.set_value(std::string(reply.value().text()));
+                            },
+                            Publication().add_header("trace", "17"))
+              .has_value());
+    CHECK(future.get() == "2!");
+    Signal late;
+    CHECK(key.request_async("", 1ms, [&](Result<Message> reply) {
+                 CHECK(reply.error() == Code::TimedOut);
+                 late.set();
+             }).has_value());
+    CHECK(late.wait());
+    // What was refused came back.
+    const auto asked = key.request_async("", paceline::forever, std::move(unused)).value();
+    CHECK(alive == 1);
+    CHECK(hub.give_up(asked).value());
+    CHECK(alive == 0);
+    CHECK_FALSE(hub.give_up(asked).value());
+    balances(hub);
+}
+
+TEST_CASE("messages that everybody takes, or nobody") {
+    using paceline::Together;
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto debits = hub.mailbox("debit").value();
+    const auto credits = hub.mailbox("credit", SubscriptionConfig().set_capacity(1)).value();
+    const auto debit = hub.key("debit").value(), credit = hub.key("credit").value();
+    const Together both[] = {{debit, "17", Publication().add_header("trace", "17")},
+                             {credit, "17", {}}};
+    CHECK(hub.publish_together(both).value().enqueued == 2);
+    CHECK(hub.publish_together(both).error() == Code::Full);
+    Message room[4];
+    const auto pulled = debits.pull(room, 0ns).value();
+    REQUIRE(pulled.size() == 1);
+    CHECK(pulled.data()[0].header("trace") == std::string_view("17"));
+    CHECK(credits.pull(room, 0ns).value().size() == 1);
+    const Together patient[] = {{debit, "", Publication().set_may_block(true)}};
+    CHECK(hub.publish_together(patient).error() == Code::Invalid);
+    balances(hub);
+}
+
+TEST_CASE("latencies are measured where that is asked for") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    const auto how = SubscriptionConfig().set_measured(true);
+    const auto mailbox = hub.mailbox("a", how).value();
+    const auto handler = hub.subscribe("a", [](const Message &) {}, how).value();
+    const auto plain = hub.mailbox("a").value();
+    CHECK(hub.publish("a", "x").value().enqueued == 3);
+    Message room[1];
+    CHECK(mailbox.pull(room, 1h).value().size() == 1);
+    CHECK(plain.pull(room, 1h).value().size() == 1);
+    while (handler.stats().value().delivered == 0) {
+        std::this_thread::yield();
+    }
+    for (const auto &stats : {mailbox.stats().value(), handler.stats().value()}) {
+        CHECK(stats.latencies == 1);
+        CHECK(stats.latency_p50_ns <= stats.latency_p999_ns);
+        CHECK(stats.latency_p999_ns <= stats.latency_max_ns);
+    }
+    CHECK(plain.stats().value().latencies == 0);
 }
 
 TEST_CASE("what is kept is asked for, and replayed into what is published") {

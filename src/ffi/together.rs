@@ -1,0 +1,72 @@
+//! Messages of several keys: everybody takes theirs, or nobody gets any.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::call;
+use super::hub::{fill, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
+use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
+use super::sized;
+use super::status::*;
+use core::ffi::c_void;
+
+/// One of the messages that are published together.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_together_t {
+    /// What it is published with.
+    pub key: *const pace_key_t,
+    /// Its headers and priority. NULL: none, and normal. It must not have may_block.
+    pub publication: *const pace_publication_t,
+    /// Its payload, which is copied. May be NULL if `size` is 0.
+    pub bytes: *const c_void,
+    /// How many bytes.
+    pub size: usize,
+}
+
+/// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
+/// any. They are in order for each subscription; messages of others may come in between. Who subscribes
+/// meanwhile may miss them. The receipt, which may be NULL, is the sum of theirs.
+///
+/// A mailbox that drops or conflates by its own rules has taken a message, a suspended subscription's becomes a
+/// dead letter, and one of an inline handler is handled, well or not. A mailbox with a filter must have room
+/// also for what the filter keeps away. It takes longer than to publish one by one.
+///
+/// PACE_EFULL: a mailbox would refuse, or a history has no room. PACE_EINVAL: as pace_key_publish_with(), and
+/// for a key that a group subscribes to, a key of another hub, may_block, and more than 1024. PACE_EVERSION,
+/// PACE_ESHUTDOWN. Nobody got anything then.
+///
+/// Threads: any. In handlers: yes, it never waits, unless a history asks for that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_publish_together(
+    hub: *mut pace_hub_t,
+    messages: *const pace_together_t,
+    count: usize,
+    receipt: *mut pace_receipt_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { room(receipt) }?;
+        // SAFETY: as the header demands.
+        let messages = unsafe { slice(messages, count, "messages") }?;
+        let mut all = Vec::with_capacity(count.min(1024));
+        for message in messages {
+            // SAFETY: as the header demands.
+            let key = unsafe { open_key(message.key) }?;
+            let publication = match message.publication.is_null() {
+                true => PLAIN,
+                // SAFETY: as the header demands.
+                false => unsafe { sized::read(message.publication, "publication") }?,
+            };
+            // SAFETY: as the header demands.
+            let (priority, headers) = unsafe { terms(&publication) }?;
+            // SAFETY: as the header demands.
+            let payload = unsafe { payload(message.bytes, message.size) }?;
+            let message = key.hub.message(&key.key).priority(priority);
+            let message = message.headers(headers).payload(payload);
+            all.push(if publication.may_block { message.may_block() } else { message });
+        }
+        fill(room, hub.hub.publish_together(all)?);
+        Ok(())
+    })
+}
