@@ -65,7 +65,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
     "Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Future Gauge Handle Headers"
-    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Mailbox Message MessageFilter"
+    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency Mailbox Message MessageFilter"
     " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WorkersAudit WorkersHealth Wrote Rate"
@@ -194,6 +194,7 @@ class Table(Case):
         yield row("Hub.publish", hub.publish, {"key": "a"}, **terms)
         batch = {"key": "a", "payloads": [b""]}
         yield row("Hub.publish_batch", hub.publish_batch, batch, key="text", payloads="")
+        yield row("Hub.publish_together", hub.publish_together, {}, messages="")
         good = {"key": "a", "timeout": 0.0}
         yield row("Hub.request", hub.request, good, **terms, timeout=MAYBE_TIME)
         yield row("Hub.request_async", awaited(hub.request_async), good, **terms, timeout=MAYBE_TIME)
@@ -226,6 +227,7 @@ class Table(Case):
             "pattern": "text",
             "capacity": "number",
             "overflow": "text",
+            "block": TIME,
             "filter": "none",
             "group": "none text",
             "balance": "text",
@@ -255,6 +257,7 @@ class Table(Case):
         times = {"from_ns": "number", "to_ns": "number"}
         yield row("MessageFilter.published", MessageFilter.published, {}, **times)
         yield row("MessageFilter.at_most", MessageFilter.at_most, {}, rate="")
+        yield row("MessageFilter.test", MessageFilter.test, {}, says="function")
 
     def kept(self) -> Iterator[Row]:
         hub = self.hub

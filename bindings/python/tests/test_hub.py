@@ -103,6 +103,88 @@ class Hubs(Case):
         self.publish("k", range(1))
         self.assertEqual(mailboxes["reject"].pull(1, 0)[0].lost_before, 2)
 
+    def test_who_may_block_waits_for_room(self) -> None:
+        mailbox = self.hub.mailbox("k", capacity=1, overflow="block", block=3600)
+        self.publish("k", range(1))
+        self.assertEqual(self.hub.publish("k", b"1").rejected, 1)
+        publisher = self.hub.publisher("patient", may_block=True)
+        receipts: list[paceline.Receipt] = []
+
+        def wait() -> None:
+            receipts.append(self.hub.publish("k", b"2", may_block=True))
+            receipts.append(publisher.publish("k", b"3"))
+            receipts.append(publisher.publish_batch("k", [b"4", b"5"]))
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        came: list[Message] = []
+        while len(came) < 5:
+            came += mailbox.pull()
+        waiter.join()
+        self.assertEqual([each.payload for each in came], [b"0", b"2", b"3", b"4", b"5"])
+        self.assertEqual([each.enqueued for each in receipts], [1, 1, 2])
+        self.assertEqual(came[1].lost_before, 1)
+        hasty = self.hub.mailbox("h", capacity=1, overflow="block", block=0.001)
+        self.assertEqual(self.hub.publish_batch("h", [b"", b""]).rejected, 1)
+        self.assertEqual(self.hub.publish("h", may_block=True).rejected, 1)
+        self.assertEqual(hasty.stats().rejected, 2)
+
+    def test_who_makes_room_may_not_wait_for_it(self) -> None:
+        refused: list[BaseException] = []
+
+        def publish(_: Message) -> None:
+            try:
+                self.hub.publish("k", may_block=True)
+            except paceline.DeadlockError as error:
+                refused.append(error)
+
+        self.hub.subscribe("handled", publish)
+        self.hub.publish("handled")
+        self.until(lambda: len(refused) == 1)
+
+        async def loop() -> None:
+            with self.assertRaises(paceline.DeadlockError):
+                self.hub.publisher("patient", may_block=True).publish("k")
+
+        asyncio.run(loop())
+
+    def test_messages_together_are_for_everybody_or_nobody(self) -> None:
+        debits, credits = self.hub.mailbox("debit"), self.hub.mailbox("credit.*", capacity=1)
+        credit = self.hub.key("credit.eu")
+        both = [("debit", b"17", {"trace": "1"}, "high"), (credit, bytearray(b"17"))]
+        self.assertEqual(self.hub.publish_together(both), paceline.Receipt(2, 2, 2, 0, 0))
+        with self.assertRaises(paceline.Full):
+            self.hub.publish_together(both)
+        (debit,) = debits.pull(9, 0)
+        self.assertEqual((debit.payload, debit.header("trace"), debit.priority), (b"17", "1", "high"))
+        self.assertEqual([each.key for each in credits.pull(9, 0)], ["credit.eu"])
+        self.assertEqual(self.hub.publish_together([]).matched, 0)
+        self.assertEqual(self.hub.publish_together(("debit", b"") for _ in range(3)).enqueued, 3)
+        for wrong in ([("debit",)], ["debit"], [("debit", 5)], 5):
+            with self.assertRaises(TypeError):
+                self.hub.publish_together(wrong)  # type: ignore[arg-type]
+        with self.assertRaises(paceline.InvalidError):
+            self.hub.publish_together([("a..b", b"")])
+        with self.hub.mailbox("debit", group="g"), self.assertRaises(paceline.InvalidError):
+            self.hub.publish_together(both)
+        self.assertEqual(len(debits.pull(9, 0)), 3)
+
+    def test_latencies_are_measured_on_request(self) -> None:
+        plain, mailbox = self.hub.mailbox("k"), self.hub.mailbox("k", measured=True)
+        handled: list[Message] = []
+        subscription = self.hub.subscribe("k", handled.append, measured=True)
+        self.publish("k", range(3))
+        self.assertEqual(len(mailbox.pull(9, 0)), 3)
+        self.until(lambda: len(handled) == 3)
+        self.assertIsNone(plain.stats().latency)
+        for stats in (mailbox.stats(), subscription.stats()):
+            latency = stats.latency
+            assert latency is not None
+            self.assertEqual(latency.count, 3)
+            spread = (latency.p50, latency.p90, latency.p99, latency.p999, latency.max)
+            self.assertEqual(list(spread), sorted(spread))
+            self.assertLessEqual(latency.mean, latency.max)
+
     def test_by_priority(self) -> None:
         mailbox = self.hub.mailbox("k", by_priority=True)
         for priority in ("low", "normal", "critical", "high"):
@@ -325,7 +407,7 @@ class Hubs(Case):
             hub.publish(self.open().key("a"), b"")
         with self.assertRaises(invalid):
             self.open(max_payload=3).publish("a", b"four")
-        for settings in ({"capacity": 0}, {"overflow": "block"}, {"lease": 0.0001}):
+        for settings in ({"capacity": 0}, {"overflow": "wait"}, {"block": -1}, {"lease": 0.0001}):
             with self.assertRaises(invalid):
                 hub.mailbox("a", **settings)
         with self.assertRaises(invalid):

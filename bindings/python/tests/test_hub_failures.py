@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
+import threading
 import unittest
 from typing import Any
 
@@ -265,6 +267,81 @@ class Failures(Case):
         ):
             with self.assertRaises(paceline.InvalidError):
                 wrong()
+
+    def test_functions_decide(self) -> None:
+        threads: set[str] = set()
+
+        def short(message: Message) -> bool:
+            threads.add(threading.current_thread().name)
+            if message.payload == b"bad":
+                raise ValueError("cannot tell")
+            return len(message.payload) < 3
+
+        test = MessageFilter.test(short)
+        loud = MessageFilter.bytes_at(0, b"!")
+        table = {
+            "short": (test, [b"a", b"!b"], 3),
+            "long": (~test, [b"!long"], 3),
+            "loud": (loud & test, [b"!b"], 0),
+            "either": (loud | test, [b"a", b"!b", b"!long"], 3),
+        }
+        boxes = {name: self.hub.mailbox("a", filter=each[0]) for name, each in table.items()}
+        handled: list[bytes] = []
+        subscription = self.hub.subscribe(
+            "a", lambda message: handled.append(message.payload), filter=test
+        )
+        del test, short
+        gc.collect()
+        with self.assertLogs("paceline", "ERROR") as logs:
+            self.hub.publish("a", b"a", {"h": "v"})
+            self.hub.publish_batch("a", [b"!b", b"bad"])
+            self.hub.publish_together([("a", b"bad")])
+            publisher = self.hub.publisher("p")
+            publisher.publish("a", b"bad")
+            publisher.publish_batch("a", [b"!long"])
+        self.assertEqual(len(logs.records), 4 * 3)
+        self.assertIn("cannot tell", logs.output[0])
+        for name, box in boxes.items():
+            _, expected, failures = table[name]
+            self.assertEqual([each.payload for each in box.pull(9, 0)], expected, name)
+            stats = box.stats()
+            self.assertEqual((stats.filtered, stats.filter_failures), (6 - len(expected), failures), name)
+        self.until(lambda: handled == [b"a", b"!b"])
+        self.assertEqual(subscription.stats().filter_failures, 3)
+        self.assertEqual(threads, {threading.current_thread().name})
+        for box in boxes.values():
+            box.close()
+        del boxes, box, table
+        gc.collect()
+        # Who has ended may be asked once more.
+        self.hub.publish("a", b"a")
+        with self.assertRaises(TypeError):
+            MessageFilter.test(5)  # type: ignore[arg-type]
+
+    def test_functions_of_filters_beside_many_publishers(self) -> None:
+        """The lock of the interpreter changes hands inside the functions, and nobody waits for it while others
+        wait for them."""
+        barrier, counts = threading.Barrier(4), [0] * 4
+
+        def even(message: Message) -> bool:
+            return int(message.payload) % 2 == 0
+
+        box = self.hub.mailbox("a.*", capacity=1 << 16, filter=MessageFilter.test(even))
+
+        def publish(number: int) -> None:
+            barrier.wait()
+            for each in range(300):
+                counts[number] += self.hub.publish(f"a.{number}", b"%d" % each).enqueued
+                with self.hub.mailbox("a.0", filter=MessageFilter.test(even)):
+                    pass
+
+        threads = [threading.Thread(target=publish, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(box.pull(1 << 16, 0)), 600)
+        self.assertGreaterEqual(min(counts), 150)
 
     def test_groups_share(self) -> None:
         for balance in ("round-robin", "least-loaded", "random"):

@@ -34,7 +34,7 @@ from ._inherited import Inherited, inherited
 from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
-from ._mailbox import Mailbox, SubscriptionStats
+from ._mailbox import Latency, Mailbox, SubscriptionStats
 from ._message import Message, Receipt
 from ._message_filter import MessageFilter
 from ._metrics import Counter, Gauge, Histogram
@@ -120,6 +120,7 @@ __all__ = [
     "KindStats",
     "Lane",
     "LaneRef",
+    "Latency",
     "LibraryError",
     "Listen",
     "Mailbox",

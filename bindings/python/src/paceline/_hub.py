@@ -27,7 +27,18 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _layout as layout
 from . import _supervision
-from ._arguments import BytesLike, data, function, instance, one_of, patience, some_function, text, wrong
+from ._arguments import (
+    BytesLike,
+    data,
+    function,
+    instance,
+    items,
+    one_of,
+    patience,
+    some_function,
+    text,
+    wrong,
+)
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
 from ._errors import DeadlockError, InvalidError, ShutDownError
 from ._history import (
@@ -40,7 +51,7 @@ from ._history import (
     start_of,
     stats_of,
 )
-from ._hosts import Native
+from ._hosts import Native, base_of
 from ._library import check, lib, nanoseconds, quick
 from ._lifetime import called_back
 from ._mailbox import Mailbox, Settings, place
@@ -130,7 +141,7 @@ class Hub:
     In a pattern ``*`` stands for one token, a final ``>`` for one or more. Each subscription has a mailbox
     of its own, and what is done when that is full is its own choice: the new message is refused ("reject"),
     or dropped ("drop-newest"), or the oldest is ("drop-oldest"), or of each key only the newest is kept
-    ("conflate"). Publishing never waits.
+    ("conflate"), or its publisher waits, if it may ("block"). No other publishing waits.
 
     Handlers are called by ``threads`` threads of the hub, made with the first handler; with several of them,
     a slow handler holds up its own messages only. One that fails is counted and touches nobody else; the
@@ -186,22 +197,40 @@ class Hub:
         payload: BytesLike = b"",
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
+        may_block: bool = False,
     ) -> Receipt:
         """Copies the payload once, for all who subscribe. That mailboxes were full is no failure: the
         receipt says it. Up to 64 headers of up to 65536 bytes in all; ``priority`` is "low", "normal",
-        "high" or "critical", and counts for mailboxes that are ``by_priority``.
+        "high" or "critical", and counts for mailboxes that are ``by_priority``. With ``may_block`` it waits
+        where a full mailbox asks for that ("block"); signals are looked at when it is over.
 
-        Raises InvalidError: a bad key, too large a payload; ShutDownError, ForkedError."""
+        Raises InvalidError: a bad key, too large a payload; ShutDownError, ForkedError; DeadlockError: it may
+        block, and this is a handler of the hub, or an event loop runs here."""
+        core = self._core
+        if may_block or core.tests:
+            with core.publishing(may_block):
+                return self._publish(key, payload, headers, priority, may_block)
+        return self._publish(key, payload, headers, priority, may_block)
+
+    def _publish(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike,
+        headers: Optional[HeadersLike],
+        priority: str,
+        may_block: bool,
+    ) -> Receipt:
         pointer, sent, receipt = self._core.pointer(), data("payload", payload), new_receipt()
         view, size, at = (lib if len(sent) >= LARGE else quick), len(sent), ctypes.byref(receipt)
-        if headers is None and priority == "normal":
+        if headers is None and priority == "normal" and not may_block:
             if isinstance(key, str):
                 check(view.pace_hub_publish(pointer, text("key", key), sent, size, at))
             else:
                 check(view.pace_key_publish(self._own(key)._native.pointer, sent, size, at))
             return told(receipt)
         own, (publication, kept) = self._own(key), publication_of(headers, priority)
-        terms = ctypes.byref(publication)
+        publication.may_block = may_block
+        view, terms = (lib if may_block else view), ctypes.byref(publication)
         check(view.pace_key_publish_with(own._native.pointer, terms, sent, size, at))
         del kept
         return told(receipt)
@@ -213,17 +242,48 @@ class Hub:
         receipt, own = new_receipt(), self._own(key)
         pieces, count, kept = pieces_of(payloads)
         at = ctypes.byref(receipt)
-        check(lib.pace_key_publish_batch(own._native.pointer, pieces, count, at))
+        with self._core.publishing():
+            check(lib.pace_key_publish_batch(own._native.pointer, pieces, count, at))
+        del kept
+        return told(receipt)
+
+    def publish_together(self, messages: Iterable[tuple[Any, ...]]) -> Receipt:
+        """Publishes up to 1024 messages, each ``(key, payload)``, ``(key, payload, headers)`` or ``(key, payload,
+        headers, priority)``, of one key or several: every mailbox takes its own of them, or nobody gets any. They
+        are in order for each subscription; the receipt is the sum of theirs. A mailbox that drops or conflates
+        has taken a message, and one with a filter must have room also for what that keeps away.
+
+        Raises Full: a mailbox would refuse, or a history has no room; InvalidError as ``publish``, and for a key
+        that a group subscribes to; ShutDownError, ForkedError. Nobody got anything then."""
+        pointer, receipt = self._core.pointer(), new_receipt()
+        all = items("messages", messages, "an iterable of tuples")
+        rows = (layout.Together * len(all))()
+        kept: list[Any] = []
+        for row, message in zip(rows, all):
+            if not isinstance(message, tuple) or not 2 <= len(message) <= 4:
+                raise wrong("messages", message, "(key, payload), and headers and a priority")
+            own, sent = self._own(message[0]), data("payload", message[1])
+            publication, fields = publication_of(*message[2:])
+            row.key, row.publication = own._native.pointer, ctypes.addressof(publication)
+            row.bytes, row.size = base_of(sent) or None, len(sent)
+            kept.append((own, sent, publication, fields))
+        with self._core.publishing():
+            check(lib.pace_hub_publish_together(pointer, rows, len(all), ctypes.byref(receipt)))
         del kept
         return told(receipt)
 
     def publisher(
-        self, name: str, *, quota: Optional[Rate] = None, allow: Iterable[str] = ()
+        self,
+        name: str,
+        *,
+        quota: Optional[Rate] = None,
+        allow: Iterable[str] = (),
+        may_block: bool = False,
     ) -> Publisher:
         """A publisher of this name, which is for people to read: it may publish as often as ``quota`` says, and
-        with keys that one of the patterns of ``allow`` matches (none: all). Raises InvalidError,
-        ShutDownError."""
-        return Publisher(self, name, quota, allow)
+        with keys that one of the patterns of ``allow`` matches (none: all); with ``may_block`` it waits where a
+        full mailbox asks for that. Raises InvalidError, ShutDownError."""
+        return Publisher(self, name, quota, allow, may_block)
 
     def request(
         self,
@@ -247,7 +307,8 @@ class Hub:
         place.busy = True
         try:
             terms, size = ctypes.byref(publication), len(sent)
-            check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
+            with self._core.publishing():
+                check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
             return messages_of(bytes(reply))[0]
         finally:
             place.busy = False
@@ -292,18 +353,23 @@ class Hub:
         *,
         capacity: int = 1024,
         overflow: str = "reject",
+        block: float = 1.0,
         by_priority: bool = False,
         lease: Optional[float] = None,
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        measured: bool = False,
     ) -> Mailbox:
         """Subscribes with a mailbox for up to ``capacity`` messages, 1 to 2^24, that you empty. It ends when
         nobody has pulled for ``lease`` seconds (None: never). Only what passes ``filter`` comes in. With a
         ``group``, each message goes to one of the pattern's subscriptions that have the same: "round-robin",
-        "least-loaded" or "random"; then there is no filter. Raises InvalidError, ShutDownError,
-        ForkedError."""
-        settings = Settings(capacity, overflow, by_priority, filter, group, balance, lease)
+        "least-loaded" or "random"; then there is no filter. For the overflow "block", a publisher that may
+        block waits for up to ``block`` seconds; others are refused. With ``measured`` its ``stats`` tell how
+        long messages have waited. Raises InvalidError, ShutDownError, ForkedError."""
+        settings = Settings(
+            capacity, overflow, by_priority, filter, group, balance, block, measured, lease
+        )
         mailbox = Mailbox(self._core, self, pattern, settings)
         self._core.add_mailbox(mailbox)
         return mailbox
@@ -315,10 +381,12 @@ class Hub:
         *,
         capacity: int = 1024,
         overflow: str = "reject",
+        block: float = 1.0,
         by_priority: bool = False,
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        measured: bool = False,
         on_error: Optional[FailureHook] = None,
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
@@ -352,7 +420,9 @@ class Hub:
         fate = one_of("on_failure", on_failure, _supervision.FATES)
         retry = _supervision.check(retry_of(retries))
         terms = _supervision.Terms(fate, retry, own, on_restart)
-        settings = Settings(capacity, overflow, by_priority, filter, group, balance)
+        settings = Settings(
+            capacity, overflow, by_priority, filter, group, balance, block, measured
+        )
 
         def decorate(function: MessageHandler) -> Subscription:
             return self._subscribe(pattern, function, settings, on_error, terms)

@@ -150,6 +150,7 @@ OVERFLOW_REJECT = 0
 OVERFLOW_DROP_NEWEST = 1
 OVERFLOW_DROP_OLDEST = 2
 OVERFLOW_CONFLATE = 3
+OVERFLOW_BLOCK = 4
 
 UNSUBSCRIBE_ASYNC = 0
 UNSUBSCRIBE_DRAIN = 1
@@ -1047,6 +1048,8 @@ class SubscriptionOptions(ctypes.Structure):
         ("balance_seed", ctypes.c_uint64),
         ("balance", ctypes.c_uint32),
         ("reserved2", ctypes.c_uint32),
+        ("measured", ctypes.c_bool),
+        ("reserved3", ctypes.c_uint8 * 7),
     ]
 
 
@@ -1076,6 +1079,30 @@ class SubscriptionStats(ctypes.Structure):
         ],
         ("suspended", ctypes.c_bool),
         ("reserved2", ctypes.c_uint8 * 7),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "filter_failures",
+                "latencies",
+                "latency_mean_ns",
+                "latency_p50_ns",
+                "latency_p90_ns",
+                "latency_p99_ns",
+                "latency_p999_ns",
+                "latency_max_ns",
+            )
+        ],
+    ]
+
+
+class Together(ctypes.Structure):
+    """``pace_together_t``"""
+
+    _fields_ = [
+        ("key", ctypes.c_void_p),
+        ("publication", ctypes.c_void_p),
+        ("bytes", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
     ]
 
 
@@ -1230,6 +1257,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_hub_audit_t": HubAudit,
     "pace_subscription_options_t": SubscriptionOptions,
     "pace_subscription_stats_t": SubscriptionStats,
+    "pace_together_t": Together,
     "pace_publisher_options_t": PublisherOptions,
     "pace_publisher_stats_t": PublisherStats,
     "pace_dead_filter_t": DeadFilter,

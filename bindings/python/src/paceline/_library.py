@@ -280,6 +280,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_hub_publish": (_STATUS, [c_void_p, c_char_p, c_char_p, c_size_t, c_void_p]),
     "pace_key_publish_with": (_STATUS, [c_void_p, c_void_p, c_char_p, c_size_t, c_void_p]),
     "pace_key_publish_batch": (_STATUS, [c_void_p, c_void_p, c_size_t, c_void_p]),
+    "pace_hub_publish_together": (_STATUS, [c_void_p, c_void_p, c_size_t, c_void_p]),
     "pace_hub_audit": (_STATUS, [c_void_p, c_void_p]),
     "pace_hub_subscriber_count": (_STATUS, [c_void_p, c_char_p, POINTER(c_size_t)]),
     "pace_hub_patterns": (_STATUS, [c_void_p, c_void_p, c_void_p]),
@@ -358,6 +359,10 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     ),
     "pace_message_filter_time": (_STATUS, [c_uint64, c_uint64, POINTER(c_void_p)]),
     "pace_message_filter_rate": (_STATUS, [c_uint32, c_uint64, c_uint32, POINTER(c_void_p)]),
+    "pace_message_filter_test": (
+        _STATUS,
+        [c_void_p, c_void_p, c_void_p, POINTER(c_void_p)],
+    ),
     "pace_message_filter_and": (_STATUS, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "pace_message_filter_or": (_STATUS, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "pace_message_filter_not": (_STATUS, [c_void_p, POINTER(c_void_p)]),

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import _layout as layout
 from ._arguments import instance, nanos, one_of, patience, some_text, text, within, wrong
@@ -33,6 +33,7 @@ _OVERFLOWS = {
     "drop-newest": layout.OVERFLOW_DROP_NEWEST,
     "drop-oldest": layout.OVERFLOW_DROP_OLDEST,
     "conflate": layout.OVERFLOW_CONFLATE,
+    "block": layout.OVERFLOW_BLOCK,
 }
 _WAYS = {
     "async": layout.UNSUBSCRIBE_ASYNC,
@@ -44,6 +45,24 @@ _BALANCES = {
     "least-loaded": layout.BALANCE_LEAST_LOADED,
     "random": layout.BALANCE_RANDOM,
 }
+
+
+class Latency(NamedTuple):
+    """How long messages took from publishing until they were pulled, or a thread or loop took them for their
+    handler: how many there were, and seconds. Percentiles are good to two digits."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    p999: float
+    max: float
+
+
+def latency_of(stats: layout.SubscriptionStats) -> Latency:
+    names = ("mean", *Latency._fields[2:])
+    return Latency(stats.latencies, *(getattr(stats, f"latency_{name}_ns") / 1e9 for name in names))
 
 
 @dataclass(frozen=True)
@@ -73,6 +92,10 @@ class SubscriptionStats:
     restarts: int = 0
     #: Its number, which no other subscription of its hub has or had.
     number: int = 0
+    #: Those of ``filtered`` at which a function of its filter has failed.
+    filter_failures: int = 0
+    #: If it is ``measured``.
+    latency: Optional[Latency] = None
 
     @property
     def balances(self) -> bool:
@@ -152,6 +175,8 @@ class Settings:
     filter: Optional[MessageFilter]
     group: Optional[str]
     balance: str
+    block: float = 1.0
+    measured: bool = False
     lease: Optional[float] = None
 
     def native(self) -> layout.SubscriptionOptions:
@@ -160,6 +185,8 @@ class Settings:
         options.overflow = one_of("overflow", self.overflow, _OVERFLOWS)
         options.capacity = within("capacity", self.capacity, 1, 1 << 24)
         options.by_priority = self.by_priority
+        options.block_ns = nanos("block", self.block)
+        options.measured = self.measured
         if self.lease is not None:
             options.lease_ns = nanos("lease", self.lease, 0.001)
         if self.filter is not None:
@@ -185,6 +212,9 @@ class Mailbox:
         options = settings.native()
         pointer, encoded = ctypes.c_void_p(), text("pattern", pattern)
         inside = core.pointer()
+        if settings.filter is not None:
+            # Whoever publishes may still ask when the subscription has ended.
+            core.tests.update((id(test), test) for test in settings.filter._tests)
         check(
             quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer))
         )
@@ -192,6 +222,7 @@ class Mailbox:
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.
         self._hub = hub
         self._identity = core.identity
+        self._measured = settings.measured
         #: What it has subscribed to.
         self.pattern = pattern
         self._loops: dict[Any, _LoopWaiters] = {}
@@ -278,9 +309,9 @@ class Mailbox:
         stats = layout.SubscriptionStats()
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))
-        return SubscriptionStats(
-            *(getattr(stats, name) for name in SubscriptionStats.__dataclass_fields__)
-        )
+        names = list(SubscriptionStats.__dataclass_fields__)[:-1]
+        latency = latency_of(stats) if self._measured else None
+        return SubscriptionStats(*(getattr(stats, name) for name in names), latency)
 
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,

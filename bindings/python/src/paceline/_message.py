@@ -156,7 +156,9 @@ def fields_of(headers: Optional[HeadersLike]) -> tuple[bytes, bytes, int]:
     return b"".join(rows), joined, len(all)
 
 
-def publication_of(headers: Optional[HeadersLike], priority: str) -> tuple[layout.Publication, Any]:
+def publication_of(
+    headers: Optional[HeadersLike] = None, priority: str = "normal"
+) -> tuple[layout.Publication, Any]:
     """As C wants it, and what it points to."""
     publication = layout.Publication()
     check(quick.pace_publication_init(ctypes.byref(publication), ctypes.sizeof(publication)))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from . import _layout as layout
-from ._arguments import data, text, whole
-from ._hosts import Native
+from ._arguments import data, function, text, whole
+from ._hosts import Native, log
 from ._library import check, lib, quick
+from ._message import Message, messages_of
 from ._policy import Rate, rate_of
+
+_TEST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(layout.Message))
+#: What cannot be told.
+_FAILED = -1
 
 
 class MessageFilter:
@@ -17,10 +23,12 @@ class MessageFilter:
     published, by native code. Filters combine with ``&``, ``|`` and ``~``; the second is not asked when the
     first decides. One may be given to several subscriptions, which share its rates.
 
-    What only Python can tell is for the handler to look at. Raises InvalidError."""
+    Raises InvalidError."""
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: Native, tests: tuple[Any, ...] = ()) -> None:
         self._native = native
+        #: What it calls.
+        self._tests = tests
 
     @classmethod
     def header(cls, name: str, value: str) -> MessageFilter:
@@ -45,6 +53,26 @@ class MessageFilter:
         """No more messages than that. It uses one up whenever it is asked: put it last."""
         return cls._made(quick.pace_message_filter_rate, *rate_of("rate", rate))
 
+    @classmethod
+    def test(cls, says: Callable[[Message], object]) -> MessageFilter:
+        """Messages of which a function says so. It is called by the thread that publishes, before publishing
+        returns, once for each subscription that has it and with a copy of the message; of native filters
+        none takes the interpreter's lock, so put them first. What it raises is logged: the message does not
+        pass, nor does it pass ``~``, and counts in ``filter_failures``. A hub keeps the function until it goes."""
+        function("says", says)
+
+        def ask(_: object, raw: Any) -> int:
+            try:
+                return 1 if says(messages_of(bytes(raw.contents))[0]) else 0
+            except BaseException:
+                log.exception("the function of a filter has failed")
+                return _FAILED
+
+        asked = _TEST(ask)
+        pointer = ctypes.c_void_p()
+        check(quick.pace_message_filter_test(asked, None, None, ctypes.byref(pointer)))
+        return cls(Native(pointer, lib.pace_message_filter_free), (asked,))
+
     def __and__(self, other: MessageFilter) -> MessageFilter:
         return self._of(quick.pace_message_filter_and, self, other)
 
@@ -59,7 +87,9 @@ class MessageFilter:
         if not all(isinstance(part, MessageFilter) for part in parts):
             refused: MessageFilter = NotImplemented
             return refused
-        return cls._made(make, *(part._native.pointer for part in parts))
+        made = cls._made(make, *(part._native.pointer for part in parts))
+        made._tests = tuple(test for part in parts for test in part._tests)
+        return made
 
     @classmethod
     def _made(cls, make: Any, *arguments: Any) -> MessageFilter:

@@ -40,7 +40,9 @@ class Publisher:
     """A publisher with a name; see ``Hub.publisher``. Its limits guard against mistakes: whoever has the hub can
     publish without one. Any thread."""
 
-    def __init__(self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str]) -> None:
+    def __init__(
+        self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str], may_block: bool
+    ) -> None:
         options = layout.PublisherOptions()
         check(quick.pace_publisher_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         if quota is not None:
@@ -49,11 +51,13 @@ class Publisher:
         patterns = [text("allow", pattern) for pattern in given]
         options.allow = (ctypes.c_char_p * len(patterns))(*patterns)
         options.allow_count = len(patterns)
+        options.may_block = may_block
         pointer, inside = ctypes.c_void_p(), hub._core.pointer()
         at = ctypes.byref(pointer)
         check(quick.pace_publisher_new(inside, text("name", name), ctypes.byref(options), at))
         self._native = Native(pointer, lib.pace_publisher_free)
         self._hub = hub
+        self._may_block = may_block
         #: As it was given.
         self.name = name
 
@@ -64,14 +68,16 @@ class Publisher:
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
     ) -> Receipt:
-        """As ``Hub.publish``. Raises InvalidError also for a key that is not allowed, Full beyond the quota."""
+        """As ``Hub.publish``. Raises InvalidError also for a key that is not allowed, Full beyond the quota; if it
+        may block, DeadlockError inside a handler of the hub and where an event loop runs."""
         own, sent, receipt = self._key(key), data("payload", payload), new_receipt()
         where = own._native.pointer
         publication, kept = publication_of(headers, priority)
-        view = lib if len(sent) >= LARGE else quick
+        view = lib if self._may_block or len(sent) >= LARGE else quick
         terms, at = ctypes.byref(publication), ctypes.byref(receipt)
         pointer = self._native.pointer
-        check(view.pace_publisher_publish(pointer, where, terms, sent, len(sent), at))
+        with self._hub._core.publishing(self._may_block):
+            check(view.pace_publisher_publish(pointer, where, terms, sent, len(sent), at))
         del kept
         return told(receipt)
 
@@ -82,7 +88,8 @@ class Publisher:
         where = own._native.pointer
         pieces, count, kept = pieces_of(payloads)
         at = ctypes.byref(receipt)
-        check(lib.pace_publisher_publish_batch(self._native.pointer, where, pieces, count, at))
+        with self._hub._core.publishing(self._may_block):
+            check(lib.pace_publisher_publish_batch(self._native.pointer, where, pieces, count, at))
         del kept
         return told(receipt)
 

@@ -10,6 +10,7 @@ makes it readable too, and is met by the thread that comes for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import heapq
 import itertools
@@ -25,10 +26,11 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _layout as layout
 from . import _lifetime, _supervision
 from ._arguments import instance, items, nanos, patience, text, within
-from ._errors import Error, ShutDownError, StaleError
+from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History
 from ._hosts import Hosts, Native, log
 from ._library import check, lib, quick
+from ._lifetime import called_back
 from ._mailbox import Mailbox, SubscriptionStats
 from ._message import Message
 from ._pool import Pool
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 #: How many a handler's thread takes before it looks after the others.
 TURN = 64
 
+
+_NOTHING = contextlib.nullcontext()
 
 #: Called with each message; what it returns is awaited if it is a coroutine function.
 MessageHandler = Callable[[Message], object]
@@ -226,6 +230,8 @@ class Core(Hosts):
         self.lock = threading.RLock()
         #: The mailboxes of others, which end with the hub.
         self.mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
+        #: What filters of its subscriptions call, by identity. They stay until the hub goes.
+        self.tests: dict[int, Any] = {}
         #: By descriptor, what threads serve; and what loops serve.
         self.served: dict[int, Served] = {}
         self.looped: set[Served] = set()
@@ -247,6 +253,19 @@ class Core(Hosts):
             check(quick.pace_hub_subscriber_count(self.native.pointer, b"x", ctypes.byref(count)))
             raise ShutDownError("the hub is closed")
         return self.native.pointer
+
+    def publishing(self, may_block: bool = False) -> Any:
+        """Around a publication. Whoever may wait for room must not be one who makes it."""
+        if may_block:
+            if self.is_inside():
+                raise DeadlockError("a handler of the hub may not wait for room")
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                pass
+            else:
+                raise DeadlockError("an event loop may not wait for room: use a thread of its executor")
+        return called_back() if self.tests else _NOTHING
 
     def add_mailbox(self, mailbox: Mailbox) -> None:
         with self.lock:
@@ -462,6 +481,8 @@ class Subscription:
             filtered=native.filtered,
             restarts=served.care.restarts,
             number=native.number,
+            filter_failures=native.filter_failures,
+            latency=native.latency,
         )
 
     def unsubscribe(self, how: str = "async") -> bool:
