@@ -320,20 +320,21 @@ impl Pool {
         let payload = Payload::Activity(activity(io));
         let key = shared.allocate(traits, descriptor, payload)?;
         let slot = shared.slots.slot(key.index);
-        shared.slots.publish(key, if options.paused { Start::Paused } else { Start::Idle });
-        // From here on the handler may run. The payload, and with it the descriptor, stays where it
-        // is as long as the slot is open, which this call's key sees to.
+        // Whoever finds the activity elsewhere may have its slot made runnable from now on. A run that ended
+        // it would close the descriptor, whose number may be another one's then: so none begins before the
+        // source knows it.
+        shared.slots.publish(key, Start::Registering { paused: options.paused });
         #[allow(unsafe_code, reason = "the descriptor lives in the slot now")]
-        // SAFETY: nobody closes the slot before `register` below could report it: the key has not
-        // been given out, and a pool that shuts down meanwhile only makes the call fail.
+        // SAFETY: the payload, and with it the descriptor, is this thread's until `end_registering`.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
         let source = &shared.sets[traits.set as usize].source;
         let registered = source.register(fd, key.token(), options.interest, options.level);
         if let Err(error) = registered {
             slot.forget_descriptor();
-            drop(shared.close(key, false));
+            shared.end_registering(key.index, Flow::Done);
             return Err(failed(error));
         }
+        shared.end_registering(key.index, Flow::Wait);
         if shared.is_too_late() {
             drop(shared.close(key, false));
             return Err(Error::ShutDown);

@@ -705,6 +705,16 @@ impl Shared {
         finish
     }
 
+    /// Gives up a slot that was let by [`Start::Registering`](super::slots::Start::Registering).
+    pub(crate) fn end_registering(&self, index: u32, flow: Flow) {
+        match self.slots.slot(index).finish(flow, Ready::NONE, || true) {
+            Finish::Rests | Finish::More(_) | Finish::Armed => {}
+            Finish::Queued => self.push_activation(index),
+            Finish::Close => self.dispose(index),
+            Finish::Announce => self.announce_change(),
+        }
+    }
+
     /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
     /// there is nothing more to be told about it.
     fn rearm(&self, index: u32, traits: Traits) {

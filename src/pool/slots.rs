@@ -21,7 +21,7 @@
 //! | IDLE | waits for readiness | none | nobody runs it |
 //! | ARMED | a timer that waits | one, in a timer intake or wheel; *staged*: none | nobody runs it |
 //! | QUEUED | runnable: an activation | one, in ready work | nobody runs it |
-//! | RUNNING | its handler runs | none | the runner |
+//! | RUNNING | its handler runs, or it is being registered | none | the runner, or who registers it |
 //! | CLOSING | its handler runs, to be closed after | none | the runner |
 //! | ORPHAN | being closed | one | the closer |
 //! | DEAD | closed | one; its finder frees the slot | nobody, it is empty |
@@ -830,7 +830,8 @@ impl SlotTable {
     pub(crate) fn publish(&self, key: Key, start: Start) {
         let state = match start {
             Start::Idle => IDLE,
-            Start::Paused => IDLE | PAUSED,
+            Start::Registering { paused: false } => RUNNING,
+            Start::Registering { paused: true } => RUNNING | PAUSED,
             Start::Armed => ARMED,
             Start::Staged => ARMED | STAGED,
         };
@@ -851,7 +852,11 @@ impl SlotTable {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Start {
     Idle,
-    Paused,
+    /// The caller is its owner, as a runner is, until it has [finished](Slot::finish): what comes meanwhile
+    /// waits.
+    Registering {
+        paused: bool,
+    },
     Armed,
     /// Armed, and no leader is told.
     Staged,

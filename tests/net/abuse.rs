@@ -277,7 +277,8 @@ fn a_storm_of_calls_from_everywhere() {
             drop(server);
             finish(&pool);
             drop(pool);
-            assert_eq!(open_descriptors(), before);
+            // A thread that takes its time is not waited for.
+            until("the descriptors are closed", || open_descriptors() == before);
         }
     });
 }

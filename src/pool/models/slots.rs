@@ -2,7 +2,7 @@
 //! touches nobody else's tenancy.
 //!
 //! The table, its words and the ready stack are the real ones; `Bench` takes the steps of
-//! `Shared::{finish, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
+//! `Shared::{finish, end_registering, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
 //! the expiry in `Leadership::sort_out`, without an event source. loom reports a payload that two
 //! threads are in.
 #![allow(unsafe_code, reason = "payloads are taken by the rules that are modelled here")]
@@ -136,6 +136,15 @@ impl Bench {
     fn bring(&self, key: Key, datum: &Datum) {
         datum.there.store(true, Relaxed);
         self.ready(key, Ready::READABLE);
+    }
+
+    fn end_registering(&self, key: Key) {
+        match self.slots.slot(key.index).finish(Flow::Wait, Ready::NONE, || true) {
+            Finish::Rests => {}
+            Finish::Queued => self.stack.push(key.index, &self.slots),
+            Finish::Close => self.dispose(key.index),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Runs one activation, if there is one: `Worker::run_activation`.
@@ -372,6 +381,41 @@ fn done_against_close() {
         bench.is_empty_after_all();
         assert_eq!(record.drops(), 1);
     });
+}
+
+/// Goal: a handler that is made runnable while it is being registered neither runs nor is dropped before
+/// that is through, and then runs; a sweep in between ends it. Method: an event and a runner, whose handler is
+/// through at once, beside whoever registers it, and in a second model a close.
+fn registering_comes_first(closes: bool) {
+    explore(3, move || {
+        let bench = Arc::new(Bench::new());
+        let start = Start::Registering { paused: false };
+        let (key, record, _) = bench.let_to(Flow::Done, start);
+        let other = spawn(&bench, move |bench| {
+            if closes {
+                drop(bench.close(key, false));
+            }
+            bench.ready(key, Ready::WRITABLE);
+            bench.run_next();
+        });
+        // The source learns its number.
+        assert_eq!((record.runs(), record.drops()), (0, 0));
+        bench.end_registering(key);
+        other.join().unwrap();
+        while bench.run_next() {}
+        bench.is_empty_after_all();
+        assert_eq!((record.runs(), record.drops()), (usize::from(!closes), 1));
+    });
+}
+
+#[test]
+fn registering_comes_before_the_first_run() {
+    registering_comes_first(false);
+}
+
+#[test]
+fn registering_comes_before_a_close() {
+    registering_comes_first(true);
 }
 
 /// Goal: events, closes and pauses for a tenant that has gone do nothing to the next one in its slot.
