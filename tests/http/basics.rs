@@ -73,7 +73,15 @@ fn requests_that_come_again_are_served_anew() {
     });
     let lines =
         [("GET", "a", None), ("GET", "b", None), ("GET", "a", Some("q")), ("POST", "a", None)];
-    let fields = ["", "X: 1\r\n", "X: 2\r\n", "x:1\t\r\nY: 3\r\n"];
+    let fields = [
+        "",
+        "X: 1\r\n",
+        "X: 2\r\n",
+        "x:1\t\r\nY: 3\r\n",
+        // These two end alike.
+        "X: 1\r\nZ: the same end\r\n",
+        "X: 2\r\nZ: the same end\r\n",
+    ];
     let mut all = Vec::new();
     for (line, fields) in lines.iter().flat_map(|line| fields.map(|fields| (line, fields))) {
         let (method, name, query) = *line;

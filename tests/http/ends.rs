@@ -6,7 +6,7 @@ use crate::common::{
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
 use paceline::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
-use paceline::net::{Conn, ConnHandler, Reason, Server, Verdict};
+use paceline::net::{Conn, ConnHandler, Filter, Inflow, Listen, Reason, Server, Verdict};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -382,6 +382,82 @@ fn a_drain_finishes_what_is_in_work() {
         assert!(drain.join().unwrap());
         let stats = balanced(&server);
         assert_eq!((stats.begun, stats.answered.successful), (4, 4));
+    }
+}
+
+/// The end of what comes is a tilde, for protocols that tell it themselves.
+struct Tilde;
+
+impl Filter for Tilde {
+    fn received(
+        &mut self,
+        bytes: &[u8],
+        plain: &mut Vec<u8>,
+        _: &mut Vec<u8>,
+    ) -> std::io::Result<Inflow> {
+        let end = bytes.iter().position(|byte| *byte == b'~');
+        plain.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+        Ok(if end.is_some() { Inflow::Ended } else { Inflow::Open })
+    }
+
+    fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {
+        wire.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// Goal: a client that has said all it has to say gets its answer. Method: the end is the socket's, or is
+/// told by a filter, whose word comes though nothing is read meanwhile.
+#[test]
+fn a_client_that_has_finished_gets_its_answer() {
+    let _guard = hang_guard();
+    for (kind, tilde) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let (pool, kept) = (pool(2), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&kept);
+        let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+        let listen = Listen::on(kind.address());
+        let listen = if tilde { listen.filter(|_| Tilde) } else { listen };
+        let server = Http::builder(&pool).listen(listen).route("GET", "/", keep).serve().unwrap();
+        let mut asker = Asker::connect(&server.addresses()[0]);
+        asker.send(format!("GET / {HOST}\r\n{}", if tilde { "~" } else { "" }));
+        if !tilde {
+            asker.client.finish();
+        }
+        until("it is kept", || !kept.lock().unwrap().is_empty());
+        // Its run is over, and with it what came along.
+        until_stats(&server, "it is in work", |stats| stats.in_work == 1);
+        kept.lock().unwrap().pop().unwrap().send("all the same").unwrap();
+        assert_eq!(asker.answer().text(), "all the same");
+        asker.expect_end();
+        assert_eq!(end(&server).answered.successful, 1);
+    }
+}
+
+/// Goal: an answer that its client does not take ends as one that took too long.
+#[test]
+fn an_answer_that_nobody_takes_has_timed_out() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let endless = |_: &Request, response: Response| {
+                response.stream(None).unwrap().pump(|body| {
+                    body.write(&[b'x'; 10_000])?;
+                    Ok(true)
+                });
+            };
+            builder
+                .server(|server| server.stall_timeout(TICK).send_buffer(1))
+                .route("GET", "/", endless)
+        });
+        let mut asker = Asker::of(Client::with_buffers(&address, Some(1)).unwrap());
+        asker.send(format!("GET / {HOST}\r\n"));
+        until_stats(&server, "its end", |stats| stats.aborted.total() == 1);
+        assert_eq!(server.stats().aborted.timed_out, 1, "{:?}", server.stats());
+        drop(asker);
+        end(&server);
     }
 }
 

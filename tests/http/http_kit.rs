@@ -41,7 +41,11 @@ pub struct Asker {
 
 impl Asker {
     pub fn connect(address: &Address) -> Self {
-        Self { client: Client::connect(address), read: Vec::new() }
+        Self::of(Client::connect(address))
+    }
+
+    pub fn of(client: Client) -> Self {
+        Self { client, read: Vec::new() }
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

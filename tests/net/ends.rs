@@ -1,7 +1,8 @@
 //! Drains, panics, floods and storms: nothing is lost, and nothing is left.
 
 use crate::common::{
-    Count, LONG, Random, finish, hang_guard, in_child, limit, open_descriptors, quiet_panic, until,
+    Count, Gate, LONG, Random, finish, hang_guard, in_child, limit, open_descriptors, quiet_panic,
+    until,
 };
 use crate::kit::*;
 use paceline::net::{Admission, Conn, ConnHandler, Reason, Server, Verdict};
@@ -220,6 +221,34 @@ fn a_pool_that_ends_ends_its_servers() {
         client.rest_or_reset();
         let stats = end(&server);
         assert_eq!(stats.closed.pool_ended, 1);
+    }
+}
+
+/// Goal: what has arrived when a drain begins is answered. Method: the pool's only thread is kept busy until the
+/// request is there, and the drain has begun.
+#[test]
+fn what_has_arrived_is_answered_before_a_drain_ends() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, gate) = (pool(1), Gate::new());
+        let (server, log) = echo(&pool, kind, |builder| builder);
+        let mut client = Client::connect(&server.addresses()[0]);
+        log.opened.until(1);
+        let stuck = gate.clone();
+        pool.post(move || stuck.wait()).unwrap();
+        gate.until_entered(1);
+        client.send("a request");
+        let draining = thread::spawn({
+            let server = server.clone();
+            move || server.drain(LONG)
+        });
+        let refuses =
+            || matches!(server.connect("127.0.0.1:1", Echo(Log::new())), Err(Error::ShutDown));
+        until("the drain has begun", refuses);
+        gate.open();
+        assert_eq!(client.rest(), b"a request");
+        drop(client);
+        assert_eq!(draining.join().unwrap().stats.closed.drained, 1);
     }
 }
 

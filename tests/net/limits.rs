@@ -11,7 +11,7 @@ use paceline::net::{
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn an_idle_connection_times_out_and_a_busy_one_does_not() {
@@ -84,6 +84,56 @@ fn a_message_must_come_in_time() {
         drop((good, slow));
         end(&server);
     }
+}
+
+/// Goal: what comes keeps a connection alive, though nothing is answered.
+#[test]
+fn a_connection_that_only_sends_is_not_idle() {
+    let _guard = hang_guard();
+    with_longer_ticks("a connection that sends stays", |tick| {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(Kind::Tcp.address()).idle_timeout(tick * 8);
+        let taking = |_: &Conn, bytes: &[u8]| bytes.len();
+        let server = builder.serve(move |_| OnData(inner.clone(), taking)).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        let stays = (0..12).all(|_| {
+            thread::sleep(tick);
+            log.closed.get() == 0 && client.0.send(b"news").is_ok()
+        });
+        assert!(client.rest_or_reset().0.is_empty());
+        assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+        drop(client);
+        end(&server);
+        stays
+    });
+}
+
+/// Goal: a time that is kept begins anew. Method: a handler that keeps, and does nothing else, is not asked more
+/// often than the time has passed.
+#[test]
+fn a_time_that_is_kept_begins_anew() {
+    struct Keeping(Count);
+    impl ConnHandler for Keeping {
+        fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+        fn timeout(&mut self, _: &Conn, _: Timeout) -> Patience {
+            self.0.up();
+            Patience::Keep
+        }
+    }
+    let _guard = hang_guard();
+    let (pool, asked) = (pool(1), Count::new());
+    let inner = asked.clone();
+    let builder = Server::builder(&pool).listen(Kind::Tcp.address()).idle_timeout(TICK);
+    let server = builder.serve(move |_| Keeping(inner.clone())).unwrap();
+    let start = Instant::now();
+    let client = Client::connect(&server.addresses()[0]);
+    asked.until(4);
+    assert!(start.elapsed() >= TICK * 4, "asked {} times in {:?}", asked.get(), start.elapsed());
+    drop(client);
+    end(&server);
 }
 
 struct Patient(Log, u32);
@@ -163,8 +213,9 @@ fn more_than_may_be_left_unconsumed_ends_a_connection() {
         let builder = Server::builder(&pool).listen(kind.address()).max_unconsumed(1000);
         let server = builder.serve(move |_| OnData(inner.clone(), lines)).unwrap();
         let mut client = Client::connect(&server.addresses()[0]);
-        let line = [&[b'x'; 999][..], b"\n"].concat();
-        client.send(&line[..999]);
+        // As many as may be left.
+        let line = [&[b'x'; 1000][..], b"\n"].concat();
+        client.send(&line[..1000]);
         thread::sleep(TICK / 5);
         client.send(b"\n");
         client.expect(&line);
@@ -268,8 +319,13 @@ fn without_descriptors_accepting_pauses() {
             client.reach(&address).unwrap();
         }
         said.until(1);
+        let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
+        let (start, before_it) = (Instant::now(), handled());
         thread::sleep(TICK * 4);
         assert_eq!((said.get(), server.stats().exhausted), (1, 1));
+        // It looks again after 50 ms each, which takes a timer and a run.
+        let most = 10 + 4 * start.elapsed().as_millis() as u64 / 50;
+        assert!(handled() - before_it <= most, "{} runs", handled() - before_it);
         first.send("x");
         first.expect("x");
         limit(libc::RLIMIT_NOFILE, before);

@@ -150,6 +150,14 @@ fn a_notification_waits_for_open() {
     assert_eq!(client.rest(), b"open notified");
     drop(client);
     assert_eq!(log.reason(0), Reason::Local);
+    // One that is being made.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let early = Early(log.clone(), Vec::new());
+    let conn = server.connect(listener.local_addr().unwrap(), early).unwrap();
+    conn.notify().unwrap();
+    let mut said = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "open notified");
     end(&server);
 }
 
@@ -163,6 +171,7 @@ impl ConnHandler for Timed {
                 b'+' => conn.set_deadline(Some(self.2)),
                 b'-' => conn.set_deadline(None),
                 b'!' => conn.set_deadline(Some(Duration::ZERO)),
+                b'h' => conn.set_deadline(Some(Duration::from_secs(3600))),
                 _ => conn.set_deadline(Some(Duration::MAX)),
             }
         }
@@ -213,8 +222,10 @@ fn a_deadline_comes_once_unless_it_is_put_off_or_unset() {
             }
             client.expect("over");
             // It is unset now, and can be set again, also to a time before an alarm's.
-            client.send("+!");
-            client.expect("+!over");
+            client.send("h");
+            client.expect("h");
+            client.send("!");
+            client.expect("!over");
             thread::sleep(tick * 10);
             for mut client in [client, unset, never] {
                 client.send("x");

@@ -386,13 +386,16 @@ fn a_peer_that_has_finished_can_be_answered() {
 #[test]
 fn half_closed_connections_go_on_reading() {
     let _guard = hang_guard();
-    for kind in KINDS {
+    for (kind, by_handle) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         let (pool, log, got) = (pool(2), Log::new(), Count::new());
         let (inner, count) = (log.clone(), got.clone());
         let data = move |conn: &Conn, bytes: &[u8]| {
             if count.get() == 0 {
                 conn.write(b"enough").unwrap();
-                conn.shutdown_write();
+                match by_handle {
+                    true => conn.handle().shutdown_write().unwrap(),
+                    false => conn.shutdown_write(),
+                }
                 assert!(conn.write(b"more").is_err());
             }
             count.add(bytes.len() as u64);
