@@ -1,6 +1,6 @@
 //! Messages of several keys, for everybody or nobody.
 
-use crate::common::{Gate, hang_guard, until};
+use crate::common::{Count, Gate, hang_guard, until};
 use crate::kit::{Log, at_rest, hub, settle};
 use paceline::Error;
 use paceline::hub::{
@@ -116,26 +116,70 @@ fn what_cannot_be_promised_is_refused_with_its_name() {
     settle(&hub);
 }
 
+/// Goal: what comes between the keeping of room and the messages takes no room that is kept, and is in order before
+/// them, also if its subscription was in the ring of its channel, or might have come back to it meanwhile. Method:
+/// the first of two messages has a handler in the publisher's thread, which publishes in between; the pool has
+/// one thread, and a handler that holds it.
+#[test]
+fn what_comes_between_is_before_them_and_takes_no_room_of_theirs() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let (log, gate) = (Log::default(), Gate::new());
+    let (into, holds) = (log.clone(), gate.clone());
+    let _ring = hub.subscribe("b", move |message: &Message<'_>| into.note(message)).unwrap();
+    let tight = hub.mailbox("c", 1).unwrap();
+    let _held = hub.subscribe("held", move |_: &Message<'_>| holds.wait()).unwrap();
+    let (inner, held) = (hub.clone(), gate.clone());
+    let between = hub
+        .subscription("a")
+        .execution(Execution::Inline)
+        .serve_shared(move |_: &Message<'_>| {
+            assert_eq!(inner.publish("c", "alone").unwrap().rejected, 1);
+            inner.publish("b", "alone").unwrap();
+            // The only thread gets to it when it has left the first.
+            inner.publish("held", "").unwrap();
+            held.until_entered(1);
+            inner.publish("b", "behind it").unwrap();
+        })
+        .unwrap();
+    let receipt = together(&hub, &["a", "b", "c"]).unwrap();
+    assert_eq!((receipt.matched, receipt.enqueued), (3, 3));
+    gate.open();
+    until("all were handled", || log.len() == 3);
+    assert_eq!(log.lines(), ["alone", "behind it", "b"]);
+    assert_eq!((tight.stats().waiting, tight.stats().rejected), (1, 1));
+    assert_eq!(between.stats().delivered, 1, "no assertion of it failed");
+    drop((tight, between));
+    settle(&hub);
+}
+
 /// Goal: under way with everything else: of pairs that publishers bring together each subscription gets both or
 /// neither, in order, whatever others publish, subscribe, fail at and refuse. Method: handlers in the ring of
-/// their channel, so that they leave it and come back all the time; one fails and tries again.
+/// their channel, so that they leave it and come back all the time, and that fail and try again. The right one
+/// begins when it has refused for a while and the left one has not: what one would get alone then is too much.
 #[test]
 fn both_or_neither_beside_everything_else() {
     const PAIRS: u64 = 400;
+    const REFUSED: u64 = 50;
     let _guard = hang_guard();
     let hub = hub(3);
     let sums = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let refused = Count::new();
     let handlers: Vec<_> = sums
         .iter()
         .zip(["left", "right"])
         .map(|(sum, key)| {
             let (sum, mut last) = (Arc::clone(sum), [0u64; 4]);
+            let mut waits = (key == "right").then(|| refused.clone());
             hub.subscription(key)
                 .capacity(3)
                 .on_failure(
                     OnFailure::dead_letter().retry(Retry::fixed(3, Duration::from_micros(10))),
                 )
                 .serve(move |message: &Message<'_>| {
+                    if let Some(refused) = waits.take() {
+                        refused.until(REFUSED);
+                    }
                     let text = String::from_utf8_lossy(message.payload()).into_owned();
                     let Some((who, number)) = text.split_once(' ') else { return Ok(()) };
                     let (who, number): (usize, u64) =
@@ -154,7 +198,7 @@ fn both_or_neither_beside_everything_else() {
     let gate = Gate::new();
     let taken: u64 = thread::scope(|scope| {
         let pairs = |who: usize| {
-            let (hub, gate) = (&hub, gate.clone());
+            let (hub, gate, refused) = (&hub, gate.clone(), refused.clone());
             move || {
                 gate.wait_for(4);
                 let mut taken = 0;
@@ -166,7 +210,10 @@ fn both_or_neither_beside_everything_else() {
                             assert!(receipt.matched >= 2 && receipt.rejected == 0, "{receipt:?}");
                             taken += number;
                         }
-                        Err(Error::Full { .. }) => thread::yield_now(),
+                        Err(Error::Full { .. }) => {
+                            refused.up();
+                            thread::yield_now();
+                        }
                         Err(error) => panic!("{error}"),
                     }
                 }
