@@ -343,11 +343,14 @@ impl Subscriber {
         }
         let mut mail = self.mail();
         let was_open = mail.phase() == Phase::Open;
+        let held = mail.held_later();
         let waited = mail.suspend();
+        let let_go = held - mail.held_later();
         // It may have been about to end.
-        let close = mail.end_if_over();
+        let mut close = mail.end_if_over();
         drop(mail);
         drop(state);
+        core.let_go(let_go);
         if was_open {
             let waited = waited.len();
             self.tell(core, "subscription.suspended", Severity::Error, || {
@@ -356,11 +359,15 @@ impl Subscriber {
                 (message, json!({ "waited": waited }))
             });
         }
-        for entry in waited {
+        for entry in &waited {
             let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
             self.bury(core, &entry.stored, DeadReason::Suspended, None, attempts);
             self.finished(core, &entry.stored);
         }
+        if !waited.is_empty() {
+            close = self.mail().buried(waited.len() as u64);
+        }
+        drop(waited);
         self.notify_room();
         self.finish(core, close);
     }

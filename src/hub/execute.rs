@@ -358,9 +358,14 @@ impl Subscriber {
         if after == After::Suspend {
             self.finished(core, &entry.stored);
         }
+        let is_later = matches!(after, After::Retry(delay) if !delay.is_zero());
+        if is_later {
+            // Before anybody can take it back.
+            core.ready.hold();
+        }
         let mut mail = self.mail();
         let held = match after {
-            After::Retry(delay) => mail.hold(entry, !delay.is_zero()),
+            After::Retry(_) => mail.hold(entry, is_later),
             _ => {
                 settled.dead += 1;
                 Ok(())
@@ -372,12 +377,11 @@ impl Subscriber {
         self.given_back(core, back, batch);
         match (after, held) {
             (After::Retry(_), Err((back, entry))) => {
+                core.ready.let_go(usize::from(is_later));
                 batch.push_back(entry);
                 self.given_back(core, back, batch);
             }
-            (After::Retry(delay), Ok(())) if !delay.is_zero() => {
-                retry_later(core, self, number, delay);
-            }
+            (After::Retry(delay), Ok(())) if is_later => retry_later(core, self, number, delay),
             (After::Suspend, _) => self.suspend_all(core),
             _ => {}
         }
@@ -385,12 +389,16 @@ impl Subscriber {
 
     /// What the mailbox has not taken back is lost, or dead.
     fn given_back(self: &Arc<Self>, core: &Core, back: Back, batch: &mut VecDeque<Entry>) {
+        let dead = if back == Back::Dead { batch.len() as u64 } else { 0 };
         for entry in batch.drain(..) {
             if back == Back::Dead {
                 let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
                 self.bury(core, &entry.stored, DeadReason::Suspended, None, attempts);
             }
             self.finished(core, &entry.stored);
+        }
+        if dead > 0 {
+            self.mail().settle(&Settled { dead, ..Settled::default() });
         }
     }
 
@@ -512,9 +520,12 @@ fn retry_later(core: &Arc<Core>, subscriber: &Arc<Subscriber>, number: u64, dela
 
 fn retry_now(core: &Weak<Core>, subscriber: &Weak<Subscriber>, number: u64) {
     let (Some(core), Some(subscriber)) = (core.upgrade(), subscriber.upgrade()) else { return };
-    let schedule = subscriber.mail().due(&subscriber.rules, number);
-    if schedule {
-        core.call(core.ready.push(Work::Mailbox(subscriber)));
+    let due = subscriber.mail().due(&subscriber.rules, number);
+    match due {
+        Some(true) => core.call(core.ready.push_due(Work::Mailbox(subscriber))),
+        Some(false) => core.ready.let_go(1),
+        // Who has taken it back has let it go.
+        None => {}
     }
 }
 

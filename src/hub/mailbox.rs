@@ -45,7 +45,9 @@
 //! 4. offered = delivered + failed + dead + dropped + rejected + discarded + waiting + taken.
 //! 5. While room is kept for messages to come (`together.rs`), nobody else is given it: a mailbox that refuses
 //!    counts it as taken, so those messages are not refused.
-//! 6. Each loss is told once, on the message behind it. (`Entry::lost`; when the lost one was the last, on
+//! 6. What becomes a dead letter is one before it is counted as one. Until then it is taken, and whoever buries it
+//!    is active: who suspends, or offers to a suspended mailbox, as well as a run.
+//! 7. Each loss is told once, on the message behind it. (`Entry::lost`; when the lost one was the last, on
 //!    the next that comes.)
 
 use super::key::Key;
@@ -306,7 +308,7 @@ pub(super) enum Offer {
     Replaced,
     Dropped,
     Rejected,
-    /// The subscription is suspended: the caller makes it a dead letter.
+    /// The subscription is suspended: the caller makes it a dead letter, and then calls `buried`.
     Dead,
     /// There is no room yet. It has not been counted.
     Full,
@@ -340,7 +342,7 @@ pub(super) enum Close<H> {
 #[must_use]
 pub(super) enum Back {
     Kept,
-    /// The subscription is suspended: the caller makes them dead letters.
+    /// The subscription is suspended: the caller makes them dead letters, and then settles them.
     Dead,
     /// It has ended.
     Discarded,
@@ -381,6 +383,8 @@ struct Aside {
     lost: u64,
     /// Messages to come that room is kept for.
     kept: u32,
+    /// Of the delivered, those that are about to become dead letters.
+    burying: u64,
     /// But for what the mailbox counts itself.
     books: Books,
 }
@@ -565,8 +569,15 @@ impl<H> Mail<H> {
             return Offer::Closed;
         }
         self.offered += 1;
-        self.aside().books.dead += 1;
+        self.taken += 1;
+        self.active += 1;
         Offer::Dead
+    }
+
+    /// Who had to make messages dead letters has done so.
+    pub(super) fn buried(&mut self, dead: u64) -> Close<H> {
+        self.settle(&Settled { dead, ..Settled::default() });
+        self.leave(None)
     }
 
     fn lose(&mut self, offer: Offer) -> Offer {
@@ -739,32 +750,34 @@ impl<H> Mail<H> {
     }
 
     fn give_back(&mut self, count: u64) -> Back {
-        self.taken -= count as u32;
         let back = match self.phase {
             Phase::Open | Phase::Draining => Back::Kept,
-            Phase::Suspended => Back::Dead,
+            Phase::Suspended => return Back::Dead,
             Phase::Closed | Phase::Ending | Phase::Ended => Back::Discarded,
         };
-        if back != Back::Kept && count > 0 {
-            let books = &mut self.aside().books;
-            let gone = if back == Back::Dead { &mut books.dead } else { &mut books.discarded };
-            *gone += count;
+        self.taken -= count as u32;
+        if back == Back::Discarded && count > 0 {
+            self.aside().books.discarded += count;
         }
         back
     }
 
-    /// The time of the held message with this number has come. True: the caller puts a run on the ready
-    /// list.
-    pub(super) fn due(&mut self, rules: &Rules, number: u64) -> bool {
-        let Some(Aside { held, .. }) = self.aside.as_deref_mut() else { return false };
-        let Some(place) = held.later.iter().position(|entry| entry.number == number) else {
-            return false;
-        };
+    /// The time of the held message with this number has come, if it is held still. True: the caller puts a run
+    /// on the ready list.
+    pub(super) fn due(&mut self, rules: &Rules, number: u64) -> Option<bool> {
+        let held = &mut self.aside.as_deref_mut()?.held;
+        let place = held.later.iter().position(|entry| entry.number == number)?;
         held.due.push_back(held.later.remove(place));
-        self.schedule(rules)
+        Some(self.schedule(rules))
     }
 
-    /// Serves and takes no more until `resume`. What waits comes back, to become dead letters.
+    /// How many are held and not due.
+    pub(super) fn held_later(&self) -> usize {
+        self.held().map_or(0, |held| held.later.len())
+    }
+
+    /// Serves and takes no more until `resume`. What waits comes back, to become dead letters: if there is any, the
+    /// caller then calls `buried`.
     pub(super) fn suspend(&mut self) -> Vec<Entry> {
         match self.phase {
             Phase::Open => self.phase = Phase::Suspended,
@@ -774,9 +787,8 @@ impl<H> Mail<H> {
             }
         }
         let waited = self.clear();
-        if !waited.is_empty() {
-            self.aside().books.dead += waited.len() as u64;
-        }
+        self.taken += waited.len() as u32;
+        self.active += u32::from(!waited.is_empty());
         waited
     }
 
@@ -855,14 +867,21 @@ impl<H> Mail<H> {
         count
     }
 
-    /// A message that was pulled has become a dead letter. False: none is left that was pulled.
+    /// A message that was pulled is to become a dead letter; then the caller calls `buried_pulled`. False: none is
+    /// left that was pulled.
     pub(super) fn bury_pulled(&mut self) -> bool {
-        let is_left = self.delivered > 0;
+        let is_left = self.delivered > self.aside.as_ref().map_or(0, |aside| aside.burying);
         if is_left {
-            self.delivered -= 1;
-            self.aside().books.dead += 1;
+            self.aside().burying += 1;
         }
         is_left
+    }
+
+    pub(super) fn buried_pulled(&mut self) {
+        self.delivered -= 1;
+        let aside = self.aside();
+        aside.burying -= 1;
+        aside.books.dead += 1;
     }
 
     pub(super) fn is_empty(&self) -> bool {

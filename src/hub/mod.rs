@@ -131,6 +131,7 @@ use ready::{Call, Ready};
 use route::Router;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 use subscribe::Subscriber;
 
 /// An event hub over a [`Pool`], whose threads run its handlers beside everything else. Clones are the same
@@ -428,18 +429,36 @@ impl Core {
 
     /// Sleeps until the condition holds, which `announce` follows.
     fn wait_until(&self, condition: impl Fn() -> bool) {
+        self.wait_for(None, condition);
+    }
+
+    /// Sleeps until the condition holds, or the deadline is over. Whether it holds.
+    fn wait_for(&self, deadline: Option<Instant>, condition: impl Fn() -> bool) -> bool {
         self.waiters.fetch_add(1, AcqRel);
-        loop {
+        let holds = loop {
             // Acquire: a change after this load changes the word, and is not slept through.
             let changed = self.changed.load(Acquire);
             // Against *change, then look for waiters* in `announce`.
             store_load_barrier();
             if condition() {
-                break;
+                break true;
             }
-            self.changed.wait(changed, None);
-        }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break false;
+            }
+            self.changed.wait(changed, left);
+        };
         self.waiters.fetch_sub(1, AcqRel);
+        holds
+    }
+
+    /// So many messages that were held for a retry have been taken back.
+    fn let_go(&self, held: usize) {
+        if held > 0 {
+            self.ready.let_go(held);
+            self.shared.recheck_drain();
+        }
     }
 
     /// Something has ended that somebody may wait for.
@@ -455,7 +474,12 @@ impl Core {
 
 impl Served for Core {
     fn is_handled(&self) -> bool {
-        self.ready.is_quiet()
+        // What is held for a retry is waited for by who has asked for a drain, and not by a pool that is dropped.
+        self.ready.is_quiet(self.shared.is_asked_to_drain())
+    }
+
+    fn left(&self) -> u64 {
+        self.audit().waiting
     }
 
     fn close(&self) {

@@ -51,29 +51,62 @@ struct Place {
     mail: Mutex<Mail<u32>>,
     data: UnsafeCell<()>,
     told: AtomicU64,
+    buried: AtomicU64,
+    /// With the fault that a run which finds a suspension stays scheduled.
+    deaf: bool,
 }
 
 impl Place {
     fn new(overflow: Overflow, runs: u32) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(overflow, runs, false))
+    }
+
+    fn of(overflow: Overflow, runs: u32, deaf: bool) -> Self {
+        Self {
             rules: rules(overflow, runs),
             mail: Mutex::new(Mail::new(Some(7))),
             data: UnsafeCell::new(()),
             told: AtomicU64::new(0),
-        })
+            buried: AtomicU64::new(0),
+            deaf,
+        }
     }
 
     /// Publishes, and serves if a run is to be scheduled. `torn`: with the fault that a run rests under one
     /// lock and gives the handler back under another.
     fn publish(&self, sequence: u64, torn: bool) {
         let offer = self.mail.lock().unwrap().offer(&self.rules, 0, &message(sequence), false);
-        if let Offer::Enqueued { schedule: true, .. } = offer {
-            while self.run(torn) {}
+        match offer {
+            Offer::Enqueued { schedule: true, .. } => while self.run(torn) {},
+            Offer::Dead => self.bury(1, false),
+            _ => {}
+        }
+    }
+
+    /// `hasty`: with the fault that what is dead is counted before it is buried.
+    fn suspend(&self, hasty: bool) {
+        let waited = self.mail.lock().unwrap().suspend().len() as u64;
+        if waited > 0 {
+            self.bury(waited, hasty);
+        }
+    }
+
+    fn bury(&self, dead: u64, hasty: bool) {
+        if !hasty {
+            self.buried.fetch_add(dead, SeqCst);
+        }
+        let close = self.mail.lock().unwrap().buried(dead);
+        self.end(close);
+        if hasty {
+            self.buried.fetch_add(dead, SeqCst);
         }
     }
 
     fn run(&self, torn: bool) -> bool {
         let mut mail = self.mail.lock().unwrap();
+        if self.deaf && mail.phase() == Phase::Suspended {
+            return false;
+        }
         if !mail.begin() {
             return false;
         }
@@ -259,7 +292,7 @@ fn ready(deaf: bool) {
     push(&ready, &served, 2);
     other.join().unwrap();
     assert_eq!(served.load(SeqCst), 3, "something is left on the list");
-    assert!(ready.is_quiet());
+    assert!(ready.is_quiet(true));
 }
 
 #[test]
@@ -271,6 +304,149 @@ fn the_ready_list_is_worked_off() {
 #[should_panic]
 fn a_service_that_leaves_without_a_look_is_found() {
     model(|| ready(true));
+}
+
+/// Goal: whoever asks whether all is done does not hear so while something is held: what is served once fails, is
+/// held, and is served again when a timer puts it there. `torn`: with the fault that the timer lets go of it
+/// first, under another lock.
+fn held(torn: bool) {
+    let (ready, served) = (Arc::new(Ready::new(1)), Arc::new(AtomicU64::new(0)));
+    assert_eq!(ready.push(0), Some(0));
+    let (list, count) = (Arc::clone(&ready), Arc::clone(&served));
+    let other = thread::spawn(move || {
+        let serve = || {
+            list.begin();
+            while let Some((work, _call)) = list.pop(0) {
+                if work == 0 {
+                    list.hold();
+                }
+                count.fetch_add(work, SeqCst);
+            }
+        };
+        serve();
+        let call = match torn {
+            true => {
+                list.let_go(1);
+                list.push(1)
+            }
+            false => list.push_due(1),
+        };
+        assert_eq!(call, Some(0));
+        serve();
+    });
+    if ready.is_quiet(true) {
+        assert_eq!(served.load(SeqCst), 1, "something is held");
+    }
+    other.join().unwrap();
+    assert!(ready.is_quiet(true));
+}
+
+#[test]
+fn a_drain_waits_for_what_is_held() {
+    model(|| held(false));
+}
+
+#[test]
+#[should_panic(expected = "something is held")]
+fn a_timer_that_lets_go_before_it_lists_is_found() {
+    model(|| held(true));
+}
+
+/// What is put on the ready list in the models of lingering.
+#[derive(Debug, PartialEq)]
+enum Turn {
+    /// Its handler does not return before all else has been served.
+    Stuck,
+    /// It looks so often whether there is more, and then has something.
+    Lingers(u32),
+    /// As `Lingers`, and its handler is stuck.
+    LingersThenStuck(u32),
+}
+
+/// What a model of lingering leaves out.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    /// Nobody is called by who takes something and leaves something lingering.
+    Pop,
+    /// Nobody is called by who enters a handler after it has lingered.
+    Relieve,
+}
+
+/// One of the services. Whom it calls runs on the same thread before it goes on, as it might.
+fn serve_lingering(ready: &Ready<Turn>, service: usize, served: &AtomicU64, fault: Fault) {
+    let call = |call: Option<usize>, fault| {
+        if let (Some(other), Fault::None) = (call, fault) {
+            serve_lingering(ready, other, served, Fault::None);
+        }
+    };
+    let only = |seen| if fault == seen { seen } else { Fault::None };
+    ready.begin();
+    while let Some((work, called)) = ready.pop(service) {
+        call(called, only(Fault::Pop));
+        match work {
+            Turn::Lingers(0) => {
+                call(ready.relieve(), only(Fault::Relieve));
+                served.fetch_add(1, SeqCst);
+            }
+            Turn::LingersThenStuck(0) => {
+                call(ready.relieve(), only(Fault::Relieve));
+                return;
+            }
+            Turn::Stuck => return,
+            Turn::Lingers(looks) => ready.linger(Turn::Lingers(looks - 1)),
+            Turn::LingersThenStuck(looks) => ready.linger(Turn::LingersThenStuck(looks - 1)),
+        }
+    }
+}
+
+/// Goal: what lingers is served, though handlers beside it do not return. Method: one thread lists one that lingers,
+/// another those that get stuck; there is a service more than those hold.
+fn linger(looks: u32, stuck: fn() -> Vec<Turn>, fault: Fault) {
+    let services = stuck().len() + 1;
+    let (ready, served) = (Arc::new(Ready::new(services)), Arc::new(AtomicU64::new(0)));
+    let list = move |ready: &Ready<Turn>, served: &AtomicU64, work: Vec<Turn>| {
+        if let Some(service) = ready.push_all(work.into_iter()) {
+            serve_lingering(ready, service, served, fault);
+        }
+    };
+    let (other_ready, other_served) = (Arc::clone(&ready), Arc::clone(&served));
+    let other = thread::spawn(move || list(&other_ready, &other_served, stuck()));
+    list(&ready, &served, vec![Turn::Lingers(looks)]);
+    other.join().unwrap();
+    assert_eq!(served.load(SeqCst), 1, "it lingers behind a handler that does not return");
+}
+
+/// One gets stuck at once.
+fn stuck() -> Vec<Turn> {
+    vec![Turn::Stuck]
+}
+
+/// Two linger first. One service is called for both, and another may take both from it.
+fn stuck_later() -> Vec<Turn> {
+    vec![Turn::LingersThenStuck(1), Turn::LingersThenStuck(1)]
+}
+
+#[test]
+fn what_lingers_is_served_beside_a_handler_that_is_stuck() {
+    model(|| linger(2, stuck, Fault::None));
+}
+
+#[test]
+fn what_lingers_is_served_beside_handlers_that_lingered_and_are_stuck() {
+    model(|| linger(6, stuck_later, Fault::None));
+}
+
+#[test]
+#[should_panic(expected = "it lingers behind a handler")]
+fn a_service_that_takes_work_and_leaves_others_lingering_alone_is_found() {
+    model(|| linger(2, stuck, Fault::Pop));
+}
+
+#[test]
+#[should_panic(expected = "it lingers behind a handler")]
+fn a_service_that_ends_its_lingering_without_relief_is_found() {
+    model(|| linger(6, stuck_later, Fault::Relieve));
 }
 
 /// Goal: every loss is told, though the timer is just about to close the burst that its loser sees open.
@@ -415,24 +591,63 @@ fn a_stream_past_a_publisher_that_waits_is_found() {
 }
 
 /// Goal: suspending and resuming beside a publisher: each message is delivered, or became a dead letter, and one
-/// that was accepted after the end of the suspension is served.
+/// that was accepted after the end of the suspension is served. `deaf`: with the fault that a run which finds
+/// the suspension stays scheduled.
+fn resume(deaf: bool) {
+    let place = Arc::new(Place::of(Overflow::Reject, 1, deaf));
+    let other = Arc::clone(&place);
+    let publisher = thread::spawn(move || other.publish(1, false));
+    place.suspend(false);
+    assert!(place.mail.lock().unwrap().resume());
+    place.publish(2, false);
+    publisher.join().unwrap();
+    let mail = place.mail.lock().unwrap();
+    let books = mail.books();
+    assert!(mail.is_empty(), "a message waits, and nobody serves it");
+    assert_eq!((mail.phase(), books.offered), (Phase::Open, 2));
+    assert_eq!(books.delivered + books.dead + books.rejected, 2);
+}
+
 #[test]
 fn a_suspended_mailbox_takes_nothing_and_a_resumed_one_is_served() {
-    model(|| {
-        let place = Place::new(Overflow::Reject, 1);
-        let other = Arc::clone(&place);
-        let publisher = thread::spawn(move || other.publish(1, false));
-        let waited = place.mail.lock().unwrap().suspend();
-        drop(waited);
-        assert!(place.mail.lock().unwrap().resume());
-        place.publish(2, false);
-        publisher.join().unwrap();
-        let mail = place.mail.lock().unwrap();
-        let books = mail.books();
-        assert!(mail.is_empty(), "a message waits, and nobody serves it");
-        assert_eq!((mail.phase(), books.offered), (Phase::Open, 2));
-        assert_eq!(books.delivered + books.dead + books.rejected, 2);
-    });
+    model(|| resume(false));
+}
+
+#[test]
+#[should_panic(expected = "a message waits, and nobody serves it")]
+fn a_run_that_ends_in_a_suspension_and_stays_scheduled_is_found() {
+    model(|| resume(true));
+}
+
+/// Goal: what is counted as dead is a dead letter already, and whoever buries it holds up the end, beside a
+/// publisher and an unsubscription. `hasty`: with the fault that it is counted first.
+fn bury(hasty: bool) {
+    let place = Place::new(Overflow::Reject, 1);
+    let _first = place.mail.lock().unwrap().offer(&place.rules, 0, &message(1), false);
+    let (one, two) = (Arc::clone(&place), Arc::clone(&place));
+    let suspender = thread::spawn(move || one.suspend(hasty));
+    let publisher = thread::spawn(move || two.publish(2, false));
+    let dead = place.mail.lock().unwrap().books().dead;
+    assert!(place.buried.load(SeqCst) >= dead, "counted and not buried");
+    place.unsubscribe(false);
+    suspender.join().unwrap();
+    publisher.join().unwrap();
+    let mail = place.mail.lock().unwrap();
+    let books = mail.books();
+    assert_eq!(mail.phase(), Phase::Ended);
+    assert_eq!(books.offered, books.delivered + books.dead + books.rejected + books.discarded);
+    assert_eq!(place.buried.load(SeqCst), books.dead);
+}
+
+#[test]
+fn what_is_counted_as_dead_is_buried() {
+    model(|| bury(false));
+}
+
+#[test]
+#[should_panic(expected = "counted and not buried")]
+fn a_message_that_is_dead_before_it_is_buried_is_found() {
+    model(|| bury(true));
 }
 
 /// Goal: messages for two mailboxes with one place each come to both or to neither, though another publisher

@@ -432,16 +432,19 @@ impl Core {
         offer
     }
 
+    /// Makes what was offered to a suspended subscription a dead letter. Not under a lock.
     #[cold]
     pub(super) fn bury_offered(&self, subscriber: &Arc<Subscriber>, stored: &Stored) {
         subscriber.bury(self, stored, DeadReason::Suspended, None, 0);
+        let close = subscriber.mail().buried(1);
+        subscriber.finish(self, close);
     }
 
     /// Offers the message to all subscriptions that are on the strand, at once: so that any two messages
     /// are in the same order for all of them.
     #[cold]
     fn offer_to_strand(&self, stored: &Stored, passed: &[u64], receipt: &mut Receipt) {
-        let mut schedule = false;
+        let (mut schedule, mut dead) = (false, Vec::new());
         let mut strand = self.strand();
         let mut deliver = |channel: &Arc<Channel>| {
             for subscriber in channel.snapshot().iter() {
@@ -458,7 +461,7 @@ impl Core {
                 drop(mail);
                 match offer {
                     Offer::Enqueued { number, .. } => schedule |= strand.append(subscriber, number),
-                    Offer::Dead => self.bury_offered(subscriber, stored),
+                    Offer::Dead => dead.push(Arc::clone(subscriber)),
                     _ => {}
                 }
                 if subscriber.mail().losses() > lost && offer != Offer::Replaced {
@@ -475,6 +478,7 @@ impl Core {
         if schedule {
             self.call(self.ready.push(Work::Strand));
         }
+        dead.iter().for_each(|subscriber| self.bury_offered(subscriber, stored));
     }
 }
 

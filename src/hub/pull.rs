@@ -201,22 +201,21 @@ impl Mailbox {
         }
         self.check_key(message.key.as_str())?;
         let subscriber = self.subscriber();
-        // Under one lock with the end, at which the books move.
-        let mut ended = core.lock_ended();
-        let mut mail = subscriber.mail();
-        let is_taken = mail.bury_pulled();
-        if is_taken && mail.phase() == Phase::Ended {
-            ended.delivered -= 1;
-            ended.dead += 1;
-        }
-        drop(mail);
-        drop(ended);
+        let is_taken = subscriber.mail().bury_pulled();
         if !is_taken {
             let allowed = "one that was taken from this mailbox and not buried before";
             return Err(Error::invalid("the message", format!("{message:?}"), allowed));
         }
         let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
         subscriber.bury(core, message, reason, failure, attempts);
+        // Under one lock with the end, at which the books move.
+        let mut ended = core.lock_ended();
+        let mut mail = subscriber.mail();
+        mail.buried_pulled();
+        if mail.phase() == Phase::Ended {
+            ended.delivered -= 1;
+            ended.dead += 1;
+        }
         Ok(())
     }
 

@@ -13,6 +13,8 @@
 //! 3. What *lingers* had nothing to do when it was put there, and may have at any moment; nobody is called for
 //!    it. No service rests while something lingers, and one that is about to enter a handler has another
 //!    one called for what it leaves lingering. What waits and what lingers is taken in turns.
+//! 4. What is *held* will be put there later, by a timer: it is counted from before its run ends until, under one
+//!    lock, it is put there; so nobody who looks finds it in neither place. Or until somebody takes it back.
 //!
 //! All of it is under one lock, held for a push or a pop. That the list is looked at before a service rests,
 //! and that it is then seen resting by the next push, is the lock's doing; that a call is never lost, the
@@ -44,6 +46,8 @@ struct List<W> {
     /// Services that are called and have not begun.
     called: usize,
     services: usize,
+    /// What will be put there later.
+    held: usize,
 }
 
 /// A service that the caller has to call.
@@ -59,6 +63,7 @@ impl<W> Ready<W> {
             resting: (0..services).rev().collect(),
             called: 0,
             services,
+            held: 0,
         };
         let zero = || AtomicUsize::new(0);
         let resting = AtomicUsize::new(services);
@@ -78,6 +83,27 @@ impl<W> Ready<W> {
     pub(super) fn push_all(&self, work: impl Iterator<Item = W>) -> Call {
         let mut list = self.lock();
         list.waiting.extend(work);
+        self.note_call(&mut list)
+    }
+
+    /// Something will be put there later.
+    pub(super) fn hold(&self) {
+        self.lock().held += 1;
+    }
+
+    /// So many that were held will not be put there, or have nobody who must be told.
+    pub(super) fn let_go(&self, count: usize) {
+        if count > 0 {
+            self.lock().held -= count;
+        }
+    }
+
+    /// Puts something there that was held.
+    #[must_use]
+    pub(super) fn push_due(&self, work: W) -> Call {
+        let mut list = self.lock();
+        list.held -= 1;
+        list.waiting.push_back(work);
         self.note_call(&mut list)
     }
 
@@ -164,11 +190,12 @@ impl<W> Ready<W> {
         self.waiting.load(Relaxed) + self.lingering.load(Relaxed)
     }
 
-    /// Whether nothing waits and nobody serves.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether nothing waits and nobody serves. `held`: and nothing is held.
+    pub(super) fn is_quiet(&self, held: bool) -> bool {
         let list = self.lock();
         let is_empty = list.waiting.is_empty() && list.lingering.is_empty();
-        is_empty && list.resting.len() == list.services
+        let holds = held && list.held > 0;
+        is_empty && !holds && list.resting.len() == list.services
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, List<W>> {
@@ -199,7 +226,7 @@ mod tests {
         ready.begin();
         assert_eq!(ready.pop(first), Some(("work", None)));
         ready.linger("lingers");
-        assert!(ready.is_empty() && !ready.is_quiet());
+        assert!(ready.is_empty() && !ready.is_quiet(false));
         assert_eq!(ready.pop(first), Some(("lingers", None)));
         ready.linger("lingers");
         // Its handler may not return, and the other service has to look.
@@ -218,6 +245,10 @@ mod tests {
         assert_eq!(ready.pop(1 - first), Some(("b", None)));
         assert_eq!(ready.relieve(), None, "nothing lingers");
         assert_eq!((ready.pop(first), ready.pop(1 - first)), (None, None));
-        assert!(ready.is_quiet());
+        assert!(ready.is_quiet(true));
+        ready.hold();
+        assert!(ready.is_quiet(false) && !ready.is_quiet(true));
+        ready.let_go(1);
+        assert!(ready.is_quiet(true));
     }
 }

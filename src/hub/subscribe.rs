@@ -20,6 +20,7 @@ use core::fmt;
 use core::time::Duration;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// Where a subscription's handler runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -386,9 +387,12 @@ impl Subscriber {
             self.channel.close(state, self, !drain);
         }
         let mut mail = self.mail();
+        let held = mail.held_later();
         let (close, discarded) = mail.close(drain);
+        let let_go = held - mail.held_later();
         drop(mail);
         drop(state);
+        core.let_go(let_go);
         discarded.iter().for_each(|entry| self.finished(core, &entry.stored));
         drop(discarded);
         self.notify_room();
@@ -427,7 +431,8 @@ pub enum Unsubscribe {
     /// What waits is discarded, and a handler that runs is not waited for.
     #[default]
     Async,
-    /// Takes no more messages; those that wait are delivered still.
+    /// Takes no more messages; those that wait are delivered still, for another attempt too. Dropping the
+    /// [`Subscription`] discards what is left of them; see [`Subscription::drain`].
     Drain,
     /// As `Async`, and waits until no handler runs. Inside a handler it does not wait.
     Sync,
@@ -488,6 +493,29 @@ impl Subscription {
             true => Ok(Unsubscribed::Now),
             false => Ok(Unsubscribed::Later),
         }
+    }
+
+    /// Ends the subscription as [`Unsubscribe::Drain`], and waits for up to `within` until all that waits has been
+    /// handled, what waits for another attempt included. What is left then is discarded; a handler that still
+    /// runs is not waited for. Says how many messages were discarded: 0 if all were handled.
+    ///
+    /// # Errors
+    /// [`Error::WouldDeadlock`] inside a handler or on a thread of the pool; [`Error::Forked`].
+    pub fn drain(&self, within: Duration) -> Result<u64> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        if execute::is_in_handler() || self.core.is_inside() {
+            return Err(Error::WouldDeadlock);
+        }
+        let before = self.stats().discarded;
+        self.subscriber.close(&self.core, true);
+        let deadline = Instant::now().checked_add(within);
+        let has_ended = || self.subscriber.mail().phase() == Phase::Ended;
+        if !self.core.wait_for(deadline, has_ended) {
+            self.subscriber.close(&self.core, false);
+        }
+        Ok(self.stats().discarded - before)
     }
 
     fn wait_for_end(&self) -> bool {

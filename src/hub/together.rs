@@ -234,7 +234,10 @@ impl Core {
                     on_strand.push(kept);
                 }
                 Target::Kept(kept) => {
-                    let offer = self.offer_kept(kept, &stored, |_, _| ());
+                    let (subscriber, offer) = self.offer_kept(kept, &stored, |_, _| ());
+                    if offer == Offer::Dead {
+                        self.bury_offered(&subscriber, &stored);
+                    }
                     count(&mut receipt, offer);
                 }
             }
@@ -247,27 +250,33 @@ impl Core {
 
     /// All at once, as [`offer_to_strand`](Core::offer_to_strand) does.
     fn offer_kept_to_strand(&self, all: Vec<Kept>, stored: &Stored, receipt: &mut Receipt) {
-        let mut schedule = false;
+        let (mut schedule, mut dead) = (false, Vec::new());
         let mut strand = self.strand();
         for kept in all {
             let append = |subscriber: &Arc<Subscriber>, number| {
                 schedule |= strand.append(subscriber, number);
             };
-            count(receipt, self.offer_kept(kept, stored, append));
+            let (subscriber, offer) = self.offer_kept(kept, stored, append);
+            if offer == Offer::Dead {
+                dead.push(subscriber);
+            }
+            count(receipt, offer);
         }
         drop(strand);
         if schedule {
             self.call(self.ready.push(Work::Strand));
         }
+        dead.iter().for_each(|subscriber| self.bury_offered(subscriber, stored));
     }
 
-    /// Offers a message to whom it has room with. `enqueued` is told its number there.
+    /// Offers a message to whom it has room with. `enqueued` is told its number there. If it is dead, the caller
+    /// buries it.
     fn offer_kept(
         &self,
         kept: Kept,
         stored: &Stored,
         enqueued: impl FnOnce(&Arc<Subscriber>, u64),
-    ) -> Offer {
+    ) -> (Arc<Subscriber>, Offer) {
         let subscriber = kept.take();
         // Acquire: pairs with the Release in `deliver_batch`.
         let begun = subscriber.begun.load(Acquire);
@@ -286,12 +295,11 @@ impl Core {
                     self.call(self.ready.push(Work::Mailbox(Arc::clone(&subscriber))));
                 }
             }
-            Offer::Dead => self.bury_offered(&subscriber, stored),
             _ => {}
         }
         if let Some(puller) = subscriber.puller() {
             puller.notify();
         }
-        offer
+        (subscriber, offer)
     }
 }

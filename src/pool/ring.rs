@@ -234,6 +234,10 @@ impl<T: Copy + Send + Sync + 'static> Served for EventRing<T> {
         self.consumed() == self.accepted()
     }
 
+    fn left(&self) -> u64 {
+        self.accepted().saturating_sub(self.consumed())
+    }
+
     fn close(&self) {
         EventRing::close(self);
     }

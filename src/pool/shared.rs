@@ -83,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) dropped: AtomicU64,
     pub(crate) timers_armed: AtomicU64,
     was_drained: AtomicBool,
+    /// Somebody has asked for the end, and does not just let go of the pool.
+    asked_to_drain: AtomicBool,
     /// A member has left since the pool stopped.
     was_left: AtomicBool,
     next_set: AtomicU32,
@@ -111,6 +113,8 @@ pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) ->
 pub(crate) trait Served: Send + Sync {
     /// Whether everything that was published has been handled.
     fn is_handled(&self) -> bool;
+    /// How much of it has not been handled.
+    fn left(&self) -> u64;
     /// Refuses events from now on.
     fn close(&self);
 }
@@ -185,6 +189,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             timers_armed: AtomicU64::new(0),
             was_drained: AtomicBool::new(false),
+            asked_to_drain: AtomicBool::new(false),
             was_left: AtomicBool::new(false),
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
@@ -1021,6 +1026,21 @@ impl Shared {
     fn all_rings(&self, test: impl Fn(&dyn Served) -> bool) -> bool {
         let rings = Arc::clone(&*self.rings.lock().unwrap_or_else(PoisonError::into_inner));
         rings.iter().filter_map(Weak::upgrade).all(|ring| test(&*ring))
+    }
+
+    /// What rings have taken and not handled.
+    pub(crate) fn left_in_rings(&self) -> u64 {
+        let rings = Arc::clone(&*self.rings.lock().unwrap_or_else(PoisonError::into_inner));
+        rings.iter().filter_map(Weak::upgrade).map(|ring| ring.left()).sum()
+    }
+
+    pub(crate) fn ask_to_drain(&self) {
+        // Relaxed: the drain that follows is looked at by whoever looks at this.
+        self.asked_to_drain.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_asked_to_drain(&self) -> bool {
+        self.asked_to_drain.load(Relaxed)
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,

@@ -33,6 +33,9 @@ pub struct Report {
     pub requested: bool,
     /// Tasks and one-shot timers that were accepted and will not run.
     pub cancelled: u64,
+    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
+    /// it was drained, but for mailboxes that are pulled.
+    pub left: u64,
     /// Indices of threads whose handlers have not returned. They end when those do.
     pub stuck: Vec<usize>,
 }
@@ -60,7 +63,7 @@ impl Threads {
 
 impl Pool {
     /// Shuts the pool down: refuses new work from outside, runs what was accepted, and what was
-    /// published to its rings, for up to `drain`,
+    /// published to its rings and hubs, for up to `drain`, messages that wait for another attempt included,
     /// then cancels what has not begun, closes all handles, and ends the threads. Timers that are
     /// not due are cancelled at once when the drain ends.
     ///
@@ -74,9 +77,14 @@ impl Pool {
     pub fn shutdown(&self, drain: Duration) -> Report {
         let shared = self.shared();
         if shared.is_forked() {
-            return Report { drained: false, requested: false, cancelled: 0, stuck: Vec::new() };
+            let stuck = Vec::new();
+            return Report { drained: false, requested: false, cancelled: 0, left: 0, stuck };
         }
-        shared.shut_down(u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX), self.threads())
+        shared.ask_to_drain();
+        let drain = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX);
+        let report = shared.shut_down(drain, self.threads());
+        let left = if report.requested { 0 } else { shared.left_in_rings() };
+        Report { left, ..report }
     }
 }
 
@@ -93,6 +101,7 @@ impl Shared {
             drained: self.ended_drained(),
             requested: inside,
             cancelled: self.dropped_outside() - dropped,
+            left: 0,
             stuck: if inside { Vec::new() } else { self.stuck() },
         };
         if !inside {

@@ -62,6 +62,10 @@ fn what_is_served_may_call_the_pool() {
             true
         }
 
+        fn left(&self) -> u64 {
+            0
+        }
+
         fn close(&self) {
             self.call_the_pool();
             self.closed.store(true, SeqCst);
@@ -70,6 +74,10 @@ fn what_is_served_may_call_the_pool() {
     struct Ended;
     impl Served for Ended {
         fn is_handled(&self) -> bool {
+            unreachable!("it is gone")
+        }
+
+        fn left(&self) -> u64 {
             unreachable!("it is gone")
         }
 

@@ -1,14 +1,14 @@
 //! Handlers that fail: retries, dead letters, restarts, suspension; and filters.
 
-use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
+use crate::common::{Count, Gate, LONG, Random, hang_guard, quiet_panic, until};
 use crate::kit::{Log, at_rest, hub, settle, text};
 use paceline::hub::{
-    DeadFilter, DeadReason, Execution, Failure, Filter, Headers, Intensity, Message, OnFailure,
-    Rate, RestartStrategy, Retry, Supervisor, Unsubscribe, Unsubscribed,
+    DeadFilter, DeadReason, Execution, Failure, Filter, Headers, Hub, Intensity, Message,
+    OnFailure, Rate, RestartStrategy, Retry, Subscription, Supervisor, Unsubscribe, Unsubscribed,
 };
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -267,6 +267,158 @@ fn unsubscribing_finds_retries_that_wait() {
     let _later = drained.unsubscribe(Unsubscribe::Drain).unwrap();
     dropped.until(2);
     assert_eq!(drained.stats().delivered, 3);
+    settle(&hub);
+}
+
+/// A subscription of which every message fails once, and is tried again after this delay.
+fn once_more(hub: &Hub, delay: Duration, failed: &Count) -> Subscription {
+    let failed = failed.clone();
+    hub.subscription("a")
+        .on_failure(OnFailure::dead_letter().retry(Retry::fixed(1, delay)))
+        .intensity(Intensity::unlimited())
+        .serve(move |message: &Message<'_>| {
+            if message.attempt() > 1 {
+                return Ok(());
+            }
+            failed.up();
+            Err("not yet")
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_drain_waits_for_messages_that_are_held_back() {
+    let _guard = hang_guard();
+    let (hub, failed) = (hub(2), Count::new());
+    let subscription = once_more(&hub, Duration::from_millis(50), &failed);
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    failed.until(1);
+    let report = hub.pool().shutdown(LONG);
+    assert!(report.drained && report.left == 0, "{report:?}");
+    assert_eq!((subscription.stats().delivered, failed.get()), (3, 3));
+}
+
+#[test]
+fn a_drain_says_at_its_deadline_what_was_not_done() {
+    let _guard = hang_guard();
+    let (hub, failed) = (hub(2), Count::new());
+    let subscription = once_more(&hub, HOUR, &failed);
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    until("the first is held", || {
+        let stats = subscription.stats();
+        stats.waiting == 3 && stats.running == 0
+    });
+    let report = hub.pool().shutdown(Duration::from_millis(20));
+    assert!(!report.drained && report.stuck.is_empty() && report.left == 3, "{report:?}");
+    let audit = hub.audit();
+    assert!(audit.is_balanced() && audit.waiting == 3, "{audit:?}");
+}
+
+#[test]
+fn a_drain_goes_on_when_what_it_waits_for_is_taken_back() {
+    let _guard = hang_guard();
+    let (hub, failed) = (hub(2), Count::new());
+    let subscription = once_more(&hub, HOUR, &failed);
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    failed.until(1);
+    let report = std::thread::scope(|scope| {
+        let shutdown = scope.spawn(|| hub.pool().shutdown(LONG));
+        until("the pool drains", || matches!(hub.publish("a", ""), Err(paceline::Error::ShutDown)));
+        drop(subscription);
+        shutdown.join().unwrap()
+    });
+    assert!(report.drained && report.left == 0, "{report:?}");
+    let audit = hub.audit();
+    assert!(audit.is_balanced() && audit.waiting == 0 && audit.delivered == 0, "{audit:?}");
+}
+
+/// To let go of a pool is not to ask for a drain: it does not last until the last attempt.
+#[test]
+fn a_pool_that_is_dropped_does_not_wait_for_retries() {
+    let _guard = hang_guard();
+    let (hub, failed) = (hub(2), Count::new());
+    once_more(&hub, HOUR, &failed).detach();
+    hub.publish("a", "1").unwrap();
+    failed.until(1);
+    drop(hub);
+}
+
+#[test]
+fn a_subscription_is_drained_until_its_deadline() {
+    let _guard = hang_guard();
+    let (hub, failed) = (hub(2), Count::new());
+    let all = once_more(&hub, MILLI, &failed);
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    assert_eq!(all.drain(LONG).unwrap(), 0);
+    assert_eq!((all.stats().delivered, all.stats().discarded), (3, 0));
+    assert_eq!(all.drain(LONG).unwrap(), 0, "it has ended");
+    let none = once_more(&hub, HOUR, &failed);
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    failed.until(4);
+    assert_eq!(none.drain(Duration::from_millis(20)).unwrap(), 3);
+    assert_eq!((none.stats().delivered, none.stats().discarded), (0, 3));
+    let (inside, answer) = (std::sync::Arc::new(none), Log::default());
+    let (ended, into) = (std::sync::Arc::clone(&inside), answer.clone());
+    let _asker = hub
+        .subscribe("b", move |_: &Message<'_>| into.add(format!("{:?}", ended.drain(LONG))))
+        .unwrap();
+    hub.publish("b", "").unwrap();
+    until("the answer", || answer.len() == 1);
+    assert_eq!(answer.lines(), ["Err(WouldDeadlock)"]);
+    settle(&hub);
+}
+
+/// Goal: whoever reads statistics finds as many dead letters as messages that became some, or more, never fewer,
+/// and at rest the same number. Method: subscriptions of all kinds are suspended while much waits, and another
+/// thread reads all the time.
+#[test]
+fn what_is_counted_as_dead_is_a_dead_letter() {
+    const ROUNDS: u64 = 50;
+    const BEHIND: usize = 300;
+    let _guard = hang_guard();
+    let hub = hub(3);
+    let make = |execution| {
+        let builder = hub.subscription("a").execution(execution).intensity(at_most(0));
+        builder
+            .serve_shared(|message: &Message<'_>| match &**message.payload() {
+                b"fail" => Err("on purpose"),
+                _ => Ok(()),
+            })
+            .unwrap()
+    };
+    let all = [Execution::Serial, Execution::Concurrent(2), Execution::Strand, Execution::Inline]
+        .map(make);
+    let pulled = hub.mailbox("a", 1000).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !over.load(SeqCst) {
+                let dead = hub.audit().dead_lettered;
+                let buried = hub.dead_letter_stats().buried;
+                assert!(dead <= buried, "{dead} counted, {buried} buried");
+            }
+        });
+        for _ in 0..ROUNDS {
+            let batch = ["fail"].into_iter().chain(["behind it"; BEHIND]);
+            hub.publish_batch("a", batch).unwrap();
+            hub.publish_together([hub.message("a").payload("4")]).unwrap();
+            while let Some(message) = pulled.try_recv().unwrap() {
+                pulled.bury(&message.into_stored(), None, 0).unwrap();
+            }
+            until("the suspension", || all.iter().all(Subscription::is_suspended));
+            for subscription in &all {
+                assert!(subscription.resume());
+            }
+        }
+        over.store(true, SeqCst);
+        reader.join().unwrap();
+    });
+    let audit = at_rest(&hub);
+    assert_eq!(audit.dead_lettered, hub.dead_letter_stats().buried);
+    // Those that the handlers fail at, and those that were pulled.
+    let least = ROUNDS * (4 + BEHIND as u64 + 2);
+    assert!(audit.dead_lettered >= least, "{audit:?}");
+    drop(pulled);
     settle(&hub);
 }
 
