@@ -44,12 +44,12 @@ pub fn hang_guard() -> HangGuard {
     HangGuard { _alive: alive }
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` holds. It gives up before whoever waits for this process does, and says why.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "this never came: {what}");
+        assert!(start.elapsed() < PATIENCE / 2, "this never came: {what}");
         thread::sleep(Duration::from_micros(200));
     }
 }
