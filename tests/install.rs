@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SONAME: &str = concat!(
@@ -112,8 +112,9 @@ fn as_a_part_of_another_project() {
     }
     let build = fresh("fetched");
     let settings =
-        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory("all"))];
+        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory())];
     configure(&source("bindings/cpp/tests/consumer"), &build, &settings);
+    let _alone = building();
     check_consumers(&build);
 }
 
@@ -139,7 +140,7 @@ fn installed_and(tool: &str) -> Option<&'static Path> {
 /// Builds and installs; says where to.
 fn install(name: &str, more: &[(&str, &Path)]) -> PathBuf {
     let (build, prefix) = (fresh(&format!("build-{name}")), fresh(&format!("prefix-{name}")));
-    let cargo_directory = cargo_directory(name);
+    let cargo_directory = cargo_directory();
     let mut settings = vec![
         ("CMAKE_INSTALL_PREFIX", prefix.as_path()),
         ("CMAKE_INSTALL_LIBDIR", Path::new("lib")),
@@ -147,6 +148,7 @@ fn install(name: &str, more: &[(&str, &Path)]) -> PathBuf {
     ];
     settings.extend(more);
     configure(&source("bindings/cpp"), &build, &settings);
+    let _alone = building();
     build_all(&build);
     printed(Command::new("cmake").arg("--install").arg(&build));
     prefix
@@ -165,11 +167,15 @@ fn configure(source: &Path, build: &Path, settings: &[(&str, &Path)]) {
     printed(&mut command);
 }
 
-/// Flags for this test's own build, such as a sanitizer's, are not for what is installed. One at a time, since
-/// each needs a core and much memory.
-fn build_all(build: &Path) {
+/// One at a time: cargo puts libraries of all features in the same place, and each build needs a core and much
+/// memory.
+fn building() -> MutexGuard<'static, ()> {
     static BUILDING: Mutex<()> = Mutex::new(());
-    let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Flags for this test's own build, such as a sanitizer's, are not for what is installed.
+fn build_all(build: &Path) {
     printed(Command::new("cmake").arg("--build").arg(build).env_remove("RUSTFLAGS"));
 }
 
@@ -224,10 +230,9 @@ fn source(path: &str) -> PathBuf {
     Path::new(ROOT).join(path)
 }
 
-/// Cargo's own inside cmake's: it stays, so that only the first run builds everything. One for each choice of
-/// features, since cargo puts libraries of all of them in the same place.
-fn cargo_directory(name: &str) -> PathBuf {
-    scratch().join(format!("cargo-{name}"))
+/// Cargo's own inside cmake's: it stays, so that only the first run builds everything.
+fn cargo_directory() -> PathBuf {
+    scratch().join("cargo")
 }
 
 /// An empty directory.

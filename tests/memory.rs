@@ -227,7 +227,7 @@ fn hostile_clients_of_http_stay_below_the_formula() {
                 .max_head(MAX_HEAD)
                 .head_timeout(LONG)
                 .server(|server| {
-                    let server = server.output_marks(HIGH / 4, HIGH, 1 << 20).stall_timeout(LONG);
+                    let server = server.output_marks(HIGH / 2, HIGH, 1 << 20).stall_timeout(LONG);
                     server.send_buffer(1)
                 })
                 .route("GET", "/", move |request: &Request, response: Response| {

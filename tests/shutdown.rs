@@ -196,11 +196,14 @@ fn posting_against_a_shutdown_is_all_or_nothing() {
             (accepted, report)
         });
         drop(strand);
+        // Whoever was called stuck is only held up, and ends.
+        until("the last one has left", || pool.audit().in_flight == 0);
         settled(&pool);
         let audit = pool.audit();
         assert_eq!(audit.accepted, accepted, "round {round}: {audit:?} {report:?}");
         assert_eq!(audit.completed, ran.get(), "round {round}: {audit:?}");
         assert_eq!(refused.get(), 4);
+        dropped.until(accepted + 4);
         assert_eq!(dropped.get(), accepted + 4, "round {round}: {audit:?} {report:?}");
     }
 }

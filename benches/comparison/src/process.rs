@@ -125,14 +125,16 @@ fn resident_kib(pid: &str) -> io::Result<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?, "Rss:")
 }
 
-/// An example of paceline, built beside this program, with cargo's own idea of what is fresh.
+/// An example of paceline, built beside this program and as this was, with cargo's own idea of what is fresh.
 pub fn example(name: &str) -> io::Result<PathBuf> {
     let here = env::current_exe()?;
     let profile = here.parent().ok_or_else(|| io::Error::other("no target directory"))?;
     let target = profile.parent().ok_or_else(|| io::Error::other("no target directory"))?;
+    let optimized = profile.ends_with("release");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--example", name, "--manifest-path"])
+        .args(["build", "--quiet", "--profile", if optimized { "release" } else { "dev" }])
+        .args(["--example", name, "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
@@ -140,7 +142,7 @@ pub fn example(name: &str) -> io::Result<PathBuf> {
     if !status.success() {
         return Err(io::Error::other(format!("the example {name} does not build")));
     }
-    Ok(target.join("release/examples").join(name))
+    Ok(profile.join("examples").join(name))
 }
 
 #[derive(Clone, Copy, Default)]
