@@ -3894,8 +3894,8 @@ void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 typedef struct pace_attempt_t pace_attempt_t;
 
 /**
- * A task of a worker pool. It is called for each attempt, by one thread at a time. *outcome is
- * PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
+ * A task of a worker pool. It is called for each attempt, by one thread at a time, unless its kind overlaps
+ * retries. *outcome is PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
  * pace_attempt_fail(), pace_attempt_permanent() and pace_attempt_retry_after() counts if the outcome is
  * not 0.
  */
@@ -3933,12 +3933,13 @@ pace_status_t pace_attempt_task(const pace_attempt_t *attempt, uint64_t *id);
 pace_status_t pace_attempt_name(const pace_attempt_t *attempt, const char **name);
 
 /**
- * Whether the function should give up: the task was cancelled, its time is over, or the worker pool
- * stops. What it answers after that is not waited for by anybody.
+ * Whether the function should give up: the task was cancelled, its time is over, a retry has overtaken it,
+ * or the worker pool stops. What it answers after that is not waited for by anybody.
  *
  * Threads: the function's. In handlers: in this task's; it never waits.
  */
-pace_status_t pace_attempt_is_cancelled(const pace_attempt_t *attempt, bool *cancelled);
+pace_status_t pace_attempt_is_cancelled(const pace_attempt_t *attempt,
+                                        bool *cancelled);
 
 /**
  * How long until the time of this attempt is over: 0 if it is, PACE_FOREVER if there is no limit.
@@ -4481,7 +4482,10 @@ typedef struct pace_kind_config_t {
     uint64_t rate_per_ns;
     /** So many starts at once after a time with fewer, at least 1. Default 1. */
     uint32_t rate_burst;
-    /** So many attempts may run at once. 0 (default): as many as can. */
+    /**
+     * So many attempts may run at once. One that was pulled counts until its task has ended. 0 (default):
+     * as many as can.
+     */
     uint32_t max_running;
     /**
      * How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
@@ -4490,7 +4494,7 @@ typedef struct pace_kind_config_t {
     uint64_t soft_timeout_ns;
     /**
      * How long an attempt whose time is over, and that another might follow, may take to return: then the
-     * task ends. 0 (default): one second.
+     * task ends, unless its retries overlap. 0 (default): one second.
      */
     uint64_t grace_ns;
     /** PACE_FULL_: what is done when the lane is full. Default: as its worker pool. */
@@ -4499,6 +4503,15 @@ typedef struct pace_kind_config_t {
     uint32_t reserved2;
     /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
+    /**
+     * An attempt whose time is over does not hold up the next one: both may run at once, so the function
+     * must bear that. What the one that was overtaken comes to is discarded and counted; it is asked to
+     * give up. `drop` runs once, when all have returned. Each attempt on a thread of the pool counts for
+     * max_running. Not for periodic tasks. Default: the next one waits.
+     */
+    bool overlap_retries;
+    /** Zero. */
+    uint8_t reserved3[7];
 } pace_kind_config_t;
 
 /**
@@ -4677,8 +4690,9 @@ pace_status_t pace_workers_submit(pace_workers_t *workers,
                                   pace_task_t *task);
 
 /**
- * Submits `count` tasks of a kind, in order, with the same options; without any, up to 32 by one atomic
- * step. `tasks` is NULL or has room for
+ * Submits `count` tasks of a kind, in order, with the same options, up to 32 by one atomic step (one after
+ * the other if they have a key or a delay, if the oldest is to be dropped for them, or if the kind overlaps
+ * retries). `tasks` is NULL or has room for
  * `count` ids. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
  * user_data is still the caller's.
  *
@@ -5069,6 +5083,8 @@ typedef struct pace_kind_stats_t {
     uint64_t retries_refused;
     /** Attempts whose functions run now, or that are out with a host. */
     uint64_t running;
+    /** Outcomes of attempts that had been overtaken by a retry: they changed nothing. */
+    uint64_t discarded;
 } pace_kind_stats_t;
 
 /**

@@ -4626,6 +4626,9 @@ struct KindConfig {
     nanoseconds grace{};
     /// What is done when the lane is full. None: as the worker pool has it.
     std::optional<Full> full{};
+    /// An attempt whose time is over does not hold up the next one: the callable must bear to run in both at
+    /// once. What the one that was overtaken comes to is discarded and counted.
+    bool overlap_retries{};
 };
 
 /// What one task has in place of its kind's settings. Times that are zero are the kind's.
@@ -4770,19 +4773,37 @@ decltype(auto) call_attempt(F &f, Attempt &attempt) {
     }
 }
 
-/// A callable that may run several times, and the place for its value.
+/// A callable that may run several times, perhaps at once, and the place for its value. What comes late does
+/// not take the place of what a later attempt has put there.
 template <class F, class T>
 struct Attempted final : PlaceOf<T> {
     std::optional<F> f;
+    std::mutex placing;
+    std::uint32_t placed{};
 
     template <class G>
     explicit Attempted(G &&g) : f(std::forward<G>(g)) {}
+
+    void attempt(Attempt &which) {
+        const auto call = [&]() -> decltype(auto) { return call_attempt(*f, which); };
+        if constexpr (std::is_void_v<T>) {
+            call();
+        } else {
+            T made = call();
+            const std::uint32_t number = which.number();
+            const std::lock_guard<std::mutex> hold(placing);
+            if (number >= placed) {
+                placed = number;
+                this->fill([&]() -> T && { return std::move(made); });
+            }
+        }
+    }
 
     static void run(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
         auto *self = static_cast<Attempted *>(data);
         PACELINE_DETAIL_TRY {
             Attempt attempt(raw);
-            self->fill([&]() -> decltype(auto) { return call_attempt(*self->f, attempt); });
+            self->attempt(attempt);
             *outcome = PACE_OK;
         }
         PACELINE_DETAIL_CATCH {
@@ -5579,6 +5600,7 @@ public:
         if (settings.full) {
             settings.full->fill(raw);
         }
+        raw.overlap_retries = settings.overlap_retries;
         pace_kind_t *kind = nullptr;
         const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
         if (status != PACE_OK) {

@@ -15,8 +15,8 @@ pub struct pace_attempt_t {
     _opaque: (),
 }
 
-/// A task of a worker pool. It is called for each attempt, by one thread at a time. *outcome is
-/// PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
+/// A task of a worker pool. It is called for each attempt, by one thread at a time, unless its kind overlaps
+/// retries. *outcome is PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
 /// pace_attempt_fail(), pace_attempt_permanent() and pace_attempt_retry_after() counts if the outcome is
 /// not 0.
 pub type pace_attempt_fn = Option<
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn pace_attempt_name(
     })
 }
 
-/// Whether the function should give up: the task was cancelled, its time is over, or the worker pool
-/// stops. What it answers after that is not waited for by anybody.
+/// Whether the function should give up: the task was cancelled, its time is over, a retry has overtaken it,
+/// or the worker pool stops. What it answers after that is not waited for by anybody.
 ///
 /// Threads: the function's. In handlers: in this task's; it never waits.
 #[unsafe(no_mangle)]
@@ -256,6 +256,8 @@ pub(super) struct Work {
 
 // SAFETY: the header demands that callbacks and user_data may be used by any thread.
 unsafe impl Send for Work {}
+// SAFETY: `&Work` gives way to calls only, and where they overlap the header demands functions that bear it.
+unsafe impl Sync for Work {}
 
 impl Work {
     pub(super) fn new(run: pace_attempt_fn, data: *mut c_void, drop: pace_drop_fn) -> Result<Self> {
@@ -270,7 +272,7 @@ impl Work {
 
     /// One attempt.
     #[inline]
-    pub(super) fn run(&mut self, attempt: &Attempt<'_>) -> core::result::Result<(), Fault> {
+    pub(super) fn run(&self, attempt: &Attempt<'_>) -> core::result::Result<(), Fault> {
         lend(attempt, PACE_EFAILED, |attempt, outcome| {
             // SAFETY: as the header demands, the function takes what came with it.
             unsafe { (self.run)(self.data, attempt, outcome) }

@@ -120,13 +120,14 @@ pub struct pace_kind_config_t {
     pub rate_per_ns: u64,
     /// So many starts at once after a time with fewer, at least 1. Default 1.
     pub rate_burst: u32,
-    /// So many attempts may run at once. 0 (default): as many as can.
+    /// So many attempts may run at once. One that was pulled counts until its task has ended. 0 (default):
+    /// as many as can.
     pub max_running: u32,
     /// How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
     /// limit.
     pub soft_timeout_ns: u64,
     /// How long an attempt whose time is over, and that another might follow, may take to return: then the
-    /// task ends. 0 (default): one second.
+    /// task ends, unless its retries overlap. 0 (default): one second.
     pub grace_ns: u64,
     /// PACE_FULL_: what is done when the lane is full. Default: as its worker pool.
     pub full: u32,
@@ -134,6 +135,13 @@ pub struct pace_kind_config_t {
     pub reserved2: u32,
     /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
+    /// An attempt whose time is over does not hold up the next one: both may run at once, so the function
+    /// must bear that. What the one that was overtaken comes to is discarded and counted; it is asked to
+    /// give up. `drop` runs once, when all have returned. Each attempt on a thread of the pool counts for
+    /// max_running. Not for periodic tasks. Default: the next one waits.
+    pub overlap_retries: bool,
+    /// Zero.
+    pub reserved3: [u8; 7],
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof *config.
@@ -334,6 +342,9 @@ fn make(
     if config.max_running != 0 {
         builder = builder.max_running(config.max_running);
     }
+    if config.overlap_retries {
+        builder = builder.overlap_retries(true);
+    }
     if config.soft_timeout_ns != 0 {
         builder = builder.soft_timeout(nanos(config.soft_timeout_ns));
     }
@@ -389,17 +400,37 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
     full: PACE_FULL_DEFAULT,
     reserved2: 0,
     full_wait_ns: 0,
+    overlap_retries: false,
+    reserved3: [0; 7],
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_kind_config_t {
     const FIRST: usize = 168;
     const NAME: &'static str = "pace_kind_config_t";
-    const FLAGS: &'static [(&'static str, usize)] =
-        &[("retry_budget", offset_of!(pace_kind_config_t, retry_budget))];
+    const FLAGS: &'static [(&'static str, usize)] = &[
+        ("retry_budget", offset_of!(pace_kind_config_t, retry_budget)),
+        ("overlap_retries", offset_of!(pace_kind_config_t, overlap_retries)),
+    ];
     const RESERVED: &'static [usize] = &{
         const FIRST: usize = offset_of!(pace_kind_config_t, reserved);
         const SECOND: usize = offset_of!(pace_kind_config_t, reserved2);
-        [FIRST, FIRST + 1, FIRST + 2, SECOND, SECOND + 1, SECOND + 2, SECOND + 3]
+        const THIRD: usize = offset_of!(pace_kind_config_t, reserved3);
+        [
+            FIRST,
+            FIRST + 1,
+            FIRST + 2,
+            SECOND,
+            SECOND + 1,
+            SECOND + 2,
+            SECOND + 3,
+            THIRD,
+            THIRD + 1,
+            THIRD + 2,
+            THIRD + 3,
+            THIRD + 4,
+            THIRD + 5,
+            THIRD + 6,
+        ]
     };
 }

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pace_workers_every(
             PACE_MISSED_COALESCE => Missed::Coalesce,
             other => return Err(Failure::invalid("missed", other, "0 or 1 (PACE_MISSED_)")),
         };
-        let mut work = Work::new(run, user_data, None)?;
+        let work = Work::new(run, user_data, None)?;
         let (registration, owner) = pair(user_data, drop);
         let task = kind.kind.task(move |attempt: &Attempt<'_>| match owner.enter() {
             Some(_) => work.run(attempt),

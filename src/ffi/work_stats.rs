@@ -54,6 +54,8 @@ pub struct pace_kind_stats_t {
     pub retries_refused: u64,
     /// Attempts whose functions run now, or that are out with a host.
     pub running: u64,
+    /// Outcomes of attempts that had been overtaken by a retry: they changed nothing.
+    pub discarded: u64,
 }
 
 /// The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
@@ -141,6 +143,7 @@ pub unsafe extern "C" fn pace_kind_stats(
             retried: stats.retried,
             retries_refused: stats.retries_refused,
             running: stats.running,
+            discarded: stats.discarded,
         });
         Ok(())
     })

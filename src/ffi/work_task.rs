@@ -163,8 +163,9 @@ pub unsafe extern "C" fn pace_workers_submit(
     })
 }
 
-/// Submits `count` tasks of a kind, in order, with the same options; without any, up to 32 by one atomic
-/// step. `tasks` is NULL or has room for
+/// Submits `count` tasks of a kind, in order, with the same options, up to 32 by one atomic step (one after
+/// the other if they have a key or a delay, if the oldest is to be dropped for them, or if the kind overlaps
+/// retries). `tasks` is NULL or has room for
 /// `count` ids. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
 /// user_data is still the caller's.
 ///
@@ -199,9 +200,10 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
         let ids = unsafe { Ids::new(tasks) }?;
         // SAFETY: as the header demands.
         let accepted = unsafe { Out::new(accepted, "accepted") }?;
-        if options.is_none() {
-            return submit_many(workers, kind, work, &ids, accepted);
+        if !kind.kind.overlaps_retries() {
+            return submit_many(workers, kind, &set, work, &ids, accepted);
         }
+        // Each has attempts that share its work.
         let submit_next = |index: usize| {
             let one = work[index];
             let work = Work::new(one.run, one.user_data, one.drop)?;
@@ -387,18 +389,22 @@ pub(super) fn submit(
     Ok(pace_task_t { id: place.fill(by()?) ^ MARK })
 }
 
-fn submit_one(kind: &pace_kind_t, set: &Settings, mut work: Work) -> Result<Task<()>> {
-    let task = kind.kind.task(move |attempt: &crate::task::Attempt<'_>| work.run(attempt));
-    set.on(task).submit().map_err(refused)
+fn submit_one(kind: &pace_kind_t, set: &Settings, work: Work) -> Result<Task<()>> {
+    let work = move |attempt: &crate::task::Attempt<'_>| work.run(attempt);
+    match kind.kind.overlaps_retries() {
+        false => set.on(kind.kind.task(work)).submit().map_err(refused),
+        true => set.on(kind.kind.task_concurrent(work)).submit().map_err(refused),
+    }
 }
 
 /// So many at once.
 const CHUNK: usize = 32;
 
-/// Submits tasks with their kind's settings. None of them is without `run`.
+/// Submits tasks together. None of them is without `run`.
 fn submit_many(
     workers: &pace_workers_t,
     kind: &pace_kind_t,
+    set: &Settings,
     work: &[pace_attempt_work_t],
     ids: &Ids,
     accepted: Out<usize>,
@@ -417,8 +423,8 @@ fn submit_many(
         let closures = chunk[..count]
             .iter()
             .filter_map(Work::of)
-            .map(|mut work| move |attempt: &crate::task::Attempt<'_>| work.run(attempt));
-        if let Err(rejected) = kind.kind.submit_batch(closures, &mut tasks) {
+            .map(|work| move |attempt: &crate::task::Attempt<'_>| work.run(attempt));
+        if let Err(rejected) = set.on(kind.kind.batch()).submit(closures, &mut tasks) {
             result = Err(Failure::from(&rejected));
             // Refused work is the caller's: its `drop` must not run.
             rejected.into_inner().for_each(forget);

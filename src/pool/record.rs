@@ -4,15 +4,15 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, filed: 1, parked: 1, let: 1, ending: 1, handle left: 1,
-//!   runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
+//! { generation: 32, attempt: 8, …, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
+//!   handle left: 1, runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
 //! | status | set by | from |
 //! |---|---|---|
 //! | PENDING | whoever takes the record | free |
 //! | RUNNING | `begin`, by the thread that runs the attempt | PENDING, RETRYING |
-//! | RETRYING | `retry`, by the thread whose attempt has failed | RUNNING |
+//! | RETRYING | `retry`, by the thread whose attempt has failed; `overtake`, by anybody | RUNNING |
 //! | an end | the runner (`finish`), or anybody (`end_if`) | any but an end |
 //!
 //! ```text
@@ -39,18 +39,34 @@
 //!                  └─unpark─► filed ──unfile──► neither: freed, if both ends have left
 //! ```
 //!
+//! # Overtaking
+//!
+//! A task that allows it gets its next attempt though the last one has not returned. Then the runner
+//! passes to who overtakes, and the attempt that returns must ask whether it is the runner still:
+//!
+//! ```text
+//!   RUNNING(n) ──claim: returned──► its runner goes on: finish or retry
+//!       └────overtake: overtaken, attempt + 1──► RETRYING ─► RUNNING(n + 2) …   claim(n): no
+//! ```
+//!
+//! One of `claim` and `overtake` changes the word first. `overtaken` keeps the record until the last of
+//! those attempts has returned. The attempt's number in the word wraps; who claims compares the whole one,
+//! too, which is noted before `begin`.
+//!
 //! # Invariants
 //!
 //! 1. One compare-exchange sets an end. Who made it, and nobody else, counts and tells.
 //! 2. A closure is called only after a `begin` that succeeded, by the one thread that has the runner.
 //! 3. The room is the runner's until it has set an end with `value`, then the handle's. An end that
 //!    came first leaves it with the runner, which drops what it put there.
-//! 4. A record is freed by the one change that makes "runner left, handle left, not ending, not filed"
-//!    true, and the generation grows with it: so nothing that is late touches the next tenant. A handle
-//!    that sees the runner gone, nobody ending and no wheel is alone, and needs no read-modify-write.
+//! 4. A record is freed by the one change that makes "runner left, handle left, not ending, not filed, not
+//!    overtaken" true, and the generation grows with it: so nothing that is late touches the next tenant. A
+//!    handle that sees the runner gone and none of these marks is alone, and needs no read-modify-write.
 //! 5. Whoever ends a task without being its runner marks the word as `ending` by the same change, and
 //!    takes the mark back when all have been told: the record cannot be freed under it.
 //! 6. A closure that is parked is taken by the one change that clears the mark.
+//! 7. There is one runner: `overtake` makes it anew by a change that only an attempt which has not
+//!    claimed allows, and an attempt that was overtaken uses its own no more.
 //!
 //! # Orderings
 //!
@@ -94,6 +110,12 @@ const ENDING: u64 = 1 << 10;
 const LET: u64 = 1 << 11;
 const PARKED: u64 = 1 << 12;
 const FILED: u64 = 1 << 13;
+/// The attempt that runs has returned, and is not overtaken any more.
+const RETURNED: u64 = 1 << 14;
+/// Attempts that were overtaken have not returned.
+const OVERTAKEN: u64 = 1 << 15;
+/// Somebody is ending it, a wheel has it, or an attempt that was overtaken.
+const KEPT: u64 = ENDING | FILED | OVERTAKEN;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
 const ATTEMPT_SHIFT: u32 = 24;
 const ATTEMPT: u64 = 0xff << ATTEMPT_SHIFT;
@@ -144,9 +166,9 @@ impl Seen {
     }
 }
 
-/// Whether both ends have left, and nobody is ending it, and no wheel has it: it must be freed.
+/// Whether both ends have left, and nobody else needs it: it must be freed.
 fn is_over(word: u64) -> bool {
-    word & (RUNNER_LEFT | HANDLE_LEFT | ENDING | FILED) == RUNNER_LEFT | HANDLE_LEFT
+    word & (RUNNER_LEFT | HANDLE_LEFT | KEPT) == RUNNER_LEFT | HANDLE_LEFT
 }
 
 /// What a record holds beside its word, and who hears of its end. Its fields are written again for each
@@ -432,6 +454,36 @@ impl<M: Meta> Record<M> {
         None
     }
 
+    /// Makes the task's runner anew, from RUNNING, for its next attempt: RETRYING. None: the attempt that was
+    /// seen is over, or returns. `keep_no_more` must be called once the attempts that were overtaken have
+    /// returned. Any thread.
+    ///
+    /// # Safety
+    /// `V` is what the task yields, and the runner of the attempt that is overtaken is used only after a
+    /// `claim`.
+    pub(crate) unsafe fn overtake<V>(&'static self, seen: Seen) -> Option<Runner<M, V>> {
+        let mut now = self.word.load(Relaxed);
+        while seen.is_running_in(now) && now & RETURNED == 0 {
+            let attempt = now.wrapping_add(1 << ATTEMPT_SHIFT) & ATTEMPT;
+            // LATE stays until the next attempt begins: it speaks to the one that was overtaken.
+            let next = now & !(STATUS | ATTEMPT) | attempt | u64::from(RETRYING) | OVERTAKEN;
+            // Acquire: what was noted of the attempt. Release: whoever claims sees it overtaken.
+            match self.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return Some(Runner { record: self, value: PhantomData }),
+                Err(other) => now = other,
+            }
+        }
+        None
+    }
+
+    /// All attempts that were overtaken have returned.
+    pub(crate) fn keep_no_more(&self) {
+        // Release: this side is through. Acquire: it may be the last.
+        if is_over(self.word.fetch_and(!OVERTAKEN, AcqRel) & !OVERTAKEN) {
+            self.free();
+        }
+    }
+
     /// The caller is the last.
     fn free(&self) {
         self.meta.clear();
@@ -462,20 +514,45 @@ impl<M: Meta, V> Runner<M, V> {
         self.record
     }
 
-    /// PENDING or RETRYING → RUNNING. False: it has ended. Release: what was noted of the attempt.
+    /// PENDING or RETRYING → RUNNING. None: it has ended. Release: what was noted of the attempt.
     #[inline]
-    pub(crate) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> Option<Seen> {
         let word = &self.record.word;
         let mut now = word.load(Relaxed);
         while matches!(status_of(now), PENDING | RETRYING) {
             let attempt = now.wrapping_add(1 << ATTEMPT_SHIFT) & ATTEMPT;
-            let next = now & !(STATUS | LATE | ATTEMPT) | attempt | u64::from(RUNNING);
+            let next = now & !(STATUS | LATE | ATTEMPT | RETURNED) | attempt | u64::from(RUNNING);
             match word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
+                Ok(_) => return Some(Seen(next)),
+                Err(other) => now = other,
+            }
+        }
+        None
+    }
+
+    /// The attempt that `begun` shows has returned. True: the runner is this one still, and nobody overtakes
+    /// it any more. `is_last` compares the attempt's whole number.
+    pub(crate) fn claim(&self, begun: Seen, is_last: impl Fn() -> bool) -> bool {
+        let word = &self.record.word;
+        // Acquire: the number of an attempt that has overtaken this one.
+        let mut now = word.load(Acquire);
+        loop {
+            if !begun.is_same_attempt(Seen(now)) || !is_last() {
+                return false;
+            }
+            if is_ended(now) {
+                return true;
+            }
+            match word.compare_exchange_weak(now, now | RETURNED, AcqRel, Acquire) {
                 Ok(_) => return true,
                 Err(other) => now = other,
             }
         }
-        false
+    }
+
+    /// It was overtaken: another is the runner.
+    pub(crate) fn yield_to_other(self) {
+        core::mem::forget(self);
     }
 
     /// RUNNING → RETRYING. False: it has ended.
@@ -483,7 +560,7 @@ impl<M: Meta, V> Runner<M, V> {
         let word = &self.record.word;
         let mut now = word.load(Relaxed);
         while status_of(now) == RUNNING {
-            let next = now & !(STATUS | LATE) | u64::from(RETRYING);
+            let next = now & !(STATUS | LATE | RETURNED) | u64::from(RETRYING);
             match word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => return true,
                 Err(other) => now = other,
@@ -620,7 +697,7 @@ impl<M: Meta, V> Drop for Holder<M, V> {
         let unwanted = loop {
             // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
             let take = || (word & VALUE != 0 && !self.taken).then(|| unsafe { record.take::<V>() });
-            if word & (RUNNER_LEFT | ENDING | FILED) == RUNNER_LEFT {
+            if word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT {
                 let unwanted = take();
                 record.free();
                 break unwanted;

@@ -47,7 +47,10 @@ impl Attempt<'_> {
     /// the worker pool stops. Unless it is for the soft time, what it returns after that is not waited
     /// for by anybody.
     pub fn is_cancelled(&self) -> bool {
-        self.head.should_stop() || self.is_over_softly() || self.alone && self.looks_after_itself()
+        self.head.should_stop()
+            || self.is_overtaken()
+            || self.is_over_softly()
+            || self.alone && self.looks_after_itself()
     }
 
     /// Whether the soft time of this attempt is over.
@@ -55,7 +58,17 @@ impl Attempt<'_> {
         let kind = self.head.kind();
         kind.has_other_limits(self.head) && {
             let soft = self.head.limits().soft;
-            soft != u64::MAX && kind.clock.now() >= self.head.began().saturating_add(soft)
+            let is_over = || kind.clock.now() >= self.head.began().saturating_add(soft);
+            soft != u64::MAX && (self.is_overtaken() || is_over())
+        }
+    }
+
+    /// Whether another attempt has begun since, or is about to.
+    fn is_overtaken(&self) -> bool {
+        self.head.kind().settings.overlap_retries && {
+            // Acquire: the number of the attempt that runs.
+            let _seen = self.head.look();
+            self.head.attempts() != self.number
         }
     }
 
@@ -68,6 +81,9 @@ impl Attempt<'_> {
 
     /// How long until this attempt's time is over: zero if it is. None: there is no limit.
     pub fn time_left(&self) -> Option<Duration> {
+        if self.is_overtaken() {
+            return Some(Duration::ZERO);
+        }
         let limits = self.head.limits();
         let all = self.head.submitted().saturating_add(limits.overall);
         let deadline = self.head.attempt_deadline().min(all);
@@ -78,7 +94,10 @@ impl Attempt<'_> {
     /// Says that the function still makes progress: the time of this attempt begins anew. Call it every
     /// now and then in a function that may take long, and give the time-out that one step may take.
     pub fn heartbeat(&self) {
-        self.head.renew(self.head.kind().clock.now());
+        let now = self.head.kind().clock.now();
+        if !self.is_overtaken() {
+            self.head.renew(now);
+        }
     }
 }
 

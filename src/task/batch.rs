@@ -1,15 +1,18 @@
 //! Many tasks at once: up to [`CHUNK`] of them enter their lane by one compare-exchange.
+//!
+//! All of a batch have the same settings, as they enter one lane together. Those with a key or a delay go
+//! elsewhere first, and those that may drop others look at each: they are submitted one after the other.
 
+use super::OPEN;
 use super::attempt::{Attempt, Outcome};
 use super::execute::Job;
 use super::gate::Gate;
 use super::handle::Task;
 use super::intake::{Full, patience};
-use super::kind::KindInner;
+use super::kind::Kind;
 use super::record::{self, Holder};
 use super::stats::Event;
-use super::submit::{self, refused};
-use super::{Common, OPEN};
+use super::submit::{Pattern, TaskBuilder, refused};
 use crate::error::Rejected;
 use crate::pool::{Staged, is_inside};
 use core::fmt;
@@ -37,9 +40,56 @@ impl<I, F> fmt::Debug for Unsubmitted<I, F> {
 
 type Submitted<I, F> = Result<(), Rejected<Unsubmitted<I, F>>>;
 
-pub(super) fn submit<I, F, R>(
-    kind: &'static KindInner,
-    common: &Common,
+/// What a batch has in the place of a function: see [`Kind::batch`].
+#[derive(Debug)]
+pub struct Batch(());
+
+impl Kind {
+    /// Settings for the tasks of a batch, to be submitted together.
+    ///
+    /// ```
+    /// use paceline::task::{Attempt, Retry, WorkerPool};
+    /// use paceline::{Lane, Pool};
+    ///
+    /// # fn main() -> paceline::Result<()> {
+    /// let workers = WorkerPool::new(&Pool::new()?);
+    /// let kind = workers.kind("square").build()?;
+    /// let squares = (0..100u64).map(|number| move |_: &Attempt<'_>| number * number);
+    /// let mut tasks = Vec::new();
+    /// let batch = kind.batch().lane(Lane::Low).retry(Retry::none());
+    /// batch.submit(squares, &mut tasks).expect("an open pool");
+    /// assert_eq!(tasks.pop().expect("a hundred").wait()?.result.expect("a number"), 99 * 99);
+    /// # Ok(()) }
+    /// ```
+    pub fn batch(&self) -> TaskBuilder<'_, Batch> {
+        self.task_of(Batch(()))
+    }
+}
+
+impl TaskBuilder<'_, Batch> {
+    /// Submits everything that `work` yields, with these settings, up to 32 tasks by one compare-exchange
+    /// (with a key, a delay or [`Full::DropOldest`] one after the other), and appends a handle for each that
+    /// was taken to `tasks`. Any thread.
+    ///
+    /// # Errors
+    /// As [`Kind::submit_batch`].
+    pub fn submit<I, F, R>(
+        self,
+        work: I,
+        tasks: &mut Vec<Task<R::Value>>,
+    ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let (pattern, Batch(())) = self.into_pattern();
+        submit(&pattern, work.into_iter(), tasks)
+    }
+}
+
+fn submit<I, F, R>(
+    pattern: &Pattern<'_>,
     mut rest: I,
     tasks: &mut Vec<Task<R::Value>>,
 ) -> Submitted<I, F>
@@ -48,27 +98,25 @@ where
     F: FnMut(&Attempt<'_>) -> R + Send + 'static,
     R: Outcome,
 {
-    if kind.full == Full::DropOldest {
-        return one_by_one(kind, common, rest, tasks);
+    if !pattern.is_direct() {
+        return one_by_one(pattern, rest, tasks);
     }
-    let mut chunk = Chunk::new(kind);
+    let mut chunk = Chunk::new(pattern);
     loop {
         // The closures come first: what yields them is code of the user, and may take its time.
         let closures: VecDeque<F> = rest.by_ref().take(CHUNK).collect();
         if closures.is_empty() {
             return Ok(());
         }
-        let result = chunk.push(common, closures, tasks);
+        let result = chunk.push(closures, tasks);
         if let Err(rejected) = result {
             return Err(rejected.map(|first| Unsubmitted { first, rest }));
         }
     }
 }
 
-/// Each of them may have to drop another.
 fn one_by_one<I, F, R>(
-    kind: &'static KindInner,
-    common: &Common,
+    pattern: &Pattern<'_>,
     mut rest: I,
     tasks: &mut Vec<Task<R::Value>>,
 ) -> Submitted<I, F>
@@ -77,9 +125,8 @@ where
     F: FnMut(&Attempt<'_>) -> R + Send + 'static,
     R: Outcome,
 {
-    let (lane, limit) = (kind.settings.lane, kind.settings.limits.attempt);
     while let Some(work) = rest.next() {
-        match submit::submit(kind, common, lane, limit, None, kind.full, work) {
+        match pattern.submit(work) {
             Ok(task) => tasks.push(task),
             Err(rejected) => {
                 return Err(rejected.map(|work| Unsubmitted { first: [work].into(), rest }));
@@ -93,29 +140,28 @@ where
 const CHUNK: usize = 32;
 
 /// Tasks on their way into their lane.
-struct Chunk<F, R: Outcome> {
-    kind: &'static KindInner,
+struct Chunk<'a, F, R: Outcome> {
+    pattern: &'a Pattern<'a>,
     staged: Staged<Job<F, R::Value>>,
     holders: VecDeque<Holder<R::Value>>,
 }
 
-impl<F, R> Chunk<F, R>
+impl<'a, F, R> Chunk<'a, F, R>
 where
     F: FnMut(&Attempt<'_>) -> R + Send + 'static,
     R: Outcome,
 {
-    fn new(kind: &'static KindInner) -> Self {
-        Self { kind, staged: Staged::new(), holders: VecDeque::with_capacity(CHUNK) }
+    fn new(pattern: &'a Pattern<'a>) -> Self {
+        Self { pattern, staged: Staged::new(), holders: VecDeque::with_capacity(CHUNK) }
     }
 
     /// Submits up to [`CHUNK`] tasks. What was not taken comes back, in order.
     fn push(
         &mut self,
-        common: &Common,
         mut closures: VecDeque<F>,
         tasks: &mut Vec<Task<R::Value>>,
     ) -> Result<(), Rejected<VecDeque<F>>> {
-        let kind = self.kind;
+        let (kind, common) = (self.pattern.kind, &*self.pattern.common);
         if kind.phase() != OPEN {
             return Err(refused(kind, Rejected::ShutDown(closures)));
         }
@@ -123,7 +169,7 @@ where
             return Err(refused(kind, Rejected::Full(closures)));
         }
         self.open(&mut closures);
-        let pushed = self.push_staged(common, tasks);
+        let pushed = self.push_staged(tasks);
         if let Some(scaler) = &common.scaler {
             scaler.note_submission(&common.shared);
         }
@@ -141,13 +187,14 @@ where
 
     /// Makes jobs of the closures, as long as there are records for them.
     fn open(&mut self, closures: &mut VecDeque<F>) {
-        let (kind, settings) = (self.kind, &self.kind.settings);
-        let now = kind.stamp(settings.limits.queue.min(settings.limits.overall));
+        let (pattern, kind) = (self.pattern, self.pattern.kind);
+        let now = pattern.stamp();
         let holders = &mut self.holders;
         let mut jobs = core::iter::from_fn(|| {
             let work = closures.pop_front()?;
-            let limit = settings.limits.attempt;
-            let Some((runner, holder)) = record::open(kind, settings.lane, limit, None, now) else {
+            let (lane, limit) = (pattern.lane, pattern.attempt_limit);
+            let Some((runner, holder)) = record::open(kind, lane, limit, pattern.extras(), now)
+            else {
                 closures.push_front(work);
                 return None;
             };
@@ -159,17 +206,13 @@ where
     }
 
     /// Brings what is staged to its lane, or does what the policy says.
-    fn push_staged(
-        &mut self,
-        common: &Common,
-        tasks: &mut Vec<Task<R::Value>>,
-    ) -> Result<(), Rejected<()>> {
-        let (kind, lane, shared) = (self.kind, self.kind.settings.lane, &common.shared);
+    fn push_staged(&mut self, tasks: &mut Vec<Task<R::Value>>) -> Result<(), Rejected<()>> {
+        let (lane, shared) = (self.pattern.lane, &self.pattern.common.shared);
         let inside = is_inside(shared);
         let staged = &mut self.staged;
         let mut pushed = shared.push_staged(lane, staged, inside);
         if let (Err(Rejected::Full(())), false) = (&pushed, inside) {
-            pushed = match kind.full {
+            pushed = match self.pattern.full {
                 Full::Wait(time) => {
                     let room = shared.lane_room(lane);
                     shared.retry_for_room_until(patience(time), room, (), |()| {
@@ -193,7 +236,7 @@ where
 
     /// The closures of those that were not taken.
     fn take_back(&mut self) -> VecDeque<F> {
-        let kind = self.kind;
+        let kind = self.pattern.kind;
         let closures = self.staged.by_ref().map(|job| {
             let mut first = false;
             let work = job.into_body(&mut first);

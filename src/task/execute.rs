@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The closure travels with its runner, from the lane to the thread, to the timer, and back: it is never
-//! in two places, so attempts do not overlap.
+//! in two places, so attempts do not overlap. Where they may (`overlap.rs`), an attempt that returns claims
+//! its runner before it goes on.
 //!
 //! A job whose attempts are pulled goes the same way, but begins and returns on threads of a host, and
 //! lies in a table between the two: see `pulled.rs`.
@@ -15,10 +16,10 @@
 use super::attempt::{Advice, Attempt, Fault, Outcome};
 use super::intake::{self, Full};
 use super::middleware::{around, caught};
-use super::record::{Head, Runner};
+use super::record::{Head, Look, Runner};
 use super::report::Status;
 use super::stats::Event;
-use super::waiting::Turn;
+use super::waiting::{Hold, Turn};
 use super::{STOPPING, limits, observe};
 use crate::error::Rejected;
 use crate::pool::{self, Shared, contain, seat_here};
@@ -39,6 +40,9 @@ pub(super) trait Body: Send + 'static {
     /// Its attempts are taken by threads of a host. Then a call only says what success is.
     const PULLED: bool = false;
 
+    /// An attempt of it may be overtaken.
+    const OVERLAPS: bool = false;
+
     fn call(&mut self, attempt: &Attempt<'_>) -> Self::Output;
 
     /// By what a host knows it that pulls its attempts.
@@ -50,6 +54,12 @@ pub(super) trait Body: Send + 'static {
     fn turn(&mut self) -> Option<&mut Turn> {
         None
     }
+
+    /// An attempt begins.
+    fn begun(&mut self) {}
+
+    /// If attempts may overlap: its key, until all of them have returned.
+    fn keep(&mut self, _key: Hold) {}
 }
 
 impl<F, R> Body for F
@@ -94,7 +104,10 @@ pub(super) struct Begun {
     pub(super) number: u32,
     /// When its time is over; u64::MAX: never.
     pub(super) due: u64,
+    pub(super) seen: Look,
     place: limits::Watched,
+    /// It has a place of those that run, which the task may not have any more when it returns.
+    has_place: bool,
 }
 
 impl<B, T> Run for Job<B, T>
@@ -149,6 +162,9 @@ where
             false => call(),
             true => around(kind, &attempt, call),
         };
+        if B::OVERLAPS && self.is_overtaken(&begun) {
+            return self.discard(begun, result);
+        }
         let fault = match result {
             Ok(value) => {
                 self.complete(begun, value);
@@ -200,9 +216,8 @@ where
         let kind = head.kind();
         let number = head.note_begin(now, worker);
         let (place, due) = limits::take_place(head, kind, worker);
-        if !self.runner.begin() {
-            return None;
-        }
+        let seen = self.runner.begin()?;
+        self.body.begun();
         // A shutdown that has not counted this task has entered its last phase by now.
         barrier_after_change();
         if kind.phase() == STOPPING {
@@ -213,7 +228,69 @@ where
         if let (Some(waits), 1) = (kind.waits, number) {
             waits.note(now.saturating_sub(head.submitted()));
         }
-        Some(Begun { number, due, place })
+        let has_place = B::OVERLAPS && !B::PULLED && head.take_place();
+        Some(Begun { number, due, seen, place, has_place })
+    }
+
+    /// Whether the attempt, which has returned, is not the task's any more.
+    pub(super) fn is_overtaken(&self, begun: &Begun) -> bool {
+        let head = self.head();
+        !self.runner.claim(begun.seen, || head.attempts() == begun.number)
+    }
+
+    /// The attempt has returned, and has been overtaken.
+    #[cold]
+    pub(super) fn discard<V>(self, begun: Begun, result: Result<V, Fault>) {
+        let kind = self.head().kind();
+        drop(begun.place);
+        if begun.has_place
+            && let Some(gate) = &kind.gate
+        {
+            gate.give_back(kind);
+        }
+        kind.stats.count(Event::Discarded);
+        if result.is_err() {
+            pool::report(pool::Outcome::Failed);
+        }
+        let Self { runner, body } = self;
+        runner.yield_to_other();
+        let _panicked = contain(|| drop((result, body)));
+    }
+
+    /// What follows when an attempt was overtaken: the runner is this one now.
+    pub(super) fn follow(self) {
+        let head = self.head();
+        let number = head.attempts();
+        head.note_return(head.kind().clock.now());
+        if B::PULLED
+            && let Some(gate) = &head.kind().gate
+        {
+            gate.leave(head);
+        }
+        let fault = Fault::new(head.reason(Status::TimedOut));
+        if head.is_asked() {
+            self.end(Status::Cancelled, fault);
+            return;
+        }
+        match self.delay_after(number, &fault) {
+            Some(delay) => {
+                head.note_overtaken();
+                self.try_again(number, &fault, delay);
+            }
+            None => {
+                self.end(Status::TimedOut, fault);
+            }
+        }
+    }
+
+    #[inline]
+    fn leave_gate(head: Head, has_place: bool) {
+        if let Some(gate) = &head.kind().gate {
+            match has_place {
+                true => gate.give_back(head.kind()),
+                false => gate.leave(head),
+            }
+        }
     }
 
     /// The attempt has returned a value. False: the task had ended before.
@@ -222,9 +299,7 @@ where
         let head = self.head();
         drop(begun.place);
         head.note_return(head.kind().stamp(u64::MAX));
-        if let Some(gate) = &head.kind().gate {
-            gate.leave(head);
-        }
+        Self::leave_gate(head, begun.has_place);
         self.runner.finish(Status::Completed as u32, Ok(value), None)
     }
 
@@ -234,9 +309,7 @@ where
         let head = self.head();
         drop(begun.place);
         head.note_return(head.kind().stamp(u64::MAX));
-        if let Some(gate) = &head.kind().gate {
-            gate.leave(head);
-        }
+        Self::leave_gate(head, begun.has_place);
         if head.is_asked() {
             return self.end(Status::Cancelled, fault);
         }

@@ -12,7 +12,8 @@
 //!
 //! No thread waits with it, and the threads go on with tasks of other names. A place is kept from when
 //! its job is let go, or begins, until the function has returned, or the job is dropped. Between two
-//! attempts a task has none.
+//! attempts a task has none. One whose attempts are pulled has none once it has ended: its host may never
+//! come back.
 //!
 //! # Invariants
 //!
@@ -76,6 +77,12 @@ impl Gate {
     pub(super) fn pass<J: Waits + 'static>(&self, head: Head, job: J) -> Option<J> {
         let kind = head.kind();
         let was_let_go = head.take_released();
+        if was_let_go && self.line.places.is_some() && !head.take_place() {
+            // The task has ended, and gave its place up. It does not begin.
+            self.line.leave(false, true);
+            self.let_go(kind);
+            return Some(job);
+        }
         let token = || self.tokens.as_ref().is_none_or(|it| it.take(kind.clock.now()).is_ok());
         let starts = self.line.start(head.submitted(), was_let_go, token);
         if self.line.places.is_some() {
@@ -107,9 +114,14 @@ impl Gate {
     #[inline]
     pub(super) fn leave(&self, head: Head) {
         if head.take_place() {
-            self.line.leave(true, false);
-            self.let_go(head.kind());
+            self.give_back(head.kind());
         }
+    }
+
+    /// The same for a place that the attempt itself had.
+    pub(super) fn give_back(&self, kind: &'static KindInner) {
+        self.line.leave(true, false);
+        self.let_go(kind);
     }
 
     /// The job is dropped: what it had or was promised is another's.

@@ -1,7 +1,7 @@
 //! A name with its settings and its counters.
 
 use super::attempt::{Attempt, Outcome};
-use super::batch::{self, Unsubmitted};
+use super::batch::Unsubmitted;
 use super::budget::{Budget, RetryBudget};
 use super::gate::Gate;
 use super::handle::Task;
@@ -65,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) rate: Option<Rate>,
     pub(crate) full: Option<Full>,
     pub(crate) max_running: Option<u32>,
+    pub(crate) overlap_retries: bool,
 }
 
 /// What the tasks of one name share. It is never freed, so that a task need not count references to it:
@@ -193,6 +194,12 @@ impl Kind {
         self.inner.name()
     }
 
+    /// Whether a task of it may be overtaken.
+    #[cfg(feature = "capi")]
+    pub(crate) fn overlaps_retries(&self) -> bool {
+        self.inner.settings.overlap_retries
+    }
+
     /// A task with settings of its own, to be submitted.
     pub fn task<F, R>(&self, work: F) -> TaskBuilder<'_, F>
     where
@@ -244,7 +251,7 @@ impl Kind {
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        batch::submit(self.inner, &self.common, work.into_iter(), tasks)
+        self.batch().submit(work, tasks)
     }
 
     /// Runs `work` once, in the kind's lane: no handle, no limits, no retries, and it costs what
@@ -324,7 +331,8 @@ impl<'a> KindBuilder<'a> {
     }
 
     /// How long an attempt whose time is over, and that another might follow, may take to return: then
-    /// the task ends as TIMED_OUT, since no other can begin beside it. Default: one second.
+    /// the task ends as TIMED_OUT, since no other can begin beside it (unless
+    /// [`overlap_retries`](Self::overlap_retries) lets it). Default: one second.
     pub fn grace(mut self, time: Duration) -> Self {
         self.settings.limits.grace = nanos(time);
         self
@@ -347,7 +355,8 @@ impl<'a> KindBuilder<'a> {
     /// How many of its attempts may run at once: at least 1. The others wait, the oldest first, without
     /// a thread, and tasks of other names pass them; [`KindSnapshot::waiting`](super::KindSnapshot)
     /// counts them. A task has its place while its function runs, also when its time is over, and none
-    /// between two attempts. One that waits inside for another of its own name may wait for ever.
+    /// between two attempts; one whose attempts are pulled gives it up when it ends, though its host may
+    /// be at it still. One that waits inside for another of its own name may wait for ever.
     /// Default: no bound.
     pub fn max_running(mut self, attempts: u32) -> Self {
         if attempts == 0 {
@@ -355,6 +364,20 @@ impl<'a> KindBuilder<'a> {
             self.wrong.get_or_insert_with(wrong);
         }
         self.settings.max_running = Some(attempts);
+        self
+    }
+
+    /// Whether an attempt whose time ([`timeout`](Self::timeout)) is over holds up the next one until it has
+    /// returned, or its [`grace`](Self::grace) is over: false, the default; or is overtaken by it: true. Then
+    /// two or more attempts of a task may run at once; what one comes to that was overtaken is discarded and
+    /// counted ([`KindSnapshot::discarded`](super::KindSnapshot)), and its thread is stuck until it returns. Its
+    /// token says so to it. The key stays the task's, and the closure is dropped, once, when all have
+    /// returned. Each attempt on a thread of the pool counts for [`max_running`](Self::max_running).
+    ///
+    /// For tasks of [`Kind::task_concurrent`] and [`Kind::task_pulled`]; a function that only one thread may
+    /// call at a time is not overtaken.
+    pub fn overlap_retries(mut self, overlap: bool) -> Self {
+        self.settings.overlap_retries = overlap;
         self
     }
 

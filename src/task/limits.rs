@@ -3,7 +3,7 @@
 //! | time | from | to | what happens at its end |
 //! |---|---|---|---|
 //! | in the queue | submission | the first attempt | the task ends as TIMED_OUT, and never begins |
-//! | of an attempt | its begin | its return | its token is set; without another attempt left, the task ends |
+//! | of an attempt | its begin | its return | its token is set; without another attempt left, the task ends; if attempts may overlap, it is overtaken |
 //! | soft | the begin of an attempt | its return | its token says so when it is asked: nobody has to look after it |
 //! | of grace | the end of an attempt's time | its return | the task ends, as no other attempt can begin beside it |
 //! | overall | submission | the end | the task ends; a function that runs is asked to stop |
@@ -30,11 +30,13 @@
 //! it is not armed, passes a barrier, and looks at the places. One of them sees the other.
 
 use super::Common;
+use super::execute::Begun;
 use super::kind::KindInner;
 use super::observe;
 use super::record::{self, Head, is};
 use super::report::Status;
 use super::{OPEN, STOPPING};
+use crate::pool::record::LATE;
 use crate::pool::{Shared, Timer, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -118,8 +120,15 @@ fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
         }
         let patience = attempt.saturating_add(head.limits().grace);
         let most = head.with_retry(|retry| retry.attempts());
-        if head.attempts() < most && now < patience {
-            return all.min(patience);
+        if head.attempts() < most {
+            if let Some(again) = head.again() {
+                again.overtake(head, seen);
+                // Who begins the next attempt has it watched. Who waits for the task may be alone.
+                return all.min(now.saturating_add(head.attempt_limit().max(SHORTEST_LOOK)));
+            }
+            if now < patience {
+                return all.min(patience);
+            }
         }
         let same = |now: record::Look| is(now, Status::Running) && now.is_same_attempt(seen);
         head.end_if(Status::TimedOut, same);
@@ -170,11 +179,11 @@ fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
 }
 
 /// A timer for an attempt that is out with a host, if its time is limited. It is over with the attempt.
-pub(super) fn watch_open(shared: &Arc<Shared>, head: Head, due: u64) -> Option<Timer> {
-    if due == NEVER {
+pub(super) fn watch_open(shared: &Arc<Shared>, head: Head, begun: &Begun) -> Option<Timer> {
+    if begun.due == NEVER {
         return None;
     }
-    look_at_attempt(shared, head.id(), head.look(), due)
+    look_at_attempt(shared, head.id(), begun.seen, begun.due)
 }
 
 fn look_at_attempt(shared: &Arc<Shared>, id: u64, begun: record::Look, at: u64) -> Option<Timer> {
@@ -314,6 +323,19 @@ fn look(place: &AtomicU64) -> u64 {
     }
 }
 
+/// Whether the attempt of that thread has outlived its time, or its task.
+fn is_stuck(head: Head, seen: record::Look, worker: usize) -> bool {
+    if !seen.is_live() {
+        return true;
+    }
+    // `LATE` is the next attempt's too until that has begun.
+    match head.kind().settings.overlap_retries {
+        true if head.worker() != Some(worker) => true,
+        true => seen.has(LATE) && is(seen, Status::Running),
+        false => seen.has(LATE),
+    }
+}
+
 impl Guard {
     /// Threads whose functions have not returned though their time is over.
     pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
@@ -321,7 +343,7 @@ impl Guard {
         let stuck = places.filter_map(|(worker, place)| {
             let id = place.load(Acquire).checked_sub(1)?;
             let (head, seen) = record::find(id)?;
-            (!seen.is_live() || seen.has(crate::pool::record::LATE)).then_some((head, worker))
+            is_stuck(head, seen, worker).then_some((head, worker))
         });
         stuck.collect()
     }

@@ -65,6 +65,8 @@ fn collect(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
         counter("paceline_task_timed_out", "Tasks whose time was over", kind.timed_out);
         counter("paceline_task_dropped", "Tasks dropped for the sake of others", kind.dropped);
         counter("paceline_task_retried", "Attempts that were followed by another", kind.retried);
+        let help = "Outcomes of attempts that a retry had overtaken";
+        counter("paceline_task_discarded", help, kind.discarded);
         let help = "Attempts whose functions run now";
         collector.gauge("paceline_task_running", help, &labels, kind.running as f64);
         let help = "Tasks that wait for their rate, or because as many run as may";

@@ -26,6 +26,7 @@
 //! | `waiting.rs` | where a task is while it neither runs nor lies in a lane |
 //! | `sleepers.rs` | tasks that wait for their time |
 //! | `keyed.rs` | one task at a time per key, in order |
+//! | `overlap.rs` | retries that do not wait for an attempt that has outlived its time |
 //! | `gate.rs` | those that must wait because their name runs as often as it may, or has started as often |
 //! | `budget.rs` | how many retries the tasks of a name may make together |
 //! | `periodic.rs` | a function that runs again and again |
@@ -38,7 +39,8 @@
 //!
 //! 1. A task ends once: with one status, told once to each who asked.
 //! 2. A task that was cancelled before it began never begins.
-//! 3. Two attempts of one task never overlap.
+//! 3. Two attempts of one task never overlap, unless its kind says so: then one that has outlived its time
+//!    may run beside the next, and what it comes to is discarded and counted.
 //! 4. Whoever waits for a task with a deadline hears of its end at the deadline, whatever its function
 //!    does; if a time-out of one attempt is what it has, and another might follow, after a grace in which
 //!    the function may return. A function that does not look at its token cannot be ended: it keeps its thread, which is
@@ -62,6 +64,7 @@ mod limits;
 mod metrics;
 mod middleware;
 mod observe;
+mod overlap;
 mod periodic;
 mod pulled;
 mod record;
@@ -77,7 +80,7 @@ mod waiting;
 
 pub use crate::time::{Backoff, GiveUp, Jitter, Rate, Retry};
 pub use attempt::{Attempt, Fault, Outcome};
-pub use batch::Unsubmitted;
+pub use batch::{Batch, Unsubmitted};
 pub use budget::RetryBudget;
 pub use event::TaskFd;
 #[cfg(feature = "capi")]
@@ -88,6 +91,7 @@ pub use intake::Full;
 pub use kind::{Kind, KindBuilder};
 pub use middleware::Middleware;
 pub use observe::{EndRecord, Observer, StuckRecord};
+pub use overlap::Concurrent;
 pub use periodic::{Missed, Periodic};
 pub use pulled::{AttemptId, Pulled, TaskEvent};
 pub use report::{Status, TaskReport};

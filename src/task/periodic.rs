@@ -103,7 +103,7 @@ impl fmt::Debug for Periodic {
 /// A periodic task with its closure, while no run has it.
 struct Source<F> {
     beat: Arc<Beat>,
-    pattern: Pattern,
+    pattern: Pattern<'static>,
     missed: Missed,
     work: Mutex<Option<F>>,
 }
@@ -221,7 +221,10 @@ where
     /// [`Error::Invalid`] for a period or a delay out of range, [`Error::Full`] when all `max_handles` of
     /// the pool are in use, [`Error::ShutDown`], [`Error::Forked`].
     pub fn every(self, period: Duration, missed: Missed) -> Result<Periodic> {
-        let (pattern, delay, work) = self.into_pattern();
+        let (pattern, work) = self.into_pattern();
+        let mut pattern = pattern.into_owned();
+        // Of the first run only.
+        let delay = core::mem::take(&mut pattern.delay);
         if delay > MAX_DELAY {
             let allowed = "up to 100 years";
             return Err(Error::invalid("delay", format!("{delay:?}"), allowed));

@@ -28,7 +28,8 @@
 //! 2. An attempt begins when it is pulled, by the same change of the task's word as any other. So what was
 //!    cancelled before is never pulled.
 //! 3. A task may end while its attempt is out: its time is over, or it is cancelled by a shutdown. Then
-//!    the job stays in the table until its host comes back, and keeps its key until then. Whether the
+//!    the job stays in the table until its host comes back, and keeps its key until then, but not its place
+//!    among those that may run. Whether the
 //!    completion or the other end was first is settled by the task's word, and told (`Stale`).
 //! 4. Each task ends by the answer to a completion, or by an [`TaskEvent::End`] that is pulled: the end is
 //!    told as an event if it is CANCELLED, TIMED_OUT or REJECTED.
@@ -169,6 +170,10 @@ where
     fn complete(mut self: Box<Self>, begun: Begun, result: Said) -> Option<Status> {
         let attempt = Attempt::new(self.head(), begun.number, true);
         let result = result.and_then(|()| self.body().call(&attempt).into_result());
+        if B::OVERLAPS && self.is_overtaken(&begun) {
+            self.discard(begun, result);
+            return None;
+        }
         match result {
             Ok(value) => Job::complete(*self, begun, value).then_some(Status::Completed),
             Err(fault) => self.fail(begun, fault),
@@ -450,7 +455,7 @@ impl Attempts {
         let deadline = Deadline::after(Some(time));
         let begin = |job: Box<dyn Pull>| {
             let (job, begun) = job.begin()?;
-            let timer = limits::watch_open(shared, job.task(), begun.due);
+            let timer = limits::watch_open(shared, job.task(), &begun);
             let (task, token, number) = (job.task().id(), job.token(), begun.number);
             // Its place in the table gives it its number.
             let event = TaskEvent::Attempt { id: AttemptId(0), token, task, number };
@@ -478,10 +483,11 @@ impl Attempts {
         }
     }
 
-    fn with<R>(&self, id: AttemptId, f: impl FnOnce(Head) -> R) -> Result<R> {
+    fn with<R>(&self, id: AttemptId, f: impl FnOnce(&Attempt<'_>) -> R) -> Result<R> {
         let mut table = self.desk.lock();
         let (_, open) = table.place(id).ok_or(STALE)?;
-        open.as_ref().map(|open| f(open.job.task())).ok_or(STALE)
+        let open = open.as_ref().ok_or(STALE)?;
+        Ok(f(&Attempt::new(open.job.task(), open.begun.number, false)))
     }
 
     /// How many attempts are out.
@@ -509,6 +515,10 @@ impl Drop for Anchor {
 
 /// The task of that token has ended.
 pub(super) fn tell_end(head: Head, token: u64, status: Status) {
+    // Its attempt may be out, with a host that never comes back.
+    if let Some(gate) = &head.kind().gate {
+        gate.leave(head);
+    }
     if matches!(status, Status::Cancelled | Status::TimedOut | Status::Rejected) {
         head.kind().lobby.attempts.desk.tell(TaskEvent::End { token, task: head.id(), status });
     }
@@ -562,8 +572,8 @@ impl WorkerPool {
     /// `Cancelled`, `TimedOut`, or `Retrying` if another attempt will be pulled. Any thread, never waits.
     ///
     /// # Errors
-    /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile;
-    /// [`Error::Forked`].
+    /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile, or a retry has
+    /// overtaken it ([`overlap_retries`](super::KindBuilder::overlap_retries)); [`Error::Forked`].
     pub fn complete(
         &self,
         attempt: AttemptId,
@@ -578,7 +588,7 @@ impl WorkerPool {
     /// # Errors
     /// [`Error::Stale`], [`Error::Forked`].
     pub fn is_cancelled(&self, attempt: AttemptId) -> Result<bool> {
-        self.attempts()?.with(attempt, |head| Attempt::new(head, 0, false).is_cancelled())
+        self.attempts()?.with(attempt, |open| open.is_cancelled())
     }
 
     /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](super::Attempt::heartbeat).
@@ -587,7 +597,7 @@ impl WorkerPool {
     /// # Errors
     /// [`Error::Stale`], [`Error::Forked`].
     pub fn heartbeat(&self, attempt: AttemptId) -> Result<()> {
-        self.attempts()?.with(attempt, |head| head.renew(head.kind().clock.now()))
+        self.attempts()?.with(attempt, |open| open.heartbeat())
     }
 
     /// A descriptor that is readable while a pull would not wait. It belongs to the worker pool: never
@@ -655,7 +665,7 @@ mod models {
     fn begin(work: Work) -> Option<(Work, TaskEvent)> {
         let begun = work.runner.as_ref()?.begin();
         let event = TaskEvent::Attempt { id: AttemptId(0), token: 7, task: 7, number: 1 };
-        begun.then_some((work, event))
+        begun.is_some().then_some((work, event))
     }
 
     /// What an attempt has come to: 1 if that was its task's end.

@@ -6,6 +6,7 @@
 
 use super::attempt::Fault;
 use super::kind::{KindInner, Limits};
+use super::overlap::Again;
 use super::report::Status;
 use super::{observe, pulled, waiting};
 use crate::pool::contain;
@@ -21,7 +22,7 @@ use core::task::Waker;
 use core::time::Duration;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The most tasks with a handle that may be under way in a process.
 pub(super) const MAX_TASKS: usize = 1 << 24;
@@ -89,6 +90,8 @@ pub(super) struct Extras {
     pub(super) place: Place,
     /// By which the host knows it that pulls its attempts.
     pub(super) token: Option<u64>,
+    /// What overtakes its attempts.
+    pub(super) again: Option<Weak<dyn Again>>,
 }
 
 /// Where a job waits from which it can be taken.
@@ -312,6 +315,14 @@ impl Head {
         f(own.flatten().as_ref().unwrap_or(&self.kind().settings.retry))
     }
 
+    /// What overtakes its attempts, if they may overlap and it has not ended.
+    pub(super) fn again(self) -> Option<Arc<dyn Again>> {
+        if !self.kind().settings.overlap_retries || !self.has_extras() {
+            return None;
+        }
+        self.0.meta.with_extras(|extras| extras.as_ref()?.again.as_ref()?.upgrade())
+    }
+
     #[inline]
     pub(super) fn attempt_limit(self) -> u64 {
         self.0.meta.attempt_limit.load(Relaxed)
@@ -334,7 +345,8 @@ impl Head {
     /// The function has given a sign of life: the time of its attempt begins anew.
     pub(super) fn renew(self, now: u64) {
         let meta = &self.0.meta;
-        meta.run_time.fetch_add(now.saturating_sub(meta.began.swap(now, Relaxed)), Relaxed);
+        // A sign of one that was overtaken meanwhile is older than the begin of the next.
+        meta.run_time.fetch_add(now.saturating_sub(meta.began.fetch_max(now, Relaxed)), Relaxed);
     }
 
     /// Notes what the attempt that is about to begin is like, and says its number.
@@ -355,6 +367,11 @@ impl Head {
     /// The attempt that was noted does not begin after all.
     pub(super) fn note_unbegun(self, number: u32) {
         self.0.meta.attempts.store(number - 1, Relaxed);
+        self.0.meta.worker.store(NOBODY, Relaxed);
+    }
+
+    /// The attempt that was noted was overtaken: no thread runs it for the task any more.
+    pub(super) fn note_overtaken(self) {
         self.0.meta.worker.store(NOBODY, Relaxed);
     }
 

@@ -78,9 +78,10 @@ pub(crate) enum Event {
     Rejected = 6,
     Retried = 7,
     RetryRefused = 8,
+    Discarded = 9,
 }
 
-const EVENTS: usize = 9;
+const EVENTS: usize = 10;
 
 type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
@@ -173,6 +174,8 @@ pub struct KindSnapshot {
     pub retried: u64,
     /// Retries that their budget did not allow.
     pub retries_refused: u64,
+    /// Outcomes of attempts that had been overtaken by a retry: they changed nothing.
+    pub discarded: u64,
     /// Attempts whose functions run now, on threads of the pool, or that are out with a host.
     pub running: u64,
     /// Tasks that are through their lane, and wait for their rate or because as many run as may.
@@ -207,6 +210,7 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
         dropped,
         retried: get(Event::Retried),
         retries_refused: get(Event::RetryRefused),
+        discarded: get(Event::Discarded),
         running: kind.guard.running(kind)
             + kind.lobby.attempts.out(|head| core::ptr::eq(head.kind(), kind)),
         waiting: kind.gate.as_ref().map_or(0, |gate| gate.waiting() as u64),

@@ -6,6 +6,7 @@ use super::gate::Gate;
 use super::handle::Task;
 use super::intake::Full;
 use super::kind::{KindInner, Limits, nanos};
+use super::overlap::Overlapping;
 use super::pulled::{self, Pulled};
 use super::record::{self, Extras, Holder};
 use super::stats::Event;
@@ -40,6 +41,21 @@ impl<'a, F> TaskBuilder<'a, F> {
         let (lane, attempt_limit) = (kind.settings.lane, kind.settings.limits.attempt);
         let (extras, key, delay, full) = (None, None, Duration::ZERO, kind.full);
         Self { kind, common, lane, attempt_limit, extras, key, delay, full, work }
+    }
+
+    /// Whether attempts of its kind may overlap.
+    pub(super) fn overlaps(&self) -> bool {
+        self.kind.settings.overlap_retries
+    }
+
+    /// The same task with another body.
+    pub(super) fn with<G>(
+        self,
+        body: impl FnOnce(F, &mut Option<Box<Extras>>) -> G,
+    ) -> TaskBuilder<'a, G> {
+        let Self { kind, common, lane, attempt_limit, mut extras, key, delay, full, work } = self;
+        let work = body(work, &mut extras);
+        TaskBuilder { kind, common, lane, attempt_limit, extras, key, delay, full, work }
     }
 
     fn limits(&mut self) -> &mut Limits {
@@ -150,14 +166,18 @@ impl TaskBuilder<'_, Pulled> {
             return Err(refused(self.kind, pulled::refusal(&error, self.work)));
         }
         self.extras.get_or_insert_default().token = Some(self.work.token);
-        let task = hand_in(self)?;
+        let task = match self.overlaps() {
+            false => hand_in(self)?,
+            true => hand_in(self.with(Overlapping::new))
+                .map_err(|rejected| rejected.map(Overlapping::into_work))?,
+        };
         task.tell_host();
         Ok(task)
     }
 }
 
 #[inline]
-fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<Task<Value<B>>, Rejected<B>>
+pub(super) fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<Task<Value<B>>, Rejected<B>>
 where
     B: Body<Output: Outcome>,
 {
@@ -270,50 +290,72 @@ pub(super) fn refused<F>(kind: &KindInner, rejected: Rejected<F>) -> Rejected<F>
     rejected
 }
 
-/// What a periodic task needs for each of its runs.
-pub(super) struct Pattern {
+/// What many tasks have in common: runs of a periodic one, or those of a batch.
+pub(super) struct Pattern<'a> {
     pub(super) kind: &'static KindInner,
-    pub(super) common: Arc<Common>,
+    pub(super) common: Cow<'a, Arc<Common>>,
     pub(super) lane: Lane,
-    attempt_limit: u64,
+    pub(super) attempt_limit: u64,
     retry: Option<Retry>,
     limits: Option<Limits>,
     key: Option<u64>,
-    full: Full,
+    pub(super) delay: Duration,
+    pub(super) full: Full,
 }
 
-impl Pattern {
+impl Pattern<'_> {
+    /// For each task anew.
+    pub(super) fn extras(&self) -> Option<Box<Extras>> {
+        let has_extras = self.retry.is_some() || self.limits.is_some();
+        has_extras.then(|| {
+            let (retry, limits) = (self.retry.clone(), self.limits);
+            Box::new(Extras { retry, limits, ..Extras::default() })
+        })
+    }
+
+    /// When a task's time begins that is submitted now.
+    pub(super) fn stamp(&self) -> u64 {
+        let limits = self.limits.as_ref().unwrap_or(&self.kind.settings.limits);
+        self.kind.stamp(limits.queue.min(limits.overall))
+    }
+
+    /// Whether they go to their lane at once, and drop nobody.
+    pub(super) fn is_direct(&self) -> bool {
+        self.key.is_none() && self.delay.is_zero() && self.full != Full::DropOldest
+    }
+
     pub(super) fn submit<F, R>(&self, work: F) -> Result<Task<R::Value>, Rejected<F>>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        let has_extras = self.retry.is_some() || self.limits.is_some();
-        let extras = has_extras.then(|| {
-            let (retry, limits) = (self.retry.clone(), self.limits);
-            Box::new(Extras { retry, limits, ..Extras::default() })
-        });
         let plan = Plan {
             kind: self.kind,
             common: &self.common,
             lane: self.lane,
             attempt_limit: self.attempt_limit,
-            extras,
+            extras: self.extras(),
             key: self.key,
-            delay: Duration::ZERO,
+            delay: self.delay,
             full: self.full,
         };
         plan.submit(work)
     }
+
+    /// Without what it borrows.
+    pub(super) fn into_owned(self) -> Pattern<'static> {
+        let Self { kind, common, lane, attempt_limit, retry, limits, key, delay, full } = self;
+        let common = Cow::Owned(common.into_owned());
+        Pattern { kind, common, lane, attempt_limit, retry, limits, key, delay, full }
+    }
 }
 
-impl<F> TaskBuilder<'_, F> {
-    /// What each run is to be, the delay of the first, and the closure.
-    pub(super) fn into_pattern(self) -> (Pattern, Duration, F) {
+impl<'a, F> TaskBuilder<'a, F> {
+    /// What each task is to be, and what it has in the place of a function.
+    pub(super) fn into_pattern(self) -> (Pattern<'a>, F) {
         let Self { kind, common, lane, attempt_limit, extras, key, delay, full, work } = self;
         let (retry, limits) = extras.map_or((None, None), |own| (own.retry, own.limits));
-        let common = common.into_owned();
-        (Pattern { kind, common, lane, attempt_limit, retry, limits, key, full }, delay, work)
+        (Pattern { kind, common, lane, attempt_limit, retry, limits, key, delay, full }, work)
     }
 }
 

@@ -104,6 +104,7 @@ impl<F> Special<F> {
 impl<B: Body> Body for Special<B> {
     type Output = B::Output;
     const PULLED: bool = B::PULLED;
+    const OVERLAPS: bool = B::OVERLAPS;
 
     fn call(&mut self, attempt: &Attempt<'_>) -> B::Output {
         self.work.call(attempt)
@@ -115,6 +116,15 @@ impl<B: Body> Body for Special<B> {
 
     fn turn(&mut self) -> Option<&mut Turn> {
         Some(&mut self.turn)
+    }
+
+    fn begun(&mut self) {
+        if B::OVERLAPS
+            && let Some(hold) = self.turn.hold.take()
+        {
+            self.turn.key = None;
+            self.work.keep(hold);
+        }
     }
 }
 

@@ -361,6 +361,47 @@ static void bounds(void) {
     CHECK(atomic_load(&counts.drops) == 4);
 }
 
+/* The first attempt waits for the gate; the second gives itself time. */
+static void outlives(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    counts_t *counts = (counts_t *)data;
+    uint32_t which = number(attempt);
+    OK(pace_attempt_heartbeat(attempt));
+    atomic_fetch_add(&counts->runs, 1);
+    while (which == 1 && !atomic_load(&counts->gate)) sched_yield();
+    bool cancelled = false;
+    OK(pace_attempt_is_cancelled(attempt, &cancelled));
+    *outcome = which == 1 && !cancelled ? 1 : 0;
+}
+
+static void overlapping(void) {
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_config_t config;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.timeout_ns = 100 * MILLI;
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 50;
+    config.overlap_retries = true;
+    pace_kind_t *kind = NULL;
+    OK(pace_kind_new(workers, "overlapping", &config, &kind));
+    counts_t counts = {0};
+    pace_task_t task;
+    OK(pace_workers_submit(workers, kind, outlives, &counts, count_drop, NULL, &task));
+    pace_task_report_t report = wait_for(workers, task);
+    CHECK(report.status == PACE_TASK_COMPLETED && report.attempts >= 2);
+    CHECK(atomic_load(&counts.drops) == 0);
+    atomic_store(&counts.gate, true);
+    UNTIL(atomic_load(&counts.drops) == 1);
+    pace_kind_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_kind_stats(kind, &stats));
+    CHECK(stats.completed == 1 && stats.discarded == report.attempts - 1);
+    CHECK(atomic_load(&counts.runs) == (int)report.attempts);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
 static void batches(void) {
     enum { COUNT = 1000 };
     static pace_attempt_work_t work[COUNT];
@@ -378,6 +419,20 @@ static void batches(void) {
     OK(pace_workers_submit_batch(workers, kind, work, COUNT, NULL, NULL, &accepted));
     OK(pace_workers_submit_batch(workers, kind, NULL, 0, NULL, NULL, &accepted));
     CHECK(accepted == 0);
+    pace_task_options_t options;
+    OK(pace_task_options_init(&options, sizeof options));
+    options.retry.shape = PACE_RETRY_NONE;
+    options.lane = PACE_LANE_LOW;
+    counts_t once = {0};
+    for (size_t i = 0; i < COUNT; i++) work[i].user_data = &once;
+    OK(pace_workers_submit_batch(workers, kind, work, COUNT, &options, tasks, &accepted));
+    CHECK(accepted == COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        pace_task_report_t report = wait_for(workers, tasks[i]);
+        CHECK(report.status == PACE_TASK_FAILED && report.attempts == 1);
+    }
+    UNTIL(atomic_load(&once.drops) == COUNT);
+    CHECK(atomic_load(&once.runs) == COUNT);
     work[7].run = NULL;
     accepted = 55;
     SAYS(PACE_EINVAL,
@@ -1266,6 +1321,7 @@ int main(int argc, char **argv) {
     options();
     kinds();
     bounds();
+    overlapping();
     batches();
     broken_batches();
     posts_and_policies();

@@ -1,11 +1,13 @@
 //! Many tasks at once, and descriptors that tell of many ends.
 
 use super::common::{Count, Gate, hang_guard, readable, until};
-use super::kit::{Notes, pool, settled};
-use paceline::task::{Attempt, Full, Kind, Phases, Status, Task, TaskFd, WorkerPool};
-use paceline::{Pin, Pool, Rejected};
+use super::kit::{Notes, Stage, pool, settled};
+use paceline::task::{Attempt, Fault, Full, Kind, Phases, Retry, Status, Task, TaskFd, WorkerPool};
+use paceline::{Lane, Pin, Pool, Rejected};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// A worker pool of one thread, which is inside a task, with room for four.
 fn held() -> (Pool, WorkerPool, Gate, Task<()>) {
@@ -108,6 +110,54 @@ fn a_batch_drops_the_oldest() {
     assert_eq!(notes.take(), [7, 8, 9]);
     assert_eq!(first.wait().unwrap().status, Status::Completed);
     settled(&workers);
+}
+
+/// Goal: what a batch is told holds for each of its tasks. Method: a lane above the kind's, so they pass one
+/// that waits; two attempts, a limit that is over before they begin, a key, and a delay.
+#[test]
+fn a_batch_has_settings_of_its_own() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let workers = &stage.workers;
+    let kind = workers.kind("batch").lane(Lane::Low).build().unwrap();
+    let (gate, notes) = (Gate::new(), Notes::default());
+    let inner = gate.clone();
+    let first = kind.submit(move |_: &Attempt<'_>| inner.wait()).unwrap();
+    gate.until_entered(1);
+    let last = kind.submit(notes.pen(99)).unwrap();
+    let pens = || (0..3).map(|number| notes.pen(number));
+
+    let mut high = Vec::new();
+    kind.batch().lane(Lane::High).submit(pens(), &mut high).unwrap();
+    let mut tried = Vec::new();
+    let fails = (0..40).map(|_| |_: &Attempt<'_>| Err::<(), _>(Fault::new("no")));
+    let twice = Retry::fixed(1, Duration::ZERO);
+    kind.batch().lane(Lane::High).retry(twice).submit(fails, &mut tried).unwrap();
+    let mut late = Vec::new();
+    kind.batch().queue_timeout(HOUR).submit(pens(), &mut late).unwrap();
+    let mut keyed = Vec::new();
+    kind.batch().key("one").submit(pens(), &mut keyed).unwrap();
+    let mut delayed = Vec::new();
+    kind.batch().delay(HOUR * 3).submit(pens(), &mut delayed).unwrap();
+
+    let settle = stage.pass_without_settling(HOUR * 2);
+    gate.open();
+    settle();
+    assert_eq!(ends(high), [Status::Completed; 3]);
+    assert_eq!(last.wait().unwrap().status, Status::Completed);
+    for task in tried {
+        let report = task.wait().unwrap();
+        assert_eq!((report.status, report.attempts), (Status::Failed, 2));
+    }
+    assert_eq!(ends(late), [Status::TimedOut; 3]);
+    assert_eq!(ends(keyed), [Status::Completed; 3]);
+    assert_eq!(notes.take(), [0, 1, 2, 99, 0, 1, 2]);
+    assert!(delayed.iter().all(|task| task.status() == Status::Pending));
+    stage.pass(HOUR * 2);
+    assert_eq!(ends(delayed), [Status::Completed; 3]);
+    assert_eq!(notes.take(), [0, 1, 2]);
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(workers);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A worker pool of one thread whose clock is turned by the test.
+/// A worker pool whose clock is turned by the test.
 pub struct Stage {
     script: ScriptedSource,
     pub pool: Pool,
@@ -45,10 +45,15 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// With one thread.
     pub fn new() -> Self {
+        Self::with(1)
+    }
+
+    pub fn with(threads: usize) -> Self {
         let script = ScriptedSource::new();
         let kind = SourceKind::Scripted(script.clone());
-        let pool = Pool::builder().threads(1).source(kind).build().unwrap();
+        let pool = Pool::builder().threads(threads).source(kind).build().unwrap();
         let workers = WorkerPool::new(&pool);
         Self { script, pool, workers }
     }

@@ -13,6 +13,7 @@ mod keyed;
 mod kit;
 mod limits;
 mod middleware;
+mod overlap;
 mod periodic;
 mod pulled;
 mod rate;

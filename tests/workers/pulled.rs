@@ -270,6 +270,38 @@ fn no_more_are_out_than_may_run() {
     settled(&workers);
 }
 
+/// Goal: an attempt whose host does not come back has no place once its task has ended, and gives none
+/// back when the host comes after all. Method: both places are out when their time is over.
+#[test]
+fn the_place_of_one_that_is_abandoned_is_free() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("abandoned").max_running(2).timeout(HOUR).build().unwrap();
+    for token in 0..6 {
+        drop(kind.task_pulled(token).submit().unwrap());
+    }
+    let lost: Vec<_> = pull_all(&stage.workers);
+    assert_eq!((lost.iter().map(token).collect::<Vec<_>>(), kind.stats().waiting), (vec![0, 1], 4));
+    stage.pass(HOUR + HOUR);
+    let mut out: Vec<_> = pull_all(&stage.workers);
+    out.sort_by_key(|event| matches!(event, TaskEvent::Attempt { .. }));
+    assert_eq!(out[2..].iter().map(token).collect::<Vec<_>>(), [2, 3]);
+    assert!(out[..2].iter().all(|event| matches!(event, TaskEvent::End { .. })));
+    for event in lost {
+        let TaskEvent::Attempt { id, .. } = event else { panic!("{event:?}") };
+        assert_eq!(complete(&stage.workers, id, Ok(())), None);
+    }
+    assert_eq!(pull_all(&stage.workers), [], "a place was given back twice");
+    for event in &out[2..] {
+        let TaskEvent::Attempt { id, .. } = *event else { panic!("{event:?}") };
+        assert_eq!(complete(&stage.workers, id, Ok(())), Some(Status::Completed));
+        let next = pull_all(&stage.workers);
+        let [TaskEvent::Attempt { id, .. }] = next[..] else { panic!("{next:?}") };
+        assert_eq!(complete(&stage.workers, id, Ok(())), Some(Status::Completed));
+    }
+    settled(&stage.workers);
+}
+
 #[test]
 fn a_time_in_the_queue_is_over_though_nobody_pulls() {
     let _guard = hang_guard();

@@ -34,6 +34,38 @@ void settle(const WorkerPool &workers) {
 
 } // namespace
 
+TEST_CASE("a retry overtakes a late attempt, whose value is not the task's") {
+    const Pool pool = make_pool();
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    KindConfig settings;
+    settings.retry = Retry::fixed(50, milliseconds(0));
+    settings.timeout = milliseconds(100);
+    settings.overlap_retries = true;
+    const auto kind = workers.kind("overtaken", settings).value();
+    std::atomic<bool> open{false};
+    auto task = kind.submit([&](Attempt &attempt) {
+        while (attempt.number() == 1 && !open) {
+            std::this_thread::yield();
+        }
+        return std::to_string(attempt.number());
+    }).value();
+    while (task.status().value() != TaskStatus::Completed) {
+        std::this_thread::yield();
+    }
+    CHECK(kind.stats().value().completed == 1);
+    open = true;
+    while (kind.stats().value().running > 0) {
+        std::this_thread::yield();
+    }
+    const auto report = task.wait().value();
+    CHECK(report.attempts >= 2);
+    CHECK(report.value.value() == std::to_string(report.attempts));
+    while (kind.stats().value().discarded < report.attempts - 1) {
+        std::this_thread::yield();
+    }
+    settle(workers);
+}
+
 TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
     const Pool pool = make_pool();
     const WorkerPool workers = WorkerPool::create(pool).value();
@@ -289,7 +321,9 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         settings.soft_timeout = hours(1);
         settings.grace = hours(1);
         settings.full = paceline::Full::run_here();
+        settings.overlap_retries = true;
         const auto kind = workers.kind("extended", settings).value();
+        CHECK(kind.stats().value().discarded == 0);
         const auto failing = [](Attempt &attempt) {
             if (attempt.number() < 3) {
                 throw std::runtime_error("not yet");

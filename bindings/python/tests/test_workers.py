@@ -341,6 +341,34 @@ class Limits(Workers):
         gate.open.set()
         self.until(lambda: workers.health().status == "ready")
 
+    def test_a_retry_overtakes_a_late_attempt(self) -> None:
+        workers = self.make(threads=2)
+        gate = Gate()
+        self.addCleanup(gate.open.set)
+
+        @workers.task(timeout=0.2, retries=Retry.fixed(50, 0), overlap_retries=True)
+        def overtaken() -> str:
+            attempt = current_attempt()
+            if attempt.number > 1:
+                return "in time"
+            gate()
+            if attempt.cancelled:
+                raise ValueError("too late")
+            return "never told"
+
+        task = overtaken.submit()
+        gate.inside.get(timeout=LONG)
+        self.assertEqual(task.result(LONG), "in time")
+        late = task.report().attempts - 1
+        self.assertGreaterEqual(late, 1)
+        self.until(lambda: overtaken.stats().running == 1)
+        gate.open.set()
+        self.until(lambda: overtaken.stats().running == 0)
+        stats = overtaken.stats()
+        self.assertEqual((stats.completed, stats.failed, stats.retried, stats.discarded), (1, 0, late, late))
+        self.assertEqual(task.result(0), "in time")
+        self.until(lambda: workers.health().status == "ready")
+
     def test_a_heartbeat_gives_time(self) -> None:
         workers = self.make(threads=1)
 

@@ -4,11 +4,12 @@
 //! The word, both ends, the table and its slab are the real ones. What an end does to counters and
 //! callbacks is counted in plain memory; the record's `UnsafeCell` lets loom see a value that is read
 //! before it is written, or a room with two users.
+#![allow(unsafe_code, reason = "an attempt is overtaken, whose type the record does not know")]
 
 use super::explore;
 use crate::pool::record::{
     ASKED, FIRST_END, Holder, LATE, Magazine, Meta, PENDING, Parks, RETRYING, RUNNING, Record,
-    RecordTable, Runner,
+    RecordTable, Runner, Seen,
 };
 use crate::queue::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64};
@@ -16,8 +17,8 @@ use crate::sync::{StaticRef, UnsafeCell, barrier_after_change, store_load_barrie
 use loom::thread;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::LocalKey;
 
 pub(crate) const COMPLETED: u32 = FIRST_END;
@@ -148,7 +149,7 @@ impl Case {
     fn run(&self, runner: Runner<Noted, Counted>) -> thread::JoinHandle<bool> {
         let (made, dropped) = (self.made.clone(), self.dropped.clone());
         thread::spawn(move || {
-            let runs = runner.begin();
+            let runs = runner.begin().is_some();
             if runs {
                 made.fetch_add(1, Relaxed);
                 runner.finish(COMPLETED, Counted(dropped), None);
@@ -236,7 +237,7 @@ fn retry_against_shutdown() {
         let value = case.value();
         let worker = thread::spawn(move || {
             let mut begun = 0;
-            while runner.begin() {
+            while runner.begin().is_some() {
                 begun += 1;
                 if record.has(ASKED) || begun == 2 {
                     runner.finish(COMPLETED, value, None);
@@ -353,7 +354,7 @@ fn a_late_submission_against_shutdown() {
                 return;
             }
             inner.accepted.store(1, Release);
-            if runner.begin() {
+            if runner.begin().is_some() {
                 barrier_after_change();
                 if inner.phase.load(Relaxed) == STOPPING {
                     drop((runner, value));
@@ -384,7 +385,7 @@ struct Sleeping {
 
 impl Run for Sleeping {
     fn run(self) {
-        if self.runner.begin() {
+        if self.runner.begin().is_some() {
             self.runner.finish(COMPLETED, self.value, None);
         }
     }
@@ -489,7 +490,7 @@ fn the_next_tenant_meets_nobody() {
             free.meta.books.set(case.books);
             let (runner, mut next) = case.table.publish::<Counted>(free);
             tasks += 1;
-            assert!(runner.begin());
+            assert!(runner.begin().is_some());
             runner.finish(COMPLETED, case.value(), None);
             assert_eq!(next.record().status(), COMPLETED);
             assert!(next.take().is_some());
@@ -513,11 +514,11 @@ fn a_late_look_does_not_meet_the_next_attempt() {
             let case = Case::new(false);
             let (runner, holder) = case.open();
             let record = holder.record();
-            assert!(runner.begin());
+            assert!(runner.begin().is_some());
             let seen = record.look();
             let value = case.value();
             let worker = thread::spawn(move || {
-                if runner.retry() && runner.begin() {
+                if runner.retry() && runner.begin().is_some() {
                     assert!(!record.has(LATE), "of the last attempt");
                     runner.finish(COMPLETED, value, None);
                 } else {
@@ -552,4 +553,67 @@ fn a_dropped_closure_ends_its_task() {
         sweeper.join().unwrap();
         case.settle(1);
     });
+}
+
+/// A closure that attempts share, which keeps the record while some that were overtaken run.
+struct Common {
+    record: &'static Record<Noted>,
+    was_overtaken: AtomicBool,
+}
+
+impl Drop for Common {
+    fn drop(&mut self) {
+        if self.was_overtaken.load(Relaxed) {
+            self.record.keep_no_more();
+        }
+    }
+}
+
+/// An attempt that returns. True: it ends the task.
+fn returns(case: &Case, runner: Runner<Noted, Counted>, begun: Seen, last: bool) -> bool {
+    let value = case.value();
+    if !runner.claim(begun, || last) {
+        runner.yield_to_other();
+        return false;
+    }
+    runner.finish(COMPLETED, value, None)
+}
+
+/// Goal: an attempt that returns as it is overtaken has one runner after it, its task one end, and its
+/// record is there until both have returned. Method: the attempt returns while a guard overtakes it, runs
+/// the next one and ends the task; the handle goes, or cancels first.
+#[test]
+fn overtaking_against_the_return() {
+    for cancels in [false, true] {
+        explore(3, move || {
+            let case = Arc::new(Case::new(false));
+            let (runner, holder) = case.open();
+            let record = holder.record();
+            let begun = runner.begin().expect("it has not ended");
+            let common = loom::sync::Arc::new(Common { record, was_overtaken: false.into() });
+            let (again, mine) = (loom::sync::Arc::clone(&common), Arc::clone(&case));
+            let guard = thread::spawn(move || {
+                // SAFETY: the task yields `Counted`, and the other attempt claims.
+                let Some(next) = (unsafe { record.overtake::<Counted>(begun) }) else {
+                    return false;
+                };
+                again.was_overtaken.store(true, Relaxed);
+                let ended = next.begin().is_some_and(|begun| returns(&mine, next, begun, true));
+                drop(again);
+                ended
+            });
+            if cancels {
+                holder.record().end_if(CANCELLED, |seen| seen.status() != RUNNING, |_| {}, "");
+            }
+            drop(holder);
+            let first = returns(&case, runner, begun, true);
+            // What an attempt that was overtaken may look at.
+            assert!(first || record.look().is_same_task(begun));
+            drop(common);
+            let second = guard.join().unwrap();
+            assert!(!(first && second));
+            let case = Arc::into_inner(case).expect("the only one");
+            case.settle(1);
+        });
+    }
 }

@@ -66,6 +66,8 @@ class Calls(Generic[T]):
         full = base.full if chosen.full is None else chosen.full
         self.full: FullPolicy = core.full if full is None else full
         self.lane = int(lane_of(base.priority if chosen.priority is None else chosen.priority))  # type: ignore[arg-type]
+        #: A retry may overtake an attempt of them.
+        self.overlaps = base.overlaps
         #: Somebody wants to know when its tasks begin.
         self.watched = core.scaler is not None or self.full == "drop_oldest"
 

@@ -446,7 +446,7 @@ class Hand:
                     task.succeed(value)
                 if core.outcomes is not None:
                     self._tell(calls, layout.TASK_COMPLETED, None)
-            # Else its task has ended meanwhile, as is told by an event.
+            # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
             del value
 
     def _is_late(self) -> bool:
@@ -498,7 +498,8 @@ class Hand:
         if job is None:
             return
         task = job[0]
-        if exception is not None:
+        # What one comes to that a retry has overtaken is not the task's.
+        if exception is not None and not (result == layout.ESTALE and job[4].overlaps):
             task.last = exception
         if result != layout.OK:
             return

@@ -725,6 +725,8 @@ class KindConfig(ctypes.Structure):
         ("full", ctypes.c_uint32),
         ("reserved2", ctypes.c_uint32),
         ("full_wait_ns", ctypes.c_uint64),
+        ("overlap_retries", ctypes.c_bool),
+        ("reserved3", ctypes.c_uint8 * 7),
     ]
 
 
@@ -816,6 +818,7 @@ class KindStats(ctypes.Structure):
                 "retried",
                 "retries_refused",
                 "running",
+                "discarded",
             )
         ],
     ]

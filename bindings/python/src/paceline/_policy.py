@@ -194,6 +194,7 @@ def kind_config(
     budget: Optional[RetryBudget],
     rate: Optional[Rate],
     max_running: Optional[int],
+    overlap_retries: bool,
 ) -> layout.KindConfig:
     """What all tasks of a name have. Raises InvalidError."""
     config = layout.KindConfig()
@@ -216,6 +217,7 @@ def kind_config(
         config.max_running = whole("max_running", max_running)
         if max_running == 0:
             raise InvalidError("max_running is 0; allowed: at least 1")
+    config.overlap_retries = bool(overlap_retries)
     return config
 
 
@@ -244,6 +246,8 @@ class Chosen:
     soft_timeout: Optional[float] = None
     grace: Optional[float] = None
     full: Optional[FullPolicy] = None
+    #: Of a name only.
+    overlaps: bool = False
 
     def as_c(self) -> Optional[layout.TaskOptions]:
         """None: nothing was chosen. Raises InvalidError."""

@@ -24,6 +24,8 @@ class KindStats:
     retries_refused: int
     #: Attempts that are with a thread.
     running: int
+    #: Outcomes of attempts that a retry had overtaken: they changed nothing.
+    discarded: int
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ class WorkerPool:
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
         full: Optional[FullPolicy] = None,
+        overlap_retries: bool = False,
     ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
 
     def task(
@@ -202,6 +203,7 @@ class WorkerPool:
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
         full: Optional[FullPolicy] = None,
+        overlap_retries: bool = False,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
         function's). Times are seconds; None means no limit.
@@ -211,7 +213,9 @@ class WorkerPool:
         take in all; after ``soft_timeout`` an attempt is only asked to give up; ``grace`` (default: one
         second) is how long an attempt whose time is over, and that another might follow, may take to return.
         ``budget`` bounds the retries of the name, ``rate`` how many attempts start, ``max_running`` how many
-        run at once; ``full`` is what is done when there is no room.
+        run at once; ``full`` is what is done when there is no room. With ``overlap_retries`` an attempt whose
+        ``timeout`` is over does not hold up the next one, which starts when a thread is free: both may run at
+        once, and what the one that was overtaken comes to is discarded and counted.
 
         Raises InvalidError; also if the name has other settings already. What is known of a name is kept
         for the life of the process, so let names be few.
@@ -219,7 +223,15 @@ class WorkerPool:
         if function is not None:
             return self.task()(function)
         some_text("name", name)
-        base = Chosen(priority, retries, timeout, queue_timeout, deadline, full=full_of(full))
+        base = Chosen(
+            priority,
+            retries,
+            timeout,
+            queue_timeout,
+            deadline,
+            full=full_of(full),
+            overlaps=bool(overlap_retries),
+        )
         config = kind_config(
             priority=priority,
             retry=retry_of(retries),
@@ -231,6 +243,7 @@ class WorkerPool:
             budget=budget,
             rate=rate,
             max_running=max_running,
+            overlap_retries=overlap_retries,
         )
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:

@@ -1,0 +1,294 @@
+//! Retries that do not wait for an attempt that has outlived its time.
+
+use super::common::{Count, Gate, hang_guard, until};
+use super::kit::{Stage, pool, settled};
+use paceline::task::{
+    Attempt, AttemptId, Fault, Health, Kind, Retry, Status, TaskEvent, WorkerPool,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Tasks with an attempt's time of one hour, and two retries at once.
+fn overlapping(workers: &WorkerPool) -> Kind {
+    let retry = Retry::fixed(2, Duration::ZERO);
+    workers.kind("late").timeout(HOUR).retry(retry).overlap_retries(true).build().unwrap()
+}
+
+/// The time of the attempts that run is over. What follows may take its time.
+fn make_late(stage: &Stage) {
+    drop(stage.pass_without_settling(HOUR + HOUR));
+}
+
+/// Counts what is dropped.
+struct Dropped(Count);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.up();
+    }
+}
+
+/// Goal: the retry starts though the first attempt runs, its value is the task's, and what the first comes
+/// to is discarded; the closure goes once, after both. Method: the first attempt is held at a gate.
+#[test]
+fn a_retry_overtakes_and_the_late_outcome_is_discarded() {
+    let _guard = hang_guard();
+    let stage = Stage::with(2);
+    let workers = &stage.workers;
+    let kind = overlapping(workers);
+    let (gate, dropped) = (Gate::new(), Count::new());
+    let (inner, data) = (gate.clone(), Dropped(dropped.clone()));
+    let told = Count::new();
+    let hears = told.clone();
+    let task = kind
+        .task_concurrent(move |attempt: &Attempt<'_>| {
+            let _ = &data;
+            if attempt.number() == 1 {
+                inner.wait();
+                if attempt.is_cancelled() && attempt.time_left() == Some(Duration::ZERO) {
+                    hears.up();
+                }
+            }
+            attempt.number()
+        })
+        .submit()
+        .unwrap();
+    gate.until_entered(1);
+    make_late(&stage);
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Completed, 2));
+    assert_eq!(report.result.unwrap(), 2);
+    let stats = kind.stats();
+    assert_eq!((stats.completed, stats.retried, stats.discarded), (1, 1, 0));
+    assert_eq!(dropped.get(), 0, "an attempt runs still");
+    until("one that is stuck", || workers.stats().stuck.len() == 1);
+    assert_eq!(workers.health().health, Health::Degraded);
+    gate.open();
+    until("the late outcome", || kind.stats().discarded == 1);
+    until("the end of the closure", || dropped.get() == 1);
+    assert_eq!(told.get(), 1, "it was told to give up");
+    until("a free thread", || workers.health().health == Health::Ready);
+    let stats = kind.stats();
+    assert_eq!((stats.completed, stats.failed, stats.retried), (1, 0, 1));
+    settled(workers);
+}
+
+/// Goal: each attempt that outlives its time is overtaken, as long as there are retries; then the task
+/// ends. Method: none returns before the end.
+#[test]
+fn attempts_are_overtaken_until_there_are_no_more() {
+    let _guard = hang_guard();
+    let stage = Stage::with(4);
+    let workers = &stage.workers;
+    let kind = overlapping(workers);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let work = move |_: &Attempt<'_>| inner.wait();
+    let task = kind.task_concurrent(work).submit().unwrap();
+    for attempts in 1..=3 {
+        gate.until_entered(attempts);
+        make_late(&stage);
+    }
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::TimedOut, 3));
+    until("three that are stuck", || workers.stats().stuck.len() == 3);
+    gate.open();
+    until("both that were overtaken", || kind.stats().discarded == 2);
+    settled(workers);
+    assert_eq!(kind.stats().timed_out, 1);
+}
+
+/// Without the option the retry waits, and so does that of a function which only one thread may call.
+#[test]
+fn without_it_the_retry_waits() {
+    let _guard = hang_guard();
+    let stage = Stage::with(2);
+    let workers = &stage.workers;
+    let (retry, grace) = (Retry::fixed(1, Duration::ZERO), HOUR * 9);
+    let kind = workers.kind("waits").timeout(HOUR).grace(grace).retry(retry.clone());
+    let kind = kind.build().unwrap();
+    let both = workers.kind("once").timeout(HOUR).grace(grace).retry(retry).overlap_retries(true);
+    let both = both.build().unwrap();
+    let gate = Gate::new();
+    let inside = Arc::new(AtomicU32::new(0));
+    let work = || {
+        let (inner, inside) = (gate.clone(), Arc::clone(&inside));
+        move |attempt: &Attempt<'_>| {
+            assert_eq!(inside.fetch_add(1, SeqCst), 0, "they overlap");
+            if attempt.number() == 1 {
+                inner.wait();
+            }
+            inside.fetch_sub(1, SeqCst);
+            match attempt.number() {
+                1 => Err(Fault::new("late")),
+                _ => Ok(()),
+            }
+        }
+    };
+    let first = kind.task_concurrent(work()).submit().unwrap();
+    gate.until_entered(1);
+    make_late(&stage);
+    until("its time is over", || workers.health().health == Health::Degraded);
+    gate.open();
+    assert_eq!(first.wait().unwrap().attempts, 2);
+    let gate = Gate::new();
+    let alone = work();
+    let inner = gate.clone();
+    let second = both
+        .submit(move |attempt: &Attempt<'_>| {
+            if attempt.number() == 1 {
+                inner.wait();
+            }
+            alone(attempt)
+        })
+        .unwrap();
+    gate.until_entered(1);
+    make_late(&stage);
+    until("its time is over", || workers.health().health == Health::Degraded);
+    gate.open();
+    assert_eq!(second.wait().unwrap().attempts, 2);
+    assert_eq!(kind.stats().discarded + both.stats().discarded, 0);
+    settled(workers);
+}
+
+/// Goal: the place of one that was overtaken on a thread is its own until it returns, and its key its
+/// task's. Method: one place: the retry waits for it. Two: another task of the key waits for both.
+#[test]
+fn places_and_keys_are_kept_until_all_have_returned() {
+    let _guard = hang_guard();
+    let stage = Stage::with(3);
+    let workers = &stage.workers;
+    for places in [1, 2] {
+        let retry = Retry::fixed(1, Duration::ZERO);
+        let name = format!("places {places}");
+        let kind = workers.kind(&name).timeout(HOUR).retry(retry).overlap_retries(true);
+        let kind = kind.max_running(places).build().unwrap();
+        let (gate, other) = (Gate::new(), Count::new());
+        let inner = gate.clone();
+        let work = move |attempt: &Attempt<'_>| {
+            if attempt.number() == 1 {
+                inner.wait();
+            }
+        };
+        let task = kind.task_concurrent(work).key("one").submit().unwrap();
+        let ran = other.clone();
+        let next = workers.task("next", move |_: &Attempt<'_>| ran.up()).key("one");
+        let next = next.submit().unwrap();
+        gate.until_entered(1);
+        make_late(&stage);
+        if places == 1 {
+            until("the retry waits", || kind.stats().waiting == 1);
+            assert_eq!(kind.stats().running, 1);
+            gate.open();
+            assert_eq!(task.wait().unwrap().attempts, 2);
+        } else {
+            assert_eq!(task.wait().unwrap().attempts, 2);
+            assert_eq!(other.get(), 0, "the key is not free");
+            gate.open();
+        }
+        assert_eq!(next.wait().unwrap().status, Status::Completed);
+        until("the late outcome", || kind.stats().discarded == 1);
+        // The places are all there again.
+        let many: Vec<_> =
+            (0..8).map(|_| kind.task_concurrent(|_: &Attempt<'_>| ()).submit().unwrap()).collect();
+        for task in many {
+            assert_eq!(task.wait().unwrap().status, Status::Completed);
+        }
+    }
+    settled(workers);
+}
+
+/// Goal: under a storm every task has one end, every closure goes once, every late outcome is counted, and
+/// the thread of an attempt that was overtaken does not disturb the next. Method: attempts that take
+/// about as long as their time, cancelled or let go by their handles now and then.
+#[test]
+fn a_storm_of_late_attempts_settles() {
+    let _guard = hang_guard();
+    let pool = pool(4);
+    let workers = WorkerPool::new(&pool);
+    let retry = Retry::fixed(3, Duration::ZERO);
+    let limit = Duration::from_micros(200);
+    let kind = workers.kind("storm").timeout(limit).retry(retry).overlap_retries(true);
+    let kind = kind.max_running(3).build().unwrap();
+    let dropped = Count::new();
+    const TASKS: u64 = 600;
+    let submit = |number: u64| {
+        let data = Dropped(dropped.clone());
+        let work = move |attempt: &Attempt<'_>| {
+            let _ = &data;
+            if !number.is_multiple_of(3) && attempt.number() < 3 {
+                std::thread::sleep(Duration::from_micros(number % 5 * 100));
+            }
+            match number % 7 {
+                0 => Err(Fault::new("now and then")),
+                _ => Ok(()),
+            }
+        };
+        kind.task_concurrent(work).key(number % 50).submit().unwrap()
+    };
+    let tasks: Vec<_> = (0..TASKS).map(submit).collect();
+    for (number, task) in tasks.into_iter().enumerate() {
+        match number % 5 {
+            0 => drop(task),
+            1 => {
+                task.cancel();
+            }
+            _ => assert!(task.wait().unwrap().status.is_end()),
+        }
+    }
+    settled(&workers);
+    until("every closure has gone", || dropped.get() == TASKS);
+    let stats = kind.stats();
+    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert!(stats.discarded <= stats.retried + stats.timed_out + stats.cancelled);
+}
+
+/// The attempts that come out now: their names and numbers, and how many ends were told.
+fn pulled(workers: &WorkerPool) -> (Vec<(AttemptId, u32)>, usize) {
+    let (mut events, mut attempts, mut ends) = (Vec::new(), Vec::new(), 0);
+    workers.pull(&mut events, 16, Duration::ZERO).unwrap();
+    for event in events {
+        match event {
+            TaskEvent::Attempt { id, number, .. } => attempts.push((id, number)),
+            TaskEvent::End { .. } => ends += 1,
+            _ => {}
+        }
+    }
+    (attempts, ends)
+}
+
+/// Goal: the same for a task whose attempts are pulled. Method: the first is out when its time is over; its
+/// retry comes out, and may run though there is one place.
+#[test]
+fn a_pulled_attempt_is_overtaken_and_completed_in_vain() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let workers = &stage.workers;
+    let retry = Retry::fixed(1, Duration::ZERO);
+    let kind = workers.kind("pulled").timeout(HOUR).retry(retry).overlap_retries(true);
+    let kind = kind.max_running(1).build().unwrap();
+    let task = kind.task_pulled(7).submit().unwrap();
+    let (first, _) = pulled(workers);
+    assert_eq!(first.len(), 1);
+    assert!(!workers.is_cancelled(first[0].0).unwrap());
+    stage.pass(HOUR + HOUR);
+    assert!(workers.is_cancelled(first[0].0).unwrap());
+    let (second, ends) = pulled(workers);
+    assert_eq!((second.len(), ends), (1, 0));
+    assert_eq!(second[0].1, 2);
+    assert!(workers.is_cancelled(first[0].0).unwrap());
+    assert!(!workers.is_cancelled(second[0].0).unwrap());
+    workers.heartbeat(first[0].0).unwrap();
+    let late = workers.complete(first[0].0, Ok(())).unwrap_err();
+    assert_eq!(late.to_string(), "this attempt has ended, was closed, or was taken");
+    assert_eq!(task.status(), Status::Running);
+    assert_eq!(kind.stats().discarded, 1);
+    assert_eq!(workers.complete(second[0].0, Ok(())).unwrap(), Status::Completed);
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Completed, 2));
+    assert_eq!(kind.stats().discarded, 1);
+    settled(workers);
+}
