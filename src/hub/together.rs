@@ -288,14 +288,11 @@ impl Core {
         if has_lost {
             subscriber.lost(self);
         }
-        match offer {
-            Offer::Enqueued { schedule, number } => {
-                enqueued(&subscriber, number);
-                if schedule && subscriber.rules.execution != Execution::Strand {
-                    self.call(self.ready.push(Work::Mailbox(Arc::clone(&subscriber))));
-                }
+        if let Offer::Enqueued { schedule, number } = offer {
+            enqueued(&subscriber, number);
+            if schedule && subscriber.rules.execution != Execution::Strand {
+                self.call(self.ready.push(Work::Mailbox(Arc::clone(&subscriber))));
             }
-            _ => {}
         }
         if let Some(puller) = subscriber.puller() {
             puller.notify();
