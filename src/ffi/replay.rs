@@ -14,7 +14,7 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
 use crate::hub::history::{Query, Replay, ReplayFrom, ReplayMailbox};
-use crate::hub::{Message, Unsubscribed};
+use crate::hub::{Intensity, Message, OnFailure, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::time::Duration;
@@ -263,7 +263,10 @@ pub unsafe extern "C" fn pace_hub_replay(
         let (registration, owner) = pair(user_data, drop);
         let name = pace_subscription_t { id: 0 };
         let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
-        match hub.hub.replay(pattern, from).serve(run) {
+        // A message at which it fails is counted, and the next one comes.
+        let replay = hub.hub.replay(pattern, from);
+        let replay = replay.on_failure(OnFailure::discard()).intensity(Intensity::unlimited());
+        match replay.serve(run) {
             Ok(replay) => {
                 let shared = Arc::clone(hub.hub.pool().shared());
                 to.set(Box::into_raw(Box::new(pace_replay_t { replay, shared })));

@@ -122,7 +122,7 @@ impl Care {
         if terms.is_plain() { Ok(None) } else { Self::with(terms).map(|care| Some(Box::new(care))) }
     }
 
-    fn with(terms: Terms) -> Result<Self> {
+    pub(super) fn with(terms: Terms) -> Result<Self> {
         let supervisor = match &terms.supervisor {
             Some(supervisor) => supervisor.clone(),
             None => Supervisor::own(terms.intensity.unwrap_or_default())?,
@@ -262,23 +262,32 @@ impl Care {
     }
 }
 
-impl Subscriber {
-    /// Deals with a message that the handler has failed at. Not under the mailbox's lock.
+/// Whose handler it is: a subscription's or a replay's, as its notices and dead letters name it.
+pub(super) struct Who {
+    pub(super) kind: &'static str,
+    pub(super) id: u64,
+    pub(super) pattern: Arc<str>,
+    pub(super) origin: Origin,
+}
+
+impl Care {
+    /// Deals with a message that the handler has failed at. Not under a lock.
     #[cold]
     pub(super) fn failed(
-        self: &Arc<Self>,
+        &self,
         core: &Core,
-        entry: &mut Entry,
+        who: &Who,
+        stored: &Stored,
+        tried: &mut Option<Box<Tried>>,
         failure: &Failure,
     ) -> After {
-        let care = self.care_or_default();
         let now = clock::now();
-        let tried = entry.tried.get_or_insert_with(|| Box::new(Tried { attempts: 0, first: now }));
-        let seed = entry.stored.sequence ^ self.id().rotate_left(32);
-        let (verdict, restarted) = care.judge(seed, tried, failure, now);
+        let tried = tried.get_or_insert_with(|| Box::new(Tried { attempts: 0, first: now }));
+        let seed = stored.sequence ^ who.id.rotate_left(32);
+        let (verdict, restarted) = self.judge(seed, tried, failure, now);
         let attempts = tried.attempts;
         if let Some(count) = restarted {
-            self.tell(core, "subscription.restarted", Severity::Warning, || {
+            who.tell(core, "subscription.restarted", Severity::Warning, || {
                 let failure = failure.message();
                 (
                     format!("restart {count}: {failure}"),
@@ -292,10 +301,74 @@ impl Subscriber {
             Verdict::DeadLetter | Verdict::Suspend => {
                 let panicked = failure.is_panic();
                 let reason = if panicked { DeadReason::Panicked } else { DeadReason::Failed };
-                self.bury(core, &entry.stored, reason, Some(failure.message()), attempts);
+                core.bury(who, stored, reason, Some(failure.message()), attempts);
                 if verdict == Verdict::Suspend { After::Suspend } else { After::Dead }
             }
         }
+    }
+}
+
+impl Core {
+    /// Makes a message a dead letter.
+    #[cold]
+    fn bury(
+        &self,
+        who: &Who,
+        stored: &Stored,
+        reason: DeadReason,
+        failure: Option<&str>,
+        attempts: u32,
+    ) {
+        let pushed_out = self.dead.bury(DeadLetter {
+            number: 0,
+            stored: stored.clone(),
+            reason,
+            failure: failure.map(Into::into),
+            attempts,
+            subscription: who.id,
+            pattern: Arc::clone(&who.pattern),
+            died: clock::unix_nanos(),
+            origin: who.origin.clone(),
+        });
+        if pushed_out {
+            self.lost(&self.dead);
+        }
+    }
+}
+
+/// One of those that a supervisor suspends and resumes.
+pub(super) trait Supervised: Send + Sync {
+    fn suspend_member(self: Arc<Self>, core: &Core);
+    /// False: it was not suspended.
+    fn resume_member(self: Arc<Self>, core: &Core) -> bool;
+}
+
+impl Supervised for Subscriber {
+    fn suspend_member(self: Arc<Self>, core: &Core) {
+        Self::suspend(&self, core);
+    }
+
+    fn resume_member(self: Arc<Self>, core: &Core) -> bool {
+        Self::resume(&self, core)
+    }
+}
+
+impl Subscriber {
+    fn who(self: &Arc<Self>) -> Who {
+        let pattern = self.channel().pattern_shared();
+        Who { kind: "subscription", id: self.id(), pattern, origin: Origin::of(self) }
+    }
+
+    /// Deals with a message that the handler has failed at. Not under the mailbox's lock.
+    #[cold]
+    pub(super) fn failed(
+        self: &Arc<Self>,
+        core: &Core,
+        entry: &mut Entry,
+        failure: &Failure,
+    ) -> After {
+        let care = self.care_or_default();
+        care.failed(core, &self.who(), &entry.stored, &mut entry.tried, failure)
     }
 
     /// Makes a message a dead letter of this subscription.
@@ -308,20 +381,7 @@ impl Subscriber {
         failure: Option<&str>,
         attempts: u32,
     ) {
-        let pushed_out = core.dead.bury(DeadLetter {
-            number: 0,
-            stored: stored.clone(),
-            reason,
-            failure: failure.map(Into::into),
-            attempts,
-            subscription: self.id(),
-            pattern: self.channel().pattern_shared(),
-            died: clock::unix_nanos(),
-            origin: Origin::of(self),
-        });
-        if pushed_out {
-            core.lost(&core.dead);
-        }
+        core.bury(&self.who(), stored, reason, failure, attempts);
     }
 
     /// Suspends all subscriptions of the supervisor.

@@ -54,6 +54,11 @@ impl Origin {
     pub(super) fn of(subscriber: &Arc<Subscriber>) -> Self {
         Self(Arc::downgrade(subscriber))
     }
+
+    /// Nobody to whom it could be delivered again.
+    pub(super) fn nobody() -> Self {
+        Self(Weak::new())
+    }
 }
 
 impl PartialEq for Origin {
@@ -214,7 +219,8 @@ pub struct Redelivered {
     /// They are dead letters still, with new numbers: the mailbox was full, or the subscription is
     /// suspended, or has no mailbox because it is inline.
     pub refused: u64,
-    /// They are dead letters still, with new numbers: their subscription has ended.
+    /// They are dead letters still, with new numbers: their subscription has ended, or was a replay, for which
+    /// they are in its history.
     pub orphaned: u64,
 }
 

@@ -540,12 +540,16 @@ pub(super) enum Inline {
     TooDeep,
 }
 
-/// Calls the handler of a replay. True: it could deal with the message.
-pub(super) fn call_in_handler(core: &Core, handler: &mut Handler, message: &Message<'_>) -> bool {
+/// Calls the handler of a replay. Why it could not deal with the message, if so.
+pub(super) fn call_in_handler(
+    core: &Core,
+    handler: &mut Handler,
+    message: &Message<'_>,
+) -> Option<Box<Failure>> {
     let _in_handler = InHandler::enter();
     let failure = handler.call(message);
     core.shared.end_if_forked();
-    failure.is_none()
+    failure
 }
 
 impl Core {

@@ -5,7 +5,7 @@
 //! wait ([`SubscriptionBuilder::measured`](super::SubscriptionBuilder::measured)).
 
 use super::dead::DeadStats;
-use super::history::HistoryStats;
+use super::history::{HistoryStats, ReplayFigures};
 use super::key::{Key, is_reserved};
 use super::mailbox::Phase;
 use super::notice::NoticeStats;
@@ -48,6 +48,8 @@ pub struct HubStats {
     pub keys: u64,
     /// Each subscription that has not ended, by its number.
     pub subscriptions: Vec<SubscriptionFigures>,
+    /// Each replay to a handler that has not ended, by its number.
+    pub replays: Vec<ReplayFigures>,
     /// Each publisher that somebody has.
     pub publishers: Vec<PublisherFigures>,
     /// How often each key was published, if [that is counted](HubBuilder::count_keys), by key.
@@ -163,6 +165,16 @@ impl HubStats {
                 "errors": one.errors, "last_error": one.last_error, "durable": one.durable,
             })
         };
+        let replay = |one: &ReplayFigures| {
+            let stats = &one.stats;
+            json!({
+                "id": one.id, "pattern": one.pattern, "suspended": one.suspended,
+                "matched": stats.matched, "delivered": stats.delivered, "failed": stats.failed,
+                "dead_lettered": stats.dead_lettered, "discarded": stats.discarded,
+                "waiting": stats.waiting, "running": stats.running, "lost": stats.lost,
+                "last": stats.last, "restarts": stats.restarts,
+            })
+        };
         json!({
             "time": humantime::format_rfc3339_millis(self.time).to_string(),
             "published": audit.published, "matched": audit.matched, "redelivered": audit.redelivered,
@@ -171,6 +183,7 @@ impl HubStats {
             "rejected": audit.rejected, "discarded": audit.discarded, "waiting": audit.waiting,
             "running": audit.running, "keys": self.keys,
             "subscriptions": subscriptions, "publishers": publishers,
+            "replays": self.replays.iter().map(replay).collect::<Vec<_>>(),
             "key_counts": self.key_counts.iter().map(key).collect::<Vec<_>>(),
             "dead_letters": {
                 "buried": self.dead_letters.buried, "held": self.dead_letters.held,
@@ -385,6 +398,14 @@ impl Core {
     }
 }
 
+impl Core {
+    fn all_replays(&self) -> Vec<ReplayFigures> {
+        let mut all: Vec<_> = self.replays().iter().filter_map(|one| one.figures()).collect();
+        all.sort_by_key(|one| one.id);
+        all
+    }
+}
+
 impl Hub {
     /// All figures, as they are now. Any thread; it takes time with the number of keys and subscriptions, and
     /// looks at one after the other.
@@ -396,6 +417,7 @@ impl Hub {
             audit: self.audit(),
             keys: self.key_count() as u64,
             subscriptions: core.all_subscriptions(|_| true),
+            replays: core.all_replays(),
             publishers: core.all_publishers(),
             key_counts: core.key_counts.as_ref().map_or_else(Vec::new, KeyCounts::all),
             dead_letters: self.dead_letter_stats(),

@@ -180,6 +180,7 @@ struct Core {
     notices: notice::Notices,
     key_counts: Option<figures::KeyCounts>,
     publishers: Mutex<Vec<Weak<publisher::Inner>>>,
+    replays: Mutex<Vec<Weak<Replaying>>>,
     /// The books of subscriptions that have ended.
     ended: Mutex<Books>,
     closed: AtomicBool,
@@ -289,6 +290,7 @@ impl HubBuilder<'_> {
             notices,
             key_counts,
             publishers: Mutex::default(),
+            replays: Mutex::default(),
             ended: Mutex::default(),
             closed: AtomicBool::new(false),
             changed: Futex::new(0),
@@ -425,6 +427,18 @@ impl Core {
 
     fn lock_ended(&self) -> MutexGuard<'_, Books> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_replay(&self, replaying: &Arc<Replaying>) {
+        let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        replays.retain(|replaying| replaying.strong_count() > 0);
+        replays.push(Arc::downgrade(replaying));
+    }
+
+    /// All replays with a handler that there are.
+    fn replays(&self) -> Vec<Arc<Replaying>> {
+        let replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        replays.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Sleeps until the condition holds, which `announce` follows.

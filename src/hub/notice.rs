@@ -47,6 +47,7 @@
 //! Invariant 5 is a race of the kind store, then load; both sides have the barrier in between. The number
 //! that was told is written by whoever opened the burst, and by the timer after that.
 
+use super::care::Who;
 use super::dead::DeadLetters;
 use super::key::is_reserved;
 use super::mailbox::Phase;
@@ -606,12 +607,42 @@ impl Hub {
     }
 }
 
+fn origin(kind: &str, id: u64, pattern: &str) -> String {
+    format!("{kind} {id} ({pattern})")
+}
+
+fn notice(
+    kind: &str,
+    id: u64,
+    pattern: &str,
+    event: &'static str,
+    severity: Severity,
+    (message, more): (String, Value),
+) -> Notice {
+    let mut fields = json!({ "subscription": id, "pattern": pattern });
+    if let (Value::Object(fields), Value::Object(more)) = (&mut fields, more) {
+        fields.extend(more);
+    }
+    Notice { event, severity, origin: origin(kind, id, pattern), message, fields }
+}
+
+impl Who {
+    /// Tells what has happened to it.
+    pub(super) fn tell(
+        &self,
+        core: &Core,
+        event: &'static str,
+        severity: Severity,
+        say: impl FnOnce() -> (String, Value),
+    ) {
+        core.tell(severity, Some(&self.pattern), || {
+            notice(self.kind, self.id, &self.pattern, event, severity, say())
+        });
+    }
+}
+
 /// What a subscription has to tell.
 impl Subscriber {
-    pub(super) fn origin(&self) -> String {
-        format!("subscription {} ({})", self.id(), self.channel().pattern())
-    }
-
     pub(super) fn notice(
         &self,
         event: &'static str,
@@ -619,11 +650,8 @@ impl Subscriber {
         message: String,
         more: Value,
     ) -> Notice {
-        let mut fields = json!({ "subscription": self.id(), "pattern": self.channel().pattern() });
-        if let (Value::Object(fields), Value::Object(more)) = (&mut fields, more) {
-            fields.extend(more);
-        }
-        Notice { event, severity, origin: self.origin(), message, fields }
+        let pattern = self.channel().pattern();
+        notice("subscription", self.id(), pattern, event, severity, (message, more))
     }
 
     /// Tells what has happened to it.

@@ -83,8 +83,8 @@ impl SubscriptionStats {
 pub struct HubAudit {
     /// Messages that were published.
     pub published: u64,
-    /// The sum over all messages of the subscriptions that each matched, and dead letters that were
-    /// delivered again.
+    /// The sum over all messages of the subscriptions that each matched, dead letters that were delivered again,
+    /// and what was read for replays with handlers.
     pub matched: u64,
     /// Of these, the latter.
     pub redelivered: u64,
@@ -172,6 +172,14 @@ impl Core {
                 sum.running += stats.running;
             }
         });
+        for (books, waiting, running) in self.replays().iter().filter_map(|one| one.audit()) {
+            sum.matched += books.offered;
+            sum.delivered += books.delivered;
+            sum.failed += books.failed;
+            sum.dead_lettered += books.dead;
+            sum.waiting += waiting;
+            sum.running += running;
+        }
         self.for_each_group(|books, waiting| {
             sum.matched += books.offered + waiting;
             sum.rejected += books.rejected;

@@ -244,7 +244,7 @@ impl<'a> SubscriptionBuilder<'a> {
             group.join(&subscriber);
         }
         if let Some(supervisor) = supervisor {
-            supervisor.join(core, &subscriber);
+            supervisor.join(core, Arc::<Subscriber>::clone(&subscriber));
         }
         subscriber.tell(core, "subscription.started", Severity::Info, || {
             (format!("with {:?} execution", subscriber.rules.execution), Value::Null)

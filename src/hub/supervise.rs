@@ -38,7 +38,7 @@
 //! 3. A suspension ends only by `resume`, which begins with an empty window.
 
 use super::Core;
-use super::subscribe::Subscriber;
+use super::care::Supervised;
 use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -246,7 +246,7 @@ struct Inner {
     epoch: AtomicU64,
 }
 
-type Member = (Weak<Core>, Weak<Subscriber>);
+type Member = (Weak<Core>, Weak<dyn Supervised>);
 
 struct State {
     window: Window,
@@ -284,12 +284,12 @@ impl Supervisor {
     }
 
     /// Adds a subscription.
-    pub(super) fn join(&self, core: &Arc<Core>, subscriber: &Arc<Subscriber>) {
+    pub(super) fn join(&self, core: &Arc<Core>, member: Arc<dyn Supervised>) {
         let mut members = self.members();
-        members.retain(|(_, subscriber)| subscriber.strong_count() > 0);
-        members.push((Arc::downgrade(core), Arc::downgrade(subscriber)));
+        members.retain(|(_, member)| member.strong_count() > 0);
+        members.push((Arc::downgrade(core), Arc::downgrade(&member)));
         if self.is_suspended() {
-            subscriber.suspend(core);
+            member.suspend_member(core);
         }
     }
 
@@ -303,7 +303,7 @@ impl Supervisor {
         }
         own();
         kept.extend(living(&members));
-        kept.iter().for_each(|(core, subscriber)| subscriber.suspend(core));
+        kept.iter().for_each(|(core, member)| Arc::clone(member).suspend_member(core));
         drop(members);
     }
 
@@ -314,7 +314,7 @@ impl Supervisor {
         self.end_suspension();
         let mut resumed = own();
         kept.extend(living(&members));
-        kept.iter().for_each(|(core, subscriber)| resumed |= subscriber.resume(core));
+        kept.iter().for_each(|(core, member)| resumed |= Arc::clone(member).resume_member(core));
         drop(members);
         resumed
     }
@@ -366,8 +366,8 @@ impl Supervisor {
     }
 }
 
-fn living(members: &[Member]) -> impl Iterator<Item = (Arc<Core>, Arc<Subscriber>)> {
-    members.iter().filter_map(|(core, subscriber)| Some((core.upgrade()?, subscriber.upgrade()?)))
+fn living(members: &[Member]) -> impl Iterator<Item = (Arc<Core>, Arc<dyn Supervised>)> {
+    members.iter().filter_map(|(core, member)| Some((core.upgrade()?, member.upgrade()?)))
 }
 
 impl fmt::Debug for Supervisor {

@@ -4,9 +4,14 @@ use super::*;
 use crate::common::{Count, Gate, hang_guard, quiet_panic};
 use paceline::Error;
 use paceline::hub::history::{Limits, Replay, ReplayFrom};
-use paceline::hub::{Unsubscribe, Unsubscribed};
+use paceline::hub::{
+    DeadFilter, HubAudit, Intensity, OnFailure, RestartStrategy, Retry, Supervisor, Unsubscribe,
+    Unsubscribed,
+};
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// How many messages each of the publishers of a test under load publishes.
 const LOAD: u64 = 20_000;
@@ -201,10 +206,143 @@ fn a_handler_that_fails_gets_the_next() {
             _ => Ok(()),
         }
     };
-    let replay = hub.replay(">", ReplayFrom::Beginning).serve(handler).unwrap();
+    let builder = hub.replay(">", ReplayFrom::Beginning);
+    let builder = builder.on_failure(OnFailure::discard()).intensity(Intensity::unlimited());
+    let replay = builder.serve(handler).unwrap();
     until("all are counted", || replay.stats().delivered + replay.stats().failed == 9);
-    assert_eq!(replay.stats().failed, 6);
+    assert_eq!((replay.stats().failed, replay.stats().restarts), (6, 6));
     drop(replay);
+    finish(&pool);
+}
+
+/// What a handler was called with: the payload and the attempt. It fails at "fail", panics at "panic", and at "once"
+/// the first time.
+fn picky(
+    calls: &Arc<Mutex<Vec<String>>>,
+) -> impl FnMut(&Message<'_>) -> Result<(), &'static str> + use<> {
+    let calls = Arc::clone(calls);
+    move |message| {
+        let text = String::from_utf8(message.payload().to_vec()).unwrap();
+        calls.lock().unwrap().push(format!("{text} {}", message.attempt()));
+        match (&*text, message.attempt()) {
+            ("fail", _) | ("once", 1) => Err("on purpose"),
+            ("panic", _) => quiet_panic("wanted"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn audited(hub: &Hub) -> HubAudit {
+    until("nothing waits or runs", || hub.audit().waiting + hub.audit().running == 0);
+    let audit = hub.audit();
+    assert!(audit.is_balanced(), "{audit:?}");
+    audit
+}
+
+/// Goal: failures of a replay are those of a serial subscription: tried again in order, dead letters, restarts,
+/// told, and in the books.
+#[test]
+fn failures_are_dealt_with_as_those_of_subscriptions() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a.>"));
+    let publish = |text: &str| hub.publish("a.x", text).unwrap().sequence;
+    let _four = ["1", "once", "fail", "2"].map(publish);
+    let (calls, restarted) = (Arc::default(), Count::new());
+    let count = restarted.clone();
+    let replay = hub
+        .replay("a.>", ReplayFrom::Beginning)
+        .on_failure(OnFailure::dead_letter().retry(Retry::fixed(1, Duration::from_millis(1))))
+        .intensity(Intensity::new(100, HOUR))
+        .on_restart(move |_| count.up())
+        .serve(picky(&calls))
+        .unwrap();
+    until("what was kept", || replay.stats().last == 4);
+    // It sleeps, and is woken while it holds something.
+    let _three = ["panic", "once", "3"].map(publish);
+    until("what came", || replay.stats().last == 7);
+    let tried = [
+        "1 1", "once 1", "once 2", "fail 1", "fail 2", "2 1", "panic 1", "panic 2", "once 1",
+        "once 2", "3 1",
+    ];
+    assert_eq!(*calls.lock().unwrap(), tried);
+    let audit = audited(&hub);
+    assert_eq!((audit.matched, audit.delivered, audit.dead_lettered), (7, 5, 2));
+    let stats = replay.stats();
+    assert_eq!((stats.matched, stats.delivered, stats.dead_lettered), (7, 5, 2));
+    // One message was given up, and each of two panics counts.
+    assert_eq!((stats.restarts, restarted.get()), (3, 3));
+    assert_eq!(hub.stats().replays.len(), 1);
+    assert_eq!(hub.stats().replays[0].stats, stats);
+    let letters = hub.dead_letters(&DeadFilter::all().subscription(replay.id()));
+    let told: Vec<_> = letters.iter().map(|one| (one.pattern(), one.attempts())).collect();
+    assert_eq!(told, [("a.>", 2), ("a.>", 2)]);
+    assert_eq!(hub.redeliver(&DeadFilter::all()).unwrap().orphaned, 2);
+    drop(replay);
+    until("its end", || hub.stats().replays.is_empty());
+    assert_eq!(audited(&hub), audit, "what has ended is in the books still");
+    finish(&pool);
+}
+
+/// Goal: a suspended replay misses nothing but what it has failed at. Method: a supervisor that it shares with a
+/// subscription, which fails; and one that fails itself.
+#[test]
+fn a_suspended_replay_goes_on_where_it_was() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a.>"));
+    let publish = |key: &str, text: &str| hub.publish(key, text).unwrap().sequence;
+    let supervisor = Supervisor::new(RestartStrategy::OneForAll, Intensity::new(0, HOUR)).unwrap();
+    let calls = Arc::default();
+    let replay =
+        hub.replay("a.>", ReplayFrom::Now).supervisor(&supervisor).serve(picky(&calls)).unwrap();
+    let other = hub
+        .subscription("b")
+        .supervisor(&supervisor)
+        .serve(|_: &Message<'_>| Err::<(), _>("on purpose"))
+        .unwrap();
+    publish("a.x", "1");
+    until("the first", || replay.stats().delivered == 1);
+    publish("b", "");
+    until("the suspension", || replay.is_suspended() && other.is_suspended());
+    publish("a.x", "2");
+    assert!(replay.resume() && !other.is_suspended());
+    until("what came meanwhile", || replay.stats().delivered == 2);
+    let _three = ["3", "fail", "4"].map(|text| publish("a.x", text));
+    until("its own suspension", || replay.is_suspended() && other.is_suspended());
+    until("it was counted", || replay.stats().dead_lettered == 1);
+    let last = publish("a.x", "5");
+    assert!(other.resume());
+    until("the last", || replay.stats().last == last);
+    assert_eq!(*calls.lock().unwrap(), ["1 1", "2 1", "3 1", "fail 1", "4 1", "5 1"]);
+    assert_eq!(audited(&hub).dead_lettered, 2);
+    drop((replay, other));
+    finish(&pool);
+}
+
+/// Goal: one that holds a message back ends at once when it is closed, and a drain does not wait for it any more.
+#[test]
+fn a_replay_that_holds_a_message_back_ends() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept("a.>"));
+    hub.publish("a.x", "fail").unwrap();
+    hub.publish("a.x", "1").unwrap();
+    let (calls, dropped) = (Arc::default(), Count::new());
+    let (mut picky, on_drop) = (picky(&calls), dropped.on_drop());
+    let replay = hub
+        .replay("a.>", ReplayFrom::Beginning)
+        .on_failure(OnFailure::discard().retry(Retry::fixed(1, HOUR)))
+        .serve(move |message: &Message<'_>| {
+            let _held = &on_drop;
+            picky(message)
+        })
+        .unwrap();
+    until("it is held", || replay.stats().waiting == 2 && calls.lock().unwrap().len() == 1);
+    assert!(hub.audit().is_balanced());
+    assert!(replay.unsubscribe(Unsubscribe::Sync).is_ok());
+    assert_eq!((dropped.get(), replay.stats().discarded), (1, 2));
+    assert_eq!(audited(&hub).discarded, 2);
     finish(&pool);
 }
 

@@ -42,7 +42,7 @@ pub use limits::Limits;
 pub use lines::{LinesOptions, read_lines};
 pub use log::WhenFull;
 pub use query::Query;
-pub use replay::{Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
+pub use replay::{Replay, ReplayBuilder, ReplayFigures, ReplayFrom, ReplayMailbox, ReplayStats};
 pub use settings::{History, HistoryStats};
 
 pub(super) use keep::Histories;

@@ -7,6 +7,8 @@
 //! | LISTED | it is on the hub's ready list: the service that takes it runs it |
 //! | RUNS | one thread reads the log and calls the handler |
 //! | SLEEPS | the log has it among its sleepers: whoever records wakes it |
+//! | HELD | a timer: the message that the handler failed at is to be tried again |
+//! | SUSPENDED | nobody, until it is resumed: what comes is in the history |
 //! | ENDED | nobody; the handler has been dropped |
 //!
 //! ```text
@@ -15,6 +17,9 @@
 //!     ▲                    │ ▲ woken meanwhile: it reads on      │
 //!     └── had its share ───┘                                     │
 //!     └───────────────────────── a message is recorded ──────────┘
+//!
+//!   RUNS ── to be tried again ──► HELD ── its time has come ──► LISTED
+//!   RUNS, SLEEPS, LISTED when its turn comes ── suspended ──► SUSPENDED ── resumed ──► LISTED
 //! ```
 //!
 //! # Invariants
@@ -25,6 +30,9 @@
 //! 3. It ends once: by the thread that runs it, or, if none does, by the one that closes it.
 //! 4. Whoever runs it has the cursor and the handler out of their place, and puts them back before it sleeps
 //!    or is listed.
+//! 5. What was read and has no end yet is kept with the cursor, in order, the message to be tried again first.
+//! 6. offered = delivered + failed + dead + discarded + waiting + running, under one lock; at its end this moves to
+//!    the hub's books, and what waits is discarded.
 //!
 //! # Orderings
 //!
@@ -34,16 +42,23 @@
 use super::log::{Batch, Log, Sleeper};
 use super::query::Query;
 use crate::error::{Error, Result};
+use crate::hub::care::{After, Care, Restart, Supervised, Terms, Who};
+use crate::hub::dead::Origin;
 use crate::hub::handler::{Answer, Handler};
-use crate::hub::message::{Message, Received};
+use crate::hub::mailbox::{Books, Tried};
+use crate::hub::message::{Message, Received, Stored};
+use crate::hub::notice::Severity;
 use crate::hub::subscribe::{Unsubscribe, Unsubscribed};
+use crate::hub::supervise::{Intensity, OnFailure, Supervisor};
 use crate::hub::{Core, Hub, Work, execute};
 use crate::pool::contain;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::fmt;
 use core::time::Duration;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Instant, SystemTime};
 
@@ -74,6 +89,7 @@ pub struct ReplayBuilder<'a> {
     hub: &'a Hub,
     pattern: &'a str,
     from: ReplayFrom,
+    care: Terms,
 }
 
 impl Hub {
@@ -84,32 +100,66 @@ impl Hub {
     /// A message that was no longer kept when its turn came is lost; the next one tells how many
     /// ([`Message::lost_before`]), other keys of the history included.
     pub fn replay<'a>(&'a self, pattern: &'a str, from: ReplayFrom) -> ReplayBuilder<'a> {
-        ReplayBuilder { hub: self, pattern, from }
+        ReplayBuilder { hub: self, pattern, from, care: Terms::default() }
     }
 }
 
 impl ReplayBuilder<'_> {
-    /// To a handler, which runs on one thread of the pool at a time. A message at which it fails or panics is
-    /// counted, and the next one comes.
+    /// What happens to a message that the handler fails at, or panics at; default: it becomes a dead letter.
+    pub fn on_failure(mut self, policy: OnFailure) -> Self {
+        self.care.policy = policy;
+        self
+    }
+
+    /// How many restarts suspend the replay; default: more than 3 in 5 seconds.
+    pub fn intensity(mut self, intensity: Intensity) -> Self {
+        self.care.intensity = Some(intensity);
+        self
+    }
+
+    /// Supervises it together with others, replays or subscriptions; default: alone.
+    pub fn supervisor(mut self, supervisor: &Supervisor) -> Self {
+        self.care.supervisor = Some(supervisor.clone());
+        self
+    }
+
+    /// As [`SubscriptionBuilder::on_restart`](crate::hub::SubscriptionBuilder::on_restart).
+    pub fn on_restart(mut self, f: impl Fn(&Restart<'_>) + Send + Sync + 'static) -> Self {
+        self.care.on_restart = Some(Arc::new(f));
+        self
+    }
+
+    /// To a handler, which runs on one thread of the pool at a time. Its failures are dealt with as those of a
+    /// serial subscription are, but that messages which come while it is suspended stay in the history, and are
+    /// delivered after [`Replay::resume`]; its dead letters are not delivered again.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a bad pattern, and if no history keeps all that it matches; [`Error::Os`] if the
+    /// [`Error::Invalid`] for a bad pattern or setting, and if no history keeps all that it matches; [`Error::Os`] if the
     /// archive cannot be read; [`Error::ShutDown`], [`Error::Forked`].
     pub fn serve<F, A>(self, handler: F) -> Result<Replay>
     where
         F: FnMut(&Message<'_>) -> A + Send + 'static,
         A: Answer,
     {
+        self.care.check(true, true)?;
         let (log, cursor) = self.cursor()?;
         let core = &self.hub.core;
+        let supervisor = self.care.supervisor.clone();
         let replaying = Arc::new(Replaying {
             core: Arc::downgrade(core),
+            id: core.next_subscription(),
+            pattern: self.pattern.into(),
             log,
-            turn: Mutex::new(Turn { state: State::Listed, woken: false, closing: false }),
-            work: Mutex::new(Some(Serving { cursor, handler: Handler::serial(handler) })),
-            counts: Counts::default(),
+            turn: Mutex::new(Turn::new()),
+            work: Mutex::new(Some(Serving::new(cursor, Handler::serial(handler)))),
+            care: Care::with(self.care)?,
+            counts: Mutex::default(),
             ended: AtomicBool::new(false),
         });
+        core.add_replay(&replaying);
+        if let Some(supervisor) = supervisor {
+            supervisor.join(core, Arc::<Replaying>::clone(&replaying));
+        }
         core.call(core.ready.push(Work::Replay(Arc::clone(&replaying))));
         Ok(Replay { core: Arc::clone(core), replaying, detached: false })
     }
@@ -117,8 +167,9 @@ impl ReplayBuilder<'_> {
     /// To whoever pulls.
     ///
     /// # Errors
-    /// As [`serve`](Self::serve).
+    /// As [`serve`](Self::serve), and for settings of a handler's failures.
     pub fn mailbox(self) -> Result<ReplayMailbox> {
+        self.care.check(false, true)?;
         let (log, cursor) = self.cursor()?;
         let core = Arc::clone(&self.hub.core);
         Ok(ReplayMailbox { core, log, cursor: Mutex::new(cursor), bell: Arc::default() })
@@ -173,11 +224,13 @@ impl Cursor {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
     Listed,
     Runs,
     Sleeps,
+    Held,
+    Suspended,
     Ended,
 }
 
@@ -185,73 +238,132 @@ enum State {
 #[must_use]
 enum Next {
     Reads,
-    Sleeps,
+    /// Somebody else goes on.
+    Rests,
+    /// The caller has a timer go on.
+    IsHeld,
     IsListed,
     Ends,
 }
 
 /// See the head of the file.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Turn {
     state: State,
+    /// Something was recorded since the log was read to its end.
     woken: bool,
     closing: bool,
+    suspended: bool,
 }
 
 impl Turn {
+    fn new() -> Self {
+        Self { state: State::Listed, woken: false, closing: false, suspended: false }
+    }
+
+    /// Somebody begins to run it. False: it is not to be run.
+    fn run(&mut self) -> bool {
+        if self.state != State::Listed {
+            return false;
+        }
+        self.state = if self.suspended { State::Suspended } else { State::Runs };
+        !self.suspended
+    }
+
+    /// Whether no message is to begin.
+    fn halts(&self) -> bool {
+        self.closing || self.suspended
+    }
+
     /// True: the caller puts it on the list.
     fn wake(&mut self) -> bool {
-        match self.state {
-            State::Sleeps => self.state = State::Listed,
-            State::Runs => self.woken = true,
-            State::Listed | State::Ended => return false,
+        let sleeps = self.state == State::Sleeps;
+        match sleeps {
+            true => self.state = State::Listed,
+            false => self.woken = true,
         }
-        self.state == State::Listed
+        sleeps
     }
 
     /// What whoever runs it and is at the end of the log does next.
     fn sleep(&mut self) -> Next {
-        if self.closing {
-            return self.end();
-        }
-        if core::mem::take(&mut self.woken) {
+        if core::mem::take(&mut self.woken) && !self.halts() {
             return Next::Reads;
         }
-        self.state = State::Sleeps;
-        Next::Sleeps
+        self.leave(State::Sleeps, Next::Rests)
     }
 
     /// What whoever runs it does when it has had its share.
     fn list(&mut self) -> Next {
-        if self.closing {
-            return self.end();
+        self.leave(State::Listed, Next::IsListed)
+    }
+
+    /// What whoever runs it does when a message is to be tried again later.
+    fn hold(&mut self) -> Next {
+        self.leave(State::Held, Next::IsHeld)
+    }
+
+    fn leave(&mut self, state: State, next: Next) -> Next {
+        let (state, next) = match (self.closing, self.suspended) {
+            (true, _) => (State::Ended, Next::Ends),
+            (false, true) => (State::Suspended, Next::Rests),
+            (false, false) => (state, next),
+        };
+        self.state = state;
+        next
+    }
+
+    /// The time of what is held has come. True: the caller puts it on the list.
+    fn due(&mut self) -> bool {
+        let is_held = self.state == State::Held;
+        if is_held {
+            self.state = State::Listed;
         }
-        self.state = State::Listed;
-        Next::IsListed
+        is_held
     }
 
-    fn end(&mut self) -> Next {
-        self.state = State::Ended;
-        Next::Ends
+    /// False: it was suspended before, or has ended.
+    fn suspend(&mut self) -> bool {
+        let is_new = !self.suspended && !self.closing;
+        self.suspended |= is_new;
+        if is_new && self.state == State::Sleeps {
+            self.state = State::Suspended;
+        }
+        is_new
     }
 
-    /// True: nobody runs it, and the caller ends it.
-    fn close(&mut self) -> bool {
+    /// Whether it was suspended, and whether the caller puts it on the list.
+    fn resume(&mut self) -> (bool, bool) {
+        let was_suspended = core::mem::take(&mut self.suspended);
+        let is_listed = self.state == State::Suspended;
+        if is_listed {
+            self.state = State::Listed;
+        }
+        (was_suspended, is_listed)
+    }
+
+    /// If nobody runs it, the caller ends it. Says in what state it was then.
+    fn close(&mut self) -> Option<State> {
         self.closing = true;
-        let is_idle = matches!(self.state, State::Sleeps | State::Listed);
-        if is_idle {
-            self.state = State::Ended;
+        let was = self.state;
+        if matches!(was, State::Runs | State::Ended) {
+            return None;
         }
-        is_idle
+        self.state = State::Ended;
+        Some(was)
     }
 }
 
 /// A replay with a handler.
 pub(in crate::hub) struct Replaying {
     core: Weak<Core>,
+    id: u64,
+    pattern: Arc<str>,
     log: Arc<Log>,
     turn: Mutex<Turn>,
     work: Mutex<Option<Serving>>,
-    counts: Counts,
+    care: Care,
+    counts: Mutex<Counts>,
     /// The handler has been dropped.
     ended: AtomicBool,
 }
@@ -259,14 +371,38 @@ pub(in crate::hub) struct Replaying {
 struct Serving {
     cursor: Cursor,
     handler: Handler,
+    /// What was read and has no end yet, with the losses before each.
+    pending: VecDeque<(u64, Stored)>,
+    /// The failed attempts at the first of these.
+    tried: Option<Box<Tried>>,
+    /// The last read was at the end of the log, which then has it among its sleepers.
+    at_end: bool,
 }
 
-#[derive(Default)]
+impl Serving {
+    fn new(cursor: Cursor, handler: Handler) -> Self {
+        Self { cursor, handler, pending: VecDeque::new(), tried: None, at_end: false }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
 struct Counts {
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    lost: AtomicU64,
-    last: AtomicU64,
+    books: Books,
+    waiting: u64,
+    running: u64,
+    lost: u64,
+    last: u64,
+    /// The books are the hub's by now.
+    moved: bool,
+}
+
+/// Why a run delivers no more.
+enum Left {
+    /// It was at the end of the log.
+    Nothing,
+    More,
+    /// A message is to be tried again after this delay.
+    Held(Duration),
 }
 
 impl Sleeper for Replaying {
@@ -278,29 +414,62 @@ impl Sleeper for Replaying {
     }
 }
 
+impl Supervised for Replaying {
+    fn suspend_member(self: Arc<Self>, core: &Core) {
+        // Not in the condition: the lock would be held to the end of the block.
+        let is_new = self.turn().suspend();
+        if is_new {
+            self.who().tell(core, "subscription.suspended", Severity::Error, || {
+                let waited = self.counts().waiting;
+                let message = "restarted too often; what comes stays in the history".into();
+                (message, json!({ "waited": waited }))
+            });
+        }
+    }
+
+    fn resume_member(self: Arc<Self>, core: &Core) -> bool {
+        let mut turn = self.turn();
+        let (resumed, is_listed) = turn.resume();
+        // Before its next message, which needs the lock.
+        if resumed {
+            self.care.restart_later();
+        }
+        drop(turn);
+        if resumed {
+            let say = || ("it takes messages again".into(), Value::Null);
+            self.who().tell(core, "subscription.resumed", Severity::Info, say);
+        }
+        if is_listed {
+            core.call(core.ready.push(Work::Replay(self)));
+        }
+        resumed
+    }
+}
+
 impl Replaying {
     /// Runs it for a while. True: there may be more, and it is to be listed again.
     pub(in crate::hub) fn run(self: &Arc<Self>, core: &Core) -> bool {
-        let mut turn = self.turn();
-        if turn.state != State::Listed {
+        if !self.turn().run() {
             return false;
         }
-        turn.state = State::Runs;
-        drop(turn);
         let sleeper: Arc<dyn Sleeper> = Arc::<Self>::clone(self);
         let mut reads = 0;
         loop {
             let Some(mut serving) = lock(&self.work).take() else { return false };
-            let mut sleeps = false;
-            while reads < READS && !sleeps && !self.turn().closing {
-                sleeps = self.deliver(core, &mut serving, &sleeper);
+            let mut left = Left::More;
+            while reads < READS && matches!(left, Left::More) && !self.turn().halts() {
+                left = self.deliver(core, &mut serving, &sleeper);
                 reads += 1;
             }
             *lock(&self.work) = Some(serving);
-            let next = if sleeps { self.turn().sleep() } else { self.turn().list() };
+            let next = match left {
+                Left::Nothing => self.turn().sleep(),
+                Left::More => self.turn().list(),
+                Left::Held(delay) => self.hold(core, delay),
+            };
             match next {
                 Next::Reads => {}
-                Next::Sleeps => return false,
+                Next::Rests | Next::IsHeld => return false,
                 Next::IsListed => return true,
                 Next::Ends => {
                     self.end(core);
@@ -310,28 +479,115 @@ impl Replaying {
         }
     }
 
-    /// Delivers what one read brings. True: it was at the end of the log.
-    fn deliver(&self, core: &Core, serving: &mut Serving, sleeper: &Arc<dyn Sleeper>) -> bool {
-        let batch = serving.cursor.read(&self.log, BATCH, Some(sleeper));
-        for (lost_before, mut stored) in batch.records {
-            if self.turn().closing {
-                return false;
+    /// Has it go on after a delay; at once if the pool has no place for a timer.
+    fn hold(self: &Arc<Self>, core: &Core, delay: Duration) -> Next {
+        // Before anybody can find it held.
+        core.ready.hold();
+        let next = self.turn().hold();
+        if next != Next::IsHeld {
+            core.ready.let_go(1);
+            return next;
+        }
+        let held = Arc::downgrade(self);
+        let due = move || {
+            let Some(replaying) = held.upgrade() else { return };
+            // Whoever has closed it has let go of it.
+            let is_due = replaying.turn().due();
+            if let (true, Some(core)) = (is_due, replaying.core.upgrade()) {
+                core.call(core.ready.push_due(Work::Replay(replaying)));
+            }
+        };
+        match core.shared.after_or_back(delay, due, |_| ()) {
+            Ok(timer) => drop(timer),
+            Err((_full, due)) => due(),
+        }
+        next
+    }
+
+    /// Delivers what was read, or what one read brings.
+    fn deliver(
+        self: &Arc<Self>,
+        core: &Core,
+        serving: &mut Serving,
+        sleeper: &Arc<dyn Sleeper>,
+    ) -> Left {
+        if serving.pending.is_empty() {
+            let batch = serving.cursor.read(&self.log, BATCH, Some(sleeper));
+            serving.at_end = batch.sleeps;
+            serving.pending.extend(batch.records);
+            let mut counts = self.counts();
+            counts.books.offered += serving.pending.len() as u64;
+            counts.waiting += serving.pending.len() as u64;
+        }
+        while let Some((lost_before, mut stored)) = serving.pending.pop_front() {
+            if self.turn().halts() {
+                serving.pending.push_front((lost_before, stored));
+                return Left::More;
             }
             core.own_key(&mut stored);
-            let message = Message { stored: &stored, lost_before, attempt: 1 };
-            self.counts.lost.fetch_add(lost_before, Relaxed);
-            let done = execute::call_in_handler(core, &mut serving.handler, &message);
-            let count = if done { &self.counts.delivered } else { &self.counts.failed };
-            count.fetch_add(1, Relaxed);
-            self.counts.last.store(stored.sequence, Relaxed);
+            let after = self.call(core, serving, lost_before, &stored);
+            if let Some(After::Retry(delay)) = after {
+                serving.pending.push_front((lost_before, stored));
+                match delay.is_zero() {
+                    true => continue,
+                    false => return Left::Held(delay),
+                }
+            }
+            serving.tried = None;
+            if after == Some(After::Suspend) {
+                let suspend = || Supervised::suspend_member(Arc::clone(self), core);
+                self.care.supervisor().suspend_members(suspend);
+            }
         }
-        batch.sleeps
+        if serving.at_end { Left::Nothing } else { Left::More }
+    }
+
+    /// Calls the handler, and counts what became of the message.
+    fn call(
+        &self,
+        core: &Core,
+        serving: &mut Serving,
+        lost_before: u64,
+        stored: &Stored,
+    ) -> Option<After> {
+        let attempt = serving.tried.as_ref().map_or(1, |tried| tried.attempts + 1);
+        let mut counts = self.counts();
+        (counts.waiting, counts.running) = (counts.waiting - 1, 1);
+        counts.lost += if attempt == 1 { lost_before } else { 0 };
+        drop(counts);
+        self.care.catch_up();
+        let message = Message { stored, lost_before, attempt };
+        let failure = execute::call_in_handler(core, &mut serving.handler, &message);
+        let after = failure.map(|failure| {
+            self.care.failed(core, &self.who(), stored, &mut serving.tried, &failure)
+        });
+        let mut counts = self.counts();
+        counts.running = 0;
+        match after {
+            Some(After::Retry(_)) => {
+                counts.waiting += 1;
+                return after;
+            }
+            None => counts.books.delivered += 1,
+            Some(After::Discard) => counts.books.failed += 1,
+            Some(After::Dead | After::Suspend) => counts.books.dead += 1,
+        }
+        counts.last = stored.sequence;
+        after
+    }
+
+    fn who(&self) -> Who {
+        let (id, pattern) = (self.id, Arc::clone(&self.pattern));
+        Who { kind: "replay", id, pattern, origin: Origin::nobody() }
     }
 
     fn close(&self, core: &Core) {
         // Not in the condition: the lock would be held to the end of the block.
-        let is_idle = self.turn().close();
-        if is_idle {
+        let was = self.turn().close();
+        if was == Some(State::Held) {
+            core.let_go(1);
+        }
+        if was.is_some() {
             self.end(core);
         }
     }
@@ -339,9 +595,54 @@ impl Replaying {
     fn end(&self, core: &Core) {
         let ended = lock(&self.work).take();
         let _panicked = contain(|| drop(ended));
+        // Under the lock of the books, so that whoever adds them up finds these once.
+        let mut books = core.lock_ended();
+        let mut counts = self.counts();
+        counts.books.discarded += core::mem::take(&mut counts.waiting);
+        counts.moved = true;
+        books.add(&counts.books);
+        drop((counts, books));
         // Release: pairs with the Acquire in `has_ended`.
         self.ended.store(true, Release);
         core.announce();
+    }
+
+    /// What is not among the hub's books: the books, what waits and what runs.
+    pub(in crate::hub) fn audit(&self) -> Option<(Books, u64, u64)> {
+        let counts = *self.counts();
+        (!counts.moved).then_some((counts.books, counts.waiting, counts.running))
+    }
+
+    pub(in crate::hub) fn figures(&self) -> Option<ReplayFigures> {
+        let suspended = self.turn().suspended;
+        let stats = self.stats();
+        let ended = self.counts().moved;
+        (!ended).then(|| ReplayFigures {
+            id: self.id,
+            pattern: (&*self.pattern).into(),
+            suspended,
+            stats,
+        })
+    }
+
+    fn stats(&self) -> ReplayStats {
+        let Counts { books, waiting, running, lost, last, moved: _ } = *self.counts();
+        ReplayStats {
+            matched: books.offered,
+            delivered: books.delivered,
+            failed: books.failed,
+            dead_lettered: books.dead,
+            discarded: books.discarded,
+            waiting,
+            running,
+            lost,
+            last,
+            restarts: self.care.restarts(),
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        lock(&self.counts)
     }
 
     fn has_ended(&self) -> bool {
@@ -359,17 +660,45 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a replay has done.
+///
+/// matched = delivered + failed + dead_lettered + discarded + waiting + running
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ReplayStats {
+    /// Messages that were read for it.
+    pub matched: u64,
     /// Messages that the handler could deal with.
     pub delivered: u64,
-    /// Those at which it failed or panicked.
+    /// Those that it failed at for good, and that were not made dead letters.
     pub failed: u64,
+    /// Those that have become dead letters.
+    pub dead_lettered: u64,
+    /// Those that were read and had not begun when it ended.
+    pub discarded: u64,
+    /// Those that were read and have not begun, or wait for another attempt.
+    pub waiting: u64,
+    /// Those that are being handled now.
+    pub running: u64,
     /// Those that were no longer kept when their turn came.
     pub lost: u64,
-    /// The sequence of the last that was delivered; 0 for none.
+    /// The sequence of the last that the handler was done with; 0 for none.
     pub last: u64,
+    /// How often the handler was restarted.
+    pub restarts: u64,
+}
+
+/// What is known of a replay to a handler that has not ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ReplayFigures {
+    /// Its number.
+    pub id: u64,
+    /// What it replays.
+    pub pattern: String,
+    /// Whether it is suspended.
+    pub suspended: bool,
+    /// Its counts.
+    pub stats: ReplayStats,
 }
 
 /// A replay to a handler. Dropping it ends it as [`Unsubscribe::Async`]; [`detach`](Self::detach) does not.
@@ -383,13 +712,24 @@ pub struct Replay {
 impl Replay {
     /// Its counts, as they are now.
     pub fn stats(&self) -> ReplayStats {
-        let counts = &self.replaying.counts;
-        ReplayStats {
-            delivered: counts.delivered.load(Relaxed),
-            failed: counts.failed.load(Relaxed),
-            lost: counts.lost.load(Relaxed),
-            last: counts.last.load(Relaxed),
-        }
+        self.replaying.stats()
+    }
+
+    /// Its number, which no subscription and no other replay of the hub has or had.
+    pub fn id(&self) -> u64 {
+        self.replaying.id
+    }
+
+    /// Whether it was suspended, because its handler has failed too often.
+    pub fn is_suspended(&self) -> bool {
+        self.replaying.turn().suspended
+    }
+
+    /// Ends its suspension, and that of all others of its supervisor: it goes on with the message behind the last
+    /// that its handler was called with. False: none was suspended.
+    pub fn resume(&self) -> bool {
+        let resume = || Supervised::resume_member(Arc::clone(&self.replaying), &self.core);
+        self.replaying.care.supervisor().resume_members(resume)
     }
 
     /// Ends it; any thread, any number of times. A replay has no mailbox to drain: `Drain` is as `Async`.
@@ -544,5 +884,126 @@ impl fmt::Debug for ReplayMailbox {
         f.debug_struct("ReplayMailbox")
             .field("pattern", &cursor.query.pattern)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// All that a turn has to do with.
+    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    struct World {
+        turn: Turn,
+        listed: u32,
+        runs: bool,
+        /// Whoever runs it has read to the end of the log.
+        at_end: bool,
+        /// The log has it among its sleepers.
+        sleeper: bool,
+        timer: bool,
+        /// Something is recorded and was not read.
+        unread: bool,
+        ends: u32,
+    }
+
+    impl World {
+        fn leave(&mut self, next: Next) {
+            self.runs = next == Next::Reads;
+            self.at_end = false;
+            match next {
+                Next::Reads | Next::Rests => {}
+                Next::IsHeld => self.timer = true,
+                Next::IsListed => self.listed += 1,
+                Next::Ends => self.ends += 1,
+            }
+        }
+
+        /// What may happen next. All that a turn does is under its lock, so that these are all interleavings.
+        fn steps(&self) -> Vec<World> {
+            let mut all = Vec::new();
+            let mut step = |may: bool, take: &dyn Fn(&mut World)| {
+                if may {
+                    let mut world = self.clone();
+                    take(&mut world);
+                    all.push(world);
+                }
+            };
+            step(self.listed > 0, &|world| {
+                world.listed -= 1;
+                if world.turn.run() {
+                    assert!(!world.runs, "it runs twice");
+                    world.runs = true;
+                }
+            });
+            step(self.runs && !self.at_end, &|world| {
+                world.at_end = !world.unread;
+                world.sleeper |= world.at_end;
+                world.unread = false;
+            });
+            step(self.runs && self.at_end, &|world| {
+                let next = world.turn.sleep();
+                world.leave(next);
+            });
+            step(self.runs, &|world| {
+                let next = world.turn.list();
+                world.leave(next);
+            });
+            step(self.runs, &|world| {
+                let next = world.turn.hold();
+                world.leave(next);
+            });
+            step(true, &|world| {
+                world.unread = true;
+                if core::mem::take(&mut world.sleeper) && world.turn.wake() {
+                    world.listed += 1;
+                }
+            });
+            step(self.timer, &|world| {
+                world.timer = false;
+                world.listed += u32::from(world.turn.due());
+            });
+            step(true, &|world| {
+                world.turn.suspend();
+            });
+            step(true, &|world| world.listed += u32::from(world.turn.resume().1));
+            step(true, &|world| world.ends += u32::from(world.turn.close().is_some()));
+            all
+        }
+
+        fn check(&self) {
+            let Turn { closing, suspended, state, .. } = self.turn;
+            assert!(self.listed <= 1, "listed twice: {self:?}");
+            assert_eq!(self.ends, u32::from(closing && !self.runs), "the end: {self:?}");
+            let goes_on = self.runs || self.listed > 0 || self.timer;
+            assert!(state != State::Held || self.timer, "nobody goes on: {self:?}");
+            let is_idle = !closing && !suspended && self.unread;
+            assert!(!is_idle || goes_on, "a message lies beside it: {self:?}");
+        }
+    }
+
+    /// Goal: whatever comes in between, at most one thread runs it, it ends once, and nothing that is recorded is
+    /// left lying. Method: all states that can be reached.
+    #[test]
+    fn a_turn_is_never_lost() {
+        let first = World {
+            turn: Turn::new(),
+            listed: 1,
+            runs: false,
+            at_end: false,
+            sleeper: false,
+            timer: false,
+            unread: true,
+            ends: 0,
+        };
+        let (mut seen, mut next) = (HashSet::new(), vec![first]);
+        while let Some(world) = next.pop() {
+            if seen.insert(world.clone()) {
+                world.check();
+                next.extend(world.steps());
+            }
+        }
+        assert!(seen.len() > 100, "{} states", seen.len());
     }
 }
