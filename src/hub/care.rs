@@ -355,7 +355,7 @@ impl Supervised for Subscriber {
 
 impl Subscriber {
     fn who(self: &Arc<Self>) -> Who {
-        let pattern = self.channel().pattern_shared();
+        let pattern = self.channel().pattern().into();
         Who { kind: "subscription", id: self.id(), pattern, origin: Origin::of(self) }
     }
 

@@ -187,7 +187,7 @@ impl Subscriber {
             let mut mail = self.mail();
             let some = mail.take(&self.rules, batch);
             self.begun.store(0, Release);
-            let waiters = core::mem::take(&mut mail.waiters) > 0;
+            let waiters = core::mem::take(&mut mail.has_waiters);
             drop(mail);
             if waiters {
                 self.notify_room();
@@ -450,7 +450,7 @@ impl Subscriber {
         let Some(mut entry) = mail.take_number(number) else { return };
         self.begun.store(1, Release);
         let handler = mail.begin_unscheduled().then(|| mail.lend()).flatten();
-        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        let waiters = core::mem::take(&mut mail.has_waiters);
         drop(mail);
         if waiters {
             self.notify_room();

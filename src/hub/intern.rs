@@ -1,9 +1,10 @@
 //! All keys of a hub, by their text.
 //!
-//! A record is kept as long as anybody has its key or has ever subscribed to it by name. Others are thrown
-//! out when their part of the table has doubled, so that the table is as large as the keys in use.
+//! A key's channel is kept as long as anybody has the key or subscribes to it by name. Others are thrown out when
+//! their part of the table has doubled, so that the table is as large as the keys in use.
 
-use super::key::{Key, Record};
+use super::key::Key;
+use super::route::Channel;
 use crate::sync::{CachePadded, Mutex, MutexGuard};
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -17,28 +18,28 @@ const SMALL: usize = 1024;
 
 /// See the head of the file.
 pub(super) struct Keys {
-    /// The hub's number, which its records carry.
+    /// The hub's number, which its channels carry.
     hub: u32,
     hasher: RandomState,
     shards: Box<[CachePadded<Mutex<Shard>>]>,
 }
 
 struct Shard {
-    records: HashSet<ByText>,
+    keys: HashSet<ByText>,
     sweep_at: usize,
 }
 
-struct ByText(Arc<Record>);
+struct ByText(Arc<Channel>);
 
 impl Hash for ByText {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text().hash(state);
+        self.0.pattern().hash(state);
     }
 }
 
 impl PartialEq for ByText {
     fn eq(&self, other: &Self) -> bool {
-        self.0.text() == other.0.text()
+        self.0.pattern() == other.0.pattern()
     }
 }
 
@@ -46,13 +47,13 @@ impl Eq for ByText {}
 
 impl Borrow<str> for ByText {
     fn borrow(&self) -> &str {
-        self.0.text()
+        self.0.pattern()
     }
 }
 
 impl Keys {
     pub(super) fn new(hub: u32) -> Self {
-        let shard = || Shard { records: HashSet::new(), sweep_at: SMALL };
+        let shard = || Shard { keys: HashSet::new(), sweep_at: SMALL };
         let shards = (0..SHARDS).map(|_| CachePadded::new(Mutex::new(shard()))).collect();
         Self { hub, hasher: RandomState::new(), shards }
     }
@@ -60,21 +61,21 @@ impl Keys {
     /// Whether this key is one of these.
     #[inline]
     pub(super) fn owns(&self, key: &Key) -> bool {
-        key.record().hub() == self.hub
+        key.channel().hub() == self.hub
     }
 
     /// The key of a text that was checked.
     pub(super) fn intern(&self, text: &str) -> Key {
         let mut shard = self.shard(text);
-        if let Some(known) = shard.records.get(text) {
-            return Key::from_record(Arc::clone(&known.0));
+        if let Some(known) = shard.keys.get(text) {
+            return Key::from_channel(Arc::clone(&known.0));
         }
-        if shard.records.len() >= shard.sweep_at {
+        if shard.keys.len() >= shard.sweep_at {
             shard.sweep();
         }
-        let record = Arc::new(Record::new(text, self.hub));
-        shard.records.insert(ByText(Arc::clone(&record)));
-        Key::from_record(record)
+        let channel = Channel::of_key(text, self.hub);
+        shard.keys.insert(ByText(Arc::clone(&channel)));
+        Key::from_channel(channel)
     }
 
     /// All keys.
@@ -82,14 +83,14 @@ impl Keys {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            all.extend(shard.records.iter().map(|known| Key::from_record(Arc::clone(&known.0))));
+            all.extend(shard.keys.iter().map(|known| Key::from_channel(Arc::clone(&known.0))));
         }
         all
     }
 
     /// How many keys are known.
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).records.len()).sum()
+        self.shards.iter().map(|shard| lock(shard).keys.len()).sum()
     }
 
     fn shard(&self, text: &str) -> MutexGuard<'_, Shard> {
@@ -101,9 +102,9 @@ impl Keys {
 impl Shard {
     #[cold]
     fn sweep(&mut self) {
-        self.records
-            .retain(|known| Arc::strong_count(&known.0) > 1 || known.0.route().own().is_some());
-        self.sweep_at = SMALL.max(2 * self.records.len());
+        // Who subscribes has a reference, too.
+        self.keys.retain(|known| Arc::strong_count(&known.0) > 1);
+        self.sweep_at = SMALL.max(2 * self.keys.len());
     }
 }
 

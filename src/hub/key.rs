@@ -12,13 +12,11 @@
 //!
 //! # Interning
 //!
-//! A [`Key`] is a reference to the one record that its hub keeps of that text. The record knows who
+//! A [`Key`] is a reference to the one channel that its hub keeps of that text (`route.rs`). The channel is who
 //! subscribes, so that publishing with a key asks nobody else.
 
-use super::route::Route;
+use super::route::Channel;
 use crate::error::{Error, Result};
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::Relaxed;
 use core::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -30,91 +28,36 @@ pub(crate) const MAX_LENGTH: usize = 255;
 /// increment.
 #[derive(Clone)]
 pub struct Key {
-    record: Arc<Record>,
-}
-
-/// What a hub keeps of a key.
-pub(super) struct Record {
-    text: Arc<str>,
-    /// The hub's number, and [`RESERVED`] if the key is one of the hub's own: here, since the text lies elsewhere.
-    hub: u32,
-    /// Which histories take the key, as `history/keep.rs` has found out; 0 before that.
-    takers: AtomicU32,
-    route: Route,
-}
-
-const RESERVED: u32 = 1 << 31;
-
-impl Record {
-    pub(super) fn new(text: &str, hub: u32) -> Self {
-        let (takers, route) = (AtomicU32::new(0), Route::default());
-        let hub = if is_reserved(text) { hub | RESERVED } else { hub };
-        Self { text: text.into(), hub, takers, route }
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub(super) fn text_shared(&self) -> Arc<str> {
-        Arc::clone(&self.text)
-    }
-
-    pub(super) fn hub(&self) -> u32 {
-        self.hub & !RESERVED
-    }
-
-    #[inline]
-    pub(super) fn is_reserved(&self) -> bool {
-        self.hub & RESERVED != 0
-    }
-
-    pub(super) fn route(&self) -> &Route {
-        &self.route
-    }
-
-    /// Relaxed: it stands for nothing else, and everybody finds the same.
-    #[inline]
-    pub(super) fn takers(&self) -> u32 {
-        self.takers.load(Relaxed)
-    }
-
-    pub(super) fn set_takers(&self, takers: u32) {
-        self.takers.store(takers, Relaxed);
-    }
+    channel: Arc<Channel>,
 }
 
 impl Key {
     /// A key that no hub knows.
     #[allow(dead_code, reason = "what tests of parts without a hub are made with")]
     pub(crate) fn detached(text: &str) -> Self {
-        Self::from_record(Arc::new(Record::new(text, 0)))
+        Self::from_channel(Channel::of_key(text, 0))
     }
 
-    pub(super) fn from_record(record: Arc<Record>) -> Self {
-        Self { record }
+    pub(super) fn from_channel(channel: Arc<Channel>) -> Self {
+        Self { channel }
     }
 
+    /// Who subscribes to the key itself, and all else that its hub keeps of it.
     #[inline]
-    pub(super) fn record(&self) -> &Record {
-        &self.record
+    pub(super) fn channel(&self) -> &Arc<Channel> {
+        &self.channel
     }
 
-    #[inline]
-    pub(super) fn route(&self) -> &Route {
-        self.record.route()
-    }
-
-    /// Whether both are the same record, which is shorter to find out than that both are equal.
+    /// Whether both are the same channel's, which is shorter to find out than that both are equal.
     #[inline]
     pub(super) fn is_same(&self, other: &Key) -> bool {
-        Arc::ptr_eq(&self.record, &other.record)
+        Arc::ptr_eq(&self.channel, &other.channel)
     }
 
     /// The key as it is written.
     #[inline]
     pub fn as_str(&self) -> &str {
-        &self.record.text
+        self.channel.pattern()
     }
 
     /// Its tokens, in order.
@@ -131,7 +74,7 @@ impl AsRef<str> for Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.record, &other.record) || self.as_str() == other.as_str()
+        self.is_same(other) || self.as_str() == other.as_str()
     }
 }
 

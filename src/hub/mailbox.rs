@@ -358,26 +358,27 @@ pub(super) struct Settled {
 
 /// See the head of the file. `H` is the handler.
 pub(super) struct Mail<H> {
-    /// Made for the first message.
-    queue: Option<Box<Queue>>,
-    /// Made for the first that does not just come and go.
+    /// Made for the first message that does not just come and go by the channel's ring.
     aside: Option<Box<Aside>>,
     handler: Option<H>,
-    /// Of the books, what every message is in.
+    /// Of the books, what every message is in. While it is in the channel's ring: less the ring's head when it came
+    /// there.
     offered: u64,
     delivered: u64,
     active: u32,
     /// Messages that a run took and has not settled.
     taken: u32,
-    /// Publishers that wait for room and have not been told.
-    pub(super) waiters: u32,
     scheduled: u16,
     phase: Phase,
+    /// Publishers wait for room, and have not been told.
+    pub(super) has_waiters: bool,
 }
 
-/// What a mailbox needs when something has been lost or failed at.
+/// What a mailbox needs when something waits in it, or has been lost or failed at.
 #[derive(Debug, Default)]
 struct Aside {
+    /// Made for the first message.
+    queue: Option<Queue>,
     held: Held,
     /// Losses that no message tells yet.
     lost: u64,
@@ -396,16 +397,15 @@ fn take_lost(aside: &mut Option<Box<Aside>>) -> u64 {
 impl<H> Mail<H> {
     pub(super) fn new(handler: Option<H>) -> Self {
         Self {
-            queue: None,
             aside: None,
             handler,
             offered: 0,
             delivered: 0,
             active: 0,
             taken: 0,
-            waiters: 0,
             scheduled: 0,
             phase: Phase::Open,
+            has_waiters: false,
         }
     }
 
@@ -413,6 +413,8 @@ impl<H> Mail<H> {
         self.phase
     }
 
+    /// The books; of one in the channel's ring, by `with_ring` of the channel, which says what is to be added to
+    /// what it was offered.
     pub(super) fn books(&self) -> Books {
         let others = self.aside.as_ref().map(|aside| aside.books).unwrap_or_default();
         Books { offered: self.offered, delivered: self.delivered, ..others }
@@ -420,6 +422,11 @@ impl<H> Mail<H> {
 
     fn aside(&mut self) -> &mut Aside {
         self.aside.get_or_insert_default()
+    }
+
+    fn count_offer(&mut self) {
+        // One that comes late to the ring: see `offered`.
+        self.offered = self.offered.wrapping_add(1);
     }
 
     /// How many a full mailbox has dropped or refused.
@@ -434,7 +441,11 @@ impl<H> Mail<H> {
 
     fn queued(&self) -> usize {
         let held = self.held().map_or(0, |held| held.later.len() + held.due.len());
-        held + self.queue.as_ref().map_or(0, |queue| queue.len())
+        held + self.aside.as_ref().and_then(|aside| aside.queue.as_ref()).map_or(0, Queue::len)
+    }
+
+    fn queue(&mut self) -> Option<&mut Queue> {
+        self.aside.as_mut()?.queue.as_mut()
     }
 
     fn held(&self) -> Option<&Held> {
@@ -466,42 +477,43 @@ impl<H> Mail<H> {
         if self.phase != Phase::Open {
             return self.offer_late();
         }
-        let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+        let aside = self.aside.get_or_insert_default();
+        let queue = aside.queue.get_or_insert_with(|| Queue::new(rules));
         if let Some(older) = queue.same_key(&stored.key) {
             older.stored = stored.clone();
             older.lost += 1;
-            self.offered += 1;
-            self.aside.get_or_insert_default().books.dropped += 1;
+            aside.books.dropped += 1;
+            self.count_offer();
             return Offer::Replaced;
         }
         match rules.overflow {
             _ if !full => {}
             Overflow::Block(_) if may_wait => return Offer::Full,
             Overflow::Reject | Overflow::Block(_) => {
-                self.aside.get_or_insert_default().books.rejected += 1;
+                aside.books.rejected += 1;
                 return self.lose(Offer::Rejected);
             }
             Overflow::DropNewest => {
-                self.aside.get_or_insert_default().books.dropped += 1;
+                aside.books.dropped += 1;
                 return self.lose(Offer::Dropped);
             }
             Overflow::DropOldest | Overflow::Conflate => {
                 let Some(oldest) = queue.pop_oldest() else {
                     // All that there is room for has been taken.
-                    self.aside.get_or_insert_default().books.dropped += 1;
+                    aside.books.dropped += 1;
                     return self.lose(Offer::Dropped);
                 };
-                self.aside.get_or_insert_default().books.dropped += 1;
+                aside.books.dropped += 1;
                 match queue.front_mut() {
                     Some(front) => front.lost += oldest.lost + 1,
-                    None => self.aside.get_or_insert_default().lost += oldest.lost + 1,
+                    None => aside.lost += oldest.lost + 1,
                 }
             }
         }
-        let lost = take_lost(&mut self.aside);
+        let lost = core::mem::take(&mut aside.lost);
         let number = self.offered;
         queue.push(Entry { stored: stored.clone(), lost, number, tried: None });
-        self.offered += 1;
+        self.count_offer();
         Offer::Enqueued { schedule: self.schedule(rules), number }
     }
 
@@ -568,7 +580,7 @@ impl<H> Mail<H> {
         if self.phase != Phase::Suspended {
             return Offer::Closed;
         }
-        self.offered += 1;
+        self.count_offer();
         self.taken += 1;
         self.active += 1;
         Offer::Dead
@@ -581,7 +593,7 @@ impl<H> Mail<H> {
     }
 
     fn lose(&mut self, offer: Offer) -> Offer {
-        self.offered += 1;
+        self.count_offer();
         self.aside().lost += 1;
         offer
     }
@@ -611,7 +623,7 @@ impl<H> Mail<H> {
         if self.phase != Phase::Open {
             return Err(self.offer_late());
         }
-        self.offered += 1;
+        self.count_offer();
         self.active += 1;
         self.taken += 1;
         Ok(take_lost(&mut self.aside))
@@ -650,17 +662,16 @@ impl<H> Mail<H> {
     pub(super) fn take(&mut self, rules: &Rules, into: &mut VecDeque<Entry>) -> bool {
         let batch = rules.batch();
         let serves = matches!(self.phase, Phase::Open | Phase::Draining) && !self.pauses(rules);
-        let mut queue = self.queue.as_mut().filter(|_| serves);
-        if serves
-            && let Some(due) = self.aside.as_mut().and_then(|aside| aside.held.due.pop_front())
-        {
-            into.push_back(due);
-            queue = None;
-        }
-        while let Some(entry) = queue.as_mut().and_then(|queue| queue.pop()) {
-            into.push_back(entry);
-            if into.len() >= batch {
-                break;
+        if serves && let Some(aside) = &mut self.aside {
+            if let Some(due) = aside.held.due.pop_front() {
+                into.push_back(due);
+            } else if let Some(queue) = &mut aside.queue {
+                while let Some(entry) = queue.pop() {
+                    into.push_back(entry);
+                    if into.len() >= batch {
+                        break;
+                    }
+                }
             }
         }
         self.taken += into.len() as u32;
@@ -678,9 +689,10 @@ impl<H> Mail<H> {
     /// Whether `take` would give something.
     fn has_takeable(&self, rules: &Rules) -> bool {
         let serves = matches!(self.phase, Phase::Open | Phase::Draining) && !self.pauses(rules);
-        let is_due = || self.held().is_some_and(|held| !held.due.is_empty());
-        let waits = || self.queue.as_ref().is_some_and(|queue| queue.len() > 0);
-        serves && (is_due() || waits())
+        let has_some = |aside: &Aside| {
+            !aside.held.due.is_empty() || aside.queue.as_ref().is_some_and(|queue| queue.len() > 0)
+        };
+        serves && self.aside.as_deref().is_some_and(has_some)
     }
 
     /// A run has taken so many messages from the channel's ring. Says what was lost before them.
@@ -692,7 +704,7 @@ impl<H> Mail<H> {
     /// A run takes so many more from the channel's ring, without the channel's lock. None: there are none, or
     /// something else comes first.
     pub(super) fn stream(&mut self, cursor: &Cursor, count: usize) -> Option<u64> {
-        let first = self.phase == Phase::Open && self.is_empty() && self.waiters == 0;
+        let first = self.phase == Phase::Open && self.is_empty() && !self.has_waiters;
         if count == 0 || !first || !cursor.is_in_ring() {
             return None;
         }
@@ -702,12 +714,13 @@ impl<H> Mail<H> {
 
     /// Takes the message of this place in the order, if it still waits, and nothing ahead of it does.
     pub(super) fn take_number(&mut self, number: u64) -> Option<Entry> {
-        let queue = self.queue.as_mut()?;
+        let queue = self.queue()?;
         if queue.front_mut()?.number > number {
             return None;
         }
+        let entry = queue.pop();
         self.taken += 1;
-        queue.pop()
+        entry
     }
 
     /// Says what became of messages that a run had taken.
@@ -726,7 +739,7 @@ impl<H> Mail<H> {
     pub(super) fn put_back(&mut self, rules: &Rules, batch: &mut VecDeque<Entry>) -> Back {
         let back = self.give_back(batch.len() as u64);
         if back == Back::Kept && !batch.is_empty() {
-            let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+            let queue = self.aside().queue.get_or_insert_with(|| Queue::new(rules));
             while let Some(entry) = batch.pop_back() {
                 queue.push_front(entry);
             }
@@ -803,10 +816,10 @@ impl<H> Mail<H> {
 
     /// All that waits, in order.
     fn clear(&mut self) -> Vec<Entry> {
-        let held = self.aside.as_mut().map(|aside| core::mem::take(&mut aside.held));
-        let held = held.unwrap_or_default();
+        let Some(aside) = &mut self.aside else { return Vec::new() };
+        let held = core::mem::take(&mut aside.held);
         let mut all: Vec<Entry> = held.due.into_iter().chain(held.later).collect();
-        if let Some(mut queue) = self.queue.take() {
+        if let Some(mut queue) = aside.queue.take() {
             all.extend(core::iter::from_fn(|| queue.pop()));
         }
         all
@@ -831,22 +844,27 @@ impl<H> Mail<H> {
         called
     }
 
-    /// The subscription leaves the ring, in which it was offered so many messages, and brings those that
-    /// wait for it.
+    /// The subscription comes to the ring, of which this is the head.
+    pub(super) fn join(&mut self, head: u64) {
+        self.offered = self.offered.wrapping_sub(head);
+    }
+
+    /// The subscription leaves the ring, of which this is the head, and brings those that wait for it.
     pub(super) fn part(
         &mut self,
         rules: &Rules,
-        offered: u64,
+        head: u64,
         discarded: u64,
         waiting: impl Iterator<Item = Stored>,
     ) {
-        self.offered += offered;
+        self.offered = self.offered.wrapping_add(head);
         if discarded > 0 {
             self.aside().books.discarded += discarded;
         }
         for stored in waiting {
-            let lost = take_lost(&mut self.aside);
-            let queue = self.queue.get_or_insert_with(|| Box::new(Queue::new(rules)));
+            let aside = self.aside();
+            let lost = core::mem::take(&mut aside.lost);
+            let queue = aside.queue.get_or_insert_with(|| Queue::new(rules));
             queue.push(Entry::of_ring(&stored, lost));
         }
     }
@@ -855,7 +873,7 @@ impl<H> Mail<H> {
 
     /// Takes up to `most` messages; they count as delivered.
     pub(super) fn pull(&mut self, most: usize, mut into: impl FnMut(Entry)) -> usize {
-        let Some(queue) = self.queue.as_mut() else { return 0 };
+        let Some(queue) = self.queue() else { return 0 };
         let mut count = 0;
         while count < most
             && let Some(entry) = queue.pop()

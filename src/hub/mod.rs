@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | key | what a message is published with; interned | `key.rs`, `intern.rs` |
 //! | pattern | what a subscription asks for: a key, or one with wildcards | `key.rs` |
-//! | channel | all subscriptions of one pattern | `route.rs` |
+//! | channel | all subscriptions of one pattern; a key's is all that is kept of it | `route.rs` |
 //! | route | the channels that match a key | `route.rs` |
 //! | stored message | one publication, however many subscribe | `message.rs` |
 //! | receipt | what its publisher is told | `receipt.rs`, `publish.rs` |
@@ -62,6 +62,7 @@
 mod care;
 mod dead;
 mod execute;
+mod few;
 mod figures;
 mod filter;
 mod group;
@@ -74,6 +75,7 @@ mod message;
 #[cfg(all(test, loom))]
 mod models;
 mod notice;
+mod own;
 mod publish;
 mod publisher;
 mod pull;
@@ -86,6 +88,7 @@ mod share;
 mod stats;
 mod subscribe;
 mod supervise;
+mod text;
 #[cfg(feature = "metrics")]
 mod threshold;
 mod together;
@@ -507,7 +510,7 @@ impl Drop for Core {
             let keys = self.services.get().into_iter().flatten();
             keys.for_each(|&key| self.shared.close_service(key));
             let keys = self.keys.all();
-            keys.iter().filter_map(|key| key.route().own()).for_each(|channel| channel.clear());
+            keys.iter().for_each(|key| key.channel().clear());
             self.router.channels().iter().for_each(|channel| channel.clear());
         }
     }

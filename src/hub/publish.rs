@@ -6,6 +6,7 @@ use super::execute::Inline;
 use super::key::{self, Key};
 use super::mailbox::{Offer, Overflow, Phase};
 use super::message::{Draft, Headers, Payload, Priority, Stored};
+use super::own::Snapshot;
 use super::receipt::Receipt;
 use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
@@ -40,7 +41,7 @@ impl private::ToKey for Key {
         if !hub.core.keys.owns(self) {
             return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub"));
         }
-        if self.record().is_reserved() {
+        if self.channel().is_reserved() {
             key::check_key(self.as_str())?;
         }
         Ok(Cow::Borrowed(self))
@@ -213,6 +214,8 @@ impl Core {
     /// Publishes what has been checked.
     pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
         let takers = self.histories.takers(key);
+        // A replay sees what was recorded before it subscribed, so whoever records looks for it after that.
+        let ahead = if takers.is_nobody() { key.channel().ahead() } else { None };
         let draft = match takers.is_nobody() {
             true => self.draft(key, payload, terms),
             false => {
@@ -227,7 +230,7 @@ impl Core {
         let mut receipt = Receipt::default();
         let mut nothing_more = core::iter::empty();
         if let Err(draft) = self.publish_in_ring(key, draft, &mut nothing_more, &mut receipt) {
-            receipt = self.publish_stored(&draft.into_stored(), terms);
+            receipt = self.publish_stored(&draft.into_stored(), terms, ahead.as_ref());
         }
         receipt
     }
@@ -315,7 +318,7 @@ impl Core {
         });
         while let Some(draft) = messages.next() {
             if let Err(draft) = self.publish_in_ring(key, draft, &mut messages, sum) {
-                sum.add(self.publish_stored(&draft.into_stored(), terms));
+                sum.add(self.publish_stored(&draft.into_stored(), terms, None));
             }
         }
     }
@@ -330,16 +333,20 @@ impl Core {
         more: &mut impl Iterator<Item = Draft<'a>>,
         receipt: &mut Receipt,
     ) -> Result<(), Draft<'a>> {
-        match key.route().own() {
-            Some(own) if own.is_shared() && !self.router.has_patterns(key) => {
-                own.push_shared(self, draft, more, receipt)
-            }
-            _ => Err(draft),
+        let own = key.channel();
+        match own.is_shared() && !self.router.has_listeners(key) {
+            true => own.push_shared(self, draft, more, receipt),
+            false => Err(draft),
         }
     }
 
-    /// The long way: whoever gets it.
-    fn publish_stored(&self, stored: &Stored, terms: &Terms) -> Receipt {
+    /// The long way: whoever gets it. `ahead` is what the key's channel has answered by that name, if it was asked.
+    fn publish_stored(
+        &self,
+        stored: &Stored,
+        terms: &Terms,
+        mut ahead: Option<&Snapshot>,
+    ) -> Receipt {
         let key = &stored.key;
         let mut receipt = Receipt { sequence: stored.sequence, ..Receipt::default() };
         let mut on_strand = false;
@@ -348,11 +355,14 @@ impl Core {
         // Groups that have got it.
         let mut groups = Vec::new();
         let mut deliver = |channel: &Arc<Channel>| {
-            let own = match channel.is_shared() {
+            let shared = channel.is_shared();
+            // The key's own channel is the first.
+            let ahead = ahead.take().filter(|_| !shared);
+            let loaded = match shared {
                 true => channel.offer_shared(self, stored, terms.may_block, &mut receipt),
-                false => Some(channel.snapshot()),
+                false => ahead.is_none().then(|| channel.snapshot()),
             };
-            for subscriber in own.iter().flat_map(|own| own.iter()) {
+            for subscriber in ahead.or(loaded.as_ref()).into_iter().flat_map(|own| own.iter()) {
                 if subscriber.care().is_some_and(|care| !care.passes(stored)) {
                     continue;
                 }
@@ -374,9 +384,7 @@ impl Core {
                 }
             }
         };
-        if let Some(own) = key.route().own() {
-            deliver(own);
-        }
+        deliver(key.channel());
         self.router.with_patterns(key, &mut deliver);
         if on_strand {
             self.offer_to_strand(stored, &passed, &mut receipt);
@@ -470,9 +478,7 @@ impl Core {
                 count(receipt, offer);
             }
         };
-        if let Some(own) = stored.key.route().own() {
-            deliver(own);
-        }
+        deliver(stored.key.channel());
         self.router.with_patterns(&stored.key, &mut deliver);
         drop(strand);
         if schedule {
@@ -511,7 +517,7 @@ fn wait_for_room(subscriber: &Subscriber, stored: &Stored) -> Offer {
             return mail.refuse();
         }
         debug_assert_eq!(mail.phase(), Phase::Open);
-        mail.waiters += 1;
+        mail.has_waiters = true;
         let waited = subscriber.room().wait_timeout(mail, left.min(Duration::from_secs(3600)));
         mail = waited.unwrap_or_else(PoisonError::into_inner).0;
     }

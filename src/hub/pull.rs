@@ -307,7 +307,7 @@ impl Mailbox {
             into(Received { stored: entry.stored, lost_before: entry.lost });
         });
         let close = mail.end_if_over();
-        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        let waiters = core::mem::take(&mut mail.has_waiters);
         drop(mail);
         if waiters {
             self.subscriber().notify_room();

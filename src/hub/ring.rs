@@ -23,6 +23,9 @@
 //! Its overflow policy is then the mailbox's affair, and one that is slow holds up nobody else. While the
 //! head is below the limit nobody is full, and a publisher looks at no cursor.
 //!
+//! A ring *flows* from a message on until all have read what there is and rest. What it needs for that, it has only
+//! then: most rings of a million are idle.
+//!
 //! # Invariants
 //!
 //! 1. A publication sees each subscription in the ring or on its own, never both or neither: it reads both
@@ -34,9 +37,10 @@
 //!    only reference to it. Whoever reads holds another. So reading needs no lock. (`queue/page.rs`)
 //! 4. A subscription in the ring that no run serves or is to serve rests: its cursor is at the head, or behind
 //!    it only until the publisher that moved the head has called it, under the same lock. So if all rest,
-//!    nobody reads any segment, nor will.
-//! 5. Of a subscription in the ring: offered = books.offered + head - joined, waiting = head - cursor + what its
-//!    mailbox says.
+//!    nobody reads any segment, nor will. In a ring that does not flow, all rest. In one that does, each that
+//!    rests is in `idle`, unless all do.
+//! 5. Of a subscription in the ring: offered = head + what its mailbox says, from which the head was taken away
+//!    when it came; waiting = head - cursor + what its mailbox says.
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
 //!    when the subscription comes or goes. So a run takes what has been appended to the segment that it is
 //!    in without the channel's lock, which publishers need (*streaming*): `written` of the page says how far
@@ -47,13 +51,15 @@
 //!
 //! Locks are taken in this order: channel, mailbox, and last the ready list or the spare segments.
 
+use super::few::Few;
 use super::handler::Handler;
 use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Settled};
 use super::message::{Draft, Headers, Payload, Stored};
+use super::own::Snapshot;
 use super::publish::count;
 use super::ready::Call;
 use super::receipt::Receipt;
-use super::route::{Channel, Snapshot, State};
+use super::route::{Channel, State};
 use super::subscribe::Subscriber;
 use super::{Core, Work};
 use crate::queue::{Page, Pen};
@@ -67,7 +73,7 @@ use std::time::Instant;
 
 /// Slots of a segment, which is what a run takes at once at the most.
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
-/// How many segments are kept for whoever needs one next.
+/// How many segments, and flows, are kept for whoever needs one next.
 const SPARES: usize = 256;
 /// Of those that are kept, how many are asked whether somebody reads them still.
 const ASKED: usize = 4;
@@ -105,6 +111,11 @@ impl Segment {
         self.heavy &= !done;
         done
     }
+
+    /// Whether it may lie about until somebody happens to need it, which what is heavy may not.
+    fn is_worth_keeping(&mut self) -> bool {
+        self.reset() || !self.heavy
+    }
 }
 
 /// Messages of a page from an index on, all of which are written.
@@ -113,80 +124,110 @@ fn read(page: &Messages, from: usize, count: usize) -> impl Iterator<Item = &Sto
     page.read(from, count).map(|place| place.as_ref().expect("written by `Segment::push`"))
 }
 
-/// Segments of a hub that no ring uses. Somebody may read them still.
+/// What no ring of a hub uses.
 #[derive(Default)]
-pub(super) struct Spares(Mutex<VecDeque<Segment>>);
+pub(super) struct Spares(Mutex<Spare>);
+
+#[derive(Default)]
+struct Spare {
+    /// Somebody may read them still.
+    segments: VecDeque<Segment>,
+    /// Without segments.
+    #[allow(clippy::vec_box, reason = "a ring takes the box")]
+    flows: Vec<Box<Flow>>,
+}
 
 impl Spares {
     fn get(&self) -> Segment {
-        let mut spares = self.lock();
-        for _ in 0..ASKED.min(spares.len()) {
-            let Some(mut first) = spares.pop_front() else { break };
-            if first.reset() {
-                return first;
-            }
-            spares.push_back(first);
-        }
-        drop(spares);
-        Segment::new()
+        let segment = self.lock().segment();
+        segment.unwrap_or_else(Segment::new)
     }
 
     fn put(&self, mut segment: Segment) {
-        // What is heavy is not kept for as long as nobody happens to need it.
-        if !segment.reset() && segment.heavy {
-            return;
-        }
-        let mut spares = self.lock();
-        if spares.len() < SPARES {
-            spares.push_back(segment);
+        if segment.is_worth_keeping() {
+            self.lock().put(segment);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Segment>> {
+    /// A flow with one segment.
+    fn flow(&self) -> Box<Flow> {
+        let mut spare = self.lock();
+        let (flow, segment) = (spare.flows.pop(), spare.segment());
+        drop(spare);
+        let mut flow = flow.unwrap_or_default();
+        flow.segments.push_back(segment.unwrap_or_else(Segment::new));
+        flow
+    }
+
+    /// Takes a flow back, with all its segments.
+    fn put_flow(&self, mut flow: Box<Flow>) {
+        flow.segments.retain_mut(Segment::is_worth_keeping);
+        let mut spare = self.lock();
+        flow.segments.drain(..).for_each(|segment| spare.put(segment));
+        if spare.flows.len() < SPARES {
+            spare.flows.push(flow);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Spare> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a subscription knows of the ring.
-#[derive(Default)]
-pub(super) struct Cursor {
-    /// The next position that it takes. Written under the mailbox's lock while a run may be active.
-    next: AtomicU64,
-    /// The head when it came to the ring, or [`APART`]. Written under both locks.
-    joined: AtomicU64,
+impl Spare {
+    fn segment(&mut self) -> Option<Segment> {
+        for _ in 0..ASKED.min(self.segments.len()) {
+            let mut first = self.segments.pop_front()?;
+            if first.reset() {
+                return Some(first);
+            }
+            self.segments.push_back(first);
+        }
+        None
+    }
+
+    fn put(&mut self, segment: Segment) {
+        if self.segments.len() < SPARES {
+            self.segments.push_back(segment);
+        }
+    }
 }
 
-/// In `Cursor::joined`: the subscription is not in the ring.
+/// The next position that a subscription in the ring takes, or [`APART`]. Written under the mailbox's lock while a
+/// run may be active, and under both locks when it comes or goes.
+pub(super) struct Cursor(AtomicU64);
+
+/// The subscription is not in the ring.
 const APART: u64 = u64::MAX;
 
 impl Cursor {
     pub(super) fn new() -> Self {
-        Self { next: AtomicU64::new(0), joined: AtomicU64::new(APART) }
+        Self(AtomicU64::new(APART))
     }
 
     /// At the head, from where it is in the ring.
     pub(super) fn join(&self, head: u64) {
-        self.next.store(head, Relaxed);
-        self.joined.store(head, Relaxed);
+        self.0.store(head, Relaxed);
     }
 
     /// Out of the ring. Answers the next position that it would have taken.
     pub(super) fn part(&self) -> u64 {
-        self.joined.store(APART, Relaxed);
-        self.next()
+        let next = self.next();
+        self.0.store(APART, Relaxed);
+        next
     }
 
     /// Takes so many.
     pub(super) fn advance(&self, count: usize) {
-        self.next.store(self.next() + count as u64, Relaxed);
+        self.0.store(self.next() + count as u64, Relaxed);
     }
 
     pub(super) fn is_in_ring(&self) -> bool {
-        self.joined.load(Relaxed) != APART
+        self.next() != APART
     }
 
     pub(super) fn next(&self) -> u64 {
-        self.next.load(Relaxed)
+        self.0.load(Relaxed)
     }
 }
 
@@ -281,15 +322,21 @@ impl Taken {
 /// See the head of the file.
 #[derive(Default)]
 pub(super) struct Ring {
+    /// The position of the next message.
+    head: u64,
+    members: Few<Arc<Subscriber>>,
+    flow: Option<Box<Flow>>,
+}
+
+/// What a ring has while it flows.
+#[derive(Default)]
+struct Flow {
     segments: VecDeque<Segment>,
     /// The position of the first slot.
     base: u64,
-    /// The position of the next message.
-    head: u64,
     /// Nobody is full while the head is below.
     limit: u64,
-    members: Vec<Arc<Subscriber>>,
-    /// Those that rest. Some of them may have gone, or be there twice.
+    /// Those that rest, unless all do. Some of them may have gone, or be there twice.
     idle: Vec<Arc<Subscriber>>,
     /// How many rest.
     resting: usize,
@@ -301,7 +348,7 @@ impl Ring {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.head >= self.limit
+        self.flow.as_ref().is_some_and(|flow| self.head >= flow.limit)
     }
 
     /// Whether there is room for a message with everybody.
@@ -311,20 +358,158 @@ impl Ring {
     }
 
     /// Appends a message, for all members.
+    #[inline]
     pub(super) fn push(&mut self, core: &Core, draft: Draft<'_>) {
-        let index = (self.head - self.base) as usize;
-        if index == self.segments.len() * SEGMENT {
-            self.grow(core);
+        if self.flow.is_none() {
+            self.begin_to_flow(core);
+        }
+        let flow = self.flow.as_mut().expect("it flows");
+        let index = (self.head - flow.base) as usize;
+        if index == flow.segments.len() * SEGMENT {
+            flow.grow(core, &self.members, self.head);
         }
         // The last, since each is full before there is another.
-        self.segments.back_mut().expect("there is room").push(draft);
+        flow.segments.back_mut().expect("there is room").push(draft);
         self.head += 1;
     }
 
+    #[cold]
+    fn begin_to_flow(&mut self, core: &Core) {
+        let mut flow = core.spares.flow();
+        flow.base = self.head;
+        // There is room for one message in any mailbox; before the next, somebody looks.
+        flow.limit = self.head;
+        flow.resting = self.members.len();
+        self.flow = Some(flow);
+    }
+
+    /// Looks at all cursors: those that are full now, if any, and a new limit.
+    pub(super) fn survey(&mut self) -> Vec<Arc<Subscriber>> {
+        let mut full = Vec::new();
+        let Some(flow) = &mut self.flow else { return full };
+        flow.limit = u64::MAX;
+        for member in &*self.members {
+            let ends = member.started() + u64::from(member.rules.capacity);
+            flow.limit = flow.limit.min(ends);
+            if ends <= self.head {
+                full.push(Arc::clone(member));
+            }
+        }
+        full
+    }
+
+    /// A subscription comes, or comes back, and rests. `mail` is its mailbox.
+    pub(super) fn join(&mut self, member: &Arc<Subscriber>, mail: &mut Mail<Handler>) {
+        mail.join(self.head);
+        member.place.store(self.members.len() as u32, Relaxed);
+        member.cursor.join(self.head);
+        member.started.store(self.head as u32, Relaxed);
+        if let Some(flow) = &mut self.flow {
+            flow.limit = flow.limit.min(self.head + u64::from(member.rules.capacity));
+        }
+        self.members.push(Arc::clone(member));
+        self.rest(member);
+    }
+
+    /// It has nothing to do, and is to be called.
+    pub(super) fn rest(&mut self, member: &Arc<Subscriber>) {
+        if member.resting.swap(true, Relaxed) {
+            return;
+        }
+        let Some(flow) = &mut self.flow else { return };
+        flow.resting += 1;
+        if flow.resting == self.members.len() {
+            return flow.idle.clear();
+        }
+        if flow.idle.len() > 2 * self.members.len() + 64 {
+            // Each that rests, once.
+            flow.idle.retain(|other| other.resting.swap(false, Relaxed));
+            flow.idle.iter().for_each(|other| other.resting.store(true, Relaxed));
+        }
+        flow.idle.push(Arc::clone(member));
+    }
+
+    /// It does not rest any more. False: it did not.
+    fn rouse(&mut self, member: &Subscriber) -> bool {
+        let rested = member.resting.load(Relaxed);
+        if rested {
+            member.resting.store(false, Relaxed);
+            if let Some(flow) = &mut self.flow {
+                flow.resting -= 1;
+            }
+        }
+        rested
+    }
+
+    /// When nobody has anything left to read, it does not flow any more.
+    pub(super) fn release(&mut self, core: &Core) {
+        if let Some(flow) = self.flow.take_if(|flow| flow.resting == self.members.len()) {
+            core.spares.put_flow(flow);
+        }
+    }
+
+    /// Puts those that rest on the ready list.
+    #[inline]
+    fn call(&mut self, core: &Core) -> Call {
+        match self.flow.as_mut() {
+            Some(flow) if flow.resting > 0 => flow.call(core, &self.members),
+            _ => None,
+        }
+    }
+
+    /// Takes what is next for a member, up to the end of a segment.
+    pub(super) fn take(&mut self, member: &Subscriber) -> Option<Taken> {
+        let next = member.cursor.next();
+        if next == self.head {
+            return None;
+        }
+        let flow = self.flow.as_ref()?;
+        let index = (next - flow.base) as usize;
+        let left = (self.head - next) as usize;
+        let count = left.min(SEGMENT - index % SEGMENT);
+        member.cursor.advance(count);
+        let page = crate::sync::Arc::clone(flow.segments[index / SEGMENT].pen.page());
+        Some(Taken { page, from: index % SEGMENT, count, position: next, looks: 0 })
+    }
+
+    /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
+    pub(super) fn waiting(&self, member: &Subscriber) -> u64 {
+        if member.cursor.is_in_ring() { self.head - member.cursor.next() } else { 0 }
+    }
+
+    /// What is to be added to what its mailbox says that it was offered.
+    pub(super) fn offered(&self, member: &Subscriber) -> u64 {
+        if member.cursor.is_in_ring() { self.head } else { 0 }
+    }
+
+    /// Takes a member out of the ring. What waits for it goes to its mailbox, or with `discard` is only counted there.
+    pub(super) fn part(&mut self, member: &Arc<Subscriber>, discard: bool) {
+        self.rouse(member);
+        let place = member.place.load(Relaxed);
+        drop(self.members.swap_remove(place as usize));
+        if let Some(moved) = self.members.get(place as usize) {
+            moved.place.store(place, Relaxed);
+        }
+        let mut mail = member.mail();
+        let waiting = self.waiting(member);
+        let next = member.cursor.part();
+        match discard {
+            true => mail.part(&member.rules, self.head, waiting, core::iter::empty()),
+            false => {
+                let flow = self.flow.as_ref();
+                let message = |position: u64| flow.expect("it flows").message(position).clone();
+                let waiting = (next..next + waiting).map(message);
+                mail.part(&member.rules, self.head, 0, waiting);
+            }
+        }
+    }
+}
+
+impl Flow {
     /// Makes room at the end, where possible of what everybody has read.
-    fn grow(&mut self, core: &Core) {
-        let read = self.members.iter().map(|member| member.cursor.next()).min();
-        let read = read.unwrap_or(self.head);
+    fn grow(&mut self, core: &Core, members: &[Arc<Subscriber>], head: u64) {
+        let read = members.iter().map(|member| member.cursor.next()).min();
+        let read = read.unwrap_or(head);
         while self.base + SEGMENT as u64 <= read
             && let Some(mut first) = self.segments.pop_front()
         {
@@ -337,136 +522,29 @@ impl Ring {
         self.segments.push_back(core.spares.get());
     }
 
-    /// Looks at all cursors: those that are full now, if any, and a new limit.
-    pub(super) fn survey(&mut self) -> Vec<Arc<Subscriber>> {
-        let mut full = Vec::new();
-        self.limit = u64::MAX;
-        for member in &self.members {
-            let ends = member.started() + u64::from(member.rules.capacity);
-            self.limit = self.limit.min(ends);
-            if ends <= self.head {
-                full.push(Arc::clone(member));
-            }
-        }
-        full
-    }
-
-    /// A subscription comes, or comes back, and rests.
-    pub(super) fn join(&mut self, member: &Arc<Subscriber>) {
-        if self.members.is_empty() {
-            // Many channels have one subscription for ever.
-            self.members.reserve_exact(1);
-            self.idle.reserve_exact(1);
-        }
-        member.place.store(self.members.len() as u32, Relaxed);
-        member.cursor.join(self.head);
-        member.started.store(self.head as u32, Relaxed);
-        self.limit = match self.members.is_empty() {
-            true => self.head + u64::from(member.rules.capacity),
-            false => self.limit.min(self.head + u64::from(member.rules.capacity)),
-        };
-        self.members.push(Arc::clone(member));
-        self.rest(member);
-    }
-
-    /// It has nothing to do, and is to be called.
-    pub(super) fn rest(&mut self, member: &Arc<Subscriber>) {
-        if member.resting.swap(true, Relaxed) {
-            return;
-        }
-        self.resting += 1;
-        if self.idle.len() > 2 * self.members.len() + 64 {
-            // Each that rests, once.
-            self.idle.retain(|other| other.resting.swap(false, Relaxed));
-            self.idle.iter().for_each(|other| other.resting.store(true, Relaxed));
-        }
-        self.idle.push(Arc::clone(member));
-    }
-
-    /// It does not rest any more. False: it did not.
-    fn rouse(&mut self, member: &Subscriber) -> bool {
-        let rested = member.resting.load(Relaxed);
-        if rested {
-            member.resting.store(false, Relaxed);
-            self.resting -= 1;
-        }
-        rested
-    }
-
-    /// When nobody has anything left to read, gives the segments back.
-    pub(super) fn release(&mut self, core: &Core) {
-        if self.resting == self.members.len() && !self.segments.is_empty() {
-            self.base = self.head;
-            self.segments.drain(..).for_each(|segment| core.spares.put(segment));
-        }
-    }
-
     /// Puts those that rest on the ready list.
-    #[inline]
-    fn call(&mut self, core: &Core) -> Call {
-        if self.idle.is_empty() {
-            return None;
-        }
-        let mut idle = core::mem::take(&mut self.idle);
-        let rested = idle.drain(..).filter(|member| self.rouse(member));
-        let called = rested.filter(|member| member.mail().call());
-        let call = core.ready.push_all(called.map(Work::Mailbox));
-        // Its room is kept.
-        self.idle = idle;
+    fn call(&mut self, core: &Core, members: &[Arc<Subscriber>]) -> Call {
+        let called =
+            |member: &Arc<Subscriber>| member.resting.swap(false, Relaxed) && member.mail().call();
+        let call = match self.resting == members.len() {
+            true => {
+                let called = members.iter().filter(|member| called(member));
+                core.ready.push_all(called.map(|member| Work::Mailbox(Arc::clone(member))))
+            }
+            // The room for them is kept.
+            false => {
+                let called = self.idle.drain(..).filter(called);
+                core.ready.push_all(called.map(Work::Mailbox))
+            }
+        };
+        self.resting = 0;
         call
     }
 
-    /// Takes what is next for a member, up to the end of a segment.
-    pub(super) fn take(&mut self, member: &Subscriber) -> Option<Taken> {
-        let next = member.cursor.next();
-        if next == self.head {
-            return None;
-        }
-        let index = (next - self.base) as usize;
-        let left = (self.head - next) as usize;
-        let count = left.min(SEGMENT - index % SEGMENT);
-        member.cursor.advance(count);
-        let page = crate::sync::Arc::clone(self.segments[index / SEGMENT].pen.page());
-        Some(Taken { page, from: index % SEGMENT, count, position: next, looks: 0 })
-    }
-
-    /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
-    pub(super) fn waiting(&self, member: &Subscriber) -> u64 {
-        if member.cursor.is_in_ring() { self.head - member.cursor.next() } else { 0 }
-    }
-
-    /// How many messages it was offered in the ring.
-    pub(super) fn offered(&self, member: &Subscriber) -> u64 {
-        match member.cursor.joined.load(Relaxed) {
-            APART => 0,
-            joined => self.head - joined,
-        }
-    }
-
-    /// Takes a member out of the ring. What waits for it goes to its mailbox, or with `discard` is only counted there.
-    pub(super) fn part(&mut self, member: &Arc<Subscriber>, discard: bool) {
-        self.rouse(member);
-        let place = member.place.load(Relaxed);
-        self.members.swap_remove(place as usize);
-        if let Some(moved) = self.members.get(place as usize) {
-            moved.place.store(place, Relaxed);
-        }
-        let mut mail = member.mail();
-        let (offered, waiting) = (self.offered(member), self.waiting(member));
-        let next = member.cursor.part();
-        match discard {
-            true => mail.part(&member.rules, offered, waiting, core::iter::empty()),
-            false => {
-                let first = (next - self.base) as usize;
-                let segments = &self.segments;
-                let message = |index: usize| {
-                    let mut one = read(segments[index / SEGMENT].pen.page(), index % SEGMENT, 1);
-                    one.next().expect("one").clone()
-                };
-                let waiting = (first..first + waiting as usize).map(message);
-                mail.part(&member.rules, offered, 0, waiting);
-            }
-        }
+    fn message(&self, position: u64) -> &Stored {
+        let index = (position - self.base) as usize;
+        let mut one = read(self.segments[index / SEGMENT].pen.page(), index % SEGMENT, 1);
+        one.next().expect("one")
     }
 }
 
@@ -505,7 +583,7 @@ impl Channel {
     pub(super) fn next(&self, member: &Arc<Subscriber>, batch: &mut VecDeque<Entry>) -> Next {
         let mut state = self.lock();
         let mut mail = member.mail();
-        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        let waiters = core::mem::take(&mut mail.has_waiters);
         let next = Self::next_of(&mut state, &mut mail, member, batch);
         drop((mail, state));
         if waiters {
@@ -521,7 +599,7 @@ impl Channel {
         batch: &mut VecDeque<Entry>,
     ) -> Next {
         if mail.is_empty() && mail.phase() == Phase::Open && member.cursor.is_in_ring() {
-            let Some(taken) = state.ring().take(member) else { return Next::Nothing };
+            let Some(taken) = state.ring.take(member) else { return Next::Nothing };
             member.begun.store(0, Relaxed);
             let lost = mail.take_shared(taken.count as u32);
             return Next::Ring(taken, lost);
@@ -544,18 +622,17 @@ impl Channel {
     ) -> (Close<Handler>, bool) {
         let mut state = self.lock();
         let mut mail = member.mail();
-        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        let waiters = core::mem::take(&mut mail.has_waiters);
         let again = match mail.phase() == Phase::Open && mail.is_empty() {
-            true if state.ring().waiting(member) > 0 => true,
+            true if state.ring.waiting(member) > 0 => true,
             true => {
                 if !member.cursor.is_in_ring() && !mail.keeps_room() {
-                    self.join_ring(&mut state, member);
+                    self.join_ring(&mut state, member, &mut mail);
                 }
                 // Who has room kept for messages to come is on its own until it has them.
                 if member.cursor.is_in_ring() {
-                    let ring = state.ring();
-                    ring.rest(member);
-                    ring.release(core);
+                    state.ring.rest(member);
+                    state.ring.release(core);
                 }
                 !mail.rest(&member.rules)
             }
@@ -580,7 +657,8 @@ impl Channel {
         receipt: &mut Receipt,
     ) -> Result<(), Draft<'a>> {
         let mut state = self.lock();
-        let (ring, nobody_else) = state.ring_alone();
+        let nobody_else = state.own().is_empty();
+        let ring = &mut state.ring;
         let members = ring.members().len() as u64;
         if !nobody_else || members == 0 || !ring.has_room() {
             return Err(draft);
@@ -609,7 +687,7 @@ impl Channel {
         receipt: &mut Receipt,
     ) -> Option<Snapshot> {
         let mut state = self.lock();
-        let full = match state.ring().is_full() {
+        let full = match state.ring.is_full() {
             true => {
                 let (waited, full) = self.wait_for_room(state, may_block);
                 state = waited;
@@ -623,7 +701,7 @@ impl Channel {
             self.apart(&mut state, member);
             count(receipt, member.offer_apart(stored));
         }
-        let ring = state.ring();
+        let ring = &mut state.ring;
         let members = ring.members().len() as u64;
         if members > 0 {
             receipt.matched += members;
@@ -647,7 +725,7 @@ impl Channel {
         let mut until: Option<Instant> = None;
         let mut look = 0;
         loop {
-            let full = state.ring().survey();
+            let full = state.ring.survey();
             let timeout = |member: &&Arc<Subscriber>| match member.rules.overflow {
                 Overflow::Block(timeout) if may_block => Some(timeout),
                 _ => None,
@@ -669,7 +747,7 @@ impl Channel {
                 return (state, full);
             }
             let mut mail = member.mail();
-            mail.waiters += 1;
+            mail.has_waiters = true;
             // Whoever makes room comes by the mailbox's lock, so it is not slept through.
             drop(state);
             let waited = member.room().wait_timeout(mail, left);

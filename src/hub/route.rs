@@ -1,126 +1,182 @@
 //! Who subscribes to what: channels, the trie of patterns, and the routes of keys.
 //!
-//! A *channel* is all subscriptions of one pattern. A key's *route* is the channels whose patterns match it:
-//! its own, which its record names, and those of patterns with wildcards. The latter are kept with the key
+//! A *channel* is all subscriptions of one pattern. That of a key is all that the hub keeps of the key, too, so
+//! that publishing with it goes from there to the mailboxes without a step between. A key's *route* is the channels
+//! whose patterns match it: its own, and those of patterns with wildcards. The latter are kept with the key
 //! and made anew when the *generation*, which changes with the set of such patterns, is not the one they
 //! were made in. So a subscription to a key, or to a pattern that somebody has subscribed to already, changes
 //! no route at all, and a new pattern costs each key a look into the trie at its next message.
 //!
 //! # Invariants
 //!
-//! 1. A publication that begins after a subscription was made finds it: the channel is in the record, or
-//!    the generation was changed, before `join` returns; and `stale` was set before.
+//! 1. A publication that begins after a subscription was made finds it: it is in the key's channel, or the
+//!    generation was changed, before `join` returns; and the list was `STALE` before.
 //! 2. Routes are made under the router's lock, so an older one never replaces a newer one.
 
+use super::few::Few;
 use super::handler::Handler;
-use super::key::{Key, Token, pattern_tokens};
+use super::key::{Key, Token, is_reserved, pattern_tokens};
 use super::mailbox::Mail;
+use super::own::{Own, Snapshot};
 use super::ring::Ring;
 use super::subscribe::Subscriber;
+use super::text::Text;
 use crate::pool::contain;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use crate::sync::{CachePadded, Mutex, MutexGuard};
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::{CachePadded, Mutex, MutexGuard, prefetch};
+use arc_swap::ArcSwapOption;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
 
 /// How many patterns without subscriptions are kept before they are thrown out.
 const EMPTY_PATTERNS: usize = 64;
 
-/// See the head of the file.
+/// See the head of the file. In the order in which a publication needs it: there may be a million, of which no
+/// cache has the next one.
+#[repr(C)]
 pub(super) struct Channel {
-    pattern: Arc<str>,
-    state: Mutex<State>,
-    /// How many may be in the ring. They come and go, so where they are is known under the lock alone.
-    shared: AtomicUsize,
+    /// Of a key: the hub's number, and [`RESERVED`] if the key is one of the hub's own.
+    hub: u32,
+    /// Of a key: which histories take it, as `history/keep.rs` has found out; 0 before that.
+    takers: AtomicU32,
+    /// [`STALE`]; [`SHARED`] for each that may be in the ring: they come and go, so where they are is known under the
+    /// lock alone; and [`APART`] for each other.
+    watch: AtomicU64,
+    route: Route,
     /// Those on their own, for publishers; made of `state` by the first of them after a change.
-    snapshot: ArcSwap<Vec<Arc<Subscriber>>>,
-    stale: AtomicBool,
-    count: AtomicUsize,
+    own: Own,
+    state: Mutex<State>,
+    pattern: Text,
+}
+
+/// In `Channel::hub`.
+const RESERVED: u32 = 1 << 31;
+/// In `Channel::watch`: `own` is not what `state` has.
+const STALE: u64 = 1;
+/// In `Channel::watch`, so many times each.
+const SHARED: u64 = 1 << 1;
+const APART: u64 = 1 << 32;
+
+/// What a subscription counts as.
+fn kind_of(subscriber: &Subscriber) -> u64 {
+    if subscriber.rules.shared { SHARED } else { APART }
 }
 
 /// Who subscribes to a channel. Each is in the ring or in one of the two lists; see `ring.rs`.
 #[derive(Default)]
 pub(super) struct State {
-    ring: Option<Box<Ring>>,
-    /// Those that are on their own.
-    own: Vec<Arc<Subscriber>>,
+    pub(super) ring: Ring,
     seldom: Option<Box<Seldom>>,
 }
 
 /// What most channels do without.
 #[derive(Default)]
 struct Seldom {
+    /// Those that are on their own.
+    own: Few<Arc<Subscriber>>,
     /// Those that take no more messages and have not ended: of interest only to whoever adds up the books.
-    closed: Vec<Arc<Subscriber>>,
+    closed: Few<Arc<Subscriber>>,
     /// What those that must be unique are told apart by.
-    identities: HashSet<Identity>,
+    identities: BTreeSet<Identity>,
 }
 
 impl State {
-    pub(super) fn ring(&mut self) -> &mut Ring {
-        self.ring.get_or_insert_default()
+    fn seldom(&mut self) -> &mut Seldom {
+        self.seldom.get_or_insert_default()
     }
 
-    /// The ring, and whether nobody is on his own.
-    pub(super) fn ring_alone(&mut self) -> (&mut Ring, bool) {
-        let alone = self.own.is_empty();
-        (self.ring(), alone)
+    /// Those that are on their own.
+    #[inline]
+    pub(super) fn own(&self) -> &[Arc<Subscriber>] {
+        self.seldom.as_ref().map_or(&[], |seldom| &seldom.own)
+    }
+
+    fn closed(&self) -> &[Arc<Subscriber>] {
+        self.seldom.as_ref().map_or(&[], |seldom| &seldom.closed)
     }
 
     /// Of a subscription: what it was offered in the ring, and what waits for it there.
     fn in_ring(&self, subscriber: &Subscriber) -> (u64, u64) {
-        let counts = |ring: &Ring| (ring.offered(subscriber), ring.waiting(subscriber));
-        self.ring.as_deref().map_or((0, 0), counts)
+        (self.ring.offered(subscriber), self.ring.waiting(subscriber))
     }
 }
 
 /// Takes a subscription out of the list where it has its place; false if that is another's.
-fn take(list: &mut Vec<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
+fn take(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
     let place = subscriber.place.load(Relaxed);
     if !list.get(place as usize).is_some_and(|other| Arc::ptr_eq(other, subscriber)) {
         return false;
     }
-    list.swap_remove(place as usize);
+    drop(list.swap_remove(place as usize));
     if let Some(moved) = list.get(place as usize) {
         moved.place.store(place, Relaxed);
     }
     true
 }
 
-/// The snapshot of channels where nobody is on his own, which most are.
-static NOBODY: LazyLock<Arc<Vec<Arc<Subscriber>>>> = LazyLock::new(Arc::default);
+/// Adds a subscription to a list, where it has its place then.
+fn add(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) {
+    subscriber.place.store(list.len() as u32, Relaxed);
+    list.push(Arc::clone(subscriber));
+}
 
 /// What tells a handler with its data from others.
 pub(super) type Identity = (usize, usize);
 
-/// Subscriptions on their own, as a publisher reads them.
-pub(super) type Snapshot = Guard<Arc<Vec<Arc<Subscriber>>>>;
-
 impl Channel {
-    fn new(pattern: Arc<str>) -> Arc<Self> {
+    fn new(pattern: &str, hub: u32) -> Arc<Self> {
         Arc::new(Self {
-            pattern,
+            hub,
+            takers: AtomicU32::new(0),
+            watch: AtomicU64::new(0),
+            route: Route::default(),
+            own: Own::nobody(),
             state: Mutex::default(),
-            shared: AtomicUsize::new(0),
-            snapshot: ArcSwap::new(Arc::clone(&NOBODY)),
-            stale: AtomicBool::new(false),
-            count: AtomicUsize::new(0),
+            pattern: Text::new(pattern),
         })
     }
 
+    /// That of a key, in the hub of this number.
+    pub(super) fn of_key(key: &str, hub: u32) -> Arc<Self> {
+        Self::new(key, if is_reserved(key) { hub | RESERVED } else { hub })
+    }
+
+    fn of_pattern(pattern: &str) -> Arc<Self> {
+        Self::new(pattern, 0)
+    }
+
+    #[inline]
     pub(super) fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    pub(super) fn pattern_shared(&self) -> Arc<str> {
-        Arc::clone(&self.pattern)
+    /// Of a key: the number of its hub.
+    #[inline]
+    pub(super) fn hub(&self) -> u32 {
+        self.hub & !RESERVED
+    }
+
+    /// Of a key: whether it is one of the hub's own.
+    #[inline]
+    pub(super) fn is_reserved(&self) -> bool {
+        self.hub & RESERVED != 0
+    }
+
+    /// Relaxed: it stands for nothing else, and everybody finds the same.
+    #[inline]
+    pub(super) fn takers(&self) -> u32 {
+        self.takers.load(Relaxed)
+    }
+
+    pub(super) fn set_takers(&self, takers: u32) {
+        self.takers.store(takers, Relaxed);
     }
 
     /// How many subscriptions there are.
     pub(super) fn count(&self) -> usize {
-        self.count.load(Relaxed)
+        let state = self.lock();
+        state.ring.members().len() + state.own().len() + state.closed().len()
     }
 
     /// Whether there are subscriptions that may be in the ring: a publisher then has to look under the lock,
@@ -128,7 +184,14 @@ impl Channel {
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         // Acquire: pairs with the Release in `join` and `leave`.
-        self.shared.load(Acquire) > 0
+        self.watch.load(Acquire) % APART >= SHARED
+    }
+
+    /// Whether anybody subscribes.
+    #[inline]
+    fn is_populated(&self) -> bool {
+        // Acquire: as in `is_shared`.
+        self.watch.load(Acquire) >= SHARED
     }
 
     /// Adds a subscription. False: there is one with the same identity.
@@ -136,19 +199,16 @@ impl Channel {
         let mut state = self.lock();
         let identity = subscriber.identity();
         if let Some(identity) = identity
-            && !state.seldom.get_or_insert_default().identities.insert(identity)
+            && !state.seldom().identities.insert(identity)
         {
             return false;
         }
         match subscriber.rules.shared {
-            true => {
-                state.ring().join(subscriber);
-                // Release: pairs with the Acquire in `is_shared`.
-                self.shared.fetch_add(1, Release);
-            }
+            true => state.ring.join(subscriber, &mut subscriber.mail()),
             false => self.add_own(&mut state, subscriber),
         }
-        self.count.fetch_add(1, Relaxed);
+        // Release: pairs with the Acquire in `is_shared` and `is_populated`.
+        self.watch.fetch_add(kind_of(subscriber), Release);
         true
     }
 
@@ -159,13 +219,10 @@ impl Channel {
         let left = closed.is_some_and(|closed| take(closed, subscriber))
             || self.take_own(&mut state, subscriber);
         if left {
-            if let (Some(identity), Some(all)) = (subscriber.identity(), &mut state.seldom) {
-                all.identities.remove(&identity);
+            if let Some(identity) = subscriber.identity() {
+                state.seldom().identities.remove(&identity);
             }
-            if subscriber.rules.shared {
-                self.shared.fetch_sub(1, Release);
-            }
-            self.count.fetch_sub(1, Relaxed);
+            self.watch.fetch_sub(kind_of(subscriber), Release);
         }
         left
     }
@@ -173,80 +230,92 @@ impl Channel {
     /// Lets go of all subscriptions and messages, when the hub is gone: they lead back here.
     pub(super) fn clear(&self) {
         let state = core::mem::take(&mut *self.lock());
-        self.snapshot.store(Arc::clone(&NOBODY));
+        self.own.set(&[]);
         let _panicked = contain(|| drop(state));
     }
 
     fn add_own(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
-        subscriber.place.store(state.own.len() as u32, Relaxed);
-        state.own.push(Arc::clone(subscriber));
+        add(&mut state.seldom().own, subscriber);
         // Release: pairs with the Acquire in `snapshot`.
-        self.stale.store(true, Release);
+        self.watch.fetch_or(STALE, Release);
     }
 
     fn take_own(&self, state: &mut State, subscriber: &Arc<Subscriber>) -> bool {
-        let taken = take(&mut state.own, subscriber);
+        let own = state.seldom.as_mut().map(|seldom| &mut seldom.own);
+        let taken = own.is_some_and(|own| take(own, subscriber));
         if taken {
-            self.stale.store(true, Release);
+            self.watch.fetch_or(STALE, Release);
         }
         taken
     }
 
     /// A subscription that was on its own comes back to the ring.
-    pub(super) fn join_ring(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
+    pub(super) fn join_ring(
+        &self,
+        state: &mut State,
+        subscriber: &Arc<Subscriber>,
+        mail: &mut Mail<Handler>,
+    ) {
         if self.take_own(state, subscriber) {
-            state.ring().join(subscriber);
+            state.ring.join(subscriber, mail);
         }
     }
 
     /// A subscription in the ring goes on its own, with what waits for it.
     pub(super) fn apart(&self, state: &mut State, subscriber: &Arc<Subscriber>) {
-        state.ring().part(subscriber, false);
+        state.ring.part(subscriber, false);
         self.add_own(state, subscriber);
     }
 
     /// A subscription in the ring takes no more messages, and with `discard` not those that wait. Publishers do
     /// not meet it again.
     pub(super) fn close(&self, state: &mut State, subscriber: &Arc<Subscriber>, discard: bool) {
-        state.ring().part(subscriber, discard);
-        let closed = &mut state.seldom.get_or_insert_default().closed;
-        subscriber.place.store(closed.len() as u32, Relaxed);
-        closed.push(Arc::clone(subscriber));
+        state.ring.part(subscriber, discard);
+        add(&mut state.seldom().closed, subscriber);
     }
 
     /// The subscriptions that are on their own, for a publisher.
     #[inline]
     pub(super) fn snapshot(&self) -> Snapshot {
         // Acquire: pairs with the Release where it is set.
-        if self.stale.load(Acquire) {
+        if self.watch.load(Acquire) & STALE != 0 {
             self.renew(&self.lock());
         }
-        self.snapshot.load()
+        self.own.load()
+    }
+
+    /// The same, for a publisher that is not there yet: what it needs of them is on its way meanwhile. None: some may
+    /// be in the ring.
+    #[inline]
+    pub(super) fn ahead(&self) -> Option<Snapshot> {
+        if self.is_shared() {
+            return None;
+        }
+        let snapshot = self.snapshot();
+        if let Some(first) = snapshot.first() {
+            prefetch(Arc::as_ptr(first).addr(), size_of::<Subscriber>());
+        }
+        Some(snapshot)
     }
 
     /// The same, for whoever holds the lock. None: there are none.
     pub(super) fn snapshot_of(&self, state: &State) -> Option<Snapshot> {
         self.renew(state);
-        (!state.own.is_empty()).then(|| self.snapshot.load())
+        (!state.own().is_empty()).then(|| self.own.load())
     }
 
     fn renew(&self, state: &State) {
-        if self.stale.load(Relaxed) {
-            self.snapshot.store(match state.own.is_empty() {
-                true => Arc::clone(&NOBODY),
-                false => Arc::new(state.own.clone()),
-            });
-            // After the store, and under the lock: whoever sees it sees the snapshot.
-            self.stale.store(false, Release);
+        if self.watch.load(Relaxed) & STALE != 0 {
+            self.own.set(state.own());
+            // After that, and under the lock: whoever sees it sees the list.
+            self.watch.fetch_and(!STALE, Release);
         }
     }
 
     /// All subscriptions, for those who list them.
     pub(super) fn members(&self) -> Vec<Arc<Subscriber>> {
         let state = self.lock();
-        let in_ring = state.ring.iter().flat_map(|ring| ring.members());
-        let closed = state.seldom.iter().flat_map(|seldom| &seldom.closed);
-        in_ring.chain(&state.own).chain(closed).cloned().collect()
+        state.ring.members().iter().chain(state.own()).chain(state.closed()).cloned().collect()
     }
 
     /// Of a subscription: what it was offered in the ring, and what waits for it there; with its mailbox.
@@ -266,21 +335,13 @@ impl Channel {
     }
 }
 
-/// What a key's record knows of subscriptions.
+/// What a key knows of patterns with wildcards.
 #[derive(Default)]
-pub(super) struct Route {
-    own: OnceLock<Arc<Channel>>,
-    patterns: ArcSwapOption<Vec<Arc<Channel>>>,
+#[repr(C)]
+struct Route {
     /// `{ generation: 63, some: 1 }`: that in which `patterns` was made, and whether it has any.
     made: AtomicU64,
-}
-
-impl Route {
-    /// The channel of the key itself, if anybody has subscribed to it.
-    #[inline]
-    pub(super) fn own(&self) -> Option<&Arc<Channel>> {
-        self.own.get()
-    }
+    patterns: ArcSwapOption<Vec<Arc<Channel>>>,
 }
 
 /// See the head of the file.
@@ -292,7 +353,7 @@ pub(super) struct Router {
 #[derive(Default)]
 struct Patterns {
     trie: Node,
-    by_text: HashMap<Arc<str>, Arc<Channel>>,
+    by_text: HashMap<Box<str>, Arc<Channel>>,
     /// How many of them are without subscriptions.
     empty: usize,
 }
@@ -308,7 +369,7 @@ struct Node {
 
 impl Router {
     pub(super) fn new() -> Self {
-        // A record that was never routed has generation 0.
+        // A key that was never routed has generation 0.
         Self { generation: CachePadded::new(AtomicU64::new(1)), patterns: Mutex::default() }
     }
 
@@ -318,9 +379,8 @@ impl Router {
         key: &Key,
         make: impl FnOnce(Arc<Channel>) -> Arc<Subscriber>,
     ) -> (Arc<Subscriber>, bool) {
-        let channel = key.route().own.get_or_init(|| Channel::new(key.record().text_shared()));
-        let subscriber = make(Arc::clone(channel));
-        let joined = channel.join(&subscriber);
+        let subscriber = make(Arc::clone(key.channel()));
+        let joined = key.channel().join(&subscriber);
         (subscriber, joined)
     }
 
@@ -333,7 +393,7 @@ impl Router {
         let mut patterns = self.lock();
         let known = patterns.by_text.get(pattern).cloned();
         let is_new = known.is_none();
-        let channel = known.unwrap_or_else(|| Channel::new(pattern.into()));
+        let channel = known.unwrap_or_else(|| Channel::of_pattern(pattern));
         let was_empty = channel.count() == 0;
         let subscriber = make(Arc::clone(&channel));
         let joined = channel.join(&subscriber);
@@ -366,23 +426,32 @@ impl Router {
         }
     }
 
-    /// Calls `each` for the channels of all patterns with wildcards that match the key.
+    /// Calls `each` for the channels of all patterns with wildcards that match the key and that somebody subscribes
+    /// to.
     #[inline]
     pub(super) fn with_patterns(&self, key: &Key, mut each: impl FnMut(&Arc<Channel>)) {
         if self.has_patterns(key)
-            && let Some(channels) = &*key.route().patterns.load()
+            && let Some(channels) = &*key.channel().route.patterns.load()
         {
-            channels.iter().for_each(&mut each);
+            channels.iter().filter(|channel| channel.is_populated()).for_each(&mut each);
         }
     }
 
-    /// Whether patterns with wildcards match the key.
+    /// Whether somebody subscribes to patterns with wildcards that match the key.
     #[inline]
-    pub(super) fn has_patterns(&self, key: &Key) -> bool {
+    pub(super) fn has_listeners(&self, key: &Key) -> bool {
+        let mut some = false;
+        self.with_patterns(key, |_| some = true);
+        some
+    }
+
+    /// Whether patterns with wildcards match the key. Those that nobody subscribes to any more are kept for a while.
+    #[inline]
+    fn has_patterns(&self, key: &Key) -> bool {
         // Acquire: pairs with the Release where it changes.
         let generation = self.generation.load(Acquire);
         // Acquire: pairs with the Release in `reroute`.
-        let mut made = key.route().made.load(Acquire);
+        let mut made = key.channel().route.made.load(Acquire);
         if made >> 1 != generation {
             made = self.reroute(key);
         }
@@ -391,7 +460,7 @@ impl Router {
 
     #[cold]
     fn reroute(&self, key: &Key) -> u64 {
-        let route = key.route();
+        let route = &key.channel().route;
         let patterns = self.lock();
         let generation = self.generation.load(Relaxed);
         let made = route.made.load(Relaxed);
@@ -419,7 +488,7 @@ impl Router {
 
 impl Patterns {
     fn add(&mut self, channel: &Arc<Channel>) {
-        self.by_text.insert(Arc::clone(&channel.pattern), Arc::clone(channel));
+        self.by_text.insert(channel.pattern().into(), Arc::clone(channel));
         self.trie.insert(channel);
     }
 
@@ -452,7 +521,7 @@ impl Node {
 
     /// The channels whose patterns match.
     fn find(&self, key: &str, found: &mut Vec<Arc<Channel>>) {
-        let is_free = !super::key::is_reserved(key);
+        let is_free = !is_reserved(key);
         self.find_from(Some(key), is_free, found);
     }
 
@@ -488,7 +557,7 @@ mod tests {
         let mut patterns = Patterns::default();
         for text in texts {
             if !patterns.by_text.contains_key(&**text) {
-                patterns.add(&Channel::new(text.as_str().into()));
+                patterns.add(&Channel::of_pattern(text));
             }
         }
         patterns

@@ -49,7 +49,8 @@ impl SubscriptionStats {
             let care = subscriber.care();
             let books = Self::of_books(&mail.books());
             Self {
-                matched: books.matched + offered,
+                // It may be less than nothing by itself: see `Mail::offered`.
+                matched: books.matched.wrapping_add(offered),
                 waiting: waiting + in_ring,
                 running: held - waiting,
                 filtered: care.map_or(0, Care::filtered),
@@ -129,7 +130,7 @@ impl Hub {
     pub fn subscriber_count(&self, key: &str) -> crate::Result<usize> {
         super::key::check_any_key(key)?;
         let key = self.core.keys.intern(key);
-        let mut count = key.route().own().map_or(0, |channel| channel.count());
+        let mut count = key.channel().count();
         self.core.router.with_patterns(&key, |channel| count += channel.count());
         Ok(count)
     }
@@ -138,7 +139,7 @@ impl Hub {
     pub fn patterns(&self) -> Vec<(String, usize)> {
         let core = &self.core;
         let keys = core.keys.all().into_iter();
-        let own = keys.filter_map(|key| key.route().own().map(Arc::clone));
+        let own = keys.map(|key| Arc::clone(key.channel()));
         let channels = own.chain(core.router.channels());
         let counted = channels.map(|channel| (channel.pattern().to_owned(), channel.count()));
         let mut list: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
@@ -204,9 +205,7 @@ impl Core {
 
     pub(super) fn for_each_subscriber(&self, mut each: impl FnMut(&Arc<Subscriber>)) {
         for key in self.keys.all() {
-            if let Some(channel) = key.route().own() {
-                channel.members().iter().for_each(&mut each);
-            }
+            key.channel().members().iter().for_each(&mut each);
         }
         for channel in self.router.channels() {
             channel.members().iter().for_each(&mut each);

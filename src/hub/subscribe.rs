@@ -546,7 +546,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-// With the counts of its `Arc` and the allocator's word that is 176 bytes. Two references to it are in the lists
-// of its channel, which leaves some for those to grow: an idle subscription is to cost up to 200.
+// With the counts of its `Arc` and the allocator's word that is 160 bytes. One or two references to it are in the lists
+// of its channel: an idle subscription is to cost up to 200.
 #[cfg(all(test, target_pointer_width = "64", not(loom)))]
-const _: () = assert!(size_of::<Subscriber>() <= 152);
+const _: () = assert!(size_of::<Subscriber>() <= 136);

@@ -69,7 +69,7 @@ impl Drop for Kept {
         let Some(subscriber) = self.0.take() else { return };
         let mut mail = subscriber.mail();
         mail.release_room();
-        let waiters = core::mem::take(&mut mail.waiters) > 0;
+        let waiters = core::mem::take(&mut mail.has_waiters);
         drop(mail);
         if waiters {
             subscriber.notify_room();
@@ -179,7 +179,7 @@ impl Hub {
 impl Core {
     /// Keeps room with all who are to get the message.
     fn keep(&self, part: &mut Part) -> Result<()> {
-        let mut channels: Vec<Arc<Channel>> = part.key.route().own().cloned().into_iter().collect();
+        let mut channels: Vec<Arc<Channel>> = vec![Arc::clone(part.key.channel())];
         self.router.with_patterns(&part.key, |channel| channels.push(Arc::clone(channel)));
         for channel in channels {
             for subscriber in channel.members() {

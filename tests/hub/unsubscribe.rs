@@ -219,3 +219,26 @@ fn a_hub_that_goes_takes_what_was_detached_with_it() {
     drop(hub);
     dropped.until(4);
 }
+
+/// Goal: keys cost nothing when nobody asks for them any more. Method: many are subscribed to for a moment, some with
+/// a message; less than half of them are known then, and those in use are.
+#[test]
+fn keys_that_nobody_subscribes_to_any_more_are_forgotten() {
+    const KEYS: usize = 150_000;
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let kept = hub.key("kept").unwrap();
+    let _subscription = hub.subscribe("held", |_: &Message<'_>| ()).unwrap();
+    for number in 0..KEYS {
+        let key = format!("key.{number}");
+        let inline = hub.subscription(&key).execution(Execution::Inline);
+        let _short = inline.serve_shared(|_: &Message<'_>| ()).unwrap();
+        if number % 100 == 0 {
+            assert_eq!(hub.publish(&key, "").unwrap().enqueued, 1);
+        }
+    }
+    assert!(hub.key_count() < KEYS / 2, "{}", hub.key_count());
+    assert_eq!(hub.key("kept").unwrap(), kept);
+    assert_eq!(hub.publish("held", "").unwrap().enqueued, 1);
+    settle(&hub);
+}

@@ -59,7 +59,7 @@ impl Histories {
         if self.kept.is_empty() {
             return Takers(0);
         }
-        let known = key.record().takers();
+        let known = key.channel().takers();
         Takers(if known & KNOWN != 0 { known & !KNOWN } else { self.find_takers(key) })
     }
 
@@ -69,7 +69,7 @@ impl Histories {
             u32::from(kept.pattern.matches(key.as_str())) << number
         };
         let takers = self.kept.iter().enumerate().map(bit).sum();
-        key.record().set_takers(takers | KNOWN);
+        key.channel().set_takers(takers | KNOWN);
         takers
     }
 
