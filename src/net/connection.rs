@@ -585,10 +585,12 @@ impl Connection {
     fn show(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
         let was_empty = self.input.is_empty();
+        clock::forget_read();
         let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
         let limits = &self.conn.link.origin.limits;
         if limits.idle != NEVER || limits.read != NEVER {
-            let now = clock::soon();
+            // If it has answered, that has looked at the clock. The rest waits from the end of its run on.
+            let now = if self.input.is_empty() { clock::read_soon() } else { clock::soon() };
             self.active = now;
             if taken > 0 || was_empty {
                 self.partial = now;

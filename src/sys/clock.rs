@@ -1,6 +1,11 @@
 //! The clock of everything: time that only goes forward.
 #![allow(unsafe_code, reason = "clock_gettime(2)")]
 
+#[cfg(feature = "net")]
+use core::cell::Cell;
+#[cfg(feature = "http")]
+use core::time::Duration;
+
 /// Nanoseconds of `CLOCK_MONOTONIC`: from boot, without the time spent suspended. It costs about
 /// 20 ns and no system call.
 #[inline]
@@ -38,14 +43,44 @@ pub(crate) fn coarse() -> u64 {
 #[cfg(any(feature = "net", feature = "tasks"))]
 pub(crate) const TICK: u64 = 10_000_000;
 
-/// Whole seconds since 1970, from the clock that the kernel moves with its tick: a few nanoseconds.
+#[cfg(feature = "net")]
+thread_local! {
+    /// What [`soon_for_all`] has read; 0: nothing.
+    static READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// As [`soon`], for whoever asks [`read_soon`] afterwards on this thread.
 #[cfg(feature = "http")]
 #[inline]
-pub(crate) fn unix_seconds() -> u64 {
+pub(crate) fn soon_for_all() -> u64 {
+    let now = soon();
+    READ.set(now);
+    now
+}
+
+/// As [`soon`], or what has been read for all since [`forget_read`].
+#[cfg(feature = "net")]
+#[inline]
+pub(crate) fn read_soon() -> u64 {
+    match READ.get() {
+        0 => soon(),
+        read => read,
+    }
+}
+
+#[cfg(feature = "net")]
+#[inline]
+pub(crate) fn forget_read() {
+    READ.set(0);
+}
+
+/// The time since 1970, from the clock that the kernel moves with its tick: a few nanoseconds.
+#[cfg(feature = "http")]
+pub(crate) fn unix() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `now`.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &mut time) };
-    time.tv_sec as u64
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Nanoseconds since 1970, by the clock of the system, which may be set back.

@@ -65,6 +65,8 @@ impl<'a> AnswerHead<'a> {
     }
 }
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// What ends a line, and, as a line of its own, a head.
 const END: &[u8] = b"\r\n";
 
@@ -84,8 +86,9 @@ pub(super) fn with_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R)
 
 /// A head, and what it was made of.
 struct Kept {
-    /// Since 1970; never: nothing was made.
-    second: u64,
+    /// When the second of its date is over, as [`clock::soon`] tells it. The clock of the system may have been
+    /// set meanwhile, which is seen then.
+    until: u64,
     lines: Lines,
     date: [u8; DATE.len()],
     bytes: [u8; ROOM],
@@ -101,14 +104,16 @@ impl Kept {
             persistence: Persistence::Implied,
             is_text: false,
         };
-        Box::new(Self { second: u64::MAX, lines, date: *DATE, bytes: [0; ROOM], len: 0 })
+        Box::new(Self { until: 0, lines, date: *DATE, bytes: [0; ROOM], len: 0 })
     }
 
     #[inline]
     fn head(&mut self, lines: Lines) -> AnswerHead<'_> {
-        let second = clock::unix_seconds();
-        if self.second != second {
-            self.begin_second(second);
+        let now = clock::soon_for_all();
+        if now >= self.until {
+            let unix = clock::unix();
+            let left = SECOND - Duration::from_nanos(unix.subsec_nanos().into());
+            self.begin_second(unix.as_secs(), now + left.as_nanos() as u64);
         }
         if self.lines != lines {
             self.make(lines);
@@ -117,10 +122,10 @@ impl Kept {
     }
 
     #[cold]
-    fn begin_second(&mut self, second: u64) {
+    fn begin_second(&mut self, second: u64, until: u64) {
         let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
         let _ = write!(&mut self.date[..], "Date: {date}\r\n");
-        self.second = second;
+        self.until = until;
         // No head has this status: whatever is asked for is made anew.
         self.lines.status = 0;
     }
@@ -329,7 +334,7 @@ mod tests {
         };
         let mut kept = Kept::nothing();
         let now = kept.head(lines).whole().to_vec();
-        kept.begin_second(784_111_777);
+        kept.begin_second(784_111_777, 0);
         kept.make(lines);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         assert!(text(&kept.bytes).contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));

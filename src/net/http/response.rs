@@ -291,7 +291,6 @@ impl Response {
             return Err(*error);
         }
         let (status, asked) = (self.status_now(), self.asked());
-        let said = self.said.take();
         let exchange = self.exchange();
         let closes = !asked.persists || exchange.link.service.is_draining();
         let persistence = match status {
@@ -299,14 +298,16 @@ impl Response {
             _ => asked.persistence(closes),
         };
         let lines = Lines { status, framing, persistence, is_text };
-        let wrote = match (body, said) {
+        let wrote = match (body, &self.said) {
             (Payload::Borrowed(body), None) => {
                 with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)))
             }
-            (body, said) => {
+            (body, _) => {
+                let said = self.said.take().unwrap_or_else(Said::lend);
+                let exchange = self.exchange();
                 // Should there be no room for it, there is for a 500 that closes as this would.
                 exchange.note_asked(asked);
-                start_as_said(exchange, lines, said.unwrap_or_else(Said::lend), body)
+                start_as_said(exchange, lines, said, body)
             }
         };
         wrote.map(|_| closes).map_err(|error| self.failed(*error))

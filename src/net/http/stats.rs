@@ -1,7 +1,7 @@
 //! A server's books: requests begun = answered + refused + aborted + in work.
 //!
-//! Each thread counts in a place of its own, or nearly so, since two threads that count in the same
-//! line would wait for each other with every request.
+//! Each thread counts in a place of its own, if there are not many of them: two threads that count in the same
+//! line would wait for each other with every request, and one alone needs no locked instruction.
 
 use super::head::Refusal;
 use crate::net::{Reason, ServerStats};
@@ -152,11 +152,40 @@ impl Abort {
     }
 }
 
-/// Threads that count in the same place, if there are many.
+/// All but the last are of one thread each, which needs no read-modify-write to count there. Threads beyond
+/// those count in the last one.
 const SHARDS: usize = 16;
+const SHARED: usize = SHARDS - 1;
+
+/// Shards that belong to a thread, as bits. Not one of loom's: it decides nothing there.
+static TAKEN: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Gives it back when the thread ends.
+    static LEASE: Lease = Lease::take();
+}
+
+struct Lease(usize);
+
+impl Lease {
+    fn take() -> Self {
+        // Acquire: pairs with the Release of whoever gives it back, so that its last counts are seen.
+        let taken = TAKEN.fetch_update(core::sync::atomic::Ordering::Acquire, Relaxed, |taken| {
+            let free = taken.trailing_ones();
+            (free < SHARED as u32).then_some(taken | 1 << free)
+        });
+        Self(taken.map_or(SHARED, |before| before.trailing_ones() as usize))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        SHARD.set(SHARED);
+        if self.0 < SHARED {
+            TAKEN.fetch_and(!(1 << self.0), core::sync::atomic::Ordering::Release);
+        }
+    }
 }
 
 /// The calling thread's place.
@@ -170,9 +199,7 @@ fn shard() -> usize {
 
 #[cold]
 fn new_shard() -> usize {
-    // Not one of loom's: it decides nothing.
-    static NEXT: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
-    let shard = NEXT.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % SHARDS;
+    let shard = LEASE.try_with(|lease| lease.0).unwrap_or(SHARED);
     SHARD.set(shard);
     shard
 }
@@ -205,45 +232,56 @@ pub(super) struct Books {
 }
 
 impl Books {
-    #[inline]
-    fn here(&self) -> &Shard {
-        &self.shards[shard()]
+    #[inline(always)] // As `add`.
+    fn add_to(&self, counter: impl FnOnce(&Shard) -> &AtomicU64, count: u32) {
+        let shard = shard();
+        let counter = counter(&self.shards[shard]);
+        if shard == SHARED {
+            counter.fetch_add(count.into(), Relaxed);
+        } else {
+            // Nobody else writes there.
+            counter.store(counter.load(Relaxed) + u64::from(count), Relaxed);
+        }
     }
 
     pub(super) fn begun(&self) {
-        self.here().begun.fetch_add(1, Relaxed);
+        self.add_to(|here| &here.begun, 1);
     }
 
     /// What a connection has counted for itself.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     pub(super) fn add(&self, tally: Tally) {
+        if tally.begun != tally.successful {
+            self.add_unequal(tally);
+        } else if tally.begun > 0 {
+            self.add_to(|here| &here.served, tally.begun);
+        }
+    }
+
+    #[inline(never)]
+    fn add_unequal(&self, tally: Tally) {
         let Tally { begun, successful } = tally;
         let served = begun.min(successful);
-        let here = self.here();
-        if served > 0 {
-            here.served.fetch_add(served.into(), Relaxed);
-        }
-        if begun != successful {
-            here.begun.fetch_add((begun - served).into(), Relaxed);
-            here.answered[SUCCESSFUL].fetch_add((successful - served).into(), Relaxed);
-        }
+        self.add_to(|here| &here.served, served);
+        self.add_to(|here| &here.begun, begun - served);
+        self.add_to(|here| &here.answered[SUCCESSFUL], successful - served);
     }
 
     pub(super) fn answered(&self, status: u16) {
         let class = usize::from(status / 100).clamp(1, 5) - 1;
-        self.here().answered[class].fetch_add(1, Relaxed);
+        self.add_to(|here| &here.answered[class], 1);
     }
 
     pub(super) fn refused(&self, refusal: Refusal) {
-        self.here().refused[refusal as usize].fetch_add(1, Relaxed);
+        self.add_to(|here| &here.refused[refusal as usize], 1);
     }
 
     pub(super) fn aborted(&self, abort: Abort) {
-        self.here().aborted[abort as usize].fetch_add(1, Relaxed);
+        self.add_to(|here| &here.aborted[abort as usize], 1);
     }
 
     pub(super) fn panicked(&self) {
-        self.here().panics.fetch_add(1, Relaxed);
+        self.add_to(|here| &here.panics, 1);
     }
 
     pub(super) fn stats(&self, in_work: usize, server: ServerStats) -> HttpStats {
@@ -288,6 +326,35 @@ impl Books {
             in_work,
             panics: sum(&|shard| &shard.panics),
             server,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+
+    /// Goal: no count is lost, whether a thread has a place of its own, or one that another had, or shares one.
+    /// Method: more threads at once than there are places, and again when those have gone.
+    #[test]
+    fn every_thread_counts() {
+        const THREADS: u32 = 2 * SHARDS as u32;
+        const EACH: u32 = 100_000;
+        let (books, all) = (Arc::new(Books::default()), Arc::new(Barrier::new(THREADS as usize)));
+        for round in 1..=3 {
+            thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        books.begun();
+                        all.wait();
+                        (1..EACH).for_each(|_| books.begun());
+                    });
+                }
+            });
+            let begun = books.stats(0, ServerStats::default()).begun;
+            assert_eq!(begun, u64::from(round * THREADS * EACH));
         }
     }
 }
