@@ -71,6 +71,8 @@ mod header {
         ("notice", "The hub: what it tells of itself"),
         ("figures", "The hub: its figures"),
         ("threshold", "The hub: thresholds of figures"),
+        ("webhook", "Webhooks: notices, or anything else, by HTTP POST"),
+        ("service", "Services of systemd"),
     ];
     const LAST: (&str, &str) = ("stats", "Statistics and books");
 

@@ -7073,6 +7073,191 @@ pace_status_t pace_watch_stats(const pace_watch_t *watch, pace_watch_stats_t *st
  */
 void pace_watch_free(pace_watch_t *watch);
 
+/* ------------------------------------------- Webhooks: notices, or anything else, by HTTP POST */
+
+/** Posts JSON to a URL, from a thread of its own. */
+typedef struct pace_webhook_t pace_webhook_t;
+
+/** Settings of a webhook. Call pace_webhook_options_init() first. */
+typedef struct pace_webhook_options_t {
+    /** Set by pace_webhook_options_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** How many bodies may wait, 1 to 65536; what comes while so many wait is dropped. Default 1024. */
+    uint64_t capacity;
+    /**
+     * How long one attempt may take, from looking the host up to the end of the answer: 1 ms to 5 minutes.
+     * Default 10 s.
+     */
+    uint64_t timeout_ns;
+    /**
+     * How an attempt that failed is followed by others; others wait behind it meanwhile. Default: 5 of them,
+     * after 1 s, and twice as long after each other.
+     */
+    pace_retry_t retry;
+    /** More headers of each request: a token, say. They are copied. Default none. */
+    const pace_field_t *headers;
+    /** How many. */
+    size_t header_count;
+    /** Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked. */
+    const char *proxy;
+} pace_webhook_options_t;
+
+/**
+ * What a webhook has done. Set struct_size to sizeof the struct before the call. At rest posted = delivered +
+ * failed + dropped.
+ */
+typedef struct pace_webhook_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Bodies that it was given. */
+    uint64_t posted;
+    /** Those that were answered with success (2xx). */
+    uint64_t delivered;
+    /** Attempts that failed and were followed by another. */
+    uint64_t retried;
+    /** Those that were given up: every attempt failed, or the answer was that no other would help. */
+    uint64_t failed;
+    /** Those that found no room. */
+    uint64_t dropped;
+} pace_webhook_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_options_init(pace_webhook_options_t *options, size_t size);
+
+/**
+ * Makes a webhook that posts to this URL, http:// or https://, and the one thread that does it. Bodies go out
+ * one after the other, in order. That nobody listens there is no error: it is tried for each body. `options`
+ * may be NULL.
+ *
+ * PACE_EUNSUPPORTED: the library was built without the feature `webhook`. PACE_EINVAL names the setting;
+ * PACE_EOS if the thread cannot be created; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_new(const char *url,
+                               const pace_webhook_options_t *options,
+                               pace_webhook_t **webhook);
+
+/**
+ * Posts these bytes, which are copied and should be JSON.
+ *
+ * PACE_EFULL: there was no room, and it was dropped.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_post(const pace_webhook_t *webhook,
+                                const void *json,
+                                size_t size);
+
+/**
+ * Posts the payloads of all messages of a hub that the pattern matches, "$SYS.>" say, until it is unsubscribed,
+ * or the hub is freed. `subscription` may be NULL. The subscription keeps what it needs of the webhook.
+ *
+ * PACE_EINVAL for a bad pattern; PACE_EFULL when 2^20 subscriptions have names; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_forward(const pace_webhook_t *webhook,
+                                   pace_hub_t *hub,
+                                   const char *pattern,
+                                   pace_subscription_t *subscription);
+
+/**
+ * Waits for up to `timeout_ns` until everything that was posted before has been delivered or given up.
+ *
+ * PACE_ETIMEDOUT.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_webhook_flush(const pace_webhook_t *webhook,
+                                 uint64_t timeout_ns);
+
+/**
+ * What a webhook has done so far.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_stats(const pace_webhook_t *webhook,
+                                 pace_webhook_stats_t *stats);
+
+/**
+ * What the last attempt that failed has failed of, as text that ends with NUL; without one, nothing but that.
+ * *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `size` is less. `text` may be NULL if
+ * `size` is 0.
+ *
+ * PACE_EFULL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_last_error(const pace_webhook_t *webhook,
+                                      char *text,
+                                      size_t size,
+                                      size_t *needed);
+
+/**
+ * Frees a webhook. When no subscription has it any more, its thread ends after the attempt that is under way,
+ * and what waits is dropped: pace_webhook_flush() before. NULL is a no-op.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_webhook_free(pace_webhook_t *webhook);
+
+/* ------------------------------------------------------------------------- Services of systemd */
+
+/** This process as a service of systemd: ready from its beginning on, stopping when it is freed. */
+typedef struct pace_service_t pace_service_t;
+
+/** Whether the process is well: 0 for no. Called on a thread of the pool, by one at a time. */
+typedef int32_t (*pace_well_fn)(void *user_data);
+
+/**
+ * Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a timer of the
+ * pool asks `is_well` twice in its time from then on, and feeds it (WATCHDOG=1) when the answer is not 0; NULL:
+ * it is well as long as the pool comes round to that, which a pool that is stuck as a whole does not.
+ * pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
+ * is asked. The unit needs Type=notify; examples/systemd/paceline.service is one.
+ *
+ * PACE_EUNSUPPORTED: the library was built without the feature `systemd`. PACE_EOS: systemd cannot be told.
+ * PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked then.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_service_start(pace_pool_t *pool,
+                                 pace_well_fn is_well,
+                                 void *user_data,
+                                 pace_drop_fn drop,
+                                 pace_service_t **service);
+
+/**
+ * What `systemctl status` shows (STATUS=): one line, UTF-8.
+ *
+ * PACE_EINVAL for several lines; PACE_EOS: systemd cannot be told.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_service_status(const pace_service_t *service, const char *text);
+
+/**
+ * Tells systemd that the process stops (STOPPING=1), and frees it; nobody asks any more. It belongs before the
+ * drain: a unit has TimeoutStopSec= for that. NULL is a no-op, and in a forked child nothing is told or freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes. It waits outside for an `is_well` that
+ * runs.
+ */
+void pace_service_free(pace_service_t *service);
+
 /* ------------------------------------------------------------------------ Statistics and books */
 
 /** In statistics: no thread, no CPU. */

@@ -6796,6 +6796,7 @@ public:
 
 private:
     friend class Hub;
+    friend class Webhook;
     Subscription(std::shared_ptr<const detail::HubCore> core, pace_subscription_t id) noexcept
         : core_(std::move(core)), id_(id) {}
 
@@ -7276,9 +7277,157 @@ public:
     pace_hub_t *native() const noexcept { return core_ ? core_->hub : nullptr; }
 
 private:
+    friend class Webhook;
     explicit Hub(std::shared_ptr<const detail::HubCore> core) noexcept : core_(std::move(core)) {}
 
     std::shared_ptr<const detail::HubCore> core_;
+};
+
+/// Settings of a webhook.
+struct WebhookConfig {
+    /// How many bodies may wait, 1 to 65536; what comes while so many wait is dropped.
+    std::uint64_t capacity = 1024;
+    /// How long one attempt may take: 1 ms to 5 minutes.
+    nanoseconds timeout = std::chrono::seconds(10);
+    /// How an attempt that failed is followed by others. Without one: 5 of them, after 1 s, and twice as long
+    /// after each other.
+    std::optional<Retry> retry{};
+    /// More headers of each request.
+    std::vector<std::pair<std::string, std::string>> headers{};
+    /// "http://proxy.example:3128". Empty: none.
+    std::string proxy{};
+
+    WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
+    WebhookConfig &set_timeout(nanoseconds value) { return timeout = value, *this; }
+    WebhookConfig &set_retry(Retry value) { return retry = std::move(value), *this; }
+    WebhookConfig &add_header(std::string name, std::string value) {
+        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    WebhookConfig &set_proxy(std::string value) { return proxy = std::move(value), *this; }
+};
+
+/// What a webhook has done. Fields as in pace_webhook_stats_t.
+struct WebhookStats : pace_webhook_stats_t {
+    WebhookStats() noexcept : pace_webhook_stats_t{} { struct_size = sizeof(pace_webhook_stats_t); }
+};
+
+/// Posts JSON to a URL, from a thread of its own, in order. Copies are the same one; when the last is gone, and
+/// no subscription has it, its thread ends, and what waits is dropped: flush() before.
+class Webhook {
+public:
+    /// Code::Unsupported: the library was built without the feature `webhook`; Code::Invalid names the
+    /// setting. That nobody listens there is no error.
+    static Result<Webhook> create(const std::string &url, const WebhookConfig &config = {}) {
+        pace_webhook_options_t options{};
+        (void)pace_webhook_options_init(&options, sizeof options);
+        options.capacity = config.capacity;
+        options.timeout_ns = detail::nanos(config.timeout);
+        if (config.retry) {
+            options.retry = config.retry->native();
+        }
+        std::vector<pace_field_t> headers;
+        for (const auto &[name, value] : config.headers) {
+            headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
+        }
+        options.headers = headers.data();
+        options.header_count = headers.size();
+        options.proxy = config.proxy.empty() ? nullptr : config.proxy.c_str();
+        pace_webhook_t *raw = nullptr;
+        const pace_status_t status = pace_webhook_new(url.c_str(), &options, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Webhook(raw);
+    }
+
+    /// Posts this, which should be JSON. Code::Full: there was no room, and it was dropped. It never waits.
+    Result<void> post(std::string_view json) const {
+        return detail::outcome(pace_webhook_post(raw_.get(), json.data(), json.size()));
+    }
+    /// Posts the payloads of all messages of a hub that the pattern matches, "$SYS.>" say.
+    Result<Subscription> forward(const Hub &hub, const char *pattern) const {
+        pace_subscription_t id{};
+        const pace_status_t status = pace_webhook_forward(raw_.get(), hub.native(), pattern, &id);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Subscription(hub.core_, id);
+    }
+    /// Waits until everything that was posted before has been delivered or given up. Code::TimedOut.
+    Result<void> flush(nanoseconds time) const {
+        return detail::outcome(pace_webhook_flush(raw_.get(), detail::nanos(time)));
+    }
+    /// What it has done so far.
+    Result<WebhookStats> stats() const {
+        WebhookStats stats;
+        const pace_status_t status = pace_webhook_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<WebhookStats>(stats)
+                                 : Result<WebhookStats>(Error::last(status));
+    }
+    /// What the last attempt that failed has failed of; empty: none has.
+    Result<std::string> last_error() const {
+        return detail::figures_of([this](char *text, std::size_t size, std::size_t *needed) {
+            return pace_webhook_last_error(raw_.get(), text, size, needed);
+        });
+    }
+
+private:
+    explicit Webhook(pace_webhook_t *raw) : raw_(raw, pace_webhook_free) {}
+
+    std::shared_ptr<pace_webhook_t> raw_;
+};
+
+/// This process as a service of systemd, which counts as ready from its start on and as stopping when this is
+/// gone: let it go before the drain.
+class [[nodiscard]] Service {
+public:
+    /// Tells systemd that the process is ready. If its unit has a watchdog, a timer of the pool asks the
+    /// bool() twice in its time, and feeds it when the answer is true; what it throws is a no. Where no systemd
+    /// has started the process, nothing is told and nobody asks. Code::Unsupported: the library was built
+    /// without the feature `systemd`; Code::Os: systemd cannot be told.
+    template <class F> static Result<Service> start(const Pool &pool, F &&is_well) {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_r_v<bool, D &>, "whether it is well is told by a bool()");
+        auto box = std::make_unique<D>(std::forward<F>(is_well));
+        const auto ask = [](void *data) noexcept -> std::int32_t {
+            bool well = false;
+            (void)detail::guard([&] { well = (*static_cast<D *>(data))(); });
+            return well;
+        };
+        pace_service_t *raw = nullptr;
+        const pace_status_t status =
+            pace_service_start(pool.native(), ask, box.get(), detail::drop_box<D>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(is_well, *box);
+            return error;
+        }
+        (void)box.release();
+        return Service(raw);
+    }
+    /// It is well as long as the pool comes round to telling it.
+    static Result<Service> start(const Pool &pool) {
+        pace_service_t *raw = nullptr;
+        const pace_status_t status =
+            pace_service_start(pool.native(), nullptr, nullptr, nullptr, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Service(raw);
+    }
+
+    /// What `systemctl status` shows: one line.
+    Result<void> status(const char *text) const {
+        return detail::outcome(pace_service_status(raw_.get(), text));
+    }
+
+private:
+    struct Free {
+        void operator()(pace_service_t *raw) const noexcept { pace_service_free(raw); }
+    };
+    explicit Service(pace_service_t *raw) : raw_(raw) {}
+
+    std::unique_ptr<pace_service_t, Free> raw_;
 };
 
 /// A key, or a pattern, whose messages are values of one type; see Hub::topic(). Copies are the same topic.

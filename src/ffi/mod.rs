@@ -83,6 +83,7 @@ mod requests;
 mod response;
 mod ring;
 mod server;
+mod service;
 #[cfg(feature = "config")]
 mod settings;
 mod signals;
@@ -110,6 +111,14 @@ mod timer;
 mod together;
 mod udp;
 mod udp_pull;
+#[cfg(all(
+    feature = "config",
+    feature = "hub",
+    feature = "log",
+    feature = "metrics",
+    feature = "tasks"
+))]
+mod webhook;
 mod work;
 #[cfg(all(feature = "config", feature = "log", feature = "metrics", feature = "tasks"))]
 mod work_pull;

@@ -589,7 +589,7 @@ impl Named {
     }
 
     /// It has been made.
-    fn arrived(&self, made: Subscription) {
+    pub(super) fn arrived(&self, made: Subscription) {
         let before = replace(&mut *self.stage(), Stage::There(made));
         if let Stage::Unwanted(how) = before {
             // A handler has done this, so nobody waits; in a forked child nothing is to be done.

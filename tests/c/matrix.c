@@ -664,6 +664,24 @@ static pace_status_t do_watch_stats(things_t *t) {
     stats.struct_size = sizeof stats;
     return pace_watch_stats(t->watch, &stats);
 }
+static pace_status_t do_webhook_options_init(things_t *t) {
+    pace_webhook_options_t options;
+    (void)t;
+    return pace_webhook_options_init(&options, sizeof options);
+}
+static pace_status_t do_webhook_new(things_t *t) {
+    pace_webhook_t *webhook;
+    pace_status_t status = pace_webhook_new("http://127.0.0.1:9", NULL, &webhook);
+    (void)t;
+    if (status == PACE_OK) pace_webhook_free(webhook);
+    return status;
+}
+static pace_status_t do_service_start(things_t *t) {
+    pace_service_t *service;
+    pace_status_t status = pace_service_start(t->pool, NULL, NULL, NULL, &service);
+    if (status == PACE_OK) pace_service_free(service);
+    return status;
+}
 static pace_status_t do_hub_resume(things_t *t) {
     return pace_hub_resume(t->hub, t->subscription, NULL);
 }
@@ -1032,6 +1050,42 @@ static pace_status_t do_workers_shutdown(things_t *t) {
 }
 static pace_status_t do_set_active(things_t *t) { return pace_pool_set_active(t->pool, 2); }
 
+/* Each is there for any number, and for a thread that has met no failure. */
+static pace_status_t do_texts(things_t *t) {
+    (void)t;
+    CHECK(pace_version() >> 16 < 256 && pace_strerror(-1000)[0] != 0 && pace_strerror(PACE_OK)[0] != 0);
+    CHECK(pace_status_name(1000)[0] != 0 && pace_last_error() != NULL && pace_last_os_error() >= 0);
+    return PACE_OK;
+}
+static pace_status_t do_conn_hooks_init(things_t *t) {
+    pace_conn_hooks_t hooks;
+    (void)t;
+    return pace_conn_hooks_init(&hooks, sizeof hooks);
+}
+static pace_status_t do_filter_hooks_init(things_t *t) {
+    pace_filter_hooks_t hooks;
+    (void)t;
+    return pace_filter_hooks_init(&hooks, sizeof hooks);
+}
+static pace_status_t do_listener_options_init(things_t *t) {
+    pace_listener_options_t options;
+    (void)t;
+    return pace_listener_options_init(&options, sizeof options);
+}
+static pace_status_t do_server_options_init(things_t *t) {
+    pace_server_options_t options;
+    (void)t;
+    return pace_server_options_init(&options, sizeof options);
+}
+static pace_status_t do_inherited_take(things_t *t) {
+    pace_inherited_t sockets[2];
+    size_t count = 2;
+    (void)t;
+    pace_status_t status = pace_inherited_take(sockets, 2, &count);
+    CHECK(status != PACE_OK || count == 0);
+    return status;
+}
+
 static pace_status_t do_free_null(things_t *t) {
     (void)t;
     pace_server_free(NULL);
@@ -1053,6 +1107,8 @@ static pace_status_t do_free_null(things_t *t) {
     pace_pool_free(NULL);
     pace_ring_free(NULL);
     pace_queue_free(NULL);
+    pace_webhook_free(NULL);
+    pace_service_free(NULL);
     return PACE_OK;
 }
 
@@ -1064,6 +1120,7 @@ static pace_status_t do_free_null(things_t *t) {
 #define DOWN B(PACE_ESHUTDOWN)
 #define FULL B(PACE_EFULL)
 #define LATE B(PACE_ETIMEDOUT)
+#define NONE B(PACE_EUNSUPPORTED)
 
 /* What it may answer while its things are there, in whatever state others leave them. */
 typedef struct row {
@@ -1165,6 +1222,12 @@ static const row_t table[] = {
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_prefixed", do_frame_prefixed, IS_OK, IS_OK, IS_OK, '-'},
     {"ip_read", do_ip_read, IS_OK, IS_OK, IS_OK, '-'},
+    {"texts", do_texts, IS_OK, IS_OK, IS_OK, '-'},
+    {"conn_hooks_init", do_conn_hooks_init, IS_OK, IS_OK, IS_OK, '-'},
+    {"filter_hooks_init", do_filter_hooks_init, IS_OK, IS_OK, IS_OK, '-'},
+    {"listener_options_init", do_listener_options_init, IS_OK, IS_OK, IS_OK, '-'},
+    {"server_options_init", do_server_options_init, IS_OK, IS_OK, IS_OK, '-'},
+    {"inherited_take", do_inherited_take, IS_OK, IS_OK, IS_OK, '-'},
     {"ip_text", do_ip_text, IS_OK, IS_OK, IS_OK, '-'},
     {"udp_new", do_udp_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
     {"udp_address", do_udp_address, IS_OK, IS_OK, IS_OK, 'u'},
@@ -1228,6 +1291,9 @@ static const row_t table[] = {
     {"threshold_init", do_threshold_init, IS_OK, IS_OK, IS_OK, '-'},
     {"hub_watch", do_hub_watch, IS_OK | FULL, IS_OK, DOWN, 'y'},
     {"watch_stats", do_watch_stats, IS_OK, IS_OK, IS_OK, 't'},
+    {"webhook_options_init", do_webhook_options_init, IS_OK, IS_OK, IS_OK, '-'},
+    {"webhook_new", do_webhook_new, IS_OK | NONE, IS_OK | NONE, IS_OK | NONE, '-'},
+    {"service_start", do_service_start, IS_OK | NONE, IS_OK | NONE, IS_OK | NONE | DOWN, 'p'},
     {"hub_resume", do_hub_resume, IS_OK | GONE, GONE, IS_OK | GONE, 'y'},
     {"key_request", do_key_request, LATE | B(PACE_EDEADLOCK), LATE | B(PACE_EDEADLOCK), DOWN, 'k'},
     {"key_request_async", do_key_request_async, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
@@ -1575,6 +1641,36 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_udp_is_open(t.udp, NULL));
     SAYS(PACE_EINVAL, pace_udp_stats(t.udp, NULL));
     SAYS(PACE_EINVAL, pace_udp_wait(NULL));
+    /* There is a connection inside its hooks only: conn.c calls these there. */
+    char address[PACE_ADDRESS_SIZE];
+    pace_admission_t *admission;
+    uint32_t wrote;
+    SAYS(PACE_EINVAL, pace_conn_abort(NULL));
+    SAYS(PACE_EINVAL, pace_conn_admit(NULL, &admission));
+    SAYS(PACE_EINVAL, pace_conn_close(NULL));
+    SAYS(PACE_EINVAL, pace_conn_fail(NULL));
+    SAYS(PACE_EINVAL, pace_conn_flush(NULL));
+    SAYS(PACE_EINVAL, pace_conn_id(NULL, &(pace_conn_id_t){0}));
+    SAYS(PACE_EINVAL, pace_conn_is_draining(NULL, &(bool){false}));
+    SAYS(PACE_EINVAL, pace_conn_is_outgoing(NULL, &(bool){false}));
+    SAYS(PACE_EINVAL, pace_conn_local(NULL, address, sizeof address));
+    SAYS(PACE_EINVAL, pace_conn_pause(NULL));
+    SAYS(PACE_EINVAL, pace_conn_peer(NULL, address, sizeof address));
+    SAYS(PACE_EINVAL, pace_conn_queued(NULL, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_conn_resume(NULL));
+    SAYS(PACE_EINVAL, pace_conn_set_deadline(NULL, SECOND));
+    SAYS(PACE_EINVAL, pace_conn_set_user_data(NULL, NULL));
+    SAYS(PACE_EINVAL, pace_conn_shutdown_write(NULL));
+    SAYS(PACE_EINVAL, pace_conn_write(NULL, "x", 1, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_owned(NULL, "x", 1, NULL, NULL, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_tracked(NULL, "x", 1, 7, &wrote));
+    SAYS(PACE_EINVAL, pace_conn_write_vectored(NULL, &(pace_piece_t){"x", 1}, 1, &wrote));
+    SAYS(PACE_EINVAL, pace_sink_append(NULL, "x", 1));
+    SAYS(PACE_EINVAL, pace_conn_hooks_init(NULL, sizeof(pace_conn_hooks_t)));
+    SAYS(PACE_EINVAL, pace_filter_hooks_init(NULL, sizeof(pace_filter_hooks_t)));
+    SAYS(PACE_EINVAL, pace_listener_options_init(NULL, sizeof(pace_listener_options_t)));
+    SAYS(PACE_EINVAL, pace_server_options_init(NULL, sizeof(pace_server_options_t)));
+    SAYS(PACE_EINVAL, pace_inherited_take(NULL, 1, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_ip_read(NULL, &(pace_ip_t){0}));
     SAYS(PACE_EINVAL, pace_ip_read("127.0.0.1:9", NULL));
     SAYS(PACE_EINVAL, pace_ip_text(NULL, NULL, 0));
@@ -1719,6 +1815,15 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, "x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_reply(t.hub, NULL, "x", 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_webhook_new(NULL, NULL, &(pace_webhook_t *){NULL}));
+    SAYS(PACE_EINVAL, pace_webhook_new("http://localhost", NULL, NULL));
+    SAYS(PACE_EINVAL, pace_webhook_post(NULL, "{}", 2));
+    SAYS(PACE_EINVAL, pace_webhook_forward(NULL, t.hub, "a", NULL));
+    SAYS(PACE_EINVAL, pace_webhook_flush(NULL, 0));
+    SAYS(PACE_EINVAL, pace_webhook_stats(NULL, NULL));
+    SAYS(PACE_EINVAL, pace_webhook_last_error(NULL, NULL, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_service_start(t.pool, NULL, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_service_status(NULL, "fine"));
     SAYS(PACE_EINVAL, pace_key_request_async(t.key, NULL, "x", 1, 0, NULL, NULL, NULL, NULL));
     SAYS(PACE_EINVAL, pace_key_request_async(t.key, NULL, NULL, 1, 0, quick_reply, NULL, NULL, NULL));
     pace_threshold_t nothing;

@@ -453,6 +453,40 @@ TEST_CASE("latencies are measured where that is asked for") {
     CHECK(plain.stats().value().latencies == 0);
 }
 
+TEST_CASE("webhooks and services, if the library has them") {
+    using paceline::Service;
+    using paceline::Webhook;
+    using paceline::WebhookConfig;
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    // Nobody listens there.
+    const auto config = WebhookConfig().add_header("Token", "17").set_retry(paceline::Retry::none());
+    const auto webhook = Webhook::create("http://127.0.0.1:1/hook", config);
+    if (!webhook) {
+        CHECK(webhook.error() == Code::Unsupported);
+    } else {
+        CHECK(webhook->post("{}").has_value());
+        CHECK(webhook->flush(paceline::forever).has_value());
+        CHECK(webhook->stats().value().failed == 1);
+        CHECK_FALSE(webhook->last_error().value().empty());
+        CHECK(webhook->forward(hub, "a..b").error() == Code::Invalid);
+        CHECK(webhook->forward(hub, "$SYS.>").value().stats().has_value());
+        CHECK(Webhook::create("localhost").error() == Code::Invalid);
+    }
+    std::atomic<int> alive{0};
+    {
+        // No systemd has started this.
+        const auto service = Service::start(pool, [counted = Counted(alive)] { return true; });
+        CHECK((service ? Code::Ok : service.error().code()) ==
+              (service ? Code::Ok : Code::Unsupported));
+        if (service) {
+            CHECK(service->status("two\nlines").error() == Code::Invalid);
+        }
+        CHECK(Service::start(pool).has_value() == service.has_value());
+    }
+    CHECK(alive == 0);
+}
+
 TEST_CASE("what is kept is asked for, and replayed into what is published") {
     using paceline::ReplayFrom;
     const Pool pool = make_pool();

@@ -35,9 +35,11 @@ from paceline import (
     Ring,
     Scaling,
     Server,
+    Service,
     Signals,
     Supervisor,
     Udp,
+    Webhook,
     WorkerPool,
 )
 from support import Case
@@ -68,7 +70,7 @@ MADE = (
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency Mailbox Message MessageFilter"
     " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
-    " Timer Topic UdpRef UdpStats Watch WorkersAudit WorkersHealth Wrote Rate"
+    " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth Wrote Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (
@@ -217,6 +219,18 @@ class Table(Case):
         yield row("Topic.decode", topic.decode, {}, message="")
         yield row("Json.decode", paceline.Json().decode, {}, payload="bytes text")
         yield row("Message.header", message.header, {}, name="text")
+
+    def outside(self) -> Iterator[Row]:
+        url = {"url": "http://localhost"}
+        settings = {"capacity": "number", "timeout": TIME, "retries": "none number"}
+        yield row("Webhook", Webhook, url, **settings, url="text", headers="none", proxy="none text")
+        # The library may have neither: closed ones look at their arguments, too.
+        webhook, service = Webhook.__new__(Webhook), Service.__new__(Service)
+        webhook._native = service._native = None
+        yield row("Webhook.post", webhook.post, {}, json="bytes")
+        yield row("Webhook.flush", webhook.flush, {}, timeout=MAYBE_TIME)
+        yield row("Service", Service, {"pool": self.pool}, pool="", is_well="none function")
+        yield row("Service.status", service.status, {}, text="text")
 
     def mailboxes(self) -> Iterator[Row]:
         hub, good = self.hub, {"pattern": "a"}
@@ -470,8 +484,8 @@ class Table(Case):
         self.assertEqual(refused, [])
 
     def all_rows(self) -> Iterator[Row]:
-        made = (self.pools, self.queues, self.messages, self.mailboxes, self.kept, self.workers)
-        for rows in (*made, self.policies, self.servers, self.http):
+        made = (self.pools, self.queues, self.messages, self.outside, self.mailboxes, self.kept)
+        for rows in (*made, self.workers, self.policies, self.servers, self.http):
             yield from rows()
 
     # --- what is done with them ----------------------------------------------------------------------
@@ -511,6 +525,9 @@ class Table(Case):
 
     def test_messages(self) -> None:
         self.walk(self.messages())
+
+    def test_what_goes_outside(self) -> None:
+        self.walk(self.outside())
 
     def test_mailboxes(self) -> None:
         self.walk(self.mailboxes())

@@ -39,6 +39,7 @@ from ._message import Message, Receipt
 from ._message_filter import MessageFilter
 from ._metrics import Counter, Gauge, Histogram
 from ._notices import HubError, Threshold, Watch
+from ._outside import Service, Webhook, WebhookStats
 from ._outcomes import Outcome, OutcomeLog, OutcomeLogStats
 from ._policy import Rate, Retry, RetryBudget
 from ._pool import (
@@ -156,6 +157,7 @@ __all__ = [
     "Scaling",
     "Server",
     "ServerStats",
+    "Service",
     "SetStats",
     "ShutDownError",
     "ShutdownReport",
@@ -181,6 +183,8 @@ __all__ = [
     "UdpStats",
     "UnsupportedError",
     "Watch",
+    "Webhook",
+    "WebhookStats",
     "WorkerPool",
     "WorkersAudit",
     "WorkersHealth",

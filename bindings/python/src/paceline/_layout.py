@@ -1098,6 +1098,34 @@ class SubscriptionStats(ctypes.Structure):
     ]
 
 
+class WebhookOptions(ctypes.Structure):
+    """``pace_webhook_options_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint64),
+        ("timeout_ns", ctypes.c_uint64),
+        ("retry", Retry),
+        ("headers", ctypes.c_void_p),
+        ("header_count", ctypes.c_size_t),
+        ("proxy", ctypes.c_char_p),
+    ]
+
+
+class WebhookStats(ctypes.Structure):
+    """``pace_webhook_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        *[
+            (name, ctypes.c_uint64)
+            for name in ("posted", "delivered", "retried", "failed", "dropped")
+        ],
+    ]
+
+
 class Together(ctypes.Structure):
     """``pace_together_t``"""
 
@@ -1260,6 +1288,8 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_hub_audit_t": HubAudit,
     "pace_subscription_options_t": SubscriptionOptions,
     "pace_subscription_stats_t": SubscriptionStats,
+    "pace_webhook_options_t": WebhookOptions,
+    "pace_webhook_stats_t": WebhookStats,
     "pace_together_t": Together,
     "pace_publisher_options_t": PublisherOptions,
     "pace_publisher_stats_t": PublisherStats,

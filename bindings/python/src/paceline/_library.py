@@ -91,6 +91,7 @@ def _misfit(lib: ctypes.CDLL) -> str | None:
         ("pace_publisher_options_init", layout.PublisherOptions()),
         ("pace_history_options_init", layout.HistoryOptions()),
         ("pace_threshold_init", layout.Threshold()),
+        ("pace_webhook_options_init", layout.WebhookOptions()),
     ]
     for name, struct in inits:
         init = getattr(lib, name)
@@ -325,6 +326,16 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
             POINTER(c_void_p),
         ],
     ),
+    "pace_webhook_options_init": (_STATUS, [c_void_p, c_size_t]),
+    "pace_webhook_new": (_STATUS, [c_char_p, c_void_p, POINTER(c_void_p)]),
+    "pace_webhook_post": (_STATUS, [c_void_p, c_char_p, c_size_t]),
+    "pace_webhook_flush": (_STATUS, [c_void_p, c_uint64]),
+    "pace_webhook_stats": (_STATUS, [c_void_p, c_void_p]),
+    "pace_webhook_last_error": (_STATUS, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t)]),
+    "pace_webhook_free": (None, [c_void_p]),
+    "pace_service_start": (_STATUS, [_POOL, c_void_p, c_void_p, c_void_p, POINTER(c_void_p)]),
+    "pace_service_status": (_STATUS, [c_void_p, c_char_p]),
+    "pace_service_free": (None, [c_void_p]),
     "pace_watch_stats": (_STATUS, [c_void_p, c_void_p]),
     "pace_watch_free": (None, [c_void_p]),
     "pace_history_options_init": (_STATUS, [c_void_p, c_size_t]),

@@ -1,0 +1,153 @@
+//! The process as a service of systemd.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Out, Result, call, call_void};
+use super::callback::pace_drop_fn;
+use super::pool::{open as open_pool, pace_pool_t};
+use super::status::*;
+use core::ffi::{c_char, c_void};
+#[cfg(feature = "systemd")]
+use {
+    crate::sync::atomic::{AtomicBool, Ordering::Relaxed},
+    std::sync::Arc,
+};
+
+/// This process as a service of systemd: ready from its beginning on, stopping when it is freed.
+pub struct pace_service_t {
+    #[cfg(feature = "systemd")]
+    service: crate::admin::Service,
+    #[cfg(feature = "systemd")]
+    pool: crate::Pool,
+}
+
+/// Whether the process is well: 0 for no. Called on a thread of the pool, by one at a time.
+pub type pace_well_fn = Option<unsafe extern "C" fn(user_data: *mut c_void) -> i32>;
+
+/// Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a timer of the
+/// pool asks `is_well` twice in its time from then on, and feeds it (WATCHDOG=1) when the answer is not 0; NULL:
+/// it is well as long as the pool comes round to that, which a pool that is stuck as a whole does not.
+/// pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
+/// is asked. The unit needs Type=notify; examples/systemd/paceline.service is one.
+///
+/// PACE_EUNSUPPORTED: the library was built without the feature `systemd`. PACE_EOS: systemd cannot be told.
+/// PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked then.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_service_start(
+    pool: *mut pace_pool_t,
+    is_well: pace_well_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    service: *mut *mut pace_service_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = &unsafe { open_pool(pool) }?.pool;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(service, "service") }?;
+        to.set(Box::into_raw(Box::new(start(pool, is_well, user_data, drop)?)));
+        Ok(())
+    })
+}
+
+#[cfg(feature = "systemd")]
+fn start(
+    pool: &crate::Pool,
+    is_well: pace_well_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> Result<pace_service_t> {
+    let (registration, owner) = super::owner::pair(user_data, drop);
+    // The timer may come before it is known that this succeeds.
+    let begun = Arc::new(AtomicBool::new(false));
+    let asks = Arc::clone(&begun);
+    let ask = move || match is_well {
+        // Relaxed: what the function needs was there before this call.
+        Some(is_well) if asks.load(Relaxed) => {
+            // SAFETY: as the header demands, it takes what came with it.
+            unsafe { is_well(owner.data()) != 0 }
+        }
+        _ => true,
+    };
+    match crate::admin::Service::start(pool, ask) {
+        Ok(service) => {
+            registration.keep();
+            begun.store(true, Relaxed);
+            Ok(pace_service_t { service, pool: pool.clone() })
+        }
+        Err(error) => {
+            registration.give_back();
+            Err(error.into())
+        }
+    }
+}
+
+#[cfg(not(feature = "systemd"))]
+fn start(
+    _: &crate::Pool,
+    _: pace_well_fn,
+    _: *mut c_void,
+    _: pace_drop_fn,
+) -> Result<pace_service_t> {
+    let text = "the library was built without the feature `systemd`";
+    Err(boundary::Failure::told(PACE_EUNSUPPORTED, text.to_owned()))
+}
+
+/// What `systemctl status` shows (STATUS=): one line, UTF-8.
+///
+/// PACE_EINVAL for several lines; PACE_EOS: systemd cannot be told.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_service_status(
+    service: *const pace_service_t,
+    text: *const c_char,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let service = unsafe { open(service) }?;
+        boundary::check(text, "text")?;
+        // SAFETY: not NULL, and as the header demands.
+        tell(service, unsafe { boundary::text(text, "text") }?)
+    })
+}
+
+#[cfg(feature = "systemd")]
+fn tell(service: &pace_service_t, text: &str) -> Result {
+    Ok(service.service.status(text)?)
+}
+
+#[cfg(not(feature = "systemd"))]
+fn tell(_: &pace_service_t, _: &str) -> Result {
+    unreachable!("there is none")
+}
+
+/// Tells systemd that the process stops (STOPPING=1), and frees it; nobody asks any more. It belongs before the
+/// drain: a unit has TimeoutStopSec= for that. NULL is a no-op, and in a forked child nothing is told or freed.
+///
+/// Threads: any, as long as no other uses it any more. In handlers: yes. It waits outside for an `is_well` that
+/// runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_service_free(service: *mut pace_service_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        if unsafe { open(service) }.is_ok() {
+            // SAFETY: as the header demands, it came from here and is used by nobody else.
+            drop(unsafe { Box::from_raw(service) });
+        }
+    });
+}
+
+/// # Safety
+///
+/// As the header demands of a service.
+unsafe fn open<'a>(service: *const pace_service_t) -> Result<&'a pace_service_t> {
+    // SAFETY: as the caller promises.
+    let service = unsafe { boundary::borrow(service, "service") }?;
+    #[cfg(feature = "systemd")]
+    if service.pool.shared().is_forked() {
+        return Err(boundary::FORKED);
+    }
+    Ok(service)
+}
