@@ -161,6 +161,28 @@ fn a_batch_has_settings_of_its_own() {
 }
 
 #[test]
+fn a_batch_of_a_key_waits_for_it() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let kind = kind(&workers, Full::default());
+    let (gate, notes) = (Gate::new(), Notes::default());
+    let inner = gate.clone();
+    let first = kind.task(move |_: &Attempt<'_>| inner.wait()).key("one").submit().unwrap();
+    gate.until_entered(1);
+    let mut tasks = Vec::new();
+    kind.batch().key("one").submit((0..9).map(|number| notes.pen(number)), &mut tasks).unwrap();
+    let other = kind.submit(notes.pen(99)).unwrap();
+    assert_eq!(other.wait().unwrap().status, Status::Completed);
+    assert_eq!(notes.take(), [99], "the key is held");
+    gate.open();
+    assert_eq!(ends(tasks), [Status::Completed; 9]);
+    assert_eq!(notes.take(), (0..9).collect::<Vec<_>>());
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
+    settled(&workers);
+}
+
+#[test]
 fn a_batch_that_comes_too_late_comes_back_whole() {
     let _guard = hang_guard();
     let pool = pool(1);

@@ -101,6 +101,41 @@ fn attempts_are_overtaken_until_there_are_no_more() {
     assert_eq!(kind.stats().timed_out, 1);
 }
 
+/// Goal: the thread of one that was overtaken is stuck, before the next attempt and beside it, and that one's
+/// is not. Method: the next one is hours away, and the task is cancelled before it; or it is held at a gate.
+#[test]
+fn who_was_overtaken_is_stuck_and_who_overtakes_is_not() {
+    let _guard = hang_guard();
+    let stage = Stage::with(3);
+    let workers = &stage.workers;
+    for delay in [9 * HOUR, Duration::ZERO] {
+        let name = format!("after {delay:?}");
+        let kind = workers.kind(&name).timeout(HOUR).retry(Retry::fixed(1, delay));
+        let kind = kind.overlap_retries(true).build().unwrap();
+        let gates = [Gate::new(), Gate::new()];
+        let inner = gates.clone();
+        let work = move |attempt: &Attempt<'_>| inner[attempt.number() as usize - 1].wait();
+        let task = kind.task_concurrent(work).submit().unwrap();
+        gates[0].until_entered(1);
+        make_late(&stage);
+        if delay.is_zero() {
+            gates[1].until_entered(1);
+            let stuck = workers.stats().stuck;
+            assert_eq!((stuck.len(), kind.stats().running), (1, 2));
+            gates[1].open();
+            assert_ne!(task.wait().unwrap().worker, Some(stuck[0].worker));
+        } else {
+            until("it was overtaken", || task.status() == Status::Retrying);
+            until("its thread is stuck", || workers.stats().stuck.len() == 1);
+            assert!(task.cancel());
+        }
+        gates[0].open();
+        until("the late outcome", || kind.stats().discarded == 1);
+        until("a free thread", || workers.stats().stuck.is_empty());
+    }
+    settled(workers);
+}
+
 /// Without the option the retry waits, and so does that of a function which only one thread may call.
 #[test]
 fn without_it_the_retry_waits() {

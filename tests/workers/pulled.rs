@@ -270,6 +270,36 @@ fn no_more_are_out_than_may_run() {
     settled(&workers);
 }
 
+/// Goal: one that ends after it was let go gives its place back once. Method: it is cancelled where it waits to
+/// be pulled; the next comes out in its place, and no other with it.
+#[test]
+fn the_place_of_one_that_was_let_go_is_given_back_once() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("bounded").max_running(1).build().unwrap();
+    let tasks: Vec<_> = (0..5).map(|token| kind.task_pulled(token).submit().unwrap()).collect();
+    let (first, _) = pull_one(&workers);
+    // The others come to the gate.
+    assert_eq!((pull_all(&workers), kind.stats().waiting), (vec![], 4));
+    assert_eq!(complete(&workers, first, Ok(())), Some(Status::Completed));
+    assert!(tasks[1].cancel());
+    for token in 2..5 {
+        let events = pull_all(&workers);
+        let out: Vec<_> = events
+            .iter()
+            .filter_map(|event| match *event {
+                TaskEvent::Attempt { id, token, .. } => Some((id, token)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(out.len(), 1, "{events:?}");
+        assert_eq!(out[0].1, token);
+        assert_eq!(complete(&workers, out[0].0, Ok(())), Some(Status::Completed));
+    }
+    settled(&workers);
+}
+
 /// Goal: an attempt whose host does not come back has no place once its task has ended, and gives none
 /// back when the host comes after all. Method: both places are out when their time is over.
 #[test]
