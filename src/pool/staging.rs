@@ -62,7 +62,7 @@ const CELLS: usize = if cfg!(loom) { 2 } else { 512 };
 const SHARDS: usize = 32;
 /// Pools whose shards a thread keeps.
 const POOLS: usize = 4;
-/// So many free slots a thread takes at once, and it keeps no more than twice as many.
+/// So many free slots a thread takes at once.
 const SHARE: usize = 64;
 /// A table with fewer slots than this is too small to have some of them rest with threads.
 const LARGE: usize = 1 << 14;
@@ -191,6 +191,15 @@ impl Staging {
     }
 }
 
+/// How many free slots a thread may keep of a table of so many: all threads together a quarter at most, and
+/// none more than it has cells.
+fn slots_to_keep(limit: usize) -> usize {
+    match limit {
+        ..LARGE => 0,
+        _ => (limit >> 9).clamp(2 * SHARE, 512),
+    }
+}
+
 /// A thread's hold on a shard.
 pub(crate) struct Own {
     shared: Weak<Shared>,
@@ -217,7 +226,9 @@ fn with_own<R>(shared: &Arc<Shared>, f: impl FnOnce(&mut Own) -> R) -> Option<R>
             Some(first) if first.is_of(shared) => 0,
             _ => own.iter().position(|own| own.is_of(shared))?,
         };
-        own[..=found].rotate_right(1);
+        if found > 0 {
+            own[..=found].rotate_right(1);
+        }
         Some(f(&mut own[0]))
     })
     .ok()?
@@ -251,9 +262,10 @@ impl Own {
             set,
             shard,
             free_cells: Vec::with_capacity(CELLS),
-            free_slots: Vec::with_capacity(3 * SHARE),
-            keep: if shared.slots.limit() < LARGE { 0 } else { 2 * SHARE },
+            free_slots: Vec::new(),
+            keep: slots_to_keep(shared.slots.limit()),
         };
+        own.free_slots.reserve_exact(own.keep + SHARE);
         own.find_free_cells(shared);
         Some(own)
     }
