@@ -49,6 +49,7 @@ mod header {
         ("middleware", "Worker pools: what runs around attempts"),
         ("outcome_log", "Worker pools: the log of what became of tasks"),
         ("workers", "Worker pools"),
+        ("retry", "How what has failed is tried again"),
         ("kind", "Worker pools: names of tasks, and their settings"),
         ("work_task", "Worker pools: tasks"),
         ("task_fd", "Worker pools: a descriptor that tells of ends"),

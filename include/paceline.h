@@ -4363,7 +4363,7 @@ pace_status_t pace_workers_shutdown(pace_workers_t *workers,
  */
 void pace_workers_free(pace_workers_t *workers);
 
-/* -------------------------------------------- Worker pools: names of tasks, and their settings */
+/* ---------------------------------------------------------- How what has failed is tried again */
 
 /** For a kind: no retries. For a task: as its kind. */
 #define PACE_RETRY_DEFAULT 0
@@ -4401,6 +4401,26 @@ void pace_workers_free(pace_workers_t *workers);
 /** Anything from half of the delay to all of it, evenly. */
 #define PACE_JITTER_EQUAL 3
 
+/** How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT. */
+typedef struct pace_retry_t {
+    /** PACE_RETRY_. */
+    uint32_t shape;
+    /** PACE_JITTER_. */
+    uint32_t jitter;
+    /** How many retries there are at most: one less than attempts. */
+    uint32_t retries;
+    /** Zero. */
+    uint32_t reserved;
+    /** See PACE_RETRY_. */
+    uint64_t first_ns;
+    /** No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay. */
+    uint64_t cap_ns;
+    /** No attempt begins later after the submission than this. 0: no limit. */
+    uint64_t within_ns;
+} pace_retry_t;
+
+/* -------------------------------------------- Worker pools: names of tasks, and their settings */
+
 /**
  * For a task: as its kind; for a kind: as its worker pool; for that: wait for room outside the pool's
  * threads, as long as it takes; inside, PACE_EFULL.
@@ -4421,24 +4441,6 @@ void pace_workers_free(pace_workers_t *workers);
 
 /** A kind of tasks: a name with its settings and its statistics. */
 typedef struct pace_kind_t pace_kind_t;
-
-/** How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT. */
-typedef struct pace_retry_t {
-    /** PACE_RETRY_. */
-    uint32_t shape;
-    /** PACE_JITTER_. */
-    uint32_t jitter;
-    /** How many retries there are at most: one less than attempts. */
-    uint32_t retries;
-    /** Zero. */
-    uint32_t reserved;
-    /** See PACE_RETRY_. */
-    uint64_t first_ns;
-    /** No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay. */
-    uint64_t cap_ns;
-    /** No attempt begins later after the submission than this. 0: no limit. */
-    uint64_t within_ns;
-} pace_retry_t;
 
 /**
  * The delay before a retry, in nanoseconds: `retry` is 1 after the first failure. It is called on the

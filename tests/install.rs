@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SONAME: &str = concat!(
@@ -30,7 +30,7 @@ fn what_is_installed_is_complete() {
         assert!(prefix.join(file).is_file(), "{file}");
     }
     // docs/BENCHMARKS.md says what takes the room, and what was done about it.
-    assert!(size_of(&library) < 3_600_000, "{} bytes", size_of(&library));
+    assert!(size_of(&library) < 3_900_000, "{} bytes", size_of(&library));
 }
 
 /// Goal: what is not asked for is not in it. The header is the same, and so are programs that do without.
@@ -51,7 +51,7 @@ fn the_core_alone_is_small() {
     ] {
         assert_eq!(exported.contains(&format!(" {name}\n")), is_there, "{name}");
     }
-    // 1.49 MB, and some room for what is added to it.
+    // 1.55 MB, and some room for what is added to it.
     assert!(size_of(&library) < 1_600_000, "{} bytes", size_of(&library));
     for (compiler, file, says) in CONSUMERS {
         let flags = pkg_config(&prefix, &["--cflags", "--libs", "paceline-static"]);
@@ -112,9 +112,8 @@ fn as_a_part_of_another_project() {
     }
     let build = fresh("fetched");
     let settings =
-        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory())];
+        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory("all"))];
     configure(&source("bindings/cpp/tests/consumer"), &build, &settings);
-    let _alone = building();
     check_consumers(&build);
 }
 
@@ -140,7 +139,7 @@ fn installed_and(tool: &str) -> Option<&'static Path> {
 /// Builds and installs; says where to.
 fn install(name: &str, more: &[(&str, &Path)]) -> PathBuf {
     let (build, prefix) = (fresh(&format!("build-{name}")), fresh(&format!("prefix-{name}")));
-    let cargo_directory = cargo_directory();
+    let cargo_directory = cargo_directory(name);
     let mut settings = vec![
         ("CMAKE_INSTALL_PREFIX", prefix.as_path()),
         ("CMAKE_INSTALL_LIBDIR", Path::new("lib")),
@@ -148,7 +147,6 @@ fn install(name: &str, more: &[(&str, &Path)]) -> PathBuf {
     ];
     settings.extend(more);
     configure(&source("bindings/cpp"), &build, &settings);
-    let _alone = building();
     build_all(&build);
     printed(Command::new("cmake").arg("--install").arg(&build));
     prefix
@@ -167,15 +165,11 @@ fn configure(source: &Path, build: &Path, settings: &[(&str, &Path)]) {
     printed(&mut command);
 }
 
-/// One at a time: cargo puts libraries of all features in the same place, and each build needs a core and much
-/// memory.
-fn building() -> MutexGuard<'static, ()> {
-    static BUILDING: Mutex<()> = Mutex::new(());
-    BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Flags for this test's own build, such as a sanitizer's, are not for what is installed.
+/// Flags for this test's own build, such as a sanitizer's, are not for what is installed. One at a time, since
+/// each needs a core and much memory.
 fn build_all(build: &Path) {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     printed(Command::new("cmake").arg("--build").arg(build).env_remove("RUSTFLAGS"));
 }
 
@@ -230,9 +224,10 @@ fn source(path: &str) -> PathBuf {
     Path::new(ROOT).join(path)
 }
 
-/// Cargo's own inside cmake's: it stays, so that only the first run builds everything.
-fn cargo_directory() -> PathBuf {
-    scratch().join("cargo")
+/// Cargo's own inside cmake's: it stays, so that only the first run builds everything. One for each choice of
+/// features, since cargo puts libraries of all of them in the same place.
+fn cargo_directory(name: &str) -> PathBuf {
+    scratch().join(format!("cargo-{name}"))
 }
 
 /// An empty directory.

@@ -81,6 +81,11 @@ mod replay;
 mod request;
 mod requests;
 mod response;
+#[cfg(any(
+    feature = "hub",
+    all(feature = "config", feature = "log", feature = "metrics", feature = "tasks")
+))]
+mod retry;
 mod ring;
 mod server;
 mod service;

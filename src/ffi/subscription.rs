@@ -12,10 +12,10 @@
 use super::boundary::{self, Failure, Out, Result, call, callback, nanos};
 use super::callback::pace_drop_fn;
 use super::hub::{open, pace_hub_t};
-use super::kind::{NO_RETRY, pace_retry_t, retry_of};
 use super::message::{self, NOTHING, lend, pace_message_fn, pace_subscription_t};
 use super::message_filter::{open as open_filter, pace_message_filter_t};
 use super::owner::pair;
+use super::retry::{NO_RETRY, pace_retry_t, retry_of};
 use super::sized::{self, Room};
 use super::status::*;
 use super::supervisor::{
@@ -536,7 +536,7 @@ fn measure(builder: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> 
 
 #[cfg(not(feature = "metrics"))]
 fn measure(_: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
-    Err(Failure::told(PACE_EUNSUPPORTED, "measured: the library was built without metrics".into()))
+    Err(Failure::told(PACE_EUNSUPPORTED, "measured: the library was built without metrics"))
 }
 
 fn supervise<'a>(

@@ -4,8 +4,8 @@
 
 use super::boundary::{self, Failure, Out, Result, call, call_void};
 use super::hub::{open as open_hub, pace_hub_t};
-use super::kind::{NO_RETRY, pace_retry_t};
 use super::request::pace_field_t;
+use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::Named;
@@ -138,8 +138,8 @@ pub unsafe extern "C" fn pace_webhook_new(
 #[cfg(feature = "webhook")]
 unsafe fn make(url: &str, options: &pace_webhook_options_t) -> Result<pace_webhook_t> {
     use super::boundary::nanos;
-    use super::kind::retry_of;
     use super::message::{slice, text_of};
+    use super::retry::retry_of;
     let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
     let mut builder = crate::admin::Webhook::builder(url).capacity(capacity);
     builder = builder.timeout(nanos(options.timeout_ns));

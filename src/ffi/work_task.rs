@@ -6,11 +6,10 @@
 use super::attempt::{Work, pace_attempt_fn, pace_attempt_work_t};
 use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, nanos};
 use super::callback::{pace_drop_fn, pace_task_t};
-use super::kind::{
-    PACE_FULL_DEFAULT, full_of, open as open_kind, pace_kind_t, pace_retry_t, retry_of,
-};
+use super::kind::{PACE_FULL_DEFAULT, full_of, open as open_kind, pace_kind_t};
 use super::owner::pair;
 use super::pool::{PACE_DEFAULT, PACE_FOREVER};
+use super::retry::{pace_retry_t, retry_of};
 use super::sized::{self, Room};
 use super::stats::PACE_NONE;
 use super::status::*;

@@ -20,6 +20,7 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{CachePadded, Mutex};
 use crate::sys::clock;
+#[cfg(feature = "log")]
 use core::time::Duration;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -217,6 +218,7 @@ impl SubscriptionFigures {
 
     fn json(&self) -> Value {
         let stats = &self.stats;
+        #[cfg_attr(not(feature = "metrics"), allow(unused_mut, reason = "nothing is added"))]
         let mut object = json!({
             "id": self.id, "pattern": self.pattern, "execution": format!("{:?}", self.execution),
             "capacity": self.capacity, "suspended": self.suspended, "matched": stats.matched,

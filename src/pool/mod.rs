@@ -213,7 +213,7 @@ impl Pool {
     }
 
     /// Whether the calling thread is a member now.
-    #[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
+    #[cfg(any(feature = "net", feature = "tasks"))]
     pub(crate) fn is_inside(&self) -> bool {
         context::is_inside(self.shared())
     }

@@ -1039,6 +1039,7 @@ impl Shared {
         self.asked_to_drain.store(true, Relaxed);
     }
 
+    #[cfg(feature = "hub")]
     pub(crate) fn is_asked_to_drain(&self) -> bool {
         self.asked_to_drain.load(Relaxed)
     }

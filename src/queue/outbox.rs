@@ -218,11 +218,13 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     /// Something comes that may put items in until it has left.
+    #[cfg(feature = "net")]
     pub(crate) fn enter(&self) {
         self.lock().live += 1;
     }
 
     /// It puts nothing in any more.
+    #[cfg(feature = "net")]
     pub(crate) fn left(&self) {
         let mut state = self.lock();
         state.live -= 1;
@@ -237,6 +239,7 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     /// Refuses what is put in from now on; gives back what nobody took.
+    #[cfg(feature = "net")]
     pub(crate) fn close(&self) -> S {
         let mut state = self.lock();
         state.closed = true;

@@ -15,8 +15,10 @@ pub(crate) use spin::SpinWait;
 pub(crate) use static_ref::StaticRef;
 
 #[cfg(loom)]
+#[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
 #[cfg(not(loom))]
+#[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
 
 #[cfg(loom)]

@@ -39,7 +39,7 @@ impl EventFd {
     }
 
     /// Sets the count to zero: it is not readable before the next signal.
-    #[cfg(any(feature = "capi", feature = "hub", feature = "net"))]
+    #[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         // SAFETY: `count` is eight writable bytes. The only failure is a count of zero already.

@@ -33,7 +33,7 @@ impl Attempt<'_> {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head.kind().c_name()
     }

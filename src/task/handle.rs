@@ -36,7 +36,7 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head().kind().c_name()
     }
@@ -80,7 +80,7 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// What the task is known by without this. None in a child made by fork.
-    #[cfg(feature = "capi")]
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn known(&self) -> Option<Known> {
         let head = self.head();
         (!head.kind().fork.is_child()).then(|| Known { head, seen: head.look() })
@@ -189,14 +189,14 @@ impl<T: Send + 'static> Task<T> {
 
 /// A task as somebody knows it who has no handle, so that who has may give that back meanwhile: what lives in
 /// its record by then is left alone.
-#[cfg(feature = "capi")]
+#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Known {
     head: Head,
     seen: record::Look,
 }
 
-#[cfg(feature = "capi")]
+#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 impl Known {
     /// As [`Task::cancel`].
     pub(crate) fn cancel(self) -> bool {

@@ -22,7 +22,7 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sys::fork::ForkGuard;
 use crate::time::{MAX_DELAY, Rate, Retry};
-#[cfg(feature = "capi")]
+#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 use core::ffi::CStr;
 use core::fmt;
 use core::time::Duration;
@@ -103,7 +103,7 @@ impl KindInner {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn c_name(&'static self) -> &'static CStr {
         CStr::from_bytes_until_nul(self.name.as_bytes()).unwrap_or_default()
     }
@@ -195,7 +195,7 @@ impl Kind {
     }
 
     /// Whether a task of it may be overtaken.
-    #[cfg(feature = "capi")]
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn overlaps_retries(&self) -> bool {
         self.inner.settings.overlap_retries
     }

@@ -83,7 +83,7 @@ pub use attempt::{Attempt, Fault, Outcome};
 pub use batch::{Batch, Unsubmitted};
 pub use budget::RetryBudget;
 pub use event::TaskFd;
-#[cfg(feature = "capi")]
+#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 pub(crate) use handle::Known;
 pub use handle::Task;
 pub use health::{Health, HealthReport};
