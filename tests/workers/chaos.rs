@@ -323,6 +323,9 @@ fn run(seed: u64, tasks: u64) {
     drop(ticking);
     stage.resolve_all();
     until("the closures' end", || stage.tally.closures.load(SeqCst) == 0);
+    // An end is counted first and told then, by whoever has brought it about.
+    let told = || stage.tally.told.iter().map(|told| told.load(SeqCst)).sum::<u64>();
+    until("each end was told", || told() == stage.workers.audit().accepted);
     check(&stage);
     let report = pool.shutdown(PATIENCE);
     assert!(report.drained && pool.audit().balances(), "{:?}", pool.audit());

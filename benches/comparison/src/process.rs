@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::sys::{self, Epoll};
 
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 pub struct Process {
