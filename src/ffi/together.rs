@@ -1,11 +1,12 @@
 //! Messages of several keys: everybody takes theirs, or nobody gets any.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::call;
+use super::boundary::{Failure, call};
 use super::hub::{fill, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
 use super::sized;
 use super::status::*;
+use crate::hub::MOST_TOGETHER;
 use core::ffi::c_void;
 
 /// One of the messages that are published together.
@@ -47,9 +48,13 @@ pub unsafe extern "C" fn pace_hub_publish_together(
         let hub = unsafe { open(hub) }?;
         // SAFETY: as the header demands.
         let room = unsafe { room(receipt) }?;
+        if count > MOST_TOGETHER {
+            // Before any is looked at: a count that is wrong tells of messages that are not there.
+            return Err(Failure::invalid("count", count, "up to 1024"));
+        }
         // SAFETY: as the header demands.
         let messages = unsafe { slice(messages, count, "messages") }?;
-        let mut all = Vec::with_capacity(count.min(1024));
+        let mut all = Vec::with_capacity(count);
         for message in messages {
             // SAFETY: as the header demands.
             let key = unsafe { open_key(message.key) }?;

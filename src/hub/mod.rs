@@ -136,6 +136,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 use subscribe::Subscriber;
+#[cfg(feature = "capi")]
+pub(crate) use together::MOST as MOST_TOGETHER;
 
 /// An event hub over a [`Pool`], whose threads run its handlers beside everything else. Clones are the same
 /// hub.

@@ -48,7 +48,7 @@ use crate::sync::atomic::Ordering::Acquire;
 use std::sync::Arc;
 
 /// More messages than this are not published together.
-const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 /// Room in a mailbox for one message, until it is taken or this is dropped.
 struct Kept(Option<Arc<Subscriber>>);

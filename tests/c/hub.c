@@ -941,6 +941,10 @@ static void together(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
     TELLS("key is NULL");
     both[0].key = debit;
+    /* A count that is wrong is not followed. */
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, SIZE_MAX, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 1025, NULL));
+    TELLS("count is 1025");
     how.group = "tellers";
     OK(pace_hub_subscribe(hub, "debit", &how, take, &seen, drop_seen, &grouped));
     SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
