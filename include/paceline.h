@@ -415,6 +415,11 @@ typedef struct pace_report_t {
     uint32_t stuck;
     /** Zero. */
     uint32_t reserved2;
+    /**
+     * Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
+     * it was drained, but for mailboxes that are pulled.
+     */
+    uint64_t left;
 } pace_report_t;
 
 /**
@@ -6250,6 +6255,21 @@ pace_status_t pace_hub_unsubscribe(pace_hub_t *hub,
                                    bool *ended);
 
 /**
+ * Ends a subscription as PACE_UNSUBSCRIBE_DRAIN does, and waits for up to `within_ns` until all that waits has
+ * been handled, what waits for another attempt included. What is left then is discarded, and *discarded, which
+ * may be NULL, says how many messages had not begun by then; a handler that still runs is not waited for. The
+ * name is stale afterwards; until then it can be asked for its counts, and unsubscribed, which ends the drain.
+ *
+ * PACE_ESTALE; PACE_EDEADLOCK inside a handler or on a thread of the pool: nothing has changed then.
+ *
+ * Threads: any but the pool's. In handlers: no. It waits.
+ */
+pace_status_t pace_subscription_drain(pace_hub_t *hub,
+                                      pace_subscription_t subscription,
+                                      uint64_t within_ns,
+                                      uint64_t *discarded);
+
+/**
  * Ends the suspension of a subscription, and of all others of its supervisor: messages that come are
  * delivered again, and those that became dead letters stay so. *resumed, which may be NULL, says whether one
  * was suspended.
@@ -6679,7 +6699,39 @@ typedef struct pace_history_stats_t {
 /** Called for a history of a hub, in the thread that asks. */
 typedef void (*pace_history_fn)(void *user_data, const pace_history_stats_t *stats);
 
-/** What a replay has done. Set struct_size to sizeof the struct before the call. */
+/** Settings of a replay. Call pace_replay_options_init() first. */
+typedef struct pace_replay_options_t {
+    /** Set by pace_replay_options_init(). */
+    uint32_t struct_size;
+    /** Where it begins: PACE_REPLAY_. Default: with the oldest message that is kept. */
+    uint32_t from;
+    /** See PACE_REPLAY_. */
+    uint64_t at;
+    /** How a message that the handler fails at is tried again; it gets no other until then. Default: not at all. */
+    pace_retry_t retry;
+    /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
+    uint32_t fate;
+    /**
+     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+     * suspend the replay: what comes stays in the history until pace_replay_resume().
+     */
+    uint32_t restarts;
+    /** 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says. */
+    uint64_t within_ns;
+    /**
+     * Counts restarts together with others, replays or subscriptions, in place of the two above. Default NULL:
+     * alone.
+     */
+    const pace_supervisor_t *supervisor;
+    /** As that of pace_subscription_options_t. Default NULL. */
+    pace_restart_fn on_restart;
+} pace_replay_options_t;
+
+/**
+ * What a replay has done. Set struct_size to sizeof the struct before the call.
+ *
+ * matched = delivered + failed + dead_lettered + discarded + waiting + running
+ */
 typedef struct pace_replay_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
@@ -6687,12 +6739,30 @@ typedef struct pace_replay_stats_t {
     uint32_t reserved;
     /** Messages that the handler has dealt with. */
     uint64_t delivered;
-    /** Those at which it failed. */
+    /** Those that it failed at for good, and that are no dead letters. */
     uint64_t failed;
     /** Those that were no longer kept when their turn came. */
     uint64_t lost;
-    /** The sequence of the last that was delivered; 0 for none. */
+    /** The sequence of the last that the handler was done with; 0 for none. */
     uint64_t last;
+    /** Messages that were read for it. */
+    uint64_t matched;
+    /** Those that have become dead letters. */
+    uint64_t dead_lettered;
+    /** Those that were read and had not begun when it ended. */
+    uint64_t discarded;
+    /** Those that were read and have not begun, or wait for another attempt. */
+    uint64_t waiting;
+    /** Those that are being handled now. */
+    uint64_t running;
+    /** How often the handler was restarted. */
+    uint64_t restarts;
+    /** Its number, which no subscription and no other replay of its hub has or had; dead letters tell it. */
+    uint64_t number;
+    /** Whether it was suspended, because its handler has failed too often. */
+    bool suspended;
+    /** Zero. */
+    uint8_t reserved2[7];
 } pace_replay_stats_t;
 
 /**
@@ -6747,6 +6817,45 @@ pace_status_t pace_hub_replay(pace_hub_t *hub,
                               void *user_data,
                               pace_drop_fn drop,
                               pace_replay_t **replay);
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_options_init(pace_replay_options_t *options, size_t size);
+
+/**
+ * As pace_hub_replay(), with a handler that is supervised as that of a serial subscription is: what it fails at
+ * is tried again, becomes a dead letter or is dropped, and it is restarted, or suspended. `options` may be NULL:
+ * from the beginning, dead letters, 3 restarts in 5 seconds. What comes to one that is suspended stays in the
+ * history, and is delivered after pace_replay_resume(). A pool that drains waits for messages that are to be
+ * tried again.
+ *
+ * As there; PACE_EINVAL for a bad option too.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_replay_supervised(pace_hub_t *hub,
+                                         const char *pattern,
+                                         const pace_replay_options_t *options,
+                                         pace_message_fn handler,
+                                         void *user_data,
+                                         pace_drop_fn drop,
+                                         pace_replay_t **replay);
+
+/**
+ * Ends the suspension of a replay, and of all others of its supervisor: it goes on with the message behind the
+ * last that its handler was called with. *resumed, which may be NULL, says whether one was suspended.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_resume(pace_replay_t *replay,
+                                 bool *resumed);
 
 /**
  * The counts of a replay.

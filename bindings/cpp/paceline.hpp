@@ -1276,6 +1276,8 @@ struct Report {
     std::uint64_t cancelled{};
     /// Threads whose handlers have not returned: in Stats::threads, those that are not Role::Away.
     std::uint32_t stuck{};
+    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled.
+    std::uint64_t left{};
 };
 
 /// Something that takes, or took, longer than Config::slow.
@@ -1712,7 +1714,7 @@ public:
         raw.struct_size = sizeof raw;
         const pace_status_t status = pace_pool_shutdown(native(), detail::nanos(drain), &raw);
         return made(status, [&] {
-            return Report{raw.drained, raw.requested, raw.cancelled, raw.stuck};
+            return Report{raw.drained, raw.requested, raw.cancelled, raw.stuck, raw.left};
         });
     }
 
@@ -5802,7 +5804,7 @@ enum class RestartStrategy : std::uint32_t {
     OneForAll = PACE_RESTART_ONE_FOR_ALL,
 };
 
-/// Counts the restarts of several subscriptions, and suspends all of them when there are too many.
+/// Counts the restarts of several subscriptions and replays, and suspends all of them when there are too many.
 class [[nodiscard]] Supervisor {
 public:
     static Result<Supervisor> create(RestartStrategy strategy, Intensity intensity = {}) {
@@ -6215,6 +6217,40 @@ private:
 
     std::uint32_t from_;
     std::uint64_t at_;
+};
+
+/// How a replay is supervised: what becomes of messages that its handler fails at, and of the handler.
+struct ReplayConfig {
+    /// How a message that the handler fails at is tried again, and what then becomes of it.
+    std::optional<Retry> retry{};
+    Fate fate = Fate::DeadLetter;
+    /// More restarts suspend it. Without one: 3 in 5 seconds.
+    std::optional<Intensity> intensity{};
+    /// Restarts it together with others, in place of an intensity of its own.
+    std::optional<Supervisor> supervisor{};
+
+    ReplayConfig &set_on_failure(Fate value, std::optional<Retry> before = {}) {
+        return fate = value, retry = before, *this;
+    }
+    ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
+    ReplayConfig &set_supervisor(Supervisor value) {
+        return supervisor = std::move(value), *this;
+    }
+
+    pace_replay_options_t native() const noexcept {
+        pace_replay_options_t raw{};
+        (void)pace_replay_options_init(&raw, sizeof raw);
+        if (retry) {
+            raw.retry = retry->native();
+        }
+        raw.fate = static_cast<std::uint32_t>(fate);
+        if (intensity) {
+            raw.restarts = intensity->restarts;
+            raw.within_ns = detail::nanos(intensity->within);
+        }
+        raw.supervisor = supervisor ? supervisor->native() : nullptr;
+        return raw;
+    }
 };
 
 /// The counts of a replay. Fields as in pace_replay_stats_t.
@@ -6772,6 +6808,22 @@ public:
             core_->hub, std::exchange(id_, {}), static_cast<std::uint32_t>(how), &ended);
         return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
     }
+    /// Ends it as with Unsubscribe::Drain, and waits for up to `within` until all that waits has been handled.
+    /// What is left then is discarded: how many messages. Code::WouldDeadlock inside a handler or on a thread
+    /// of the pool: it goes on then.
+    Result<std::uint64_t> drain(nanoseconds within) {
+        if (id_.id == 0) {
+            return detail::gone("Subscription");
+        }
+        std::uint64_t discarded = 0;
+        const pace_status_t status =
+            pace_subscription_drain(core_->hub, id_, detail::nanos(within), &discarded);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        id_ = {};
+        return discarded;
+    }
     /// Its counts, as they are now.
     Result<SubscriptionStats> stats() const {
         if (id_.id == 0) {
@@ -6869,6 +6921,13 @@ public:
         const pace_status_t status = pace_replay_stats(raw_.get(), &stats);
         return status == PACE_OK ? Result<ReplayStats>(stats)
                                  : Result<ReplayStats>(Error::last(status));
+    }
+    /// Ends its suspension, and that of all others of its supervisor: it goes on with the message behind the
+    /// last that its handler was called with. False: none was suspended.
+    Result<bool> resume() const {
+        bool resumed = false;
+        const pace_status_t status = pace_replay_resume(raw_.get(), &resumed);
+        return status == PACE_OK ? Result<bool>(resumed) : Result<bool>(Error::last(status));
     }
     /// Ends it. True: no handler runs or will run, and it has been deleted.
     Result<bool> end(Unsubscribe how = Unsubscribe::Async) const {
@@ -7095,6 +7154,54 @@ public:
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
+            return error;
+        }
+        (void)box.release();
+        return Replay(core_, raw);
+    }
+    /// As above, with a handler that is supervised as that of a serial subscription is. What comes to one that
+    /// is suspended stays in the history, and is delivered after Replay::resume().
+    template <class F>
+    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler,
+                          const ReplayConfig &config) const {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, const Message &>,
+                      "a handler is void(const Message &) or Result<void>(const Message &)");
+        pace_replay_options_t options = config.native();
+        options.from = from.from_;
+        options.at = from.at_;
+        auto box = std::make_unique<D>(std::forward<F>(handler));
+        pace_replay_t *raw = nullptr;
+        const pace_status_t status =
+            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<D>,
+                                       box.get(), detail::drop_box<D>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, *box);
+            return error;
+        }
+        (void)box.release();
+        return Replay(core_, raw);
+    }
+    /// As above, with a function that is told of restarts, as of subscribe().
+    template <class F, class R, class = std::enable_if_t<std::is_invocable_v<
+                                    std::decay_t<R> &, std::string_view, std::uint64_t>>>
+    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler, R &&on_restart,
+                          const ReplayConfig &config = {}) const {
+        using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
+        pace_replay_options_t options = config.native();
+        options.from = from.from_;
+        options.at = from.at_;
+        options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
+        auto box = std::make_unique<S>(S{std::forward<F>(handler), std::forward<R>(on_restart)});
+        pace_replay_t *raw = nullptr;
+        const pace_status_t status =
+            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<S>,
+                                       box.get(), detail::drop_box<S>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, box->handler);
+            detail::give_back<R>(on_restart, box->on_restart);
             return error;
         }
         (void)box.release();

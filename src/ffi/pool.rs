@@ -118,6 +118,9 @@ pub struct pace_report_t {
     pub stuck: u32,
     /// Zero.
     pub reserved2: u32,
+    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
+    /// it was drained, but for mailboxes that are pulled.
+    pub left: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof *config, so that a library that has
@@ -239,6 +242,7 @@ pub unsafe extern "C" fn pace_pool_shutdown(
                 cancelled: report.cancelled,
                 stuck: report.stuck.len() as u32,
                 reserved2: 0,
+                left: report.left,
             });
         }
         Ok(())

@@ -10,13 +10,16 @@ use super::mailbox::lend_pulled;
 use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
 use super::owner::pair;
 use super::request::pace_text_t;
+use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
-use crate::hub::history::{Query, Replay, ReplayFrom, ReplayMailbox};
+use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
+use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox};
 use crate::hub::{Intensity, Message, OnFailure, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
+use core::ptr;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -107,7 +110,53 @@ pub struct pace_history_stats_t {
 pub type pace_history_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, stats: *const pace_history_stats_t)>;
 
+/// Settings of a replay. Call pace_replay_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_replay_options_t {
+    /// Set by pace_replay_options_init().
+    pub struct_size: u32,
+    /// Where it begins: PACE_REPLAY_. Default: with the oldest message that is kept.
+    pub from: u32,
+    /// See PACE_REPLAY_.
+    pub at: u64,
+    /// How a message that the handler fails at is tried again; it gets no other until then. Default: not at all.
+    pub retry: pace_retry_t,
+    /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
+    pub fate: u32,
+    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+    /// suspend the replay: what comes stays in the history until pace_replay_resume().
+    pub restarts: u32,
+    /// 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says.
+    pub within_ns: u64,
+    /// Counts restarts together with others, replays or subscriptions, in place of the two above. Default NULL:
+    /// alone.
+    pub supervisor: *const pace_supervisor_t,
+    /// As that of pace_subscription_options_t. Default NULL.
+    pub on_restart: pace_restart_fn,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_replay_options_t {
+    const FIRST: usize = 88;
+    const NAME: &'static str = "pace_replay_options_t";
+}
+
+const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
+    struct_size: size_of::<pace_replay_options_t>() as u32,
+    from: PACE_REPLAY_BEGINNING,
+    at: 0,
+    retry: NO_RETRY,
+    fate: PACE_FATE_DEAD_LETTER,
+    restarts: 0,
+    within_ns: 0,
+    supervisor: ptr::null(),
+    on_restart: None,
+};
+
 /// What a replay has done. Set struct_size to sizeof the struct before the call.
+///
+/// matched = delivered + failed + dead_lettered + discarded + waiting + running
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_replay_stats_t {
@@ -117,12 +166,30 @@ pub struct pace_replay_stats_t {
     pub reserved: u32,
     /// Messages that the handler has dealt with.
     pub delivered: u64,
-    /// Those at which it failed.
+    /// Those that it failed at for good, and that are no dead letters.
     pub failed: u64,
     /// Those that were no longer kept when their turn came.
     pub lost: u64,
-    /// The sequence of the last that was delivered; 0 for none.
+    /// The sequence of the last that the handler was done with; 0 for none.
     pub last: u64,
+    /// Messages that were read for it.
+    pub matched: u64,
+    /// Those that have become dead letters.
+    pub dead_lettered: u64,
+    /// Those that were read and had not begun when it ended.
+    pub discarded: u64,
+    /// Those that were read and have not begun, or wait for another attempt.
+    pub waiting: u64,
+    /// Those that are being handled now.
+    pub running: u64,
+    /// How often the handler was restarted.
+    pub restarts: u64,
+    /// Its number, which no subscription and no other replay of its hub has or had; dead letters tell it.
+    pub number: u64,
+    /// Whether it was suspended, because its handler has failed too often.
+    pub suspended: bool,
+    /// Zero.
+    pub reserved2: [u8; 7],
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -260,24 +327,94 @@ pub unsafe extern "C" fn pace_hub_replay(
         let handler = callback(handler, "handler")?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(replay, "replay") }?;
-        let (registration, owner) = pair(user_data, drop);
-        let name = pace_subscription_t { id: 0 };
-        let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
         // A message at which it fails is counted, and the next one comes.
         let replay = hub.hub.replay(pattern, from);
         let replay = replay.on_failure(OnFailure::discard()).intensity(Intensity::unlimited());
-        match replay.serve(run) {
-            Ok(replay) => {
-                let shared = Arc::clone(hub.hub.pool().shared());
-                to.set(Box::into_raw(Box::new(pace_replay_t { replay, shared })));
-                registration.keep();
-                Ok(())
-            }
-            Err(error) => {
-                registration.give_back();
-                Err(error.into())
-            }
+        // SAFETY: as the header demands.
+        unsafe { serve(hub, replay, None, handler, user_data, drop, to) }
+    })
+}
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_options_init(
+    options: *mut pace_replay_options_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+}
+
+/// As pace_hub_replay(), with a handler that is supervised as that of a serial subscription is: what it fails at
+/// is tried again, becomes a dead letter or is dropped, and it is restarted, or suspended. `options` may be NULL:
+/// from the beginning, dead letters, 3 restarts in 5 seconds. What comes to one that is suspended stays in the
+/// history, and is delivered after pace_replay_resume(). A pool that drains waits for messages that are to be
+/// tried again.
+///
+/// As there; PACE_EINVAL for a bad option too.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_replay_supervised(
+    hub: *mut pace_hub_t,
+    pattern: *const c_char,
+    options: *const pace_replay_options_t,
+    handler: pace_message_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    replay: *mut *mut pace_replay_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open_hub(hub) }?;
+        // SAFETY: as the header demands.
+        let pattern = unsafe { pattern_of(pattern) }?;
+        let options = match options.is_null() {
+            true => DEFAULTS,
+            // SAFETY: as the header demands.
+            false => unsafe { sized::read(options, "options") }?,
+        };
+        let pace_replay_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
+        let care = Care { retry: &retry, fate, restarts, within_ns, supervisor };
+        let from = start(options.from, options.at)?;
+        let handler = callback(handler, "handler")?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(replay, "replay") }?;
+        let mut replay = hub.hub.replay(pattern, from).on_failure(care.policy()?);
+        if let Some(intensity) = care.intensity() {
+            replay = replay.intensity(intensity);
         }
+        // SAFETY: as the header demands.
+        if let Some(supervisor) = unsafe { care.supervisor() }? {
+            replay = replay.supervisor(supervisor);
+        }
+        // SAFETY: as the header demands.
+        unsafe { serve(hub, replay, options.on_restart, handler, user_data, drop, to) }
+    })
+}
+
+/// Ends the suspension of a replay, and of all others of its supervisor: it goes on with the message behind the
+/// last that its handler was called with. *resumed, which may be NULL, says whether one was suspended.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_resume(
+    replay: *mut pace_replay_t,
+    resumed: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let replay = unsafe { open(replay) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(resumed, "resumed") }?;
+        to.set(replay.replay.resume());
+        Ok(())
     })
 }
 
@@ -293,7 +430,8 @@ pub unsafe extern "C" fn pace_replay_stats(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let counts = unsafe { open(replay) }?.replay.stats();
+        let replay = &unsafe { open(replay) }?.replay;
+        let counts = replay.stats();
         // SAFETY: as the header demands.
         unsafe { Room::new(stats, "stats") }?.fill(pace_replay_stats_t {
             struct_size: 0,
@@ -302,6 +440,15 @@ pub unsafe extern "C" fn pace_replay_stats(
             failed: counts.failed,
             lost: counts.lost,
             last: counts.last,
+            matched: counts.matched,
+            dead_lettered: counts.dead_lettered,
+            discarded: counts.discarded,
+            waiting: counts.waiting,
+            running: counts.running,
+            restarts: counts.restarts,
+            number: replay.id(),
+            suspended: replay.is_suspended(),
+            reserved2: [0; 7],
         });
         Ok(())
     })
@@ -423,6 +570,41 @@ pub unsafe extern "C" fn pace_replay_mailbox_free(mailbox: *mut pace_replay_mail
             drop(unsafe { Box::from_raw(mailbox) });
         }
     });
+}
+
+/// # Safety
+///
+/// As the header demands of the functions and of what comes with them.
+unsafe fn serve(
+    hub: &pace_hub_t,
+    replay: ReplayBuilder<'_>,
+    on_restart: pace_restart_fn,
+    handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+    to: Out<*mut pace_replay_t>,
+) -> Result<()> {
+    let (registration, owner) = pair(user_data, drop);
+    let owner = Arc::new(owner);
+    let replay = match on_restart {
+        None => replay,
+        // SAFETY: as the caller promises.
+        Some(on_restart) => replay.on_restart(unsafe { teller(on_restart, &owner) }),
+    };
+    let name = pace_subscription_t { id: 0 };
+    let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
+    match replay.serve(run) {
+        Ok(replay) => {
+            let shared = Arc::clone(hub.hub.pool().shared());
+            to.set(Box::into_raw(Box::new(pace_replay_t { replay, shared })));
+            registration.keep();
+            Ok(())
+        }
+        Err(error) => {
+            registration.give_back();
+            Err(error.into())
+        }
+    }
 }
 
 fn start(from: u32, at: u64) -> Result<ReplayFrom> {

@@ -12,23 +12,21 @@
 use super::boundary::{self, Failure, Out, Result, call, callback, nanos};
 use super::callback::pace_drop_fn;
 use super::hub::{open, pace_hub_t};
-use super::message::{self, NOTHING, lend, pace_message_fn, pace_subscription_t};
+use super::message::{self, pace_message_fn, pace_subscription_t};
 use super::message_filter::{open as open_filter, pace_message_filter_t};
 use super::owner::pair;
-use super::retry::{NO_RETRY, pace_retry_t, retry_of};
+use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
-use super::supervisor::{
-    PACE_FATE_DEAD_LETTER, PACE_FATE_DISCARD, intensity, open as open_supervisor, pace_restart_fn,
-    pace_supervisor_t,
-};
+use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
 use crate::hub::{
-    Balance, Execution, OnFailure, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
+    Balance, Execution, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
     Unsubscribe, Unsubscribed,
 };
 use core::ffi::{c_char, c_void};
 use core::mem::{offset_of, replace};
 use core::ptr;
+use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// On the pool, never on two threads at once, in the order of its mailbox.
@@ -296,15 +294,8 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         let (registration, owner) = pair(user_data, drop);
         let owner = Arc::new(owner);
         if let Some(on_restart) = options.on_restart {
-            // What is told of restarts must not keep user_data when the handler has been dropped.
-            let owner = Arc::downgrade(&owner);
-            builder = builder.on_restart(move |restart| {
-                if let Some(owner) = owner.upgrade() {
-                    let failure = restart.failure.map_or(NOTHING, lend);
-                    // SAFETY: as the header demands, the function takes what came with it.
-                    unsafe { on_restart(owner.data(), failure, restart.count) }
-                }
-            });
+            // SAFETY: as the header demands, the function takes what came with it.
+            builder = builder.on_restart(unsafe { teller(on_restart, &owner) });
         }
         let run = move |message: &crate::hub::Message<'_>| {
             message::handle(handler, owner.data(), message, name)
@@ -348,6 +339,35 @@ pub unsafe extern "C" fn pace_hub_unsubscribe(
         let how = way(how)?;
         let entry = hub.subscriptions.take(subscription.id)?;
         to.set(entry.unsubscribe(how)? == Unsubscribed::Now);
+        Ok(())
+    })
+}
+
+/// Ends a subscription as PACE_UNSUBSCRIBE_DRAIN does, and waits for up to `within_ns` until all that waits has
+/// been handled, what waits for another attempt included. What is left then is discarded, and *discarded, which
+/// may be NULL, says how many messages had not begun by then; a handler that still runs is not waited for. The
+/// name is stale afterwards; until then it can be asked for its counts, and unsubscribed, which ends the drain.
+///
+/// PACE_ESTALE; PACE_EDEADLOCK inside a handler or on a thread of the pool: nothing has changed then.
+///
+/// Threads: any but the pool's. In handlers: no. It waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_subscription_drain(
+    hub: *mut pace_hub_t,
+    subscription: pace_subscription_t,
+    within_ns: u64,
+    discarded: *mut u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = unsafe { open(hub) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(discarded, "discarded") }?;
+        let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
+        let left = entry.drain(nanos(within_ns))?;
+        // Somebody else may have unsubscribed it meanwhile.
+        let _ended = hub.subscriptions.take(subscription.id);
+        to.set(left);
         Ok(())
     })
 }
@@ -498,11 +518,20 @@ pub(super) unsafe fn configure<'a>(
     let builder = builder.execution(execution).overflow(overflow).capacity(capacity);
     let builder = if options.by_priority { builder.by_priority() } else { builder };
     let builder = if options.measured { measure(builder)? } else { builder };
-    let builder = supervise(builder, options)?;
-    let builder = match options.supervisor.is_null() {
-        true => builder,
-        // SAFETY: as the caller promises.
-        false => builder.supervisor(unsafe { open_supervisor(options.supervisor) }?),
+    if options.reserved2 != 0 {
+        return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
+    }
+    let &pace_subscription_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
+    let care = Care { retry: &retry, fate, restarts, within_ns, supervisor };
+    let builder = builder.on_failure(care.policy()?);
+    let builder = match care.intensity() {
+        None => builder,
+        Some(intensity) => builder.intensity(intensity),
+    };
+    // SAFETY: as the caller promises.
+    let builder = match unsafe { care.supervisor() }? {
+        None => builder,
+        Some(supervisor) => builder.supervisor(supervisor),
     };
     let builder = match options.filter.is_null() {
         true => builder,
@@ -537,29 +566,6 @@ fn measure(builder: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> 
 #[cfg(not(feature = "metrics"))]
 fn measure(_: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
     Err(Failure::told(PACE_EUNSUPPORTED, "measured: the library was built without metrics"))
-}
-
-fn supervise<'a>(
-    builder: SubscriptionBuilder<'a>,
-    options: &pace_subscription_options_t,
-) -> Result<SubscriptionBuilder<'a>> {
-    if options.reserved2 != 0 {
-        return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
-    }
-    let policy = match options.fate {
-        PACE_FATE_DEAD_LETTER => OnFailure::dead_letter(),
-        PACE_FATE_DISCARD => OnFailure::discard(),
-        other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_FATE_)")),
-    };
-    let policy = match retry_of(&options.retry, None)? {
-        Some(retry) => policy.retry(retry),
-        None => policy,
-    };
-    let builder = builder.on_failure(policy);
-    Ok(match options.within_ns {
-        0 => builder,
-        within => builder.intensity(intensity(options.restarts, within)),
-    })
 }
 
 pub(super) fn way(how: u32) -> Result<Unsubscribe> {
@@ -610,6 +616,18 @@ impl Named {
             made.detach();
         }
         Ok(unsubscribed)
+    }
+
+    /// How many messages were discarded.
+    fn drain(&self, within: Duration) -> crate::Result<u64> {
+        // The lock is not held meanwhile.
+        let made = match &*self.stage() {
+            Stage::There(made) => made.share(),
+            // Its own handler runs it, in the call that makes it; or it was unsubscribed.
+            Stage::Coming => return Err(crate::Error::WouldDeadlock),
+            Stage::Unwanted(_) => return Ok(0),
+        };
+        made.drain(within)
     }
 
     fn counts(&self) -> pace_subscription_stats_t {

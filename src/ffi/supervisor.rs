@@ -2,10 +2,14 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Out, Result, call, call_void, nanos};
+use super::message::{NOTHING, lend};
+use super::owner::Owner;
 use super::request::pace_text_t;
+use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
-use crate::hub::{Intensity, RestartStrategy, Supervisor};
+use crate::hub::{Intensity, OnFailure, Restart, RestartStrategy, Supervisor};
 use core::ffi::c_void;
+use std::sync::Arc;
 
 /// A message that its handler has failed at for good is kept among the hub's dead letters.
 pub const PACE_FATE_DEAD_LETTER: u32 = 0;
@@ -99,7 +103,65 @@ pub(super) unsafe fn open<'a>(supervisor: *const pace_supervisor_t) -> Result<&'
     Ok(&unsafe { boundary::borrow(supervisor, "supervisor") }?.supervisor)
 }
 
-pub(super) fn intensity(restarts: u32, within_ns: u64) -> Intensity {
+/// What the options of subscriptions and of replays say about failures.
+pub(super) struct Care<'a> {
+    pub(super) retry: &'a pace_retry_t,
+    pub(super) fate: u32,
+    pub(super) restarts: u32,
+    pub(super) within_ns: u64,
+    pub(super) supervisor: *const pace_supervisor_t,
+}
+
+impl<'a> Care<'a> {
+    pub(super) fn policy(&self) -> Result<OnFailure> {
+        let policy = match self.fate {
+            PACE_FATE_DEAD_LETTER => OnFailure::dead_letter(),
+            PACE_FATE_DISCARD => OnFailure::discard(),
+            other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_FATE_)")),
+        };
+        Ok(match retry_of(self.retry, None)? {
+            Some(retry) => policy.retry(retry),
+            None => policy,
+        })
+    }
+
+    /// None: the default.
+    pub(super) fn intensity(&self) -> Option<Intensity> {
+        (self.within_ns != 0).then(|| intensity(self.restarts, self.within_ns))
+    }
+
+    /// # Safety
+    ///
+    /// As the header demands of a supervisor, which may be NULL.
+    pub(super) unsafe fn supervisor(&self) -> Result<Option<&'a Supervisor>> {
+        if self.supervisor.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { open(self.supervisor) }.map(Some)
+    }
+}
+
+/// What a handler's restarts are told by, which does not keep user_data when the handler has been dropped.
+///
+/// # Safety
+///
+/// As the header demands of the function, which takes what the owner has.
+pub(super) unsafe fn teller(
+    on_restart: unsafe extern "C" fn(*mut c_void, pace_text_t, u64),
+    owner: &Arc<Owner>,
+) -> impl Fn(&Restart<'_>) + Send + Sync + 'static {
+    let owner = Arc::downgrade(owner);
+    move |restart| {
+        if let Some(owner) = owner.upgrade() {
+            let failure = restart.failure.map_or(NOTHING, lend);
+            // SAFETY: as the caller promises.
+            unsafe { on_restart(owner.data(), failure, restart.count) }
+        }
+    }
+}
+
+fn intensity(restarts: u32, within_ns: u64) -> Intensity {
     match restarts {
         PACE_RESTARTS_UNLIMITED => Intensity::unlimited(),
         restarts => Intensity::new(restarts, nanos(within_ns)),

@@ -497,7 +497,7 @@ impl Subscription {
 
     /// Ends the subscription as [`Unsubscribe::Drain`], and waits for up to `within` until all that waits has been
     /// handled, what waits for another attempt included. What is left then is discarded; a handler that still
-    /// runs is not waited for. Says how many messages were discarded: 0 if all were handled.
+    /// runs is not waited for. Says how many messages had not begun by then: 0 if all were handled.
     ///
     /// # Errors
     /// [`Error::WouldDeadlock`] inside a handler or on a thread of the pool; [`Error::Forked`].
@@ -515,12 +515,21 @@ impl Subscription {
         if !self.core.wait_for(deadline, has_ended) {
             self.subscriber.close(&self.core, false);
         }
-        Ok(self.stats().discarded - before)
+        // What a run has taken and not begun is discarded when the handler returns.
+        let now = self.stats();
+        Ok(now.discarded - before + now.waiting)
     }
 
     fn wait_for_end(&self) -> bool {
         self.core.wait_until(|| self.subscriber.mail().phase() == Phase::Ended);
         true
+    }
+
+    /// The same one, which does not end when this is dropped.
+    #[cfg(feature = "capi")]
+    pub(crate) fn share(&self) -> Self {
+        let (core, subscriber) = (Arc::clone(&self.core), Arc::clone(&self.subscriber));
+        Self { core, subscriber, detached: true }
     }
 
     /// Lets it last as long as its hub.

@@ -1429,6 +1429,181 @@ static void thresholds(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+/* It fails at what is less than `last`, and as long as it is held. */
+static void fail_at_first(void *data, const pace_message_t *message, int32_t *outcome) {
+    seen_t *seen = (seen_t *)data;
+    unsigned value = 0;
+    CHECK(message->subscription.id == 0 && message->size == sizeof value);
+    memcpy(&value, message->payload, sizeof value);
+    atomic_fetch_add(&seen->counts.runs, 1);
+    if (value >= atomic_load(&seen->last) && !atomic_load(&seen->hold)) {
+        atomic_fetch_add(&seen->sum, value);
+        *outcome = 0;
+    }
+}
+
+static void told_of_restart(void *data, pace_text_t failure, uint64_t count) {
+    (void)failure;
+    atomic_store(&((seen_t *)data)->lost, count);
+}
+
+static pace_replay_stats_t replay_stats_of(pace_replay_t *replay) {
+    pace_replay_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_replay_stats(replay, &stats));
+    CHECK(stats.matched == stats.delivered + stats.failed + stats.dead_lettered + stats.discarded +
+                               stats.waiting + stats.running);
+    return stats;
+}
+
+static void replays_are_supervised(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_history_options_t history;
+    pace_replay_options_t options;
+    pace_supervisor_t *supervisor;
+    pace_replay_t *replay, *other;
+    seen_t seen = {0}, others = {0};
+    size_t count = 0;
+    bool is = true;
+    OK(pace_hub_options_init(&how, sizeof how));
+    OK(pace_history_options_init(&history, sizeof history));
+    how.histories = &history;
+    how.history_count = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ONE, 2, 3600 * SECOND, &supervisor));
+    for (unsigned n = 1; n <= 10; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+
+    /* Messages 2 and 3 are tried twice and die; at 4 it is suspended, and another with it. */
+    OK(pace_replay_options_init(&options, sizeof options));
+    CHECK(options.from == PACE_REPLAY_BEGINNING && options.on_restart == NULL);
+    options.from = PACE_REPLAY_SEQUENCE;
+    options.at = 2;
+    options.retry.shape = PACE_RETRY_FIXED;
+    options.retry.retries = 1;
+    options.retry.first_ns = MILLI;
+    options.supervisor = supervisor;
+    options.on_restart = told_of_restart;
+    atomic_store(&seen.last, 5);
+    atomic_store(&seen.hold, true);
+    OK(pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
+    UNTIL(replay_stats_of(replay).suspended);
+    CHECK(atomic_load(&seen.counts.runs) == 6 && atomic_load(&seen.lost) == 2);
+    options.on_restart = NULL;
+    options.from = PACE_REPLAY_NOW;
+    OK(pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &others, drop_seen, &other));
+    CHECK(replay_stats_of(other).suspended);
+    CHECK(replay_stats_of(other).number != replay_stats_of(replay).number);
+    OK(pace_supervisor_is_suspended(supervisor, &is));
+    CHECK(is && replay_stats_of(replay).dead_lettered == 3);
+    atomic_store(&seen.hold, false);
+    OK(pace_replay_resume(other, &is));
+    CHECK(is);
+    OK(pace_replay_resume(replay, &is));
+    CHECK(!is);
+    UNTIL(replay_stats_of(replay).last == 10);
+    CHECK(replay_stats_of(replay).delivered == 6 && atomic_load(&seen.sum) == 45);
+    OK(pace_hub_dead_letters(hub, NULL, NULL, NULL, &count));
+    CHECK(count == 3);
+    pace_replay_free(other);
+    OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, &is));
+    CHECK(is && atomic_load(&seen.counts.drops) == 1);
+    pace_replay_free(replay);
+
+    /* By default three restarts do not suspend it. NULL is that; a message that is discarded is no letter. */
+    atomic_store(&seen.last, 4);
+    OK(pace_hub_replay_supervised(hub, "a", NULL, fail_at_first, &seen, drop_seen, &replay));
+    UNTIL(replay_stats_of(replay).last == 10);
+    CHECK(replay_stats_of(replay).dead_lettered == 3 && !replay_stats_of(replay).suspended);
+    pace_replay_free(replay);
+    OK(pace_replay_options_init(&options, sizeof options));
+    options.fate = PACE_FATE_DISCARD;
+    options.restarts = 1;
+    options.within_ns = 3600 * SECOND;
+    OK(pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
+    UNTIL(replay_stats_of(replay).suspended);
+    CHECK(replay_stats_of(replay).failed == 1 && replay_stats_of(replay).dead_lettered == 1);
+    pace_replay_free(replay);
+    UNTIL(atomic_load(&seen.counts.drops) == 3);
+
+    options.restarts = 100001;
+    SAYS(PACE_EINVAL,
+         pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
+    options.restarts = 1;
+    options.fate = 2;
+    SAYS(PACE_EINVAL,
+         pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
+    options.fate = PACE_FATE_DISCARD;
+    options.from = 5;
+    SAYS(PACE_EINVAL,
+         pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
+    CHECK(atomic_load(&seen.counts.drops) == 3);
+    balances(hub);
+    pace_supervisor_free(supervisor);
+    pace_hub_free(hub);
+}
+
+typedef struct drainer {
+    pace_hub_t *hub;
+    atomic_int says;
+} drainer_t;
+
+/* Inside a handler it is refused, and nothing has changed. */
+static void drain_inside(void *data, const pace_message_t *message, int32_t *outcome) {
+    drainer_t *drainer = (drainer_t *)data;
+    uint64_t left = 77;
+    pace_status_t status = pace_subscription_drain(drainer->hub, message->subscription, 0, &left);
+    CHECK(left == 77);
+    atomic_store(&drainer->says, status);
+    *outcome = 0;
+}
+
+static void drained_until(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t slow, quick, inside;
+    pace_mailbox_t *mailbox;
+    pace_report_t report = {0};
+    seen_t seen = {0}, handled = {0};
+    drainer_t drainer = {0};
+    uint64_t left = 77;
+    OK(pace_hub_new(pool, NULL, &hub));
+    drainer.hub = hub;
+    atomic_store(&seen.hold, true);
+    OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &slow));
+    OK(pace_hub_subscribe(hub, "b", NULL, take, &handled, drop_seen, &quick));
+    for (unsigned n = 0; n < 5; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    UNTIL(atomic_load(&seen.counts.runs) == 1);
+    OK(pace_subscription_drain(hub, slow, MILLI, &left));
+    CHECK(left == 4);
+    SAYS(PACE_ESTALE, pace_subscription_drain(hub, slow, MILLI, &left));
+    atomic_store(&seen.hold, false);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+    CHECK(atomic_load(&seen.counts.runs) == 1);
+    for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "b", &n, sizeof n, NULL));
+    OK(pace_subscription_drain(hub, quick, PACE_FOREVER, &left));
+    CHECK(left == 0 && atomic_load(&handled.counts.runs) == 100);
+    CHECK(atomic_load(&handled.counts.drops) == 1);
+    OK(pace_hub_subscribe(hub, "c", NULL, drain_inside, &drainer, NULL, &inside));
+    OK(pace_hub_publish(hub, "c", NULL, 0, NULL));
+    UNTIL(atomic_load(&drainer.says) == PACE_EDEADLOCK);
+    OK(pace_subscription_drain(hub, inside, PACE_FOREVER, NULL));
+    balances(hub);
+
+    /* What a shutdown leaves. */
+    OK(pace_hub_mailbox(hub, "d", NULL, &mailbox));
+    for (unsigned n = 0; n < 3; n++) OK(pace_hub_publish(hub, "d", &n, sizeof n, NULL));
+    report.struct_size = sizeof report;
+    OK(pace_pool_shutdown(pool, PACE_FOREVER, &report));
+    CHECK(report.left == 3);
+    report.struct_size = offsetof(pace_report_t, left);
+    report.left = 77;
+    OK(pace_pool_shutdown(pool, 0, &report));
+    CHECK(report.left == 77 && report.struct_size == offsetof(pace_report_t, left));
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+    pace_pool_free(pool);
+}
+
 int main(int argc, char **argv) {
     pace_pool_t *pool;
     (void)argv;
@@ -1454,6 +1629,8 @@ int main(int argc, char **argv) {
     tests_that_fail(pool);
     buried(pool);
     kept_and_replayed(pool);
+    replays_are_supervised(pool);
+    drained_until(pool_of(2));
     told_of_itself(pool);
     /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */
     if (argc == 1) figures(pool);

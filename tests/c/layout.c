@@ -191,6 +191,7 @@ AT(pace_report_t, drained, 4);
 AT(pace_report_t, requested, 5);
 AT(pace_report_t, cancelled, 8);
 AT(pace_report_t, stuck, 16);
+AT(pace_report_t, left, 24);
 
 GROWS(pace_handle_options_t, 12);
 AT(pace_handle_options_t, interest, 4);
@@ -502,6 +503,20 @@ AT(pace_history_stats_t, last_error, 96);
 GROWS(pace_replay_stats_t, 40);
 AT(pace_replay_stats_t, delivered, 8);
 AT(pace_replay_stats_t, last, 32);
+AT(pace_replay_stats_t, matched, 40);
+AT(pace_replay_stats_t, running, 72);
+AT(pace_replay_stats_t, number, 88);
+AT(pace_replay_stats_t, suspended, 96);
+
+GROWS(pace_replay_options_t, 88);
+AT(pace_replay_options_t, from, 4);
+AT(pace_replay_options_t, at, 8);
+AT(pace_replay_options_t, retry, 16);
+AT(pace_replay_options_t, fate, 56);
+AT(pace_replay_options_t, restarts, 60);
+AT(pace_replay_options_t, within_ns, 64);
+AT(pace_replay_options_t, supervisor, 72);
+AT(pace_replay_options_t, on_restart, 80);
 
 GROWS(pace_receipt_t, 48);
 AT(pace_receipt_t, sequence, 8);

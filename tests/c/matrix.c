@@ -682,6 +682,9 @@ static pace_status_t do_service_start(things_t *t) {
     if (status == PACE_OK) pace_service_free(service);
     return status;
 }
+static pace_status_t do_subscription_drain(things_t *t) {
+    return pace_subscription_drain(t->hub, t->subscription, MILLI, NULL);
+}
 static pace_status_t do_hub_resume(things_t *t) {
     return pace_hub_resume(t->hub, t->subscription, NULL);
 }
@@ -810,6 +813,19 @@ static pace_status_t do_hub_replay(things_t *t) {
     pace_status_t status = pace_hub_replay(t->hub, "a.>", PACE_REPLAY_NOW, 0, quick_message, C, &replay);
     if (status == PACE_OK) pace_replay_free(replay);
     return status;
+}
+static pace_status_t do_replay_supervised(things_t *t) {
+    pace_replay_t *replay;
+    pace_replay_options_t options;
+    pace_status_t status;
+    OK(pace_replay_options_init(&options, sizeof options));
+    options.from = PACE_REPLAY_NOW;
+    status = pace_hub_replay_supervised(t->hub, "a.>", &options, quick_message, C, &replay);
+    if (status == PACE_OK) pace_replay_free(replay);
+    return status;
+}
+static pace_status_t do_replay_resume(things_t *t) {
+    return pace_replay_resume(t->replay, NULL);
 }
 static pace_status_t do_replay_stats(things_t *t) {
     pace_replay_stats_t stats = {0};
@@ -1305,6 +1321,8 @@ static const row_t table[] = {
     {"history_stats", do_history_stats, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_flush", do_hub_flush, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_replay", do_hub_replay, IS_OK, IS_OK, DOWN, 'y'},
+    {"hub_replay_supervised", do_replay_supervised, IS_OK, IS_OK, DOWN, 'y'},
+    {"replay_resume", do_replay_resume, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_stats", do_replay_stats, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_end", do_replay_end, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_mailbox", do_replay_mailbox, IS_OK, IS_OK, DOWN, 'y'},
@@ -1373,6 +1391,7 @@ static const row_t table[] = {
     {"set_active", do_set_active, IS_OK, IS_OK, DOWN, 'p'},
     /* What ends things comes last. */
     {"workers_shutdown", do_workers_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
+    {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE, 'y'},
     {"hub_unsubscribe", do_hub_unsubscribe, IS_OK | GONE, GONE, IS_OK | GONE, 'y'},
     {"mailbox_unsubscribe", do_mailbox_unsubscribe, IS_OK, IS_OK, IS_OK, 'm'},
     {"udp_drain", do_udp_drain, IS_OK, IS_OK, IS_OK, 'u'},
@@ -1387,7 +1406,7 @@ static const row_t table[] = {
 };
 #define ROWS (sizeof table / sizeof *table)
 /* How many of them end nothing that others need. */
-#define HARMLESS (ROWS - 12)
+#define HARMLESS (ROWS - 13)
 
 static void expect(const char *situation, const row_t *row, uint32_t allowed, pace_status_t status) {
     if (status <= 0 && status > -32 && (allowed & B(status)) != 0) return;
@@ -1844,6 +1863,12 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 0, 0, NULL, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 0, 0, quick_message, C, NULL));
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 5, 0, quick_message, C, &t.replay));
+    SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, NULL, NULL, quick_message, C, &t.replay));
+    SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, NULL, C, &t.replay));
+    SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, quick_message, C, NULL));
+    SAYS(PACE_EVERSION, pace_hub_replay_supervised(t.hub, "a", &(pace_replay_options_t){0}, quick_message, C, &t.replay));
+    SAYS(PACE_EINVAL, pace_replay_options_init(NULL, sizeof(pace_replay_options_t)));
+    SAYS(PACE_EVERSION, pace_replay_options_init(&(pace_replay_options_t){0}, 4));
     SAYS(PACE_EINVAL, pace_replay_stats(t.replay, NULL));
     SAYS(PACE_EINVAL, pace_replay_end(t.replay, 3, NULL));
     SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, NULL, 0, 0, &t.replayed));

@@ -368,6 +368,27 @@ fn a_subscription_is_drained_until_its_deadline() {
     settle(&hub);
 }
 
+/// What a run has taken waits as much as what is in the mailbox.
+#[test]
+fn a_drain_counts_what_lies_behind_a_handler_that_does_not_return() {
+    let _guard = hang_guard();
+    let (hub, begun, gate) = (hub(2), Count::new(), Gate::new());
+    let (counted, closed) = (begun.clone(), gate.clone());
+    let held = hub
+        .subscribe("a", move |_: &Message<'_>| {
+            counted.up();
+            closed.wait();
+        })
+        .unwrap();
+    hub.publish_batch("a", ["1", "2", "3", "4", "5"]).unwrap();
+    begun.until(1);
+    assert_eq!(held.drain(Duration::ZERO).unwrap(), 4);
+    gate.open();
+    until("the end", || held.stats().running + held.stats().waiting == 0);
+    assert_eq!((held.stats().delivered, held.stats().discarded), (1, 4));
+    settle(&hub);
+}
+
 /// Goal: whoever reads statistics finds as many dead letters as messages that became some, or more, never fewer,
 /// and at rest the same number. Method: subscriptions of all kinds are suspended while much waits, and another
 /// thread reads all the time.

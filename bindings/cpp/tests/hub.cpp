@@ -555,6 +555,98 @@ TEST_CASE("what is kept is asked for, and replayed into what is published") {
     CHECK((archive.error() == Code::Unsupported || archive.error() == Code::Os));
 }
 
+TEST_CASE("a replay's handler is supervised") {
+    using paceline::Fate;
+    using paceline::ReplayConfig;
+    using paceline::ReplayFrom;
+    const Pool pool = make_pool();
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig())).value();
+    for (int i = 1; i <= 5; ++i) {
+        CHECK(hub.publish("a", std::to_string(i)).value().matched == 0);
+    }
+    std::atomic<int> alive{0}, tries{0}, told{0};
+    std::atomic<bool> works{false};
+    {
+        const auto supervisor = paceline::Supervisor::create(paceline::RestartStrategy::OneForOne,
+                                                             paceline::Intensity{1, 1h})
+                                    .value();
+        const auto handler = [&, counted = std::make_shared<Counted>(alive)](const Message &) {
+            ++tries;
+            if (!works) {
+                throw std::runtime_error("no");
+            }
+        };
+        const auto retry = paceline::Retry::fixed(1, 1ms);
+        const auto replay =
+            hub.replay(">", ReplayFrom::beginning(), handler,
+                       [&, counted = Counted(alive)](std::string_view, std::uint64_t) { ++told; },
+                       ReplayConfig().set_on_failure(Fate::DeadLetter, retry).set_supervisor(supervisor))
+                .value();
+        while (!replay.stats().value().suspended) {
+            std::this_thread::yield();
+        }
+        CHECK(supervisor.is_suspended());
+        CHECK(tries == 4);
+        CHECK(told == 1);
+        CHECK(hub.dead_letters().value().size() == 2);
+        works = true;
+        CHECK(replay.resume().value());
+        CHECK_FALSE(replay.resume().value());
+        while (replay.stats().value().last < 5) {
+            std::this_thread::yield();
+        }
+        const auto stats = replay.stats().value();
+        CHECK(stats.delivered == 3);
+        CHECK(stats.dead_lettered == 2);
+        CHECK(stats.matched == 5);
+        CHECK(stats.restarts == 2);
+        CHECK(replay.end(Unsubscribe::Sync).value());
+        const auto discards = hub.replay(">", ReplayFrom::last(1), handler, ReplayConfig()).value();
+        while (discards.stats().value().delivered < 1) {
+            std::this_thread::yield();
+        }
+        CHECK(hub.replay("a", ReplayFrom::now(), handler,
+                         ReplayConfig().set_intensity(paceline::Intensity{1, 0ns}).set_intensity(
+                             paceline::Intensity{200'000, 1h}))
+                  .error() == Code::Invalid);
+    }
+    CHECK(hub.dead_letters().value().size() == 2);
+    while (alive != 0) {
+        std::this_thread::yield();
+    }
+}
+
+TEST_CASE("a subscription is drained, and what is left is told") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<int> runs{0};
+    std::atomic<bool> held{true};
+    auto slow = hub.subscribe("a", [&](const Message &) {
+        ++runs;
+        while (held) {
+            std::this_thread::yield();
+        }
+    }).value();
+    for (int i = 0; i < 3; ++i) {
+        CHECK(hub.publish("a", "").value().enqueued == 1);
+    }
+    while (runs == 0) {
+        std::this_thread::yield();
+    }
+    CHECK(slow.drain(0ns).value() == 2);
+    CHECK(slow.drain(0ns).error() == Code::Stale);
+    held = false;
+    auto quick = hub.subscribe("a", [&](const Message &) { ++runs; }).value();
+    CHECK(hub.publish("a", "").value().enqueued == 1);
+    CHECK(quick.drain(1h).value() == 0);
+    CHECK(runs == 2);
+    const auto pulled = hub.mailbox("b").value();
+    CHECK(hub.publish("b", "").value().enqueued == 1);
+    const auto report = pool.shutdown(1h).value();
+    CHECK(report.left == 1);
+}
+
 namespace {
 
 /// Numbers as text.

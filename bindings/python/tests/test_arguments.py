@@ -263,6 +263,7 @@ class Table(Case):
         subscription = hub.subscribe("b", lambda message: None)
         yield row("Subscription.unsubscribe", subscription.unsubscribe, {}, how="text")
         yield row("Subscription.wait", subscription.wait, {}, timeout=MAYBE_TIME)
+        yield row("Subscription.drain", subscription.drain, {}, within=MAYBE_TIME)
         header = {"name": "text", "value": "text"}
         yield row("MessageFilter.header", MessageFilter.header, {"name": "n", "value": "v"}, **header)
         good_bytes = {"offset": 0, "payload": b""}

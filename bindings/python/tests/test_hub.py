@@ -556,6 +556,77 @@ class Hubs(Case):
         told = run(script.replace("import os,", "import os, threading,"))
         self.assertEqual((told.returncode, told.stdout, told.stderr), (0, "True\nb'x'\n", ""))
 
+    def test_drained_until_it_is_handled_or_time_is_over(self) -> None:
+        gate, came = threading.Event(), threading.Event()
+
+        def slow(_: Message) -> None:
+            came.set()
+            gate.wait()
+
+        held = self.hub.subscribe("a", slow)
+        self.publish("a", range(5))
+        came.wait()
+        self.assertEqual(held.drain(0.001), 4)
+        self.assertEqual(self.hub.publish("a").matched, 0)
+        gate.set()
+        self.assertTrue(held.wait())
+        self.assertEqual((held.stats().delivered, held.stats().discarded), (1, 4))
+        self.assertEqual(held.drain(), 0)
+
+        # What is to be tried again is waited for, or left.
+        tries: list[int] = []
+
+        def second(message: Message) -> None:
+            tries.append(message.attempt)
+            if message.attempt == 1:
+                raise ValueError("no")
+
+        for delay, left in ((0.001, 0), (3600.0, 2)):
+            retry = paceline.Retry.fixed(1, delay)
+            again = self.hub.subscribe("b", second, retries=retry, on_error=lambda *_: None)
+            tries.clear()
+            self.publish("b", range(2))
+            self.until(lambda: tries)
+            self.assertEqual(again.drain(None if left == 0 else 0.01), left)
+            self.assertEqual(tries, [1, 2, 1, 2] if left == 0 else [1])
+            self.assertTrue(again.stats().balances)
+        told: list[object] = []
+
+        def inside(_: Message) -> None:
+            try:
+                told.append(ends.drain())
+            except paceline.DeadlockError as error:
+                told.append(error)
+
+        ends = self.hub.subscribe("c", inside)
+        self.publish("c", range(2))
+        self.until(lambda: len(told) == 2)
+        self.assertIsInstance(told[1], paceline.DeadlockError)
+
+        async def looped() -> None:
+            async def handler(_: Message) -> None:
+                pass
+
+            served = self.hub.subscribe("d", handler)
+            with self.assertRaises(paceline.DeadlockError):
+                served.drain()
+            self.hub.publish("d")
+            loop = asyncio.get_running_loop()
+            self.assertEqual(await loop.run_in_executor(None, served.drain), 0)
+            self.assertEqual(served.stats().delivered, 1)
+
+        asyncio.run(looped())
+
+    def test_what_a_shutdown_leaves(self) -> None:
+        pool = Pool(1)
+        hub = Hub(pool)
+        mailbox = hub.mailbox("a")
+        for _ in range(3):
+            hub.publish("a")
+        self.assertEqual(pool.shutdown().left, 3)
+        self.assertEqual(mailbox.stats().waiting, 3)
+        hub.close()
+
 
 if __name__ == "__main__":
     unittest.main()

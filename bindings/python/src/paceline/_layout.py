@@ -235,6 +235,7 @@ class Report(ctypes.Structure):
         ("cancelled", ctypes.c_uint64),
         ("stuck", ctypes.c_uint32),
         ("reserved2", ctypes.c_uint32),
+        ("left", ctypes.c_uint64),
     ]
 
 

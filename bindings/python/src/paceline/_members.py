@@ -144,6 +144,8 @@ class Members(Crew):
         self.unclaimed: deque[None] = deque()
         #: Events of threads that have left.
         self.handled_before = 0
+        #: Messages that lay in mailboxes when the native pool ended.
+        self.left = 0
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
     def refusal(self) -> Exception:
@@ -445,7 +447,7 @@ class Members(Crew):
     def stop(self) -> int:
         """Cancels what has not begun and ends the native pool; says how many were cancelled."""
         cancelled = self.sweep()
-        self.native.shutdown()
+        self.left = self.native.shutdown()
         for entry in list(self.entries.values()):
             entry.closed = True
             entry.end()

@@ -105,9 +105,12 @@ class NativePool:
         check(quick.pace_timer_postpone(self.pointer, timer, delay, ctypes.byref(postponed)))
         return postponed.value
 
-    def shutdown(self) -> None:
-        """Every pull ends from now on. Waits for nobody."""
-        lib.pace_pool_shutdown(self.pointer, 0, None)
+    def shutdown(self) -> int:
+        """Every pull ends from now on. Waits for nobody. How many messages are left in mailboxes."""
+        report = layout.Report()
+        report.struct_size = ctypes.sizeof(report)
+        lib.pace_pool_shutdown(self.pointer, 0, ctypes.byref(report))
+        return int(report.left)
 
     def stats(self) -> layout.PoolStats:
         stats = layout.PoolStats()

@@ -126,6 +126,8 @@ class Report:
     cancelled: int
     #: Threads that were still in a handler or task when the time was over.
     stuck: int
+    #: Messages that nobody has pulled from mailboxes of its hubs.
+    left: int = 0
 
 
 _ROLES = ("away", "follower", "watch", "leader", "processing", "task")
@@ -380,14 +382,15 @@ class Pool:
         crew.close("shutdown")
         inside = current()
         if inside is not None and inside.crew is crew:
-            return Report(False, True, 0 if drain is None or drain > 0 else crew.stop(), 0)
+            cancelled = 0 if drain is None or drain > 0 else crew.stop()
+            return Report(False, True, cancelled, 0, crew.left)
         end = None if drain is None else time.monotonic() + drain
         self._drain(end)
         cancelled = crew.stop()
         grace = None if end is None else max(0.0, end - time.monotonic())
         crew.join(_GRACE if grace is not None and grace < _GRACE else grace)
         stuck = sum(thread.is_alive() for thread in crew.threads)
-        return Report(not cancelled and not stuck, False, cancelled, stuck)
+        return Report(not cancelled and not stuck, False, cancelled, stuck, crew.left)
 
     def _drain(self, end: float | None) -> None:
         crew = self._crew

@@ -77,6 +77,8 @@ class Served:
         self.busy = threading.Lock()
         #: What was taken and is not dealt with: the first may be tried again later.
         self.held: deque[Message] = deque()
+        #: Whether the first of these is in an attempt.
+        self.trying = False
         #: What was taken of the mailbox is thrown away.
         self.cancelled = False
         #: It has ended, and nothing runs.
@@ -144,15 +146,18 @@ class Served:
         if not held:
             return None
         message, attempt = held[0], care.begin()
+        self.trying = True
         return message if attempt == 1 else message._replace(attempt=attempt)
 
     def succeed(self) -> None:
+        self.trying = False
         self.held.popleft()
         self.care.attempts = 0
         self.handled += 1
 
     def fail(self, message: Message, raised: BaseException) -> Optional[float]:
         """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
+        self.trying = False
         self.last_error = raised
         self.errors += 1
         if self.on_error is None:
@@ -425,6 +430,13 @@ class Hand:
         return -1
 
 
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
 class Subscription:
     """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
     refers to this. Called, it is its handler. Any thread."""
@@ -500,6 +512,26 @@ class Subscription:
             with served.busy:
                 return True
         return served.over.is_set()
+
+    def drain(self, within: float | None = None) -> int:
+        """Ends it as ``unsubscribe("drain")`` does, and waits up to ``within`` seconds (None: for ever) until all
+        that waits has been handled, what waits for another attempt included. What is left then is discarded;
+        a handler that still runs is not waited for. Says how many messages were left: 0 if all were handled.
+        Signals are looked at when it is over.
+
+        Raises DeadlockError in a handler of the hub, and in the event loop that serves it: it goes on then;
+        InvalidError, ForkedError."""
+        served, within = self._served, patience("within", within)
+        task = served.task
+        if served.core.is_inside() or (task is not None and _runs_here(task.get_loop())):
+            raise DeadlockError("a subscription is drained by others than its handler's thread or loop")
+        before = self.stats().discarded
+        served.mailbox.unsubscribe("drain")
+        if served.over.wait(within):
+            return 0
+        self.unsubscribe()
+        now = self.stats()
+        return now.discarded - before + now.running - served.trying
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it has ended and its handler does not run; False: it has not in that time. Not for
