@@ -6441,14 +6441,15 @@ typedef struct pace_redelivered_t {
     uint32_t struct_size;
     /** Zero. */
     uint32_t reserved;
-    /** They wait in the mailboxes of their subscriptions again. */
+    /** They wait in the mailboxes of their subscriptions, or for their replays, again. */
     uint64_t enqueued;
     /**
      * They are dead letters still, with new numbers: the mailbox was full, or the subscription is
-     * suspended, or has no mailbox because it is inline.
+     * suspended, or has no mailbox because it is inline. A replay that is suspended, or for which 1024 wait
+     * so, takes none either.
      */
     uint64_t refused;
-    /** They are dead letters still, with new numbers: their subscription has ended. */
+    /** They are dead letters still, with new numbers: their subscription, or their replay, has ended. */
     uint64_t orphaned;
 } pace_redelivered_t;
 
@@ -6500,8 +6501,8 @@ pace_status_t pace_hub_remove_dead_letters(pace_hub_t *hub,
                                            size_t *count);
 
 /**
- * Delivers dead letters once more, each to the subscription that it was for and to no other, behind what
- * waits there. `filter` may be NULL: all; `redelivered` may be NULL.
+ * Delivers dead letters once more, each to the subscription or the replay that it was for and to no other, behind
+ * what waits there. `filter` may be NULL: all; `redelivered` may be NULL.
  *
  * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN.
  *
@@ -6743,9 +6744,9 @@ typedef struct pace_replay_stats_t {
     uint64_t failed;
     /** Those that were no longer kept when their turn came. */
     uint64_t lost;
-    /** The sequence of the last that the handler was done with; 0 for none. */
+    /** The greatest sequence that the handler was done with; 0 for none. */
     uint64_t last;
-    /** Messages that were read for it. */
+    /** Messages that were read for it, and dead letters that were delivered to it again. */
     uint64_t matched;
     /** Those that have become dead letters. */
     uint64_t dead_lettered;
@@ -6763,6 +6764,8 @@ typedef struct pace_replay_stats_t {
     bool suspended;
     /** Zero. */
     uint8_t reserved2[7];
+    /** Of `matched`, dead letters that were delivered again. */
+    uint64_t redelivered;
 } pace_replay_stats_t;
 
 /**

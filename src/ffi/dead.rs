@@ -113,12 +113,13 @@ pub struct pace_redelivered_t {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// They wait in the mailboxes of their subscriptions again.
+    /// They wait in the mailboxes of their subscriptions, or for their replays, again.
     pub enqueued: u64,
     /// They are dead letters still, with new numbers: the mailbox was full, or the subscription is
-    /// suspended, or has no mailbox because it is inline.
+    /// suspended, or has no mailbox because it is inline. A replay that is suspended, or for which 1024 wait
+    /// so, takes none either.
     pub refused: u64,
-    /// They are dead letters still, with new numbers: their subscription has ended.
+    /// They are dead letters still, with new numbers: their subscription, or their replay, has ended.
     pub orphaned: u64,
 }
 
@@ -163,8 +164,8 @@ pub unsafe extern "C" fn pace_hub_remove_dead_letters(
     call(|| unsafe { letters(hub, filter, each, user_data, count, Hub::remove_dead_letters) })
 }
 
-/// Delivers dead letters once more, each to the subscription that it was for and to no other, behind what
-/// waits there. `filter` may be NULL: all; `redelivered` may be NULL.
+/// Delivers dead letters once more, each to the subscription or the replay that it was for and to no other, behind
+/// what waits there. `filter` may be NULL: all; `redelivered` may be NULL.
 ///
 /// PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN.
 ///

@@ -170,9 +170,9 @@ pub struct pace_replay_stats_t {
     pub failed: u64,
     /// Those that were no longer kept when their turn came.
     pub lost: u64,
-    /// The sequence of the last that the handler was done with; 0 for none.
+    /// The greatest sequence that the handler was done with; 0 for none.
     pub last: u64,
-    /// Messages that were read for it.
+    /// Messages that were read for it, and dead letters that were delivered to it again.
     pub matched: u64,
     /// Those that have become dead letters.
     pub dead_lettered: u64,
@@ -190,6 +190,8 @@ pub struct pace_replay_stats_t {
     pub suspended: bool,
     /// Zero.
     pub reserved2: [u8; 7],
+    /// Of `matched`, dead letters that were delivered again.
+    pub redelivered: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -449,6 +451,7 @@ pub unsafe extern "C" fn pace_replay_stats(
             number: replay.id(),
             suspended: replay.is_suspended(),
             reserved2: [0; 7],
+            redelivered: counts.redelivered,
         });
         Ok(())
     })

@@ -46,18 +46,29 @@ pub struct DeadLetter {
     pub(super) origin: Origin,
 }
 
-/// The subscription that a letter was for.
+/// The subscription, or the replay, that a letter was for.
 #[derive(Clone)]
-pub(super) struct Origin(Weak<Subscriber>);
+pub(super) struct Origin(Weak<dyn Recipient>);
+
+/// Whoever dead letters are delivered to again.
+pub(super) trait Recipient: Send + Sync {
+    /// Takes one, which is read only.
+    fn redeliver(self: Arc<Self>, core: &Core, stored: &Stored) -> Result<(), Unfit>;
+}
+
+/// Why a dead letter stays one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unfit {
+    /// It is not taken now.
+    Refused,
+    /// Whom it was for has ended.
+    Orphaned,
+}
 
 impl Origin {
-    pub(super) fn of(subscriber: &Arc<Subscriber>) -> Self {
-        Self(Arc::downgrade(subscriber))
-    }
-
-    /// Nobody to whom it could be delivered again.
-    pub(super) fn nobody() -> Self {
-        Self(Weak::new())
+    pub(super) fn of<R: Recipient + 'static>(recipient: &Arc<R>) -> Self {
+        let recipient: Weak<R> = Arc::downgrade(recipient);
+        Self(recipient)
     }
 }
 
@@ -214,13 +225,14 @@ pub struct DeadStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Redelivered {
-    /// They wait in the mailboxes of their subscriptions again.
+    /// They wait in the mailboxes of their subscriptions, or for their replays, again.
     pub enqueued: u64,
     /// They are dead letters still, with new numbers: the mailbox was full, or the subscription is
-    /// suspended, or has no mailbox because it is inline.
+    /// suspended, or has no mailbox because it is inline. A replay that is suspended, or for which 1024 wait
+    /// so, takes none either.
     pub refused: u64,
-    /// They are dead letters still, with new numbers: their subscription has ended, or was a replay, for which
-    /// they are in its history.
+    /// They are dead letters still, with new numbers: their subscription, or their replay, has ended. Those of a
+    /// replay are in its history, too, as long as that keeps them: another replay gets them from there.
     pub orphaned: u64,
 }
 
@@ -240,8 +252,9 @@ impl Hub {
         self.core.dead.remove(filter)
     }
 
-    /// Delivers dead letters once more, each to the subscription that it was for and to no other, behind
-    /// what waits there. Any thread, any handler; it never waits.
+    /// Delivers dead letters once more, each to the subscription or the replay that it was for and to no other,
+    /// behind what waits there: for a replay that is what it has read, at most 64 messages. Their attempts are
+    /// counted from 1 again. Any thread, any handler; it never waits.
     ///
     /// # Errors
     /// [`Error::ShutDown`] and [`Error::Forked`].
@@ -249,18 +262,17 @@ impl Hub {
         self.core.check_open()?;
         let mut result = Redelivered::default();
         for letter in self.core.dead.remove(filter) {
-            let Some(subscriber) = letter.origin.0.upgrade() else {
-                result.orphaned += 1;
-                self.core.bury_again(letter);
-                continue;
+            let taken = match letter.origin.0.upgrade() {
+                Some(recipient) => recipient.redeliver(&self.core, &letter.stored),
+                None => Err(Unfit::Orphaned),
             };
-            match self.core.redeliver(&subscriber, &letter.stored) {
+            match taken {
                 Ok(()) => result.enqueued += 1,
-                Err(ended) => {
-                    result.orphaned += u64::from(ended);
-                    result.refused += u64::from(!ended);
-                    self.core.bury_again(letter);
-                }
+                Err(Unfit::Refused) => result.refused += 1,
+                Err(Unfit::Orphaned) => result.orphaned += 1,
+            }
+            if taken.is_err() {
+                self.core.bury_again(letter);
             }
         }
         Ok(result)
@@ -273,14 +285,16 @@ impl Core {
             self.lost(&self.dead);
         }
     }
+}
 
-    /// Offers a dead letter to its subscription. An error says whether that has ended.
-    fn redeliver(&self, subscriber: &Arc<Subscriber>, stored: &Stored) -> Result<(), bool> {
+impl Recipient for Subscriber {
+    fn redeliver(self: Arc<Self>, core: &Core, stored: &Stored) -> Result<(), Unfit> {
+        let subscriber = &self;
         let on_strand = match subscriber.rules.execution {
-            Execution::Inline => return Err(false),
+            Execution::Inline => return Err(Unfit::Refused),
             execution => execution == Execution::Strand,
         };
-        let mut strand = on_strand.then(|| self.strand());
+        let mut strand = on_strand.then(|| core.strand());
         // What it has in its channel's ring is older.
         let mut ring = subscriber.rules.shared.then(|| subscriber.channel().lock());
         if let Some(state) = &mut ring {
@@ -290,7 +304,10 @@ impl Core {
         let begun = subscriber.begun.load(Acquire);
         let mut mail = subscriber.mail();
         let Some(offer) = mail.offer_again(&subscriber.rules, begun, stored) else {
-            return Err(!matches!(mail.phase(), Phase::Open | Phase::Suspended));
+            return Err(match mail.phase() {
+                Phase::Open | Phase::Suspended => Unfit::Refused,
+                _ => Unfit::Orphaned,
+            });
         };
         drop(mail);
         drop(ring);
@@ -305,7 +322,7 @@ impl Core {
         };
         drop(strand);
         if let Some(work) = work {
-            self.call(self.ready.push(work));
+            core.call(core.ready.push(work));
         }
         if let Some(puller) = subscriber.puller() {
             puller.notify();
@@ -420,7 +437,7 @@ mod tests {
         };
         let pattern = Arc::from(">");
         let failure = Some("no".into());
-        let origin = Origin(Weak::new());
+        let origin = Origin(Weak::<Subscriber>::new());
         DeadLetter {
             number: 0,
             stored,

@@ -173,7 +173,7 @@ impl HubStats {
                 "matched": stats.matched, "delivered": stats.delivered, "failed": stats.failed,
                 "dead_lettered": stats.dead_lettered, "discarded": stats.discarded,
                 "waiting": stats.waiting, "running": stats.running, "lost": stats.lost,
-                "last": stats.last, "restarts": stats.restarts,
+                "last": stats.last, "restarts": stats.restarts, "redelivered": stats.redelivered,
             })
         };
         json!({
@@ -305,8 +305,9 @@ impl HubBuilder<'_> {
     }
 
     /// Puts the figures of this hub into a registry, with the label `hub` = `name`, for as long as it lives:
-    /// the counts of the hub, of its publishers, of keys that are [counted](Self::count_keys), and of
-    /// subscriptions that are [measured](super::SubscriptionBuilder::measured).
+    /// the counts of the hub, of its publishers, of keys that are [counted](Self::count_keys), of
+    /// subscriptions that are [measured](super::SubscriptionBuilder::measured), and of replays to handlers, as
+    /// long as they last.
     #[cfg(feature = "metrics")]
     pub fn metrics(mut self, registry: &Registry, name: &str) -> Self {
         self.registry = Some((registry.clone(), name.into()));
@@ -507,6 +508,38 @@ fn collect(collector: &mut Collector, hub: &str, core: &Core) {
     for one in core.all_subscriptions(is_measured) {
         collect_subscription(collector, hub, one);
     }
+    for one in core.all_replays() {
+        collect_replay(collector, hub, &one);
+    }
+}
+
+#[cfg(feature = "metrics")]
+fn collect_replay(collector: &mut Collector, hub: &str, one: &ReplayFigures) {
+    let id = one.id.to_string();
+    let labels = [("hub", hub), ("replay", &id), ("pattern", &one.pattern)];
+    let stats = &one.stats;
+    let mut counter = |name: &str, help: &str, count: u64| {
+        let name = format!("paceline_hub_replay_{name}");
+        collector.counter(&name, help, &labels, count as f64);
+    };
+    counter("matched", "Messages that were read for it, or delivered to it again", stats.matched);
+    counter("delivered", "Of these, those that were dealt with", stats.delivered);
+    counter("failed", "Those that its handler failed at for good", stats.failed);
+    counter("dead_lettered", "Those that became dead letters", stats.dead_lettered);
+    counter(
+        "redelivered",
+        "Of the matched, those that were dead letters before",
+        stats.redelivered,
+    );
+    counter("lost", "Those that were no longer kept when their turn came", stats.lost);
+    counter("restarts", "Restarts of its handler", stats.restarts);
+    let mut gauge = |name: &str, help: &str, figure: u64| {
+        let name = format!("paceline_hub_replay_{name}");
+        collector.gauge(&name, help, &labels, figure as f64);
+    };
+    gauge("waiting", "Messages that were read and have not begun", stats.waiting);
+    gauge("last_sequence", "The greatest sequence that its handler was done with", stats.last);
+    gauge("suspended", "1 while it is suspended, else 0", u64::from(one.suspended));
 }
 
 #[cfg(feature = "metrics")]

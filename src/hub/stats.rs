@@ -178,6 +178,7 @@ impl Core {
             sum.delivered += books.delivered;
             sum.failed += books.failed;
             sum.dead_lettered += books.dead;
+            sum.redelivered += books.redelivered;
             sum.waiting += waiting;
             sum.running += running;
         }

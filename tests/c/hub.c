@@ -1463,6 +1463,8 @@ static void replays_are_supervised(pace_pool_t *pool) {
     pace_replay_options_t options;
     pace_supervisor_t *supervisor;
     pace_replay_t *replay, *other;
+    pace_dead_filter_t letters;
+    pace_redelivered_t again = {0};
     seen_t seen = {0}, others = {0};
     size_t count = 0;
     bool is = true;
@@ -1503,8 +1505,19 @@ static void replays_are_supervised(pace_pool_t *pool) {
     CHECK(!is);
     UNTIL(replay_stats_of(replay).last == 10);
     CHECK(replay_stats_of(replay).delivered == 6 && atomic_load(&seen.sum) == 45);
-    OK(pace_hub_dead_letters(hub, NULL, NULL, NULL, &count));
+    /* What it has failed at is delivered to it again, and to no other. */
+    memset(&letters, 0, sizeof letters);
+    letters.struct_size = sizeof letters;
+    letters.subscription = replay_stats_of(replay).number;
+    OK(pace_hub_dead_letters(hub, &letters, NULL, NULL, &count));
     CHECK(count == 3);
+    atomic_store(&seen.last, 0);
+    again.struct_size = sizeof again;
+    OK(pace_hub_redeliver(hub, &letters, &again));
+    CHECK(again.enqueued == 3 && again.refused == 0 && again.orphaned == 0);
+    UNTIL(replay_stats_of(replay).delivered == 9);
+    CHECK(replay_stats_of(replay).redelivered == 3 && replay_stats_of(replay).last == 10);
+    CHECK(atomic_load(&seen.sum) == 45 + 9 && replay_stats_of(other).matched == 0);
     pace_replay_free(other);
     OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, &is));
     CHECK(is && atomic_load(&seen.counts.drops) == 1);

@@ -507,6 +507,7 @@ AT(pace_replay_stats_t, matched, 40);
 AT(pace_replay_stats_t, running, 72);
 AT(pace_replay_stats_t, number, 88);
 AT(pace_replay_stats_t, suspended, 96);
+AT(pace_replay_stats_t, redelivered, 104);
 
 GROWS(pace_replay_options_t, 88);
 AT(pace_replay_options_t, from, 4);

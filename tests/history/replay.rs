@@ -5,9 +5,11 @@ use crate::common::{Count, Gate, hang_guard, quiet_panic};
 use paceline::Error;
 use paceline::hub::history::{Limits, Replay, ReplayFrom};
 use paceline::hub::{
-    DeadFilter, HubAudit, Intensity, OnFailure, RestartStrategy, Retry, Supervisor, Unsubscribe,
-    Unsubscribed,
+    DeadFilter, HubAudit, Intensity, OnFailure, Redelivered, RestartStrategy, Retry, Supervisor,
+    Unsubscribe, Unsubscribed,
 };
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -277,10 +279,190 @@ fn failures_are_dealt_with_as_those_of_subscriptions() {
     let letters = hub.dead_letters(&DeadFilter::all().subscription(replay.id()));
     let told: Vec<_> = letters.iter().map(|one| (one.pattern(), one.attempts())).collect();
     assert_eq!(told, [("a.>", 2), ("a.>", 2)]);
-    assert_eq!(hub.redeliver(&DeadFilter::all()).unwrap().orphaned, 2);
     drop(replay);
     until("its end", || hub.stats().replays.is_empty());
     assert_eq!(audited(&hub), audit, "what has ended is in the books still");
+    let again = hub.redeliver(&DeadFilter::all()).unwrap();
+    assert_eq!((again.enqueued, again.refused, again.orphaned), (0, 0, 2));
+    finish(&pool);
+}
+
+/// Goal: a dead letter of a replay goes to that replay again, behind what it has read and once for each time, as long as
+/// it lasts and is not suspended; the books balance all the while. Method: one that sleeps, one that runs, one that is
+/// suspended, and one that has ended, with letters of another beside them.
+#[test]
+fn dead_letters_of_a_replay_are_delivered_to_it_again() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a.>"));
+    let publish = |text: &str| hub.publish("a.x", text).unwrap().sequence;
+    let _three = ["1", "once", "2"].map(publish);
+    let (calls, gate) = (Arc::<Mutex<Vec<String>>>::default(), Gate::new());
+    let (works, log, held) = (Arc::<AtomicBool>::default(), Arc::clone(&calls), gate.clone());
+    let heals = Arc::clone(&works);
+    let replay = hub
+        .replay("a.>", ReplayFrom::Beginning)
+        .intensity(Intensity::new(1, HOUR))
+        .serve(move |message: &Message<'_>| {
+            let text = String::from_utf8(message.payload().to_vec()).unwrap();
+            log.lock().unwrap().push(format!("{text} {}", message.attempt()));
+            if text == "held" {
+                held.wait();
+            }
+            let fails = matches!(&*text, "once" | "twice") && !heals.load(SeqCst);
+            if fails { Err("on purpose") } else { Ok(()) }
+        })
+        .unwrap();
+    let other = hub.subscribe("a.>", |_: &Message<'_>| Err::<(), _>("no")).unwrap();
+    publish("3");
+    until("the letters of both", || hub.dead_letter_stats().held == 2);
+    until("its end of the log", || replay.stats().last == 4);
+    let mine = DeadFilter::all().subscription(replay.id());
+    let told = |again: Redelivered| (again.enqueued, again.refused, again.orphaned);
+
+    // It sleeps, and is woken. What it was done with stays what it was.
+    works.store(true, SeqCst);
+    assert_eq!(told(hub.redeliver(&mine).unwrap()), (1, 0, 0));
+    until("the letter", || replay.stats().delivered == 4);
+    let stats = replay.stats();
+    assert_eq!((stats.matched, stats.redelivered, stats.dead_lettered, stats.last), (5, 1, 1, 4));
+    assert_eq!(*calls.lock().unwrap(), ["1 1", "once 1", "2 1", "3 1", "once 1"]);
+    assert!(hub.dead_letters(&mine).is_empty());
+
+    // It runs, and delivers it behind what it has read.
+    works.store(false, SeqCst);
+    publish("twice");
+    until("another letter", || replay.stats().dead_lettered == 2 && replay.is_suspended());
+    assert_eq!(told(hub.redeliver(&mine).unwrap()), (0, 1, 0), "it is suspended");
+    assert!(replay.resume());
+    works.store(true, SeqCst);
+    calls.lock().unwrap().clear();
+    let _two = ["held", "4"].map(publish);
+    gate.until_entered(1);
+    assert_eq!(told(hub.redeliver(&mine).unwrap()), (1, 0, 0));
+    assert!(hub.audit().is_balanced());
+    gate.open();
+    until("all of it", || replay.stats().delivered == 7);
+    let order = calls.lock().unwrap().clone();
+    assert_eq!((&*order[0], order.len()), ("held 1", 3));
+    assert!(order.contains(&"twice 1".into()) && order.contains(&"4 1".into()), "{order:?}");
+    let audit = audited(&hub);
+    let both = replay.stats().redelivered;
+    assert_eq!((audit.redelivered, both, replay.stats().waiting), (2, 2, 0));
+
+    // What waits when it ends is discarded; the letters of one that has ended stay, and are nobody else's.
+    works.store(false, SeqCst);
+    publish("twice");
+    until("a letter", || hub.dead_letters(&mine).len() == 1);
+    drop(replay);
+    until("its end", || hub.stats().replays.is_empty());
+    let before = hub.dead_letter_stats();
+    assert_eq!(told(hub.redeliver(&mine).unwrap()), (0, 0, 1));
+    let after = hub.dead_letter_stats();
+    assert_eq!((after.held, after.buried), (before.held, before.buried + 1));
+    drop(other);
+    assert_eq!(audited(&hub).redelivered, 2);
+    finish(&pool);
+}
+
+/// Goal: letters that go back and forth while a replay is suspended, resumed and ended are each counted once. Method: a
+/// handler that fails at random, threads that redeliver and publish, and the hub's books at the end; letters that are
+/// kept are those that died and were not taken out.
+#[test]
+fn redelivered_letters_balance_while_replays_come_and_go() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a"));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(SeqCst) {
+                let _again = hub.redeliver(&DeadFilter::all()).unwrap();
+                let audit = hub.audit();
+                assert!(audit.is_balanced(), "{audit:?}");
+            }
+        });
+        for round in 0..20 {
+            let mut calls = 0_u32;
+            let handler = move |_: &Message<'_>| {
+                calls += 1;
+                if calls % 3 == 0 { Err("on purpose") } else { Ok(()) }
+            };
+            let replay = hub
+                .replay("a", ReplayFrom::Now)
+                .intensity(Intensity::new(20, HOUR))
+                .serve(handler)
+                .unwrap();
+            for number in 0..100 {
+                hub.publish("a", format!("{number}")).unwrap();
+            }
+            if round % 2 == 0 {
+                until("its suspension", || replay.is_suspended());
+                assert!(replay.resume());
+            }
+            drop(replay);
+        }
+        done.store(true, SeqCst);
+    });
+    let audit = audited(&hub);
+    let letters = hub.dead_letter_stats();
+    assert!(audit.redelivered > 0, "{audit:?}");
+    assert_eq!(letters.buried, letters.held + letters.removed + letters.forgotten);
+    // Each that died is a letter still, unless it was delivered again.
+    assert_eq!(audit.dead_lettered, letters.held + audit.redelivered);
+    finish(&pool);
+}
+
+/// Goal: what a replay does is in the registry, by replay, and goes when it ends.
+#[cfg(feature = "metrics")]
+#[test]
+fn figures_of_a_replay_are_in_the_registry_while_it_lasts() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let registry = paceline::metrics::Registry::new();
+    let hub =
+        Hub::builder(&pool).history(all_kept("a.>")).metrics(&registry, "main").build().unwrap();
+    let _four = ["1", "fail", "fail", "2"].map(|text| hub.publish("a.x", text).unwrap());
+    let calls = Arc::default();
+    let replays: Vec<_> = (0..2)
+        .map(|restarts| {
+            hub.replay("a.*", ReplayFrom::Beginning)
+                .intensity(Intensity::new(2 * restarts, HOUR))
+                .serve(picky(&calls))
+                .unwrap()
+        })
+        .collect();
+    until("both", || replays[0].is_suspended() && replays[1].stats().last == 4);
+    until("its letter", || replays[0].stats().dead_lettered == 1);
+    let snapshot = registry.snapshot();
+    assert_eq!(snapshot.failures, 0);
+    let figure = |name: &str, at: usize| {
+        let id = replays[at].id().to_string();
+        let labels = [("hub", "main"), ("replay", &*id), ("pattern", "a.*")];
+        let value = snapshot.sample(&format!("paceline_hub_replay_{name}"), &labels);
+        value.and_then(|value| value.number())
+    };
+    for (name, figures) in [
+        ("matched", [4.0, 4.0]),
+        ("delivered", [1.0, 2.0]),
+        ("dead_lettered", [1.0, 2.0]),
+        ("failed", [0.0, 0.0]),
+        ("redelivered", [0.0, 0.0]),
+        ("lost", [0.0, 0.0]),
+        ("restarts", [0.0, 2.0]),
+        ("waiting", [2.0, 0.0]),
+        ("last_sequence", [2.0, 4.0]),
+        ("suspended", [1.0, 0.0]),
+    ] {
+        assert_eq!([figure(name, 0), figure(name, 1)], figures.map(Some), "{name}");
+    }
+    let text = snapshot.to_prometheus();
+    assert!(
+        text.contains("paceline_hub_replay_matched_total{hub=\"main\",pattern=\"a.*\""),
+        "{text}"
+    );
+    drop(replays);
+    until("their end", || registry.snapshot().family("paceline_hub_replay_matched").is_none());
     finish(&pool);
 }
 

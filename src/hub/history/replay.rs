@@ -31,7 +31,9 @@
 //! 4. Whoever runs it has the cursor and the handler out of their place, and puts them back before it sleeps
 //!    or is listed.
 //! 5. What was read and has no end yet is kept with the cursor, in order, the message to be tried again first.
-//! 6. offered = delivered + failed + dead + discarded + waiting + running, under one lock; at its end this moves to
+//! 6. Dead letters that are to be delivered again are taken as what is recorded is: they are put down, and it is woken,
+//!    under one lock, and not when it is closing.
+//! 7. offered = delivered + failed + dead + discarded + waiting + running, under one lock; at its end this moves to
 //!    the hub's books, and what waits is discarded.
 //!
 //! # Orderings
@@ -43,7 +45,7 @@ use super::log::{Batch, Log, Sleeper};
 use super::query::Query;
 use crate::error::{Error, Result};
 use crate::hub::care::{After, Care, Restart, Supervised, Terms, Who};
-use crate::hub::dead::Origin;
+use crate::hub::dead::{Origin, Recipient, Unfit};
 use crate::hub::handler::{Answer, Handler};
 use crate::hub::mailbox::{Books, Tried};
 use crate::hub::message::{Message, Received, Stored};
@@ -66,6 +68,8 @@ use std::time::{Instant, SystemTime};
 const BATCH: usize = 64;
 /// Reads of one run, before others on the list have their turn.
 const READS: usize = 4;
+/// So many dead letters may wait to be delivered again.
+const AGAIN: usize = 1024;
 
 /// Where a replay begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +135,8 @@ impl ReplayBuilder<'_> {
 
     /// To a handler, which runs on one thread of the pool at a time. Its failures are dealt with as those of a
     /// serial subscription are, but that messages which come while it is suspended stay in the history, and are
-    /// delivered after [`Replay::resume`]; its dead letters are not delivered again.
+    /// delivered after [`Replay::resume`]. Its dead letters are delivered again by
+    /// [`Hub::redeliver`](crate::hub::Hub::redeliver) as long as it lasts.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a bad pattern or setting, and if no history keeps all that it matches; [`Error::Os`] if the
@@ -152,6 +157,7 @@ impl ReplayBuilder<'_> {
             log,
             turn: Mutex::new(Turn::new()),
             work: Mutex::new(Some(Serving::new(cursor, Handler::serial(handler)))),
+            again: Mutex::default(),
             care: Care::with(self.care)?,
             counts: Mutex::default(),
             ended: AtomicBool::new(false),
@@ -362,6 +368,8 @@ pub(in crate::hub) struct Replaying {
     log: Arc<Log>,
     turn: Mutex<Turn>,
     work: Mutex<Option<Serving>>,
+    /// Dead letters that are delivered again when what was read has been.
+    again: Mutex<VecDeque<Stored>>,
     care: Care,
     counts: Mutex<Counts>,
     /// The handler has been dropped.
@@ -411,6 +419,32 @@ impl Sleeper for Replaying {
         if let (true, Some(core)) = (is_listed, self.core.upgrade()) {
             core.call(core.ready.push(Work::Replay(self)));
         }
+    }
+}
+
+impl Recipient for Replaying {
+    fn redeliver(self: Arc<Self>, core: &Core, stored: &Stored) -> Result<(), Unfit> {
+        let mut turn = self.turn();
+        if turn.closing {
+            return Err(Unfit::Orphaned);
+        }
+        let mut again = lock(&self.again);
+        if turn.suspended || again.len() >= AGAIN {
+            return Err(Unfit::Refused);
+        }
+        again.push_back(stored.clone());
+        drop(again);
+        let mut counts = self.counts();
+        counts.books.offered += 1;
+        counts.books.redelivered += 1;
+        counts.waiting += 1;
+        drop(counts);
+        let is_listed = turn.wake();
+        drop(turn);
+        if is_listed {
+            core.call(core.ready.push(Work::Replay(self)));
+        }
+        Ok(())
     }
 }
 
@@ -511,7 +545,15 @@ impl Replaying {
         serving: &mut Serving,
         sleeper: &Arc<dyn Sleeper>,
     ) -> Left {
-        if serving.pending.is_empty() {
+        let again = match serving.pending.is_empty() {
+            true => core::mem::take(&mut *lock(&self.again)),
+            false => VecDeque::new(),
+        };
+        if !again.is_empty() {
+            // They are counted already. What is at the end of the log is looked at afterwards.
+            serving.at_end = false;
+            serving.pending.extend(again.into_iter().map(|stored| (0, stored)));
+        } else if serving.pending.is_empty() {
             let batch = serving.cursor.read(&self.log, BATCH, Some(sleeper));
             serving.at_end = batch.sleeps;
             serving.pending.extend(batch.records);
@@ -544,7 +586,7 @@ impl Replaying {
 
     /// Calls the handler, and counts what became of the message.
     fn call(
-        &self,
+        self: &Arc<Self>,
         core: &Core,
         serving: &mut Serving,
         lost_before: u64,
@@ -572,13 +614,14 @@ impl Replaying {
             Some(After::Discard) => counts.books.failed += 1,
             Some(After::Dead | After::Suspend) => counts.books.dead += 1,
         }
-        counts.last = stored.sequence;
+        // What is delivered again is older.
+        counts.last = counts.last.max(stored.sequence);
         after
     }
 
-    fn who(&self) -> Who {
+    fn who(self: &Arc<Self>) -> Who {
         let (id, pattern) = (self.id, Arc::clone(&self.pattern));
-        Who { kind: "replay", id, pattern, origin: Origin::nobody() }
+        Who { kind: "replay", id, pattern, origin: Origin::of(self) }
     }
 
     fn close(&self, core: &Core) {
@@ -593,7 +636,7 @@ impl Replaying {
     }
 
     fn end(&self, core: &Core) {
-        let ended = lock(&self.work).take();
+        let ended = (lock(&self.work).take(), core::mem::take(&mut *lock(&self.again)));
         let _panicked = contain(|| drop(ended));
         // Under the lock of the books, so that whoever adds them up finds these once.
         let mut books = core.lock_ended();
@@ -638,6 +681,7 @@ impl Replaying {
             lost,
             last,
             restarts: self.care.restarts(),
+            redelivered: books.redelivered,
         }
     }
 
@@ -665,7 +709,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ReplayStats {
-    /// Messages that were read for it.
+    /// Messages that were read for it, and dead letters that were delivered to it again.
     pub matched: u64,
     /// Messages that the handler could deal with.
     pub delivered: u64,
@@ -681,10 +725,12 @@ pub struct ReplayStats {
     pub running: u64,
     /// Those that were no longer kept when their turn came.
     pub lost: u64,
-    /// The sequence of the last that the handler was done with; 0 for none.
+    /// The greatest sequence that the handler was done with; 0 for none.
     pub last: u64,
     /// How often the handler was restarted.
     pub restarts: u64,
+    /// Of `matched`, dead letters that were delivered again.
+    pub redelivered: u64,
 }
 
 /// What is known of a replay to a handler that has not ended.
@@ -905,6 +951,8 @@ mod tests {
         timer: bool,
         /// Something is recorded and was not read.
         unread: bool,
+        /// A dead letter is to be delivered again.
+        again: bool,
         ends: u32,
     }
 
@@ -937,10 +985,15 @@ mod tests {
                     world.runs = true;
                 }
             });
-            step(self.runs && !self.at_end, &|world| {
+            step(self.runs && !self.at_end && !self.again, &|world| {
                 world.at_end = !world.unread;
                 world.sleeper |= world.at_end;
                 world.unread = false;
+            });
+            step(self.runs && !self.at_end && self.again, &|world| world.again = false);
+            step(!self.turn.halts(), &|world| {
+                world.again = true;
+                world.listed += u32::from(world.turn.wake());
             });
             step(self.runs && self.at_end, &|world| {
                 let next = world.turn.sleep();
@@ -978,7 +1031,7 @@ mod tests {
             assert_eq!(self.ends, u32::from(closing && !self.runs), "the end: {self:?}");
             let goes_on = self.runs || self.listed > 0 || self.timer;
             assert!(state != State::Held || self.timer, "nobody goes on: {self:?}");
-            let is_idle = !closing && !suspended && self.unread;
+            let is_idle = !closing && !suspended && (self.unread || self.again);
             assert!(!is_idle || goes_on, "a message lies beside it: {self:?}");
         }
     }
@@ -995,6 +1048,7 @@ mod tests {
             sleeper: false,
             timer: false,
             unread: true,
+            again: false,
             ends: 0,
         };
         let (mut seen, mut next) = (HashSet::new(), vec![first]);

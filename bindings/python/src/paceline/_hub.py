@@ -521,8 +521,8 @@ class Hub:
         return self._letters(lib.pace_hub_remove_dead_letters, filter_of(pattern, **which))
 
     def redeliver(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> Redelivered:
-        """Delivers dead letters once more, each to the subscription that it was for and to no other, behind
-        what waits there. The conditions are those of ``dead_letters``. Raises InvalidError, ShutDownError."""
+        """Delivers dead letters once more, each to the subscription or the replay that it was for and to no other,
+        behind what waits there. The conditions are those of ``dead_letters``. Raises InvalidError, ShutDownError."""
         filter = filter_of(pattern, **which)
         done = layout.Redelivered()
         done.struct_size = ctypes.sizeof(done)
