@@ -4123,7 +4123,7 @@ typedef struct pace_outcome_log_stats_t {
 pace_status_t pace_outcome_log_config_init(pace_outcome_log_config_t *config, size_t size);
 
 /**
- * Changes a configuration to what the section `log` of a file of settings says, as
+ * Changes a configuration to what the section `outcomes` of a file of settings says, as
  * pace_workers_config_load() does. The text of `file` is good until this thread loads another, or ends.
  *
  * As there.

@@ -4,11 +4,16 @@
 
 #[cfg(any(feature = "config", feature = "log", feature = "systemd", feature = "webhook"))]
 pub mod admin;
+mod contain;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
 #[cfg(feature = "hub")]
 pub mod hub;
+#[cfg(feature = "log")]
+pub mod log;
+#[cfg(not(feature = "log"))]
+mod log;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(feature = "net")]

@@ -409,25 +409,42 @@ fn the_table_and_the_builder_agree_on_every_range() {
     }
 }
 
-/// As above, for the log.
+/// As above, for the logs.
 #[test]
 #[cfg(feature = "log")]
-fn the_table_and_the_builder_of_the_log_agree_on_every_range() {
-    let builder = |name: &str, value: u64| {
-        let builder = Settings::default().log_builder().facade(false);
-        match name {
-            "max_size" => builder.max_size(value as usize),
-            "files" => builder.files(value as usize),
-            "capacity" => builder.capacity(value as usize),
+fn the_table_and_the_builders_of_logs_agree_on_every_range() {
+    let settings = Settings::default();
+    let log = |name: &str, value: u64| {
+        let builder = settings.log_builder().facade(false);
+        let built = match name {
+            "max_size" => builder.max_size(value as usize).build(),
+            "files" => builder.files(value as usize).build(),
+            "capacity" => builder.capacity(value as usize).build(),
             other => panic!("{other} is not looked at"),
-        }
+        };
+        built.is_ok()
     };
-    for field in Settings::fields().filter(|field| field.section == "log") {
+    let outcomes = |name: &str, value: u64| {
+        let builder = settings.outcome_log_builder().facade(false);
+        let built = match name {
+            "max_size" => builder.max_size(value as usize).build(),
+            "files" => builder.files(value as usize).build(),
+            "capacity" => builder.capacity(value as usize).build(),
+            other => panic!("{other} is not looked at"),
+        };
+        built.is_ok()
+    };
+    for field in Settings::fields() {
+        let builds: &dyn Fn(&str, u64) -> bool = match field.section {
+            "log" => &log,
+            "outcomes" => &outcomes,
+            _ => continue,
+        };
         let (Kind::Count { low, high } | Kind::Bytes { low, high }) = field.kind else { continue };
         for (value, is_good) in [(low - 1, false), (low, true), (high, true), (high + 1, false)] {
             let set = Settings::layers().set(&field.key(), value).build();
             assert_eq!(set.is_ok(), is_good, "{} {value}", field.key());
-            assert_eq!(builder(field.name, value).build().is_ok(), is_good, "{value}");
+            assert_eq!(builds(field.name, value), is_good, "{} {value}", field.key());
         }
     }
 }
@@ -489,14 +506,37 @@ fn a_worker_pool_is_built_from_its_section() {
 
 #[test]
 #[cfg(feature = "log")]
-fn the_log_is_built_from_its_section() {
+fn each_log_is_built_from_its_section() {
     let folder = Folder::new("log");
-    let text = "log: {facade: false, file: a.log, max_size: 2 MiB, files: 7, capacity: 16}";
+    let text = "log: {levels: 'warn,net=debug', file: b.log, capacity: 32}\n\
+                outcomes: {facade: false, file: a.log, max_size: 2 MiB, files: 7, capacity: 16}";
     let settings = Settings::layers().file(folder.write("a.yaml", text)).build().unwrap();
     assert_eq!(
+        format!("{:?}", settings.outcome_log_builder()),
+        "OutcomeLogBuilder { settings: Settings { facade: false, file: Some(\"a.log\"), \
+         max_size: 2097152, files: 7, capacity: 16 }, .. }"
+    );
+    assert_eq!(
         format!("{:?}", settings.log_builder()),
-        "OutcomeLogBuilder { facade: false, file: Some(\"a.log\"), max_size: 2097152, files: 7, \
-         capacity: 16, .. }"
+        "LogBuilder { settings: Settings { facade: true, file: Some(\"b.log\"), max_size: 67108864, \
+         files: 4, capacity: 32 }, levels: Levels(warn,net=debug), .. }"
+    );
+}
+
+#[test]
+#[cfg(feature = "log")]
+fn levels_come_from_the_environment_and_are_named_if_they_are_wrong() {
+    let levels = |text: &str| {
+        Settings::layers().variables([("PACELINE_LOG_LEVELS".into(), text.into())]).build()
+    };
+    let good = levels("info,net=debug").unwrap().log.levels.unwrap();
+    assert_eq!(good.to_string(), "info,net=debug");
+    let wrong = levels("info,nte=debug").unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "PACELINE_LOG_LEVELS: log.levels is \"info,nte=debug\", but must be levels (off, error, warn, info, \
+         debug, trace), one for all and one for each of pool, net, http, task, hub, history, webhook, \
+         service, log, as info,net=debug"
     );
 }
 

@@ -14,12 +14,12 @@ mod webhook;
 pub use outcomes::{
     LOG_TARGET, Outcome, OutcomeEvent, OutcomeLog, OutcomeLogBuilder, OutcomeLogStats,
 };
-#[cfg(all(feature = "config", feature = "log"))]
-pub use settings::LogSettings;
 #[cfg(all(feature = "config", feature = "tasks"))]
 pub use settings::WorkerSettings;
 #[cfg(feature = "config")]
 pub use settings::{Field, Kind, Layers, PoolSettings, Settings};
+#[cfg(all(feature = "config", feature = "log"))]
+pub use settings::{LogSettings, OutcomeSettings};
 #[cfg(feature = "systemd")]
 pub use systemd::Service;
 #[cfg(feature = "webhook")]

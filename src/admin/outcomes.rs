@@ -5,27 +5,19 @@
 //! disk holds up nobody, and a full one is a count: what could not be queued or written is in
 //! [`OutcomeLogStats`].
 
-use crate::error::{Error, Result};
-use crate::pool::contain;
-use crate::rotate::{Lost, RotatingFile};
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sys::thread::without_signals;
+use crate::error::Result;
+use crate::log::LogStats;
+use crate::log::teller::{Settings, Sink, Teller};
 use crate::task::{EndRecord, Observer, Status, StuckRecord};
 use core::fmt;
 use core::time::Duration;
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
-use std::time::{Instant, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The target of records of the `log` facade.
 pub const LOG_TARGET: &str = "paceline::task";
-
-/// Lines that are written at once while more are waiting.
-const BATCH: usize = 256;
 
 /// Something that happened to a task.
 #[derive(Clone, Debug)]
@@ -139,20 +131,17 @@ type Callback = Box<dyn FnMut(&Outcome) + Send>;
 
 /// Settings of an [`OutcomeLog`].
 #[must_use = "a builder does nothing until `build`"]
+#[derive(Default)]
 pub struct OutcomeLogBuilder {
-    facade: bool,
+    settings: Settings,
     callback: Option<Callback>,
-    file: Option<PathBuf>,
-    max_size: usize,
-    files: usize,
-    capacity: usize,
 }
 
 impl OutcomeLogBuilder {
     /// Whether the `log` facade is told, under the target [`LOG_TARGET`]: completed tasks as debug, retries
     /// and cancellations as info, the rest as warnings. Default: true.
     pub fn facade(mut self, facade: bool) -> Self {
-        self.facade = facade;
+        self.settings.facade = facade;
         self
     }
 
@@ -164,156 +153,81 @@ impl OutcomeLogBuilder {
 
     /// Appends JSON lines to this file. Default: no file.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.file = Some(path.into());
+        self.settings.file = Some(path.into());
         self
     }
 
     /// How large the file may become, 1 KiB to 1 TiB; then it is renamed to `path.1`, that to `path.2`, and
     /// so on. Default: 64 MiB. A line that is longer gets a file for itself.
     pub fn max_size(mut self, bytes: usize) -> Self {
-        self.max_size = bytes;
+        self.settings.max_size = bytes;
         self
     }
 
     /// How many files are kept, the one that is written included: 1 to 1000. Default: 4.
     pub fn files(mut self, files: usize) -> Self {
-        self.files = files;
+        self.settings.files = files;
         self
     }
 
-    /// How many outcomes may wait to be told, 1 to 2^20. Default: 8192. What comes while so many wait is
-    /// dropped, and counted.
+    /// How many outcomes may wait to be told, 1 to 2^20, rounded up to a power of two. Default: 8192. What
+    /// comes while so many wait is dropped, and counted.
     pub fn capacity(mut self, outcomes: usize) -> Self {
-        self.capacity = outcomes;
+        self.settings.capacity = outcomes;
         self
     }
 
     /// Starts the log: its thread is the only one, and is created here.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the setting, its value and the allowed range; [`Error::Os`] if the thread
-    /// cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
+    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and the allowed range;
+    /// [`Error::Os`](crate::Error::Os) if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Arc<OutcomeLog>> {
-        let range = |name, value: usize, low: usize, high: usize| {
-            let allowed = || Error::invalid(name, value, format!("{low} to {high}"));
-            (low..=high).contains(&value).then_some(()).ok_or_else(allowed)
-        };
-        range("max_size", self.max_size, 1 << 10, 1 << 40)?;
-        range("files", self.files, 1, 1000)?;
-        range("capacity", self.capacity, 1, 1 << 20)?;
-        let (sender, receiver) = sync_channel(self.capacity);
-        let counts = Arc::new(Counts::default());
-        let file = self.file.map(|path| RotatingFile::new(path, self.max_size as u64, self.files));
-        let teller = Teller {
-            facade: self.facade,
-            callback: self.callback,
-            file,
-            counts: Arc::clone(&counts),
-        };
-        let thread = thread::Builder::new().name("paceline-log".into());
-        let spawned = without_signals(|| thread.spawn(move || teller.run(&receiver)));
-        let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
-        Ok(Arc::new(OutcomeLog { sender, counts, thread: thread.thread().id() }))
+        let teller = Teller::start(self.settings, Outcomes { callback: self.callback })?;
+        Ok(Arc::new(OutcomeLog { teller }))
     }
 }
 
 impl fmt::Debug for OutcomeLogBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutcomeLogBuilder")
-            .field("facade", &self.facade)
-            .field("file", &self.file)
-            .field("max_size", &self.max_size)
-            .field("files", &self.files)
-            .field("capacity", &self.capacity)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }
 
-enum Message {
-    Told(Outcome),
-    Flush(SyncSender<()>),
-}
-
-#[derive(Default)]
-struct Counts {
-    told: AtomicU64,
-    dropped: AtomicU64,
-    errors: AtomicU64,
-    last_error: Mutex<Option<String>>,
-}
-
-/// What a log has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OutcomeLogStats {
-    /// Outcomes that the log's thread has taken, whether or not all of its sinks took them.
-    pub told: u64,
-    /// Outcomes that found no room.
-    pub dropped: u64,
-    /// Lines that could not be written, and callbacks that panicked.
-    pub errors: u64,
-    /// The last of these errors.
-    pub last_error: Option<String>,
-}
+/// What a log of outcomes has done.
+pub type OutcomeLogStats = LogStats;
 
 /// A log of outcomes; give it to [`WorkerPoolBuilder::observe`](crate::task::WorkerPoolBuilder::observe).
 /// When the last worker pool that uses it is gone, and it is dropped, its thread tells what waits and ends.
 pub struct OutcomeLog {
-    sender: SyncSender<Message>,
-    counts: Arc<Counts>,
-    thread: ThreadId,
+    teller: Teller<Outcome>,
 }
 
 impl OutcomeLog {
     /// Settings to build a log from.
     pub fn builder() -> OutcomeLogBuilder {
-        OutcomeLogBuilder {
-            facade: true,
-            callback: None,
-            file: None,
-            max_size: 64 << 20,
-            files: 4,
-            capacity: 8192,
-        }
+        OutcomeLogBuilder::default()
     }
 
     /// What it has done so far. Any thread.
     pub fn stats(&self) -> OutcomeLogStats {
-        let last_error = self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner);
-        OutcomeLogStats {
-            told: self.counts.told.load(Relaxed),
-            dropped: self.counts.dropped.load(Relaxed),
-            errors: self.counts.errors.load(Relaxed),
-            last_error: last_error.clone(),
-        }
+        self.teller.stats()
     }
 
     /// Waits until everything that was observed before is told and written.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::WouldDeadlock`] in its own callback.
+    /// [`Error::TimedOut`](crate::Error::TimedOut); [`Error::WouldDeadlock`](crate::Error::WouldDeadlock) in its
+    /// own callback; [`Error::Forked`](crate::Error::Forked).
     pub fn flush(&self, timeout: Duration) -> Result<()> {
-        if thread::current().id() == self.thread {
-            return Err(Error::WouldDeadlock);
-        }
-        let start = Instant::now();
-        let left = || timeout.checked_sub(start.elapsed()).ok_or(Error::TimedOut);
-        let (done, told) = sync_channel(1);
-        while let Err(error) = self.sender.try_send(Message::Flush(done.clone())) {
-            match error {
-                TrySendError::Full(_) => thread::sleep(left()?.min(Duration::from_millis(1))),
-                TrySendError::Disconnected(_) => return Err(Error::ShutDown),
-            }
-        }
-        told.recv_timeout(left()?).map_err(|_| Error::TimedOut)
+        self.teller.flush(timeout)
     }
 
     fn hand_over(&self, id: u64, name: &str, event: OutcomeEvent, message: &str) {
         let (time, name, message) = (SystemTime::now(), name.to_owned(), message.to_owned());
-        let outcome = Outcome { time, id, name, event, message };
-        if self.sender.try_send(Message::Told(outcome)).is_err() {
-            self.counts.dropped.fetch_add(1, Relaxed);
-        }
+        self.teller.tell(Outcome { time, id, name, event, message });
     }
 }
 
@@ -345,68 +259,23 @@ impl fmt::Debug for OutcomeLog {
     }
 }
 
-/// What the log's thread has.
-struct Teller {
-    facade: bool,
+/// Where outcomes go.
+struct Outcomes {
     callback: Option<Callback>,
-    file: Option<RotatingFile>,
-    counts: Arc<Counts>,
 }
 
-impl Teller {
-    fn run(mut self, receiver: &Receiver<Message>) {
-        while let Ok(first) = receiver.recv() {
-            let mut flushed = Vec::new();
-            let more = receiver.try_iter().take(BATCH - 1);
-            for message in core::iter::once(first).chain(more) {
-                match message {
-                    Message::Told(outcome) => self.tell(&outcome),
-                    Message::Flush(done) => flushed.push(done),
-                }
-            }
-            self.write_out();
-            for done in flushed {
-                let _nobody_waits_any_more = done.try_send(());
-            }
-        }
+impl Sink<Outcome> for Outcomes {
+    fn line(&self, outcome: &Outcome) -> Vec<u8> {
+        outcome.to_json().into_bytes()
     }
 
-    fn tell(&mut self, outcome: &Outcome) {
-        if let Some(file) = &mut self.file {
-            let line = outcome.to_json() + "\n";
-            let written = file.add(line.as_bytes());
-            self.check(written);
-        }
-        let (facade, callback) = (self.facade, &mut self.callback);
-        let told = contain(|| {
-            if facade {
-                log::log!(target: LOG_TARGET, outcome.level(), "{outcome}");
-            }
-            if let Some(callback) = callback {
-                callback(outcome);
-            }
-        });
-        if told.is_none() {
-            self.error(1, "a callback panicked".into());
-        }
-        self.counts.told.fetch_add(1, Relaxed);
+    fn facade(&self, outcome: &Outcome) {
+        log::log!(target: LOG_TARGET, outcome.level(), "{outcome}");
     }
 
-    fn write_out(&mut self) {
-        if let Some(file) = &mut self.file {
-            let written = file.write_out();
-            self.check(written);
+    fn call(&mut self, outcome: &Outcome) {
+        if let Some(callback) = &mut self.callback {
+            callback(outcome);
         }
-    }
-
-    fn check(&self, written: core::result::Result<(), Lost>) {
-        if let Err(lost) = written {
-            self.error(lost.lines, lost.error.to_string());
-        }
-    }
-
-    fn error(&self, count: u64, error: String) {
-        *self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        self.counts.errors.fetch_add(count, Relaxed);
     }
 }

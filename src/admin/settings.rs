@@ -8,11 +8,11 @@ mod node;
 mod table;
 mod yaml;
 
-#[cfg(feature = "log")]
-pub use table::LogSettings;
 #[cfg(feature = "tasks")]
 pub use table::WorkerSettings;
 pub use table::{Field, Kind, PoolSettings};
+#[cfg(feature = "log")]
+pub use table::{LogSettings, OutcomeSettings};
 
 use crate::error::{Error, Problem, Result};
 use crate::pool::{Builder, Pool};
@@ -51,9 +51,12 @@ pub struct Settings {
     /// What a [`WorkerPool`](crate::task::WorkerPool) is built with.
     #[cfg(feature = "tasks")]
     pub workers: WorkerSettings,
-    /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
+    /// What a [`Log`](crate::log::Log) is built with.
     #[cfg(feature = "log")]
     pub log: LogSettings,
+    /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
+    #[cfg(feature = "log")]
+    pub outcomes: OutcomeSettings,
 }
 
 impl Settings {
@@ -80,8 +83,14 @@ impl Settings {
 
     /// A builder with the settings of the section `log`.
     #[cfg(feature = "log")]
-    pub fn log_builder(&self) -> super::OutcomeLogBuilder {
-        self.log.apply(super::OutcomeLog::builder())
+    pub fn log_builder(&self) -> crate::log::LogBuilder {
+        self.log.apply(crate::log::Log::builder())
+    }
+
+    /// A builder with the settings of the section `outcomes`.
+    #[cfg(feature = "log")]
+    pub fn outcome_log_builder(&self) -> super::OutcomeLogBuilder {
+        self.outcomes.apply(super::OutcomeLog::builder())
     }
 }
 

@@ -12,6 +12,7 @@
 //! stopped, is not well whatever is asked; that single parts are well is what the function says.
 
 use crate::error::{Error, Result};
+use crate::log::{Component, Logger};
 use crate::pool::{Flow, Handle, Pool};
 use core::time::Duration;
 use sd_notify::NotifyState;
@@ -61,6 +62,7 @@ const WELL: &str = "well again";
 #[must_use = "dropping it tells systemd that the process stops"]
 pub struct Service {
     watchdog: Option<Handle<()>>,
+    log: Logger,
 }
 
 impl Service {
@@ -76,7 +78,11 @@ impl Service {
             None => None,
         };
         tell(&[NotifyState::Ready])?;
-        Ok(Self { watchdog })
+        let log = pool.shared().log.clone();
+        log.info(Component::Service, "service.ready", |record| {
+            record.with("watchdog", u64::from(watchdog.is_some())).say("systemd was told READY=1");
+        });
+        Ok(Self { watchdog, log })
     }
 
     /// What `systemctl status` shows: one line.
@@ -96,6 +102,9 @@ impl Drop for Service {
         self.watchdog = None;
         // Whoever ends without having told it ends all the same.
         let _told = sd_notify::notify(&[NotifyState::Stopping]);
+        self.log.info(Component::Service, "service.stopping", |record| {
+            record.say("systemd was told STOPPING=1");
+        });
     }
 }
 
@@ -106,6 +115,7 @@ fn feed(
     mut is_well: impl FnMut() -> bool + Send + 'static,
 ) -> Result<Handle<()>> {
     let mut was_well = true;
+    let log = pool.shared().log.clone();
     pool.every((time / 2).max(Duration::from_millis(1)), move || {
         let well = is_well();
         let _told = match (was_well, well) {
@@ -114,6 +124,15 @@ fn feed(
             (true, false) => sd_notify::notify(&[NotifyState::Status(NOT_WELL)]),
             (false, false) => Ok(()),
         };
+        match (was_well, well) {
+            (false, true) => log.info(Component::Service, "service.well", |record| {
+                record.say(WELL);
+            }),
+            (true, false) => log.error(Component::Service, "service.not_well", |record| {
+                record.say(NOT_WELL);
+            }),
+            _ => {}
+        }
         was_well = well;
         Flow::Wait
     })

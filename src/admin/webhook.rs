@@ -13,6 +13,9 @@
 
 use crate::error::{Error, Result};
 use crate::hub::{Hub, Message, Subscription};
+use crate::log::{Component, Level, Logger};
+#[cfg(feature = "log")]
+use crate::pool::Pool;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::thread::without_signals;
@@ -41,6 +44,7 @@ pub struct WebhookBuilder {
     timeout: Duration,
     retry: Retry,
     proxy: Option<String>,
+    log: Logger,
 }
 
 impl WebhookBuilder {
@@ -76,6 +80,14 @@ impl WebhookBuilder {
         self
     }
 
+    /// What fails is told to the log of this pool. Default: to the one that is
+    /// [installed](crate::log::Log::install), or to none.
+    #[cfg(feature = "log")]
+    pub fn log_of(mut self, pool: &Pool) -> Self {
+        self.log = pool.shared().log.clone();
+        self
+    }
+
     /// Starts it: its thread is the only one, and is created here.
     ///
     /// # Errors
@@ -98,6 +110,9 @@ impl WebhookBuilder {
             Some(url) => Some(proxy_of(url)?),
             None => None,
         };
+        // Not all of the URL: its path may be a secret.
+        let host = self.url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+        let host = host.unwrap_or_default();
         let (bodies, waiting) = sync_channel(self.capacity);
         let (alive, end) = channel();
         let counts = Arc::new(Counts::default());
@@ -114,11 +129,21 @@ impl WebhookBuilder {
             retry: self.retry,
             counts: Arc::clone(&counts),
             end,
+            log: self.log.clone(),
+            host: host.clone(),
         };
         let thread = thread::Builder::new().name("paceline-hook".into());
         let spawned = without_signals(|| thread.spawn(move || poster.run(&waiting)));
         spawned.map_err(|error| Error::os("start the thread of the webhook", error))?;
-        Ok(Webhook { inner: Arc::new(Inner { bodies, counts, _alive: Mutex::new(alive) }) })
+        Ok(Webhook {
+            inner: Arc::new(Inner {
+                bodies,
+                counts,
+                log: self.log,
+                host,
+                _alive: Mutex::new(alive),
+            }),
+        })
     }
 }
 
@@ -188,6 +213,8 @@ enum Job {
 struct Inner {
     bodies: SyncSender<Job>,
     counts: Arc<Counts>,
+    log: Logger,
+    host: String,
     /// Dropped with the last clone, which the thread notices though it waits for its next attempt.
     _alive: Mutex<std::sync::mpsc::Sender<()>>,
 }
@@ -234,6 +261,7 @@ impl Webhook {
             timeout: Duration::from_secs(10),
             retry: Retry::new(5, backoff),
             proxy: None,
+            log: Logger::for_nobodys_pool(),
         }
     }
 
@@ -243,6 +271,9 @@ impl Webhook {
         let has_room = self.inner.bodies.try_send(Job::Post(json.into())).is_ok();
         if !has_room {
             self.inner.counts.dropped.fetch_add(1, Relaxed);
+            self.inner.log.debug(Component::Webhook, "webhook.dropped", |record| {
+                record.with("host", self.inner.host.as_str()).say("there was no room for a body");
+            });
         }
         has_room
     }
@@ -313,6 +344,8 @@ struct Poster {
     counts: Arc<Counts>,
     /// Disconnected when nobody has the webhook any more.
     end: Receiver<()>,
+    log: Logger,
+    host: String,
 }
 
 impl Poster {
@@ -344,11 +377,18 @@ impl Poster {
         let mut attempts = 0;
         while let Err(Failed { why, again }) = self.attempt(body) {
             attempts += 1;
-            *self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             let next = match again {
                 true => self.retry.next(attempts, start.elapsed(), None, number).ok(),
                 false => None,
             };
+            let (level, event) = match next {
+                Some(_) => (Level::Info, "webhook.retried"),
+                None => (Level::Warn, "webhook.failed"),
+            };
+            self.log.tell(Component::Webhook, level, event, |record| {
+                record.with("host", self.host.as_str()).with("attempt", attempts).say(why.as_str());
+            });
+            *self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             let Some(delay) = next else {
                 self.counts.failed.fetch_add(1, Relaxed);
                 return;

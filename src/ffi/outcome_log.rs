@@ -123,7 +123,7 @@ pub unsafe extern "C" fn pace_outcome_log_config_init(
     call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
 }
 
-/// Changes a configuration to what the section `log` of a file of settings says, as
+/// Changes a configuration to what the section `outcomes` of a file of settings says, as
 /// pace_workers_config_load() does. The text of `file` is good until this thread loads another, or ends.
 ///
 /// As there.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pace_outcome_log_config_load(
         // SAFETY: as the header demands.
         let mut changed = unsafe { sized::read(config, "config") }?;
         // SAFETY: as the header demands.
-        let log = unsafe { layers(path, environment) }?.log;
+        let log = unsafe { layers(path, environment) }?.outcomes;
         if let Some(file) = log.file {
             let file = CString::new(file).unwrap_or_default();
             let kept = FILE.try_with(|place| {

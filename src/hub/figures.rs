@@ -14,6 +14,8 @@ use super::stats::{HubAudit, SubscriptionStats};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, HubBuilder};
 use crate::error::{Error, Result};
+#[cfg(feature = "log")]
+use crate::log::{Component, Level};
 #[cfg(feature = "metrics")]
 use crate::metrics::{Collector, Distribution, Registry};
 use crate::sync::atomic::AtomicUsize;
@@ -373,12 +375,31 @@ impl Core {
         let (published, delivered) = (audit.published, audit.delivered);
         let lost = audit.dropped + audit.rejected;
         let failed = audit.failed + audit.dead_lettered;
-        log::info!(
-            target: HUB_LOG_TARGET,
+        let line = format!(
             "published {published} ({:.1}/s), delivered {delivered} ({:.1}/s), failed {failed} \
              ({:.1}/s), lost {lost} ({:.1}/s), waiting {}, running {}",
-            rates.published, rates.delivered, rates.failed, rates.lost, audit.waiting, audit.running,
+            rates.published,
+            rates.delivered,
+            rates.failed,
+            rates.lost,
+            audit.waiting,
+            audit.running,
         );
+        let log = &self.shared.log;
+        // A log that tells the facade says it for both.
+        if !(log.tells_facade() && log.is_on(Component::Hub, Level::Info)) {
+            log::info!(target: HUB_LOG_TARGET, "{line}");
+        }
+        log.info(Component::Hub, "hub.statistics", |record| {
+            record
+                .with("published", published)
+                .with("delivered", delivered)
+                .with("failed", failed)
+                .with("lost", lost)
+                .with("waiting", audit.waiting)
+                .with("running", audit.running)
+                .say(line);
+        });
     }
 
     fn all_publishers(&self) -> Vec<PublisherFigures> {

@@ -55,6 +55,7 @@ use super::message::Payload;
 use super::publish::Terms;
 use super::subscribe::Subscriber;
 use super::{Core, Hub, HubBuilder, Work};
+use crate::log::{Component, Level, Logger, Value as Logged};
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{Mutex, MutexGuard, store_load_barrier};
@@ -72,6 +73,8 @@ const MOST_WAITING: usize = 4096;
 const TURN: usize = 64;
 /// The most errors that a hub can keep.
 const MAX_ERRORS: usize = 1_000_000;
+/// What may happen at any time, and is no news for a log.
+const DAILY: [&str; 2] = ["subscription.started", "subscription.ended"];
 /// What the keys of notices begin with.
 const PREFIX: &str = "$SYS.";
 
@@ -219,6 +222,25 @@ pub(super) struct Notice {
 }
 
 impl Notice {
+    /// By the log of the pool. That somebody subscribes, or does not any more, is not news there.
+    fn log(&self, log: &Logger) {
+        let level = match self.severity {
+            Severity::Error => Level::Error,
+            Severity::Warning => Level::Warn,
+            Severity::Info if DAILY.contains(&self.event) => Level::Debug,
+            Severity::Info => Level::Info,
+        };
+        let is_of_history = self.event.starts_with("history.");
+        let component = if is_of_history { Component::History } else { Component::Hub };
+        log.tell(component, level, self.event, |record| {
+            record.with("origin", self.origin.as_str());
+            for (name, value) in self.fields.as_object().into_iter().flatten() {
+                record.with(name.clone(), as_logged(value));
+            }
+            record.say(self.message.as_str());
+        });
+    }
+
     fn payload(self, time: u64, lost: u64) -> Payload {
         let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(time);
         let mut object = match self.fields {
@@ -233,6 +255,18 @@ impl Notice {
         put("time", humantime::format_rfc3339_millis(time).to_string().into());
         put("lost", lost.into());
         Value::Object(object).to_string().into()
+    }
+}
+
+fn as_logged(value: &Value) -> Logged {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(number), ..) => number.into(),
+            (_, Some(number), _) => number.into(),
+            (.., number) => number.unwrap_or(f64::NAN).into(),
+        },
+        other => other.to_string().into(),
     }
 }
 
@@ -457,13 +491,20 @@ impl Core {
     ) {
         // Relaxed: who subscribes beside an event may hear of it or not.
         let heard = self.notices.heard.load(Relaxed) > 0;
-        if heard || severity > Severity::Info {
+        if heard || severity > Severity::Info || self.is_logged() {
             self.tell_now(make(), heard && !pattern.is_some_and(is_reserved));
         }
     }
 
+    /// Whether notices of the least severity are told by the log.
+    fn is_logged(&self) -> bool {
+        let log = &self.shared.log;
+        log.is_on(Component::Hub, Level::Info) || log.is_on(Component::History, Level::Info)
+    }
+
     #[cold]
     fn tell_now(&self, notice: Notice, heard: bool) {
+        notice.log(&self.shared.log);
         let time = clock::unix_nanos();
         if notice.severity > Severity::Info {
             self.notices.record(&notice, time);

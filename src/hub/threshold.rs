@@ -18,6 +18,8 @@
 use super::notice::{Notice, Severity};
 use super::{Core, Hub};
 use crate::error::{Error, Result};
+#[cfg(feature = "log")]
+use crate::log::{Component, Level};
 use crate::metrics::{Registry, Snapshot, Value};
 use crate::pool::{contain, promote_new_leader};
 use crate::sync::Mutex;
@@ -290,13 +292,17 @@ impl WatchBuilder<'_> {
     /// Writes a line to the `log` facade for each: target `paceline::hub`, with the level of its severity.
     #[cfg(feature = "log")]
     pub fn log(self) -> Self {
-        self.on_crossing(|crossing| {
-            let level = match crossing.severity() {
-                Severity::Info => log::Level::Info,
-                Severity::Warning => log::Level::Warn,
-                Severity::Error => log::Level::Error,
+        let logger = self.hub.core.shared.log.clone();
+        self.on_crossing(move |crossing| {
+            let (level, its) = match crossing.severity() {
+                Severity::Info => (log::Level::Info, Level::Info),
+                Severity::Warning => (log::Level::Warn, Level::Warn),
+                Severity::Error => (log::Level::Error, Level::Error),
             };
-            log::log!(target: super::HUB_LOG_TARGET, level, "{crossing}");
+            // The notice of it is there already, if the log tells the facade.
+            if !(logger.tells_facade() && logger.is_on(Component::Hub, its)) {
+                log::log!(target: super::HUB_LOG_TARGET, level, "{crossing}");
+            }
         })
     }
 

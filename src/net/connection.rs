@@ -776,7 +776,7 @@ impl Connection {
 }
 
 /// Whether the peer must not take it for an orderly end.
-fn is_abrupt(reason: Reason) -> bool {
+pub(super) fn is_abrupt(reason: Reason) -> bool {
     use Reason::{Drained, Local, Peer, Refused, TimedOut};
     !matches!(reason, Peer | Local | Drained | Refused | TimedOut(Timeout::Idle))
 }

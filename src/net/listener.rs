@@ -38,11 +38,11 @@ pub(super) struct Listener {
 }
 
 /// Counted as listening.
-struct Listens(Arc<Service>);
+struct Listens(Arc<Service>, Arc<Origin>);
 
 impl Drop for Listens {
     fn drop(&mut self) {
-        self.0.ended_listening();
+        self.0.ended_listening(&self.1);
     }
 }
 
@@ -55,7 +55,8 @@ impl Listener {
         place: Arc<Place>,
     ) -> Self {
         service.began_listening();
-        let (_listens, service) = (Listens(Arc::clone(service)), Arc::clone(service));
+        let _listens = Listens(Arc::clone(service), Arc::clone(&origin));
+        let service = Arc::clone(service);
         Self { _file: file, origin, socket, place, service, exhausted: false, _listens }
     }
 
@@ -67,16 +68,28 @@ impl Listener {
             }
             match socket::accept(&self.socket) {
                 Ok((stream, peer)) => {
-                    self.exhausted = false;
+                    self.recover();
                     self.service.take_in(&self.origin, stream, peer);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.rest(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    // The kernel has found a descriptor before it found that nobody waits.
+                    self.recover();
+                    return self.rest();
+                }
                 Err(error) if socket::is_exhausted(&error) => return self.retry_later(&error),
                 // This connection is gone already; the next may be well.
                 Err(_) => {}
             }
         }
         Flow::Again
+    }
+
+    /// There are descriptors.
+    #[inline]
+    fn recover(&mut self) {
+        if core::mem::take(&mut self.exhausted) {
+            self.service.tell_relieved(&self.origin);
+        }
     }
 
     fn rest(&self) -> Flow {

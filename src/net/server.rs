@@ -10,12 +10,13 @@
 use super::address::{Address, ToAddress};
 use super::books::{Origin, ServerStats};
 use super::conn::{Conn, ConnHandler, ConnId, ConnRef, Reason};
-use super::connection::Connection;
+use super::connection::{Connection, is_abrupt};
 use super::link::{Calls, Home, Link, Place};
 use super::listener::Listener;
 use super::settings::{Opened, ServerBuilder};
 use super::socket::{self, OwnFile};
 use crate::error::{Error, Result};
+use crate::log::{Component, Level, Logger};
 use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -112,6 +113,11 @@ impl Server {
         for Opened { socket, file, origin } in opened {
             service.listen(pool, socket, file, origin)?;
         }
+        for address in server.addresses() {
+            service.log.info(Component::Net, "listener.opened", |record| {
+                record.with("address", address.to_string()).say("connections are accepted here");
+            });
+        }
         // Only now that nothing can fail any more do connections come.
         lock(&service.listeners).iter().for_each(|place| place.resume());
         Ok(server)
@@ -192,6 +198,12 @@ impl Server {
         if pool.shared().is_forked() {
             return DrainReport { drained: false, requested: false, stats: service.stats() };
         }
+        service.log.info(Component::Net, "server.draining", |record| {
+            record
+                .with("connections", service.open.load(Relaxed))
+                .with("time_ns", u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+                .say("listeners end, and connections close when they are through");
+        });
         service.begin_drain();
         if pool.is_inside() {
             let later = Arc::downgrade(service);
@@ -202,9 +214,16 @@ impl Server {
         }
         let drained = service.wait_until_gone(Deadline::after(Some(time)), false);
         if !drained {
+            service.log.warn(Component::Net, "server.cut_off", |record| {
+                let left = service.open.load(Relaxed);
+                record.with("connections", left).say("the drain's time is over");
+            });
             service.cut_off();
             service.wait_until_gone(Deadline::after(Some(GRACE)), false);
         }
+        service.log.info(Component::Net, "server.drained", |record| {
+            record.with("drained", u64::from(drained)).say("the server has ended");
+        });
         DrainReport { drained, requested: false, stats: service.stats() }
     }
 
@@ -285,6 +304,7 @@ pub(super) struct Service {
     /// Of its connections.
     pub(super) home: Home,
     pool: WeakPool,
+    pub(super) log: Logger,
     factory: Box<Factory>,
     on_exhausted: Option<Box<ExhaustedHook>>,
     on_over: OnceLock<Box<OverHook>>,
@@ -317,6 +337,7 @@ impl Service {
         Self {
             home: Home::new(pool.shared()),
             pool: pool.downgrade(),
+            log: pool.shared().log.clone(),
             factory,
             on_exhausted,
             on_over: OnceLock::new(),
@@ -375,7 +396,10 @@ impl Service {
         self.listening.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn ended_listening(&self) {
+    pub(super) fn ended_listening(&self, origin: &Origin) {
+        self.log.info(Component::Net, "listener.closed", |record| {
+            record.with("address", origin.address.to_string()).say("nobody listens here any more");
+        });
         // AcqRel: whoever sees zero sees what the listeners have taken in.
         self.listening.fetch_sub(1, AcqRel);
         // Against *the last connection ends, then look whether anybody listens*.
@@ -387,6 +411,7 @@ impl Service {
     pub(super) fn take_in(self: &Arc<Self>, origin: &Arc<Origin>, socket: Socket, peer: Address) {
         let Some(seat) = Seat::take(self, origin) else {
             origin.turned_away();
+            self.tell_refused(origin, &peer);
             return socket::turn_away(&socket, origin.limits.refusal_in_plain());
         };
         let Some(pool) = self.pool() else { return };
@@ -398,8 +423,32 @@ impl Service {
         let _ = self.register(&pool, &link, connection);
     }
 
+    #[cold]
+    fn tell_refused(&self, origin: &Origin, peer: &Address) {
+        self.log.debug(Component::Net, "connection.refused", |record| {
+            record
+                .with("address", origin.address.to_string())
+                .with("peer", peer.to_string())
+                .with("max_connections", origin.limits.max_connections)
+                .say("as many connections are open as may be");
+        });
+    }
+
+    /// It accepts again.
+    #[cold]
+    pub(super) fn tell_relieved(&self, origin: &Origin) {
+        self.log.info(Component::Net, "accept.resumed", |record| {
+            record
+                .with("address", origin.address.to_string())
+                .say("connections are accepted again");
+        });
+    }
+
     pub(super) fn tell_exhausted(&self, origin: &Origin, error: &io::Error) {
         origin.exhausted();
+        self.log.warn(Component::Net, "accept.paused", |record| {
+            record.with("address", origin.address.to_string()).say(error.to_string());
+        });
         if let Some(hook) = &self.on_exhausted {
             let source = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
             hook(&Error::os(format!("accept on {} for now", origin.address), source));
@@ -471,6 +520,14 @@ impl Service {
         let removed = lock(self.shard(id)).remove(&id.to_bits());
         link.origin.ended(reason, close_panicked);
         drop(removed);
+        let level = if is_abrupt(reason) { Level::Debug } else { Level::Trace };
+        self.log.tell(Component::Net, level, "connection.closed", |record| {
+            record
+                .with("address", link.origin.address.to_string())
+                .with("peer", link.peer.to_string())
+                .with("connection", id.to_bits())
+                .say(format!("{reason:?}"));
+        });
     }
 
     fn find(&self, id: ConnId) -> Option<Arc<Link>> {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// that do not have their own, in whatever order they are told, and for outgoing connections.
 #[must_use]
 pub struct ServerBuilder {
-    pool: Pool,
+    pub(super) pool: Pool,
     listeners: Vec<Listen>,
     limits: Limits,
     on_exhausted: Option<Box<ExhaustedHook>>,

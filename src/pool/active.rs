@@ -138,6 +138,9 @@ impl Shared {
 
     pub(crate) fn set_active(&self, threads: usize) {
         let before = self.active.swap(threads as u32, AcqRel) as usize;
+        if before != threads {
+            self.tell_active(before, threads);
+        }
         // Against *announce sleep, then look at the number*.
         store_load_barrier();
         for set in &self.sets {

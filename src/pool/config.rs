@@ -4,6 +4,7 @@ use super::placement::Pin;
 use super::wake::GROUP;
 use super::{Pool, SlowReport};
 use crate::error::{Error, Result};
+use crate::log::Logger;
 use crate::queue::{LANES, Lane};
 use crate::source::ScriptedSource;
 use core::fmt;
@@ -70,6 +71,8 @@ pub struct Builder {
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,
     pub(crate) on_slow: Option<(Duration, SlowHook)>,
+    #[cfg(feature = "log")]
+    pub(crate) log: Option<crate::log::Log>,
 }
 
 impl Default for Builder {
@@ -94,6 +97,8 @@ impl Default for Builder {
             on_start: None,
             on_stop: None,
             on_slow: None,
+            #[cfg(feature = "log")]
+            log: None,
         }
     }
 }
@@ -237,6 +242,22 @@ impl Builder {
     ) -> Self {
         self.on_slow = Some((limit, Arc::new(hook)));
         self
+    }
+
+    /// What happens in the pool, and in all that stands on it, is told to this log. Default: to the one that
+    /// is [installed](crate::log::Log::install), or to none.
+    #[cfg(feature = "log")]
+    pub fn log(mut self, log: &crate::log::Log) -> Self {
+        self.log = Some(log.clone());
+        self
+    }
+
+    /// What tells by the log.
+    pub(crate) fn logger(&self) -> Logger {
+        #[cfg(feature = "log")]
+        return Logger::new(self.log.as_ref(), &self.name);
+        #[cfg(not(feature = "log"))]
+        Logger::default()
     }
 
     /// Builds the pool and starts its threads.

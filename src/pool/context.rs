@@ -1,11 +1,10 @@
 //! What a thread knows of itself: which pool it belongs to at this moment.
 
 use super::Shared;
+pub(crate) use crate::contain::{contain, discard};
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
-use core::any::Any;
 use core::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How the task that just ran ended, told by the task's own wrapper.
@@ -79,27 +78,6 @@ pub(crate) fn report(outcome: Outcome) {
 #[inline]
 pub(crate) fn take_outcome() -> Outcome {
     OUTCOME.replace(Outcome::Completed)
-}
-
-/// Runs code of the user, a destructor perhaps. None: it panicked. Nothing that it does may unwind
-/// into a member's loop.
-#[inline]
-pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Option<R> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(value) => Some(value),
-        Err(payload) => {
-            discard(payload);
-            None
-        }
-    }
-}
-
-/// Drops what was panicked with. Should that panic in its turn, the second payload is leaked.
-#[cold]
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        core::mem::forget(second);
-    }
 }
 
 /// Whether this thread is a member of that pool, and the pool stops.

@@ -97,6 +97,7 @@ mod stats;
 mod strand;
 mod submit;
 mod task;
+mod tell;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod timer;
@@ -121,10 +122,12 @@ pub use submit::{LaneRef, Unposted};
 pub use task::Task;
 pub use timer::Timer;
 
+#[cfg(any(feature = "http", feature = "hub", feature = "tasks"))]
+pub(crate) use context::discard;
 #[cfg(any(feature = "capi", feature = "tasks"))]
 pub(crate) use context::{Outcome, report};
 #[cfg(any(feature = "hub", feature = "tasks"))]
-pub(crate) use context::{blocking, contain, discard};
+pub(crate) use context::{blocking, contain};
 #[cfg(feature = "tasks")]
 pub(crate) use context::{current, is_inside, seat_here, stops_around_us, take_outcome};
 #[cfg(feature = "capi")]
@@ -142,7 +145,6 @@ pub(crate) use slots::Activity;
 pub(crate) use slots::Key;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;
-#[cfg(any(feature = "hub", feature = "tasks"))]
 pub(crate) use submit::message_of;
 
 use crate::error::Result;

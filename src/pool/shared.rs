@@ -13,6 +13,7 @@ use super::task::TaskTable;
 use super::wake::Watchers;
 use super::{Deadline, Flow, SlowReport};
 use crate::error::{Error, Rejected, Result};
+use crate::log::Logger;
 use crate::queue::{
     Claimed, Erased, Hand, IntrusiveStack, LANES, Lane, Origin, PushError, Run, Taken, TaskQueue,
     Turn,
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) spin: u64,
     pub(crate) strand_capacity: usize,
     slow_hook: Option<SlowHook>,
+    pub(crate) log: Logger,
     clock: Clock,
     fork: ForkGuard,
     pub(crate) placement: Placement<'static>,
@@ -170,6 +172,7 @@ impl Shared {
             spin: nanos(config.spin),
             strand_capacity: config.strand_capacity,
             slow_hook: config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook)),
+            log: config.logger(),
             clock,
             fork,
             placement,
@@ -866,6 +869,7 @@ impl Shared {
 
     fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
+        self.log_slow(thread, elapsed, running);
         if let Some(hook) = &self.slow_hook {
             let _panicked = context::contain(|| hook(&SlowReport { thread, elapsed, running }));
         }
@@ -974,6 +978,7 @@ impl Shared {
 
     /// Refuses work from outside and lets members finish what was accepted, until `deadline`.
     pub(crate) fn drain(&self, deadline: u64) {
+        self.tell_drain(deadline.saturating_sub(self.now()));
         self.drain_deadline.fetch_min(deadline, Relaxed);
         self.tasks.close_outside();
         self.outbox.close_outside();
@@ -1120,6 +1125,7 @@ impl Shared {
         if self.phase.swap(STOPPING, AcqRel) == STOPPING {
             return;
         }
+        self.tell_stop(drained);
         self.was_drained.store(drained, Release);
         store_load_barrier();
         for set in &self.sets {

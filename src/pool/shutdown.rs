@@ -107,6 +107,7 @@ impl Shared {
         if !inside {
             // By the machine's clock, whatever the pool's is.
             threads.reap(crate::sys::clock::now());
+            self.tell_end(&report);
         }
         report
     }

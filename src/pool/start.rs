@@ -30,6 +30,7 @@ pub(crate) fn start(config: Builder) -> Result<Pool> {
             return Err(error);
         }
     };
+    shared.tell_start(threads.len());
     Ok(Pool { life: Arc::new(Life { shared, threads: Threads::new(threads) }) })
 }
 

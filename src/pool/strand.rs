@@ -20,6 +20,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
 use core::any::Any;
 use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Tasks per run, before other ready work has its turn.
@@ -101,7 +102,8 @@ impl Drop for Serve {
 }
 
 fn run_one(shared: &Shared, task: Erased) {
-    let panicked = context::contain(|| task.run()).is_none();
+    let ran = catch_unwind(AssertUnwindSafe(|| task.run()));
+    let panicked = ran.map_err(|panic| shared.tell_panic("task", panic)).is_err();
     shared.end_if_forked();
     shared.count_strand_task(panicked, context::take_outcome());
     shared.in_strands.fetch_sub(1, AcqRel);

@@ -20,6 +20,7 @@ use crate::source::Ready;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Wakes, store_load_barrier};
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often new readiness is handled on the spot before other work has its turn.
 const LOOPS: usize = 8;
@@ -540,6 +541,7 @@ impl<'a> Worker<'a> {
     /// else comes across.
     fn rescue(&mut self) -> bool {
         self.seat.tally.rescues.add(1);
+        self.shared.tell_rescue(self.me);
         if !self.seat.hand.is_empty() || !self.seat.chain.is_empty() {
             return false;
         }
@@ -576,7 +578,7 @@ impl<'a> Worker<'a> {
     #[inline(always)]
     fn run_task(&mut self, run: impl FnOnce() -> std::thread::Result<()>) {
         self.note_begin();
-        let panicked = run().map_err(context::discard).is_err();
+        let panicked = run().map_err(|panic| self.shared.tell_panic("task", panic)).is_err();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
         self.seat.tally.count_task(panicked, context::take_outcome());
         self.after_user_code();
@@ -629,8 +631,10 @@ impl<'a> Worker<'a> {
     #[inline]
     fn run_handler(&mut self, slot: &Slot, ready: Ready) -> Flow {
         self.seat.tally.handled.add(1);
-        context::contain(|| self.shared.run_claimed(slot, ready)).unwrap_or_else(|| {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.shared.run_claimed(slot, ready)));
+        ran.unwrap_or_else(|panic| {
             self.seat.tally.panics.add(1);
+            self.shared.tell_panic("handler", panic);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done
         })

@@ -300,7 +300,11 @@ where
         drop(begun.place);
         head.note_return(head.kind().stamp(u64::MAX));
         Self::leave_gate(head, begun.has_place);
-        self.runner.finish(Status::Completed as u32, Ok(value), None)
+        let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
+        if !first {
+            observe::tell_return(head.kind());
+        }
+        first
     }
 
     /// The attempt has failed. What the task is then: None if it had ended before.
@@ -323,9 +327,14 @@ where
     }
 
     fn end(self, status: Status, fault: Fault) -> Option<Status> {
-        let told = self.head().kind().told;
+        let kind = self.head().kind();
+        observe::tell_failure(self.head(), status, &fault);
+        let told = kind.told;
         let message = told.then(|| fault.message().to_owned());
         let first = self.runner.finish(status as u32, Err(fault), message.as_deref());
+        if !first {
+            observe::tell_return(kind);
+        }
         first.then_some(status)
     }
 

@@ -7,6 +7,7 @@
 
 use super::attempt::{Attempt, Fault};
 use super::kind::KindInner;
+use super::observe::tell_middleware;
 use crate::pool::{contain, discard, message_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -40,21 +41,26 @@ pub(super) fn around<T>(
     work: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let Some(common) = kind.common() else { return work() };
-    through(&common.middleware, attempt, work)
+    through(kind, &common.middleware, attempt, work)
 }
 
 fn through<T>(
+    kind: &'static KindInner,
     layers: &[Arc<dyn Middleware>],
     attempt: &Attempt<'_>,
     work: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let Some((outer, inner)) = layers.split_first() else { return work() };
     caught(|| outer.before(attempt))?;
-    let result = through(inner, attempt, work);
-    if let Err(fault) = &result {
-        let _panicked = contain(|| outer.on_error(attempt, fault));
+    let result = through(kind, inner, attempt, work);
+    if let Err(fault) = &result
+        && contain(|| outer.on_error(attempt, fault)).is_none()
+    {
+        tell_middleware(kind, "on_error");
     }
-    let _panicked = contain(|| outer.after(attempt));
+    if contain(|| outer.after(attempt)).is_none() {
+        tell_middleware(kind, "after");
+    }
     result
 }
 

@@ -1,8 +1,11 @@
 //! What is told to those who count and log.
 
+use super::attempt::Fault;
+use super::kind::KindInner;
 use super::record::Head;
 use super::report::Status;
-use crate::pool::contain;
+use crate::log::{Component, Level, Record};
+use crate::pool::{contain, seat_here};
 use core::time::Duration;
 
 /// How a task ended, for observers.
@@ -81,6 +84,13 @@ pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
 }
 
 pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
+    log(head.kind(), Level::Debug, "task.retried", |record| {
+        record
+            .with("id", head.id())
+            .with("attempt", attempt)
+            .with("delay_ns", delay.as_nanos() as u64)
+            .say(message);
+    });
     each(head, |observer| {
         observer.on_retry(head.kind().name(), head.id(), attempt, message, delay);
     });
@@ -95,5 +105,60 @@ pub(super) fn tell_stuck(head: Head) {
         worker: head.worker(),
         elapsed: Duration::from_nanos(elapsed),
     };
+    log(head.kind(), Level::Warn, "task.stuck", |record| {
+        record.with("id", stuck.id).with("elapsed_ns", elapsed);
+        if let Some(worker) = stuck.worker {
+            record.with("thread", worker);
+        }
+        record.say("an attempt has not returned though its time is over");
+    });
     each(head, |observer| observer.on_stuck(&stuck));
+}
+
+/// The attempt of a task that had ended before has come back, and with it its thread.
+#[cold]
+pub(super) fn tell_return(kind: &'static KindInner) {
+    log(kind, Level::Info, "task.returned", |record| {
+        if let Some(thread) = seat_here() {
+            record.with("thread", thread);
+        }
+        record.say("an attempt has returned after its task had ended");
+    });
+}
+
+/// The last attempt has failed.
+#[cold]
+pub(super) fn tell_failure(head: Head, status: Status, fault: &Fault) {
+    let (level, event) = match (fault.is_panic(), status) {
+        (true, _) => (Level::Error, "task.panicked"),
+        (_, Status::TimedOut) => (Level::Debug, "task.timed_out"),
+        (_, Status::Cancelled) => (Level::Debug, "task.cancelled"),
+        _ => (Level::Debug, "task.failed"),
+    };
+    log(head.kind(), level, event, |record| {
+        record.with("id", head.id()).with("attempts", head.attempts()).say(fault.message());
+    });
+}
+
+/// A middleware has panicked where nobody hears of it.
+#[cold]
+pub(super) fn tell_middleware(kind: &'static KindInner, hook: &'static str) {
+    log(kind, Level::Error, "middleware.panicked", |record| {
+        record.with("hook", hook).say("a middleware has panicked");
+    });
+}
+
+/// By the log, with the name of the kind. Tasks outlive their worker pool, which is not heard of any more then.
+fn log(
+    kind: &'static KindInner,
+    level: Level,
+    event: &'static str,
+    fill: impl FnOnce(&mut Record),
+) {
+    if let Some(common) = kind.common() {
+        common.shared.log.tell(Component::Task, level, event, |record| {
+            record.with("name", kind.name());
+            fill(record);
+        });
+    }
 }

@@ -33,6 +33,7 @@
 use super::limits::Guard;
 use super::record;
 use crate::error::{Error, Result};
+use crate::log::Component;
 use crate::pool::{Overseer, Shared};
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -312,7 +313,16 @@ impl Overseer for Scaler {
             stuck: self.stuck(shared),
         };
         let active = controller.step(seen);
-        if active != shared.active() {
+        let before = shared.active();
+        if active != before {
+            shared.log.info(Component::Task, "workers.scaled", |record| {
+                record
+                    .with("before", before)
+                    .with("threads", active)
+                    .with("queued", seen.queued)
+                    .with("stuck", seen.stuck)
+                    .say("the number of active threads follows the load");
+            });
             shared.set_active(active);
         }
         if controller.is_least() && seen == Seen::default() {

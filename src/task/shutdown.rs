@@ -20,6 +20,7 @@
 use super::record::{self, Head};
 use super::report::Status;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
+use crate::log::Component;
 use crate::pool::{Deadline, contain};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -116,6 +117,10 @@ impl Common {
 /// Whoever ends a task looks at the phase without a barrier. So a shutdown looks again by itself.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl WorkerPool {
     /// Has `hook` run at the end of a shutdown, the last one that was registered first. It runs on a
     /// thread of the pool; if none comes to it within a second (or half of the time that is left), or the
@@ -135,6 +140,10 @@ impl WorkerPool {
             return ShutdownReport::default();
         }
         let before = self.completed();
+        let log = &common.shared.log;
+        log.info(Component::Task, "workers.draining", |record| {
+            record.with("time_ns", nanos(phases.drain)).say("no more tasks are taken");
+        });
         self.enter(DRAINING);
         if self.pool.is_inside() {
             return ShutdownReport { requested: true, ..ShutdownReport::default() };
@@ -143,6 +152,12 @@ impl WorkerPool {
         let drained = common.wait_until(drain, || self.is_quiet());
         // Those that wait come before the threads hear that they must not begin them, and before those
         // that run are asked: so they are told of by name.
+        log.info(Component::Task, "workers.stopping", |record| {
+            record
+                .with("drained", u64::from(drained))
+                .with("time_ns", nanos(phases.stop))
+                .say("what has not begun is cancelled, and what runs is asked to stop");
+        });
         let mut cancelled = self.cancel_waiting();
         self.enter(STOPPING);
         cancelled.extend(self.cancel_waiting());
@@ -151,14 +166,22 @@ impl WorkerPool {
         common.wait_until(stop, || self.is_quiet());
         common.lobby.attempts.end();
         let stuck = self.left().map(|(head, _)| (head.kind().name().to_owned(), head.worker()));
-        ShutdownReport {
+        let report = ShutdownReport {
             requested: false,
             drained: drained && cancelled.is_empty(),
             stuck: stuck.collect(),
             cancelled,
             completed: self.completed_since(&before),
             ..self.clean_up(Deadline::after(Some(phases.clean_up)))
-        }
+        };
+        log.info(Component::Task, "workers.stopped", |record| {
+            record
+                .with("drained", u64::from(report.drained))
+                .with("cancelled", report.cancelled.len())
+                .with("stuck", report.stuck.len())
+                .say("the worker pool has stopped");
+        });
+        report
     }
 
     fn completed(&self) -> Vec<(String, u64)> {

@@ -720,7 +720,7 @@ static void logged(void) {
     pace_task_t task = {0};
     snprintf(path, sizeof path, "/tmp/paceline-c-%d.log", (int)getpid());
     snprintf(settings, sizeof settings, "/tmp/paceline-c-log-%d.yaml", (int)getpid());
-    snprintf(text, sizeof text, "log:\n  file: %s\n  capacity: 99\n  max_size: 1 KiB\n", path);
+    snprintf(text, sizeof text, "outcomes:\n  file: %s\n  capacity: 99\n  max_size: 1 KiB\n", path);
     write_file(settings, text);
 
     OK(pace_outcome_log_config_init(&config, sizeof config));

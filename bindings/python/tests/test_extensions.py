@@ -305,7 +305,7 @@ class Outcomes(Workers):
 
     def test_settings(self) -> None:
         path = self.folder / "settings.yaml"
-        path.write_text(f"log:\n  file: {self.folder / 'a.log'}\n  files: 2\n  max_size: 1 KiB\n")
+        path.write_text(f"outcomes:\n  file: {self.folder / 'a.log'}\n  files: 2\n  max_size: 1 KiB\n")
         log = OutcomeLog(settings=path, capacity=100, logger=False)
         workers = self.make(outcomes=log)
         for task in workers.task(nothing).submit_batch(range(3)):
@@ -317,8 +317,8 @@ class Outcomes(Workers):
         for wrong in ({"files": 0}, {"capacity": 0}, {"max_size": 5}, {"files": -1}):
             with self.assertRaisesRegex(paceline.InvalidError, f"^{next(iter(wrong))} is"):
                 OutcomeLog(self.folder / "b", **wrong)  # type: ignore[arg-type]
-        path.write_text("log:\n  files: many\n  fils: 3\n")
-        with self.assertRaisesRegex(paceline.InvalidError, "(?s)log.files.*log.fils"):
+        path.write_text("outcomes:\n  files: many\n  fils: 3\n")
+        with self.assertRaisesRegex(paceline.InvalidError, "(?s)outcomes.files.*outcomes.fils"):
             OutcomeLog(settings=path)
 
 

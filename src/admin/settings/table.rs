@@ -4,6 +4,8 @@
 use super::node::Node;
 #[cfg(feature = "log")]
 use crate::admin::OutcomeLogBuilder;
+#[cfg(feature = "log")]
+use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 #[cfg(feature = "tasks")]
 use crate::task::{Full, WorkerPoolBuilder};
@@ -75,6 +77,9 @@ pub enum Kind {
     Text,
     /// What [`Pin`] reads from a text, or a list of CPUs.
     Pin,
+    /// What [`Levels`] reads from a text.
+    #[cfg(feature = "log")]
+    Levels,
 }
 
 /// A value that its [`Kind`] has accepted.
@@ -85,6 +90,8 @@ pub(super) enum Value {
     Flag(bool),
     Text(String),
     Pin(Pin),
+    #[cfg(feature = "log")]
+    Levels(Levels),
 }
 
 impl Kind {
@@ -109,6 +116,8 @@ impl Kind {
             }
             (Self::Pin, Node::Text(text)) => text.parse().ok().map(Value::Pin),
             (Self::Pin, Node::List(nodes)) => cpus(nodes).map(|cpus| Value::Pin(Pin::List(cpus))),
+            #[cfg(feature = "log")]
+            (Self::Levels, Node::Text(text)) => text.parse().ok().map(Value::Levels),
             _ => None,
         }
     }
@@ -152,6 +161,8 @@ impl fmt::Display for Kind {
             Self::Choice(choices) => f.write_str(&choices.join(" or ")),
             Self::Text => f.write_str("a text without NUL of at least one byte"),
             Self::Pin => f.write_str("none, compact, spread or a list of CPUs like 0,2,4-7"),
+            #[cfg(feature = "log")]
+            Self::Levels => f.write_str(ALLOWED_LEVELS),
         }
     }
 }
@@ -201,6 +212,16 @@ impl Stored for Pin {
     fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Pin(pin) => Some(pin),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(feature = "log")]
+impl Stored for Levels {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Levels(levels) => Some(levels),
             _ => None,
         }
     }
@@ -336,8 +357,26 @@ section! {
 
 #[cfg(feature = "log")]
 section! {
+    /// Settings of a [`Log`](crate::log::Log); what is `None` is left to its builder.
+    LogSettings in log, for LogBuilder, rows LOG:
+    levels: Levels, Kind::Levels, "info",
+        "Which records are made, for all components and for single ones.";
+    facade: bool, Kind::Flag, "true",
+        "Whether the log facade is told.";
+    file: String, Kind::Text, "none",
+        "The file that JSON lines are appended to.";
+    max_size: usize, Kind::Bytes { low: 1 << 10, high: 1 << 40 }, "64 MiB",
+        "How large the file may become before it is rotated.";
+    files: usize, Kind::Count { low: 1, high: 1000 }, "4",
+        "How many files are kept, the one that is written included.";
+    capacity: usize, Kind::Count { low: 1, high: 1 << 20 }, "8192",
+        "How many records may wait to be told.";
+}
+
+#[cfg(feature = "log")]
+section! {
     /// Settings of an [`OutcomeLog`](crate::admin::OutcomeLog); what is `None` is left to its builder.
-    LogSettings in log, for OutcomeLogBuilder, rows LOG:
+    OutcomeSettings in outcomes, for OutcomeLogBuilder, rows OUTCOMES:
     facade: bool, Kind::Flag, "true",
         "Whether the log facade is told.";
     file: String, Kind::Text, "none",
@@ -357,4 +396,6 @@ pub(super) const TABLE: &[&[Field]] = &[
     WORKERS,
     #[cfg(feature = "log")]
     LOG,
+    #[cfg(feature = "log")]
+    OUTCOMES,
 ];

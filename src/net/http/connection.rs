@@ -447,11 +447,14 @@ impl Talk {
         if let Some(handed_back) = self.exchange.take_back() {
             self.spare = Some(handed_back);
         }
-        if ran.is_err() {
-            service.books.panicked();
-            self.last = true;
+        match ran {
+            Ok(value) => Some(value),
+            Err(panic) => {
+                self.last = true;
+                service.panicked(panic, conn);
+                None
+            }
         }
-        ran.ok()
     }
 
     fn await_body(&mut self, service: &Hook<'_>, conn: &Conn, head: &Head<'_, '_>) {
@@ -645,7 +648,7 @@ impl Talk {
     /// All that a request can have left.
     fn conclude_fully(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
         self.end_work(service);
-        count(service, outcome, Abort::Closed);
+        count(service, conn, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
             Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
@@ -786,14 +789,14 @@ impl Talk {
         self.end_work(service);
         match (refused, outcome) {
             (Ok(closes), _) => {
-                service.books.refused(refusal);
+                service.refused(refusal, conn);
                 if closes {
                     self.close(conn);
                 }
                 return Some(!closes);
             }
             (Err(_), Some(outcome)) => {
-                count(service, outcome, Abort::Closed);
+                count(service, conn, outcome, Abort::Closed);
                 self.close(conn);
             }
             // Somebody is in the middle of an answer that is worth nothing now.
@@ -864,7 +867,7 @@ impl Talk {
             Stage::Collect(_) | Stage::Feed(_) => {
                 self.end_work(service);
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-                count(service, outcome, Abort::Disconnected);
+                count(service, conn, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
             }
@@ -872,11 +875,11 @@ impl Talk {
         }
     }
 
-    fn end(&mut self, service: &Hook<'_>, _: &Conn, reason: Reason) {
+    fn end(&mut self, service: &Hook<'_>, conn: &Conn, reason: Reason) {
         if self.working {
             self.end_work(service);
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
-            count(service, outcome, Abort::by(reason));
+            count(service, conn, outcome, Abort::by(reason));
         }
         self.exchange.end();
     }
@@ -884,12 +887,12 @@ impl Talk {
 
 /// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
 #[inline]
-fn count(service: &Hook<'_>, outcome: Outcome, lost: Abort) {
+fn count(service: &Hook<'_>, conn: &Conn, outcome: Outcome, lost: Abort) {
     match outcome {
         Outcome::Answered { status: 200..=299, .. } => service.tally(|tally| tally.successful += 1),
         Outcome::Answered { status, .. } => service.books.answered(status),
         Outcome::Upgraded => service.books.answered(101),
-        Outcome::Refused { refusal, .. } => service.books.refused(refusal),
+        Outcome::Refused { refusal, .. } => service.refused(refusal, conn),
         Outcome::Unfinished => service.books.aborted(Abort::Unfinished),
         Outcome::Lost => service.books.aborted(lost),
     }

@@ -1,17 +1,19 @@
 //! The HTTP server: its settings, its start, its books, and its end.
 
 use super::connection::HttpConn;
-use super::head::{HeadLimits, MAX_FIELDS};
+use super::head::{HeadLimits, MAX_FIELDS, Refusal};
 use super::request::{Request, RequestBody};
 use super::response::Response;
 use super::routes::{Route, Routes};
 use super::stats::{Books, HttpStats};
 use crate::error::Result;
+use crate::log::{Component, Logger};
 use crate::net::limits::{range, time};
-use crate::net::{Address, Listen, Server, ServerBuilder};
-use crate::pool::Pool;
+use crate::net::{Address, Conn, Listen, Server, ServerBuilder};
+use crate::pool::{Pool, discard, message_of};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
+use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
@@ -206,6 +208,7 @@ impl HttpBuilder {
             routes: Routes::new(routes)?,
             books: Books::default(),
             in_work: AtomicUsize::new(0),
+            log: server.pool.shared().log.clone(),
         });
         let inner = Arc::clone(&service);
         let server = server.serve(move |conn| HttpConn::new(&inner, conn))?;
@@ -310,9 +313,32 @@ pub(super) struct HttpService {
     pub(super) routes: Routes,
     pub(super) books: Books,
     in_work: AtomicUsize,
+    log: Logger,
 }
 
 impl HttpService {
+    /// A request was answered in a handler's place, or for want of an answer.
+    #[cold]
+    pub(super) fn refused(&self, refusal: Refusal, conn: &Conn) {
+        self.books.refused(refusal);
+        self.log.debug(Component::Http, "request.refused", |record| {
+            record
+                .with("status", refusal.status())
+                .with("peer", conn.peer().to_string())
+                .say(format!("{refusal:?}"));
+        });
+    }
+
+    /// Code of the user has panicked. Drops what it panicked with.
+    #[cold]
+    pub(super) fn panicked(&self, panic: Box<dyn Any + Send>, conn: &Conn) {
+        self.books.panicked();
+        self.log.error(Component::Http, "handler.panicked", |record| {
+            record.with("peer", conn.peer().to_string()).say(message_of(&*panic));
+        });
+        discard(panic);
+    }
+
     /// Whether every request is counted as in work from its beginning, since there is a maximum.
     #[inline]
     pub(super) fn counts_all(&self) -> bool {

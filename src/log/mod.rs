@@ -1,0 +1,391 @@
+//! One structured log for all components.
+//!
+//! # The way of a record
+//!
+//! ```text
+//!   a component ── is its level on? ──no──► nothing: one relaxed load, and a branch that is not taken
+//!                        │ yes (cold)
+//!                        ▼
+//!                 a Record is made ─► queue (bounded) ─► thread of the log ─► file · callback · facade
+//!                                        └─ full: dropped, counted, and told by a record of its own
+//! ```
+//!
+//! # Why it is like this
+//!
+//! - **A pool has its log**, given by [`Builder::log`](crate::Builder::log): two pools in one process need
+//!   not share one, and tests do not meet each other. The same log may be given to several, as each record
+//!   names its pool; and [`Log::install`] makes it that of all pools that have none of their own.
+//! - **What stands on a pool asks the pool.** Servers, worker pools and hubs have no setting for it.
+//! - **Only what is rare is told.** No event of a hot path is a record: not a promotion, a task's begin, a
+//!   request that went well, or a delivery. Figures are for those. So being told costs a thread nothing as long
+//!   as nothing happens.
+//! - **Nobody waits for a sink.** The thread of the log is created with it and not with a pool, so it is there
+//!   only if somebody wants it ([`teller`]).
+//! - **A record is data**: a stable name of the event, and fields with types. The message is for people.
+//!
+//! The log is off by default: without one nothing is made, written or printed.
+
+#[cfg(feature = "log")]
+mod levels;
+#[cfg(feature = "log")]
+mod sinks;
+#[cfg(feature = "log")]
+pub(crate) mod teller;
+
+#[cfg(all(feature = "config", feature = "log"))]
+pub(crate) use levels::ALLOWED as ALLOWED_LEVELS;
+#[cfg(feature = "log")]
+pub use levels::Levels;
+#[cfg(feature = "log")]
+pub use sinks::{Log, LogBuilder};
+#[cfg(feature = "log")]
+pub use teller::LogStats;
+
+#[cfg(feature = "log")]
+use crate::sync::atomic::AtomicU32;
+#[cfg(feature = "log")]
+use crate::sync::atomic::Ordering::Relaxed;
+use core::fmt;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// How much something matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
+#[repr(u8)]
+pub enum Level {
+    /// Something does not work.
+    Error = 1,
+    /// Something was lost, refused or late, or will be.
+    Warn = 2,
+    /// Something began, ended or changed, as it was asked to.
+    Info = 3,
+    /// One request, connection or task did not get what it wanted.
+    Debug = 4,
+    /// Steps of the library's own.
+    Trace = 5,
+}
+
+#[cfg(feature = "log")]
+impl Level {
+    /// All, the one that matters most first.
+    pub const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+
+    /// In small letters: `warn`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+
+    const fn facade(self) -> ::log::Level {
+        match self {
+            Self::Error => ::log::Level::Error,
+            Self::Warn => ::log::Level::Warn,
+            Self::Info => ::log::Level::Info,
+            Self::Debug => ::log::Level::Debug,
+            Self::Trace => ::log::Level::Trace,
+        }
+    }
+}
+
+#[cfg(feature = "log")]
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Who tells something.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Component {
+    /// The pool: its threads, its handlers, its end.
+    Pool,
+    /// Listeners, connections and datagram sockets.
+    Net,
+    /// The HTTP server.
+    Http,
+    /// Worker pools.
+    Task,
+    /// Hubs: subscriptions, publishers, thresholds.
+    Hub,
+    /// Histories of hubs, and their archives.
+    History,
+    /// Webhooks.
+    Webhook,
+    /// What systemd is told.
+    Service,
+    /// The log itself.
+    Log,
+}
+
+#[cfg(feature = "log")]
+impl Component {
+    /// All.
+    pub const ALL: [Self; 9] = [
+        Self::Pool,
+        Self::Net,
+        Self::Http,
+        Self::Task,
+        Self::Hub,
+        Self::History,
+        Self::Webhook,
+        Self::Service,
+        Self::Log,
+    ];
+
+    /// In small letters: `net`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        // They have the same beginning, so that no table is needed for the facade.
+        self.target().split_at("paceline::".len()).1
+    }
+
+    /// The target of its records in the `log` facade: `paceline::net`.
+    #[must_use]
+    pub const fn target(self) -> &'static str {
+        match self {
+            Self::Pool => "paceline::pool",
+            Self::Net => "paceline::net",
+            Self::Http => "paceline::http",
+            Self::Task => "paceline::task",
+            Self::Hub => "paceline::hub",
+            Self::History => "paceline::history",
+            Self::Webhook => "paceline::webhook",
+            Self::Service => "paceline::service",
+            Self::Log => "paceline::log",
+        }
+    }
+}
+
+#[cfg(feature = "log")]
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a field of a [`Record`] has.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A count, an identifier, a time in nanoseconds.
+    U64(u64),
+    /// A number that may be negative.
+    I64(i64),
+    /// A figure.
+    F64(f64),
+    /// A text.
+    Text(String),
+}
+
+macro_rules! value_from {
+    ($($from:ty => $kind:ident ($to:ty);)+) => {
+        $(impl From<$from> for Value {
+            fn from(value: $from) -> Self {
+                Self::$kind(value as $to)
+            }
+        })+
+    };
+}
+
+value_from! {
+    u64 => U64(u64);
+    u32 => U64(u64);
+    u16 => U64(u64);
+    usize => U64(u64);
+    i64 => I64(i64);
+    i32 => I64(i64);
+    f64 => F64(f64);
+    String => Text(String);
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::U64(value) => value.fmt(f),
+            Self::I64(value) => value.fmt(f),
+            Self::F64(value) => value.fmt(f),
+            // Quoted if it is not one plain word.
+            Self::Text(text) if text.is_empty() || text.contains(needs_quotes) => {
+                fmt::Debug::fmt(text, f)
+            }
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+fn needs_quotes(c: char) -> bool {
+    c == '"' || c == '=' || c.is_whitespace() || c.is_control()
+}
+
+/// Something that a component tells.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
+#[non_exhaustive]
+pub struct Record {
+    /// When.
+    pub time: SystemTime,
+    /// How much it matters.
+    pub level: Level,
+    /// Who tells it.
+    pub component: Component,
+    /// What happened: a name that stays, as `accept.paused`.
+    pub event: &'static str,
+    /// The name of the pool that it happened in.
+    pub pool: Arc<str>,
+    /// For people: a sentence without the fields.
+    pub message: String,
+    /// What belongs to it, in order. Times end in `_ns`, and are in nanoseconds.
+    pub fields: Vec<(Cow<'static, str>, Value)>,
+}
+
+impl Record {
+    /// Adds a field.
+    pub(crate) fn with(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Value>,
+    ) -> &mut Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// What it says to people.
+    pub(crate) fn say(&mut self, message: impl Into<String>) -> &mut Self {
+        self.message = message.into();
+        self
+    }
+}
+
+/// As people read it, on one line if its message is: `accept.paused: no descriptor is left address=0.0.0.0:80`.
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.event, self.message)?;
+        self.fields.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// What a pool, and all that stands on it, tells by. Without the feature `log` it has no size and does nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Logger {
+    #[cfg(feature = "log")]
+    to: Option<Arc<To>>,
+}
+
+/// Whom one pool tells.
+#[cfg(feature = "log")]
+#[derive(Debug)]
+struct To {
+    log: Log,
+    pool: Arc<str>,
+    /// What is told once, by bits.
+    told: AtomicU32,
+}
+
+impl Logger {
+    #[cfg(feature = "log")]
+    pub(crate) fn new(log: Option<&Log>, pool: &str) -> Self {
+        let log = log.or(Log::installed()).cloned();
+        let to = |log| To { log, pool: pool.into(), told: AtomicU32::new(0) };
+        Self { to: log.map(to).map(Arc::new) }
+    }
+
+    /// That of what stands on no pool.
+    #[cfg(feature = "webhook")]
+    pub(crate) fn for_nobodys_pool() -> Self {
+        #[cfg(feature = "log")]
+        return Self::new(None, "");
+        #[cfg(not(feature = "log"))]
+        Self::default()
+    }
+
+    /// Whether this is told for the first time; `what` is a bit. It is not told otherwise.
+    pub(crate) fn is_first(&self, what: u32) -> bool {
+        #[cfg(feature = "log")]
+        return self.to.as_ref().is_some_and(|to| to.told.fetch_or(what, Relaxed) & what == 0);
+        #[cfg(not(feature = "log"))]
+        {
+            let _nobody_is_told = what;
+            false
+        }
+    }
+
+    /// Whether this would be told, for what is made in another way.
+    #[cfg_attr(not(feature = "hub"), allow(dead_code, reason = "the hub's"))]
+    pub(crate) fn is_on(&self, component: Component, level: Level) -> bool {
+        #[cfg(feature = "log")]
+        return self.to.as_ref().is_some_and(|to| to.log.is_on(component, level));
+        #[cfg(not(feature = "log"))]
+        {
+            let _nobody_is_told = (component, level);
+            false
+        }
+    }
+
+    /// Tells something if the component's level is on: one relaxed load, and nothing is made if it is off.
+    #[inline(always)]
+    pub(crate) fn tell(
+        &self,
+        component: Component,
+        level: Level,
+        event: &'static str,
+        fill: impl FnOnce(&mut Record),
+    ) {
+        #[cfg(feature = "log")]
+        if let Some(to) = &self.to
+            && to.log.is_on(component, level)
+        {
+            to.log.emit(&to.pool, component, level, event, fill);
+        }
+        #[cfg(not(feature = "log"))]
+        let _nobody_is_told = (component, level, event, fill);
+    }
+
+    pub(crate) fn error(
+        &self,
+        who: Component,
+        event: &'static str,
+        fill: impl FnOnce(&mut Record),
+    ) {
+        self.tell(who, Level::Error, event, fill);
+    }
+
+    pub(crate) fn warn(&self, who: Component, event: &'static str, fill: impl FnOnce(&mut Record)) {
+        self.tell(who, Level::Warn, event, fill);
+    }
+
+    pub(crate) fn info(&self, who: Component, event: &'static str, fill: impl FnOnce(&mut Record)) {
+        self.tell(who, Level::Info, event, fill);
+    }
+
+    pub(crate) fn debug(
+        &self,
+        who: Component,
+        event: &'static str,
+        fill: impl FnOnce(&mut Record),
+    ) {
+        self.tell(who, Level::Debug, event, fill);
+    }
+
+    /// Whether the `log` facade is told of everything that passes the levels.
+    #[cfg(all(feature = "log", feature = "hub"))]
+    pub(crate) fn tells_facade(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| to.log.tells_facade())
+    }
+}

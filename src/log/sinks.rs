@@ -1,0 +1,297 @@
+//! The log itself: its settings, and where its records go.
+
+use super::levels::{InForce, Levels};
+use super::teller::{LogStats, Settings, Sink, Teller};
+use super::{Component, Level, Record, Value};
+use crate::error::{Error, Result};
+use core::fmt;
+use core::time::Duration;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+type Callback = Box<dyn FnMut(&Record) + Send>;
+
+/// That of pools without one of their own.
+static INSTALLED: OnceLock<Log> = OnceLock::new();
+
+/// Settings of a [`Log`].
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Default)]
+pub struct LogBuilder {
+    settings: Settings,
+    levels: Levels,
+    callback: Option<Callback>,
+}
+
+impl LogBuilder {
+    /// Which records are made. Default: `info`, for all components.
+    pub fn levels(mut self, levels: Levels) -> Self {
+        self.levels = levels;
+        self
+    }
+
+    /// Whether the `log` facade is told, under the target of each component ([`Component::target`]). Default:
+    /// true.
+    pub fn facade(mut self, facade: bool) -> Self {
+        self.settings.facade = facade;
+        self
+    }
+
+    /// Called for each record, on the log's thread, and dropped there after the last call. A panic in it is
+    /// counted as an error. What it causes itself is not logged, or it might never end.
+    pub fn callback(mut self, callback: impl FnMut(&Record) + Send + 'static) -> Self {
+        self.callback = Some(Box::new(callback));
+        self
+    }
+
+    /// Appends JSON lines to this file: [`Record::to_json`]. Default: no file.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.file = Some(path.into());
+        self
+    }
+
+    /// How large the file may become, 1 KiB to 1 TiB; then it is renamed to `path.1`, that to `path.2`, and
+    /// so on. Default: 64 MiB. A line that is longer gets a file for itself.
+    pub fn max_size(mut self, bytes: usize) -> Self {
+        self.settings.max_size = bytes;
+        self
+    }
+
+    /// How many files are kept, the one that is written included: 1 to 1000. Default: 4.
+    pub fn files(mut self, files: usize) -> Self {
+        self.settings.files = files;
+        self
+    }
+
+    /// How many records may wait to be told, 1 to 2^20, rounded up to a power of two. Default: 8192. What
+    /// comes while so many wait is dropped, counted, and told by a record `log.dropped` with its `count`.
+    pub fn capacity(mut self, records: usize) -> Self {
+        self.settings.capacity = records;
+        self
+    }
+
+    /// Starts the log: its thread is the only one, and is created here.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the setting, its value and the allowed range; [`Error::Os`] if the thread
+    /// cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
+    pub fn build(self) -> Result<Log> {
+        let tells_facade = self.settings.facade;
+        let teller = Teller::start(self.settings, Records { callback: self.callback })?;
+        let levels = InForce::new(self.levels);
+        Ok(Log { inner: Arc::new(Inner { levels, teller, tells_facade }) })
+    }
+}
+
+impl fmt::Debug for LogBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogBuilder")
+            .field("settings", &self.settings)
+            .field("levels", &self.levels)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A structured log, for [`Builder::log`](crate::Builder::log). Clones are the same one; when the last is
+/// dropped, those of pools included, its thread tells what waits and ends. A process that ends does not wait
+/// for it: [`close`](Self::close) it before. In a forked child it does nothing. All methods may be called by
+/// any thread.
+///
+/// ```
+/// use paceline::Pool;
+/// use paceline::log::{Level, Levels, Log};
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+///
+/// # fn main() -> paceline::Result<()> {
+/// let events = Arc::new(Mutex::new(vec![]));
+/// let seen = events.clone();
+/// let log = Log::builder()
+///     .levels("info,net=debug".parse()?)
+///     .callback(move |record| seen.lock().unwrap().push(record.event))
+///     .build()?;
+/// let pool = Pool::builder().threads(2).log(&log).build()?;
+/// let _ = pool.shutdown(Duration::from_secs(1));
+/// log.close(Duration::from_secs(10))?;
+/// assert_eq!(*events.lock().unwrap(), ["pool.started", "pool.draining", "pool.stopped"]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Log {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    levels: InForce,
+    teller: Teller<Record>,
+    tells_facade: bool,
+}
+
+impl Log {
+    /// Settings to build a log from.
+    pub fn builder() -> LogBuilder {
+        LogBuilder::default()
+    }
+
+    /// Makes it the log of all pools that are built from now on without one of their own, for as long as the
+    /// process lives: whoever writes the program may, libraries should not.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is one already.
+    pub fn install(&self) -> Result<()> {
+        let full = Error::Full { what: "places for the log of the process", capacity: 1 };
+        INSTALLED.set(self.clone()).map_err(|_| full)
+    }
+
+    pub(super) fn installed() -> Option<&'static Self> {
+        INSTALLED.get()
+    }
+
+    /// The levels that are in force.
+    #[must_use]
+    pub fn levels(&self) -> Levels {
+        self.inner.levels.get()
+    }
+
+    /// Changes them, for what is told from now on.
+    pub fn set_levels(&self, levels: Levels) {
+        self.inner.levels.set(levels);
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> LogStats {
+        self.inner.teller.stats()
+    }
+
+    /// Waits until everything that was told before has reached its sinks, the file included. It does not wait
+    /// for the disk (fsync).
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::WouldDeadlock`] in its own callback; [`Error::Forked`].
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        self.inner.teller.flush(timeout)
+    }
+
+    /// Turns all levels off and waits until everything that was told is written, the callback is dropped, and
+    /// the thread ends. What somebody tells meanwhile is counted as dropped. Closing again only waits.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush); after [`Error::TimedOut`] the thread goes on until it is through.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.set_levels(Levels::OFF);
+        self.inner.teller.close(timeout)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_on(&self, component: Component, level: Level) -> bool {
+        self.inner.levels.has(component, level)
+    }
+
+    #[cfg(feature = "hub")]
+    pub(super) fn tells_facade(&self) -> bool {
+        self.inner.tells_facade
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn emit(
+        &self,
+        pool: &Arc<str>,
+        component: Component,
+        level: Level,
+        event: &'static str,
+        fill: impl FnOnce(&mut Record),
+    ) {
+        if self.inner.teller.is_for_this_thread() {
+            let mut record = new_record(component, level, event, Arc::clone(pool));
+            fill(&mut record);
+            self.inner.teller.tell(record);
+        }
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("levels", &self.levels())
+            .field("facade", &self.inner.tells_facade)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+fn new_record(component: Component, level: Level, event: &'static str, pool: Arc<str>) -> Record {
+    let (time, message, fields) = (SystemTime::now(), String::new(), Vec::new());
+    Record { time, level, component, event, pool, message, fields }
+}
+
+impl Record {
+    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds), `level`, `component`,
+    /// `event`, `pool`, `message`, and the object `fields`. A figure that is no number is null.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        String::from_utf8(self.line()).unwrap_or_default()
+    }
+
+    fn line(&self) -> Vec<u8> {
+        let mut line = Vec::with_capacity(256);
+        let time = humantime::format_rfc3339_nanos(self.time);
+        let (level, component) = (self.level, self.component);
+        // Into memory: it cannot fail. None of these needs escapes.
+        let _ = write!(line, r#"{{"time":"{time}","level":"{level}","component":"{component}","#);
+        let _ = write!(line, r#""event":"{}","pool":"#, self.event);
+        write_text(&mut line, &self.pool);
+        line.extend_from_slice(br#","message":"#);
+        write_text(&mut line, &self.message);
+        line.extend_from_slice(br#","fields":{"#);
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            line.extend_from_slice(comma.as_bytes());
+            write_text(&mut line, name);
+            line.push(b':');
+            match value {
+                Value::Text(text) => write_text(&mut line, text),
+                Value::F64(value) if !value.is_finite() => line.extend_from_slice(b"null"),
+                value => drop(write!(line, "{value}")),
+            }
+        }
+        line.extend_from_slice(b"}}");
+        line
+    }
+}
+
+/// In quotes, with escapes.
+fn write_text(line: &mut Vec<u8>, text: &str) {
+    let _ = serde_json::to_writer(line, text);
+}
+
+/// Where records go.
+struct Records {
+    callback: Option<Callback>,
+}
+
+impl Sink<Record> for Records {
+    fn line(&self, record: &Record) -> Vec<u8> {
+        record.line()
+    }
+
+    fn facade(&self, record: &Record) {
+        log::log!(target: record.component.target(), record.level.facade(), "{record}");
+    }
+
+    fn call(&mut self, record: &Record) {
+        if let Some(callback) = &mut self.callback {
+            callback(record);
+        }
+    }
+
+    fn loss(&self, count: u64) -> Option<Record> {
+        let event = "log.dropped";
+        let mut record = new_record(Component::Log, Level::Warn, event, "".into());
+        record.with("count", count).say("records found no room and were dropped");
+        Some(record)
+    }
+}

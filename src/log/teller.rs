@@ -1,0 +1,298 @@
+//! A thread that tells what others hand over to it: to the log's sinks, and to those of the log of outcomes.
+//!
+//! ```text
+//!   any thread ──tell──► queue ──► thread ──take──► sinks
+//!                  └─ full: dropped, counted             └─ failed: counted
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. Whoever tells never waits: the [queue](crate::Queue) is lock-free, and what finds no room is dropped.
+//! 2. Handed over = told + dropped, as soon as nothing waits.
+//! 3. Every drop is reported once: after a batch, and at the end, the thread reports what the count has grown by.
+//!    A drop that is counted while the thread has nothing more to take is in the report after the next batch.
+//! 4. In a forked child there is no thread: nothing is handed over, and nothing is waited for.
+
+use crate::contain::contain;
+use crate::error::{Error, Result};
+use crate::queue::Queue;
+use crate::rotate::{Lost, RotatingFile};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::fork::ForkGuard;
+use crate::sys::thread::without_signals;
+use core::time::Duration;
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
+
+/// What is taken before lines are written though more is waiting.
+const BATCH: usize = 256;
+
+/// What a log has done. What it was given = told + dropped, when nothing waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogStats {
+    /// What the log's thread has taken, whether or not all of its sinks took it.
+    pub told: u64,
+    /// What found no room.
+    pub dropped: u64,
+    /// Lines that could not be written, and callbacks that panicked.
+    pub errors: u64,
+    /// The last of these errors.
+    pub last_error: Option<String>,
+}
+
+/// Where a log goes, and how much of it may wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) facade: bool,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) max_size: usize,
+    pub(crate) files: usize,
+    pub(crate) capacity: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { facade: true, file: None, max_size: 64 << 20, files: 4, capacity: 8192 }
+    }
+}
+
+impl Settings {
+    fn check(&self) -> Result<()> {
+        let range = |name, value: usize, low: usize, high: usize| {
+            let allowed = || Error::invalid(name, value, format!("{low} to {high}"));
+            (low..=high).contains(&value).then_some(()).ok_or_else(allowed)
+        };
+        range("max_size", self.max_size, 1 << 10, 1 << 40)?;
+        range("files", self.files, 1, 1000)?;
+        range("capacity", self.capacity, 1, 1 << 20)
+    }
+}
+
+/// What the thread does with each. It runs on it, and is dropped there.
+pub(crate) trait Sink<T>: Send + 'static {
+    /// A line of the file, without its end. It is only asked for if there is a file.
+    fn line(&self, item: &T) -> Vec<u8>;
+    /// To the facade.
+    fn facade(&self, item: &T);
+    /// To the callback.
+    fn call(&mut self, item: &T);
+    /// What tells that so many were dropped.
+    fn loss(&self, _count: u64) -> Option<T> {
+        None
+    }
+}
+
+enum Item<T> {
+    Told(T),
+    Flush(SyncSender<()>),
+}
+
+#[derive(Default)]
+struct Books {
+    told: AtomicU64,
+    dropped: AtomicU64,
+    errors: AtomicU64,
+    last_error: Mutex<Option<String>>,
+    /// The thread has ended.
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+impl Books {
+    fn error(&self, count: u64, error: String) {
+        *lock(&self.last_error) = Some(error);
+        self.errors.fetch_add(count, Relaxed);
+    }
+
+    fn check(&self, written: core::result::Result<(), Lost>) {
+        if let Err(lost) = written {
+            self.error(lost.lines, lost.error.to_string());
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The side of those who tell. When it is dropped, the thread tells what waits and ends.
+pub(crate) struct Teller<T> {
+    queue: Arc<Queue<Item<T>>>,
+    books: Arc<Books>,
+    thread: ThreadId,
+    fork: ForkGuard,
+}
+
+impl<T: Send + 'static> Teller<T> {
+    pub(crate) fn start(settings: Settings, sink: impl Sink<T>) -> Result<Self> {
+        settings.check()?;
+        let fork = ForkGuard::new()
+            .map_err(|error| Error::os("map a page that tells of a fork", error))?;
+        let queue = Arc::new(Queue::new(settings.capacity)?);
+        let books = Arc::new(Books::default());
+        let Settings { facade, max_size, files, .. } = settings;
+        let file = settings.file.map(|path| RotatingFile::new(path, max_size as u64, files));
+        let (items, counts) = (Arc::clone(&queue), Arc::clone(&books));
+        let voice = Voice { facade, file, sink, books: counts, reported: 0 };
+        let thread = thread::Builder::new().name("paceline-log".into());
+        let spawned = without_signals(|| thread.spawn(move || voice.run(&items)));
+        let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
+        Ok(Self { queue, books, thread: thread.thread().id(), fork })
+    }
+
+    /// Whether what this thread tells would be told: not in a forked child, and not by the log's own thread,
+    /// where a sink's own doings would never end.
+    pub(crate) fn is_for_this_thread(&self) -> bool {
+        !self.fork.is_child() && !self.is_own()
+    }
+
+    pub(crate) fn tell(&self, item: T) {
+        if self.queue.push(Item::Told(item)).is_err() {
+            self.books.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> LogStats {
+        LogStats {
+            told: self.books.told.load(Relaxed),
+            dropped: self.books.dropped.load(Relaxed),
+            errors: self.books.errors.load(Relaxed),
+            last_error: lock(&self.books.last_error).clone(),
+        }
+    }
+
+    pub(crate) fn flush(&self, timeout: Duration) -> Result<()> {
+        self.check_may_wait()?;
+        let start = Instant::now();
+        let left = || timeout.saturating_sub(start.elapsed());
+        let (done, told) = sync_channel(1);
+        match self.queue.push_timeout(Item::Flush(done), timeout) {
+            Ok(()) => told.recv_timeout(left()).map_err(|_| Error::TimedOut),
+            // What was told before it was closed is waited for.
+            Err(full) if full.is_closed() => self.wait_for_end(left()),
+            Err(_) => Err(Error::TimedOut),
+        }
+    }
+
+    /// Takes nothing more, and waits until everything is told and the thread has let go of its sinks.
+    pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
+        self.check_may_wait()?;
+        self.queue.close();
+        self.wait_for_end(timeout)
+    }
+
+    fn wait_for_end(&self, timeout: Duration) -> Result<()> {
+        let ended = lock(&self.books.ended);
+        let waited = self.books.end.wait_timeout_while(ended, timeout, |ended| !*ended);
+        let (ended, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *ended { Ok(()) } else { Err(Error::TimedOut) }
+    }
+
+    fn is_own(&self) -> bool {
+        thread::current().id() == self.thread
+    }
+
+    fn check_may_wait(&self) -> Result<()> {
+        match () {
+            () if self.fork.is_child() => Err(Error::Forked),
+            () if self.is_own() => Err(Error::WouldDeadlock),
+            () => Ok(()),
+        }
+    }
+}
+
+impl<T> Drop for Teller<T> {
+    fn drop(&mut self) {
+        if !self.fork.is_child() {
+            self.queue.close();
+        }
+    }
+}
+
+/// What the thread has.
+struct Voice<S> {
+    facade: bool,
+    file: Option<RotatingFile>,
+    sink: S,
+    books: Arc<Books>,
+    /// Of what was dropped.
+    reported: u64,
+}
+
+impl<S> Voice<S> {
+    fn run<T: Send + 'static>(mut self, queue: &Queue<Item<T>>)
+    where
+        S: Sink<T>,
+    {
+        // None: closed, and empty.
+        while let Some(first) = queue.pop_timeout(Duration::MAX) {
+            let mut flushed = Vec::new();
+            let more = core::iter::from_fn(|| queue.pop()).take(BATCH - 1);
+            for item in core::iter::once(first).chain(more) {
+                match item {
+                    Item::Told(item) => {
+                        self.tell(&item);
+                        self.books.told.fetch_add(1, Relaxed);
+                    }
+                    Item::Flush(done) => flushed.push(done),
+                }
+            }
+            self.report_losses();
+            self.write_out();
+            for done in flushed {
+                let _nobody_waits_any_more = done.try_send(());
+            }
+        }
+        self.report_losses();
+        self.write_out();
+        let Self { sink, file, books, .. } = self;
+        let _panicked = contain(|| drop((sink, file)));
+        *lock(&books.ended) = true;
+        books.end.notify_all();
+    }
+
+    fn tell<T>(&mut self, item: &T)
+    where
+        S: Sink<T>,
+    {
+        let Self { facade, file, sink, books, .. } = self;
+        if let Some(file) = file {
+            let mut line = sink.line(item);
+            line.push(b'\n');
+            books.check(file.add(&line));
+        }
+        let told = contain(|| {
+            if *facade {
+                sink.facade(item);
+            }
+            sink.call(item);
+        });
+        if told.is_none() {
+            books.error(1, "a callback panicked".into());
+        }
+    }
+
+    fn report_losses<T>(&mut self)
+    where
+        S: Sink<T>,
+    {
+        let dropped = self.books.dropped.load(Relaxed);
+        let new = dropped - core::mem::replace(&mut self.reported, dropped);
+        if new > 0
+            && let Some(loss) = self.sink.loss(new)
+        {
+            self.tell(&loss);
+        }
+    }
+
+    fn write_out(&mut self) {
+        if let Some(file) = &mut self.file {
+            self.books.check(file.write_out());
+        }
+    }
+}
