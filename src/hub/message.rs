@@ -244,7 +244,7 @@ impl Stored {
         self.sequence
     }
 
-    /// When it was published, by the clock of the system, which may be set back.
+    /// When it was published, to within half a microsecond, by the clock of the system, which may be set back.
     pub fn time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_nanos(self.time)
     }

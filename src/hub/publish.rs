@@ -244,7 +244,7 @@ impl Core {
     ) -> Draft<'a> {
         Draft {
             sequence: self.sequence.fetch_add(1, Relaxed) + 1,
-            time: crate::sys::clock::unix_nanos(),
+            time: crate::sys::clock::recent_unix_nanos(),
             key,
             headers: &terms.headers,
             payload,
@@ -303,7 +303,7 @@ impl Core {
             return;
         }
         self.count_key(key, chunk.len() as u64);
-        let time = crate::sys::clock::unix_nanos();
+        let time = crate::sys::clock::recent_unix_nanos();
         let mut sequence = self.sequence.fetch_add(chunk.len() as u64, Relaxed);
         let mut messages = chunk.iter_mut().map(|payload| {
             sequence += 1;
