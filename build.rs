@@ -68,6 +68,7 @@ mod header {
         ("mailbox", "The hub: mailboxes that the host empties"),
         ("dead", "The hub: dead letters"),
         ("ask", "The hub: requests"),
+        ("replies", "The hub: replies that the host pulls"),
         ("replay", "The hub: queries and replays"),
         ("notice", "The hub: what it tells of itself"),
         ("figures", "The hub: its figures"),

@@ -6614,6 +6614,84 @@ pace_status_t pace_hub_reply(pace_hub_t *hub,
                              size_t size,
                              pace_receipt_t *receipt);
 
+/* -------------------------------------------------------- The hub: replies that the host pulls */
+
+/** Where replies wait to be pulled, for any number of requests. */
+typedef struct pace_replies_t pace_replies_t;
+
+/** What became of a request. */
+typedef struct pace_reply_t {
+    /** As it was given with the request. */
+    uint64_t token;
+    /** PACE_OK; PACE_ETIMEDOUT; PACE_ECANCELLED: it was given up, or its hub was freed. */
+    pace_status_t status;
+    /** Zero. */
+    uint32_t reserved;
+    /** With PACE_OK the reply, which is lent until this thread pulls or asks again; else all zero. */
+    pace_message_t message;
+} pace_reply_t;
+
+/**
+ * Makes a place for replies to requests of this hub.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replies_new(pace_hub_t *hub, pace_replies_t **replies);
+
+/**
+ * As pace_key_request_async(), and no function is called: what becomes of the request is pulled, once, with this
+ * token. Whoever replies puts it there, so it does not wait for a thread of the pool. `timeout_ns` counts from
+ * now, and its end is told by the pool; PACE_FOREVER: without an end. `asked` may be NULL; it is for
+ * pace_hub_give_up().
+ *
+ * If this is refused nothing will be pulled: PACE_ENORESPONDERS, PACE_EFULL (also when all max_handles of the
+ * pool are in use), PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a
+ * handler.
+ *
+ * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ */
+pace_status_t pace_key_request_pulled(const pace_key_t *key,
+                                      const pace_publication_t *publication,
+                                      const void *bytes,
+                                      size_t size,
+                                      uint64_t timeout_ns,
+                                      const pace_replies_t *replies,
+                                      uint64_t token,
+                                      pace_asked_t *asked);
+
+/**
+ * Takes up to `capacity` of what has become of requests, and waits for up to `timeout_ns` for the first. Each
+ * goes to one of those who pull. What the rows point to stays where it is until this thread pulls or asks again,
+ * or ends.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
+ * the time is 0.
+ *
+ * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
+ */
+pace_status_t pace_replies_pull(const pace_replies_t *replies,
+                                pace_reply_t *rows,
+                                size_t capacity,
+                                uint64_t timeout_ns,
+                                size_t *count);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to `replies`: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replies_pollable(const pace_replies_t *replies, int32_t *fd);
+
+/**
+ * Frees it. Requests that are still open go on; nobody is told of them. NULL is a no-op, and in a forked child
+ * nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_replies_free(pace_replies_t *replies);
+
 /* ---------------------------------------------------------------- The hub: queries and replays */
 
 /** With the oldest message that is kept; `at` is not looked at. */

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn pace_hub_reply(
 /// # Safety
 ///
 /// As the header demands of a publication, which may be NULL, and its payload.
-unsafe fn request_of<'a>(
+pub(super) unsafe fn request_of<'a>(
     key: &'a pace_key_t,
     publication: *const pace_publication_t,
     bytes: *const c_void,
@@ -203,7 +203,7 @@ unsafe fn request_of<'a>(
 /// The header that names where the reply goes.
 const REPLY_TO: &str = "Reply-To";
 
-fn failure(error: RequestError) -> Failure {
+pub(super) fn failure(error: RequestError) -> Failure {
     match error {
         RequestError::NoResponders => Failure::told(PACE_ENORESPONDERS, error.to_string()),
         RequestError::Refused(_) => Failure::told(PACE_EFULL, error.to_string()),

@@ -234,6 +234,15 @@ pub(super) unsafe fn lend_pulled(
     messages: *mut pace_message_t,
     take: impl FnOnce(&mut Vec<Received>) -> crate::Result<usize>,
 ) -> Result<usize> {
+    // SAFETY: as the caller promises.
+    lend_through(take, |index, shown| unsafe { messages.add(index).write(shown) })
+}
+
+/// As [`lend_pulled`], and `to` puts each where it belongs.
+pub(super) fn lend_through(
+    take: impl FnOnce(&mut Vec<Received>) -> crate::Result<usize>,
+    mut to: impl FnMut(usize, pace_message_t),
+) -> Result<usize> {
     let mut pulled = PULLED.try_with(RefCell::take).unwrap_or_default();
     pulled.messages.clear();
     let taken = take(&mut pulled.messages);
@@ -249,8 +258,7 @@ pub(super) unsafe fn lend_pulled(
             shown.payload = pulled.payloads[start..].as_ptr().cast();
             start += shown.size;
         }
-        // SAFETY: as the caller promises.
-        unsafe { messages.add(index).write(shown) };
+        to(index, shown);
     }
     let is_kept = PULLED.try_with(|place| place.replace(pulled)).is_ok();
     Ok(if is_kept { taken? } else { 0 })

@@ -78,6 +78,8 @@ mod registry;
 mod remote;
 #[cfg(feature = "hub")]
 mod replay;
+#[cfg(feature = "hub")]
+mod replies;
 mod request;
 mod requests;
 mod response;

@@ -715,9 +715,12 @@ fn asked(hasty: bool) {
     let requests = Arc::new(Requests::default());
     let called = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = called.clone();
-    let number = requests.open_with(Box::new(move |_| {
-        count.fetch_add(1, Relaxed);
-    }));
+    let number = requests.open_with(
+        Box::new(move |_| {
+            count.fetch_add(1, Relaxed);
+        }),
+        false,
+    );
     let (replies, gives) = (Arc::clone(&requests), Arc::clone(&requests));
     let inbox = format!("_INBOX.{number}");
     let reply = Stored { key: Key::detached(&inbox), ..message(1) };

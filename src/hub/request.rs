@@ -20,6 +20,8 @@
 //!             given up, or the hub has gone ─► dropped   ┘
 //! ```
 //!
+//! A function of the library's own, which puts the reply where a host pulls it, is called by who replies.
+//!
 //! # Invariants
 //!
 //! 1. The first reply is the answer; every other is counted as late, and dropped.
@@ -28,7 +30,7 @@
 //! 3. A reply that was accepted wakes who waits: it is stored under the lock under which the waiter looks
 //!    before it sleeps.
 //! 4. A request's function is called at most once: by whoever takes its entry out of the table, under the
-//!    table's lock. It runs on the pool alone, so that no replier has a stranger on its stack.
+//!    table's lock. One of a user runs on the pool alone, so that no replier has a stranger on its stack.
 
 use super::message::{Headers, Message, Payload, Stored};
 use super::publish::{Publication, ToKey};
@@ -80,6 +82,8 @@ pub(super) struct Then {
     function: Function,
     /// Ends its time, once that is known.
     timer: Option<Timer>,
+    /// Whoever replies calls it: it is the library's, and never waits.
+    is_own: bool,
 }
 
 /// A function, and what it is to be called with.
@@ -124,9 +128,9 @@ impl Requests {
     }
 
     /// Opens a request whose end this function is told.
-    pub(super) fn open_with(&self, function: Function) -> u64 {
+    pub(super) fn open_with(&self, function: Function, is_own: bool) -> u64 {
         let number = self.next();
-        self.lock().insert(number, Open::Function(Then { function, timer: None }));
+        self.lock().insert(number, Open::Function(Then { function, timer: None, is_own }));
         number
     }
 
@@ -179,7 +183,12 @@ impl Requests {
         if let Some(timer) = then.timer {
             let _gone_off = timer.cancel();
         }
-        Some(Reached::Function(Ended { function: then.function, with: Ok(reply.clone()) }))
+        let ended = Ended { function: then.function, with: Ok(reply.clone()) };
+        if then.is_own {
+            ended.call();
+            return Some(Reached::Waiter);
+        }
+        Some(Reached::Function(ended))
     }
 
     /// How many requests somebody waits for.
@@ -199,7 +208,7 @@ impl Requests {
 
 /// Whom a reply has reached.
 pub(super) enum Reached {
-    /// Who waits for it has been woken.
+    /// Who waits for it has been woken, or finds it where it pulls.
     Waiter,
     /// This is to be called.
     Function(Ended),
@@ -427,13 +436,31 @@ impl<K: ToKey> Publication<'_, K> {
         timeout: Duration,
         function: impl FnOnce(Result<Stored, RequestError>) + Send + 'static,
     ) -> Result<Asked, RequestError> {
+        self.request_with(timeout, Box::new(function), false)
+    }
+
+    /// As [`request_then`](Self::request_then), for a function that never waits and calls nobody: whoever replies
+    /// calls it.
+    #[cfg(feature = "capi")]
+    pub(crate) fn request_told(
+        self,
+        timeout: Duration,
+        function: impl FnOnce(Result<Stored, RequestError>) + Send + 'static,
+    ) -> Result<Asked, RequestError> {
+        self.request_with(timeout, Box::new(function), true)
+    }
+
+    fn request_with(
+        self,
+        timeout: Duration,
+        function: Function,
+        is_own: bool,
+    ) -> Result<Asked, RequestError> {
         let (hub, headers) = (self.hub, self.terms.headers.clone());
         hub.open_inboxes()?;
         let requests = &hub.core.requests;
-        let asked = Asked {
-            core: Weak::clone(&hub.core.me),
-            number: requests.open_with(Box::new(function)),
-        };
+        let asked =
+            Asked { core: Weak::clone(&hub.core.me), number: requests.open_with(function, is_own) };
         let inbox = format!("{INBOX}{}", asked.number);
         let own = core::iter::once((REPLY_TO, &*inbox));
         let refused = |error: RequestError| match asked.give_up() {
@@ -471,7 +498,7 @@ impl Asked {
     /// being called, or was, or the hub has ended. Any thread; it never waits.
     pub fn give_up(&self) -> bool {
         let taken = self.core.upgrade().and_then(|core| core.requests.take(self.number));
-        let Some(Then { timer, function }) = taken else { return false };
+        let Some(Then { timer, function, is_own: _ }) = taken else { return false };
         if let Some(timer) = timer {
             let _gone_off = timer.cancel();
         }

@@ -32,7 +32,7 @@ mod erased;
 pub(crate) mod event_ring;
 mod lanes;
 mod mpmc;
-#[cfg(any(feature = "net", feature = "tasks"))]
+#[cfg(any(feature = "net", feature = "tasks", all(feature = "capi", feature = "hub")))]
 mod outbox;
 #[cfg(feature = "hub")]
 mod page;
@@ -47,7 +47,7 @@ pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
-#[cfg(any(feature = "net", feature = "tasks"))]
+#[cfg(any(feature = "net", feature = "tasks", all(feature = "capi", feature = "hub")))]
 pub(crate) use outbox::Outbox;
 #[cfg(feature = "tasks")]
 pub(crate) use outbox::Store;

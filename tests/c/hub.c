@@ -1429,6 +1429,116 @@ static void thresholds(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+typedef struct asker {
+    pace_key_t *key;
+    pace_replies_t *replies;
+    atomic_uint answered;
+} asker_t;
+
+static void *ask_and_pull(void *data) {
+    asker_t *asker = (asker_t *)data;
+    pace_reply_t rows[5];
+    size_t count = 0;
+    for (uint64_t n = 0; n < 200; n++)
+        OK(pace_key_request_pulled(asker->key, NULL, &n, sizeof n, PACE_FOREVER, asker->replies, n, NULL));
+    while (atomic_load(&asker->answered) < 800) {
+        pace_status_t status = pace_replies_pull(asker->replies, rows, 5, MILLI, &count);
+        CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
+        for (size_t i = 0; status == PACE_OK && i < count; i++) {
+            uint64_t n = 0;
+            CHECK(rows[i].status == PACE_OK && rows[i].message.size == sizeof n);
+            memcpy(&n, rows[i].message.payload, sizeof n);
+            CHECK(n == rows[i].token && rows[i].message.sequence > 0);
+            atomic_fetch_add(&asker->answered, 1);
+        }
+    }
+    return NULL;
+}
+
+static void echo_back(void *data, const pace_message_t *message, int32_t *outcome) {
+    OK(pace_hub_reply((pace_hub_t *)data, message, message->payload, message->size, NULL));
+    *outcome = 0;
+}
+
+static void replies_are_pulled(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_replies_t *replies, *others;
+    pace_key_t *key, *nobody, *silent;
+    pace_subscription_t subscription;
+    pace_mailbox_t *mailbox;
+    pace_asked_t asked;
+    pace_reply_t rows[8] = {0};
+    pthread_t threads[4];
+    size_t count = 77;
+    bool given_up = false;
+    int32_t fd = -1;
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_replies_new(hub, &replies));
+    OK(pace_hub_key(hub, "q", &key));
+    OK(pace_hub_key(hub, "none", &nobody));
+    OK(pace_hub_key(hub, "s", &silent));
+    OK(pace_hub_subscribe(hub, "q", NULL, echo_back, hub, NULL, &subscription));
+    OK(pace_hub_mailbox(hub, "s", NULL, &mailbox));
+    SAYS(PACE_ETIMEDOUT, pace_replies_pull(replies, rows, 8, 0, &count));
+    SAYS(PACE_EINVAL, pace_replies_pull(replies, rows, 0, 0, &count));
+    SAYS(PACE_ENORESPONDERS, pace_key_request_pulled(nobody, NULL, NULL, 0, SECOND, replies, 1, NULL));
+    CHECK(count == 77);
+    OK(pace_replies_pollable(replies, &fd));
+    CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0) == 0);
+
+    /* Answered, too late, and given up: a row each; a refused one has none. */
+    OK(pace_key_request_pulled(key, NULL, "a", 1, PACE_FOREVER, replies, 2, NULL));
+    CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, -1) == 1);
+    OK(pace_replies_pull(replies, rows, 8, 0, &count));
+    CHECK(count == 1 && rows[0].token == 2 && rows[0].status == PACE_OK && rows[0].message.size == 1);
+    CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0) == 0);
+    OK(pace_key_request_pulled(silent, NULL, "a", 1, 1, replies, 3, &asked));
+    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && rows[0].token == 3 && rows[0].status == PACE_ETIMEDOUT && rows[0].message.size == 0);
+    OK(pace_hub_give_up(hub, asked, &given_up));
+    CHECK(!given_up);
+    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, replies, 4, &asked));
+    OK(pace_hub_give_up(hub, asked, &given_up));
+    CHECK(given_up);
+    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && rows[0].token == 4 && rows[0].status == PACE_ECANCELLED);
+    SAYS(PACE_ETIMEDOUT, pace_replies_pull(replies, rows, 8, 0, &count));
+
+    /* Rows of those that have a reply and of those that have none, in the order of their ends. */
+    for (uint64_t n = 10; n < 14; n++) {
+        pace_key_t *at = n % 2 == 0 ? key : silent;
+        OK(pace_key_request_pulled(at, NULL, &n, sizeof n, n % 2 == 0 ? PACE_FOREVER : 1, replies, n, NULL));
+    }
+    check_nap();
+    for (size_t got = 0; got < 4; got += count) {
+        OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
+        for (size_t i = 0; i < count; i++) {
+            CHECK((rows[i].status == PACE_OK) == (rows[i].token % 2 == 0));
+            CHECK(rows[i].token % 2 == 1 || memcmp(rows[i].message.payload, &rows[i].token, 8) == 0);
+        }
+    }
+
+    /* Many at once. */
+    asker_t asker = {key, replies, 0};
+    for (size_t i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, ask_and_pull, &asker) == 0);
+    for (size_t i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+
+    /* What is open when nobody can pull any more, or when the hub goes. */
+    OK(pace_replies_new(hub, &others));
+    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, others, 5, NULL));
+    pace_replies_free(others);
+    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, replies, 6, NULL));
+    pace_mailbox_free(mailbox);
+    pace_key_free(key);
+    pace_key_free(nobody);
+    pace_key_free(silent);
+    pace_hub_free(hub);
+    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && rows[0].token == 6 && rows[0].status == PACE_ECANCELLED);
+    pace_replies_free(replies);
+    pace_replies_free(NULL);
+}
+
 /* It fails at what is less than `last`, and as long as it is held. */
 static void fail_at_first(void *data, const pace_message_t *message, int32_t *outcome) {
     seen_t *seen = (seen_t *)data;
@@ -1643,6 +1753,7 @@ int main(int argc, char **argv) {
     buried(pool);
     kept_and_replayed(pool);
     replays_are_supervised(pool);
+    replies_are_pulled(pool);
     drained_until(pool_of(2));
     told_of_itself(pool);
     /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */

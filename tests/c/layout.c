@@ -509,6 +509,10 @@ AT(pace_replay_stats_t, number, 88);
 AT(pace_replay_stats_t, suspended, 96);
 AT(pace_replay_stats_t, redelivered, 104);
 
+SIZE(pace_reply_t, 16 + sizeof(pace_message_t));
+AT(pace_reply_t, status, 8);
+AT(pace_reply_t, message, 16);
+
 GROWS(pace_replay_options_t, 88);
 AT(pace_replay_options_t, from, 4);
 AT(pace_replay_options_t, at, 8);

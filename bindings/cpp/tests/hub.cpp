@@ -555,6 +555,39 @@ TEST_CASE("what is kept is asked for, and replayed into what is published") {
     CHECK((archive.error() == Code::Unsupported || archive.error() == Code::Os));
 }
 
+TEST_CASE("replies are pulled, one row for each request") {
+    using paceline::Reply;
+    const Pool pool = make_pool();
+    auto hub = std::make_unique<Hub>(Hub::create(pool).value());
+    const auto answers =
+        hub->subscribe("q", [&](const Message &message) {
+               CHECK(hub->reply(message, "! " + std::string(message.text())).has_value());
+           }).value();
+    const auto silent = hub->mailbox("s").value();
+    auto q = std::make_unique<paceline::Key>(hub->key("q").value());
+    auto s = std::make_unique<paceline::Key>(hub->key("s").value());
+    const auto replies = hub->replies().value();
+    Reply rows[4];
+    CHECK(replies.pull(rows, 0ns).error() == Code::TimedOut);
+    CHECK(replies.pollable().value() >= 0);
+    CHECK(hub->key("none").value().request_pulled("", 1h, replies, 1).error() == Code::NoResponders);
+    CHECK(q->request_pulled("one", 1h, replies, 7, Publication().add_header("n", "v")).has_value());
+    auto some = replies.pull(rows, 1h).value();
+    REQUIRE(some.size() == 1);
+    CHECK(some.data()[0].token == 7);
+    CHECK(some.data()[0].result().value().text() == "! one");
+    CHECK(s->request_pulled("", 1ns, replies, 8).has_value());
+    some = replies.pull(rows, 1h).value();
+    CHECK(some.data()[0].token == 8);
+    CHECK(some.data()[0].result().error() == Code::TimedOut);
+    const auto asked = s->request_pulled("", paceline::forever, replies, 9).value();
+    CHECK(hub->give_up(asked).value());
+    some = replies.pull(rows, 1h).value();
+    CHECK(some.data()[0].token == 9);
+    CHECK(some.data()[0].result().error() == Code::Cancelled);
+    CHECK(replies.pull(rows, 0ns).error() == Code::TimedOut);
+}
+
 TEST_CASE("a replay's handler is supervised") {
     using paceline::Fate;
     using paceline::ReplayConfig;

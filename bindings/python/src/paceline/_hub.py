@@ -10,6 +10,7 @@ handlers are emptied by host threads, in turn.
 | `_subscriptions.py`, `_supervision.py` | handlers and their threads; what becomes of those that fail |
 | `_message.py`, `_message_filter.py`, `_topic.py` | messages, which of them come in, and values in their place |
 | `_publisher.py` | publishers with names and quotas |
+| `_requests.py` | requests that event loops await |
 | `_history.py`, `_dead.py` | what was kept: messages, and those that nobody could deal with |
 | `_notices.py` | what the hub tells of itself: errors, figures, thresholds |
 """
@@ -322,10 +323,18 @@ class Hub:
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
     ) -> Message:
-        """As ``request``, which a thread of the running loop's executor does meanwhile."""
-        loop = asyncio.get_running_loop()
-        call = lambda: self.request(key, payload, timeout, headers, priority)
-        return await loop.run_in_executor(None, call)
+        """As ``request``, without holding up the running event loop: it has one descriptor for all that it has
+        asked of a hub, and no thread waits. Cancelled, it gives the request up. Raises as ``request``, and
+        ShutDownError when the hub is closed meanwhile; it may be called in a handler of the hub."""
+        core, loop = self._core, asyncio.get_running_loop()
+        requests = core.requests_of(loop)
+        own, sent = self._own(key), data("payload", payload)
+        publication, kept = publication_of(headers, priority)
+        try:
+            timeout = patience("timeout", timeout)
+            return await requests.ask(core, own._native.pointer, publication, sent, timeout)
+        finally:
+            del kept
 
     def reply(self, request: Message, payload: BytesLike = b"") -> Receipt:
         """Replies to a request; the first reply counts. Raises InvalidError: it is none; ShutDownError."""

@@ -898,6 +898,17 @@ class Message(ctypes.Structure):
     ]
 
 
+class Reply(ctypes.Structure):
+    """``pace_reply_t``"""
+
+    _fields_ = [
+        ("token", ctypes.c_uint64),
+        ("status", ctypes.c_int32),
+        ("reserved", ctypes.c_uint32),
+        ("message", Message),
+    ]
+
+
 class HubOptions(ctypes.Structure):
     """``pace_hub_options_t``"""
 
@@ -1338,6 +1349,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_handle_options_t": HandleOptions,
     "pace_event_t": Event,
     "pace_report_t": Report,
+    "pace_reply_t": Reply,
     "pace_pool_stats_t": PoolStats,
     "pace_thread_stats_t": ThreadStats,
     "pace_set_stats_t": SetStats,

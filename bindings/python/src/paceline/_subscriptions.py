@@ -34,6 +34,7 @@ from ._lifetime import called_back
 from ._mailbox import Mailbox, SubscriptionStats
 from ._message import Message
 from ._pool import Pool
+from ._requests import Requests
 from ._supervision import Care
 
 if TYPE_CHECKING:
@@ -245,6 +246,9 @@ class Core(Hosts):
         #: Those whose next attempt is to come: when, a number to tell them apart, who. Under the lock.
         self.later: list[tuple[float, int, Served]] = []
         self.numbers = itertools.count()
+        #: What event loops have asked, by identity of the loop, which has it: an answer that is awaited has its
+        #: loop in turn.
+        self.requests: weakref.WeakValueDictionary[int, Requests] = weakref.WeakValueDictionary()
         #: Readable when somebody should look at that.
         self.nudged: tuple[int, int] = (-1, -1)
         if not _lifetime.enlist(self):
@@ -271,6 +275,15 @@ class Core(Hosts):
             else:
                 raise DeadlockError("an event loop may not wait for room: use a thread of its executor")
         return called_back() if self.tests else _NOTHING
+
+    def requests_of(self, loop: asyncio.AbstractEventLoop) -> Requests:
+        """Those of the loop that runs here."""
+        with self.lock:
+            self.pointer()
+            found = self.requests.get(id(loop))
+            if found is None or found.loop() is not loop:
+                found = self.requests[id(loop)] = Requests(self, loop)
+            return found
 
     def add_mailbox(self, mailbox: Mailbox) -> None:
         with self.lock:
@@ -351,6 +364,9 @@ class Core(Hosts):
             # Whatever comes from here on sees that it is closed.
             mailboxes = list(self.mailboxes)
             served = [*self.served.values(), *self.looped]
+            asking = list(self.requests.values())
+        for requests in asking:
+            requests.close()
         for each in mailboxes:
             each.close()
         for one in served:
@@ -364,6 +380,7 @@ class Core(Hosts):
     def forked(self) -> None:
         super().forked()
         self.lock = threading.RLock()
+        self.requests = weakref.WeakValueDictionary()
 
     def __del__(self) -> None:
         for fd in (*getattr(self, "wake", ()), *getattr(self, "nudged", ())):

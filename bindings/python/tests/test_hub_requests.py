@@ -1,0 +1,243 @@
+"""``Hub.request_async``: replies through one descriptor of each loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+import unittest
+import weakref
+from typing import Any
+
+import paceline
+from paceline import Hub, Message, Pool
+from support import Case, run
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Requests(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = Hub(self.pool)
+        self.addCleanup(self.hub.close)
+        self.silent = self.hub.mailbox("silent", capacity=2000)
+
+    def echo(self) -> None:
+        self.hub.subscribe("echo", lambda message: self.hub.reply(message, message.payload))
+
+    def test_many_at_once_take_no_threads_and_one_descriptor(self) -> None:
+        self.echo()
+        # Replies do not wait for the threads of the pool.
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        self.pool.post(gate.wait)
+
+        async def ask() -> None:
+            await self.hub.request_async("echo", b"first")
+            gc.collect()
+            threads, before = threading.active_count(), descriptors()
+            asked = [self.hub.request_async("echo", b"%d" % n, 120, {"n": "v"}) for n in range(500)]
+            waiting = [asyncio.ensure_future(self.hub.request_async("silent")) for _ in range(500)]
+            replies = await asyncio.gather(*asked)
+            self.assertEqual([each.payload for each in replies], [b"%d" % n for n in range(500)])
+            # Those of others may end meanwhile.
+            self.assertLessEqual(threading.active_count(), threads)
+            self.assertLessEqual(descriptors(), before)
+            self.assertFalse(any(each.done() for each in waiting))
+            large = bytes(range(256)) * 2048
+            self.assertEqual((await self.hub.request_async("echo", large)).payload, large)
+            for request in reversed(self.silent.pull(1000, 0)):
+                self.hub.reply(request, b"late")
+            self.assertEqual({each.payload for each in await asyncio.gather(*waiting)}, {b"late"})
+
+        asyncio.run(ask())
+
+    def test_failures_and_times(self) -> None:
+        full = self.hub.mailbox("full", capacity=1)
+        self.hub.publish("full")
+
+        async def ask() -> None:
+            with self.assertRaises(paceline.NoRespondersError):
+                await self.hub.request_async("none")
+            with self.assertRaises(paceline.Full):
+                await self.hub.request_async("full")
+            for timeout in (0.001, 0, -1):
+                with self.assertRaises(TimeoutError):
+                    await self.hub.request_async("silent", b"", timeout)
+            # A reply that comes too late reaches nobody, and the next request gets its own.
+            for request in self.silent.pull(9, 0):
+                self.hub.reply(request, b"late")
+            asked = asyncio.ensure_future(self.hub.request_async("silent", b"x", 120))
+            await asyncio.sleep(0)
+            (request,) = self.silent.pull(9, 1)
+            self.hub.reply(request, b"first")
+            self.hub.reply(request, b"second")
+            self.assertEqual((await asked).payload, b"first")
+            for wrong in ({"payload": 7}, {"timeout": "x"}, {"priority": "x"}):
+                with self.assertRaises((TypeError, paceline.InvalidError)):
+                    await self.hub.request_async("silent", **wrong)  # type: ignore[arg-type]
+
+        asyncio.run(ask())
+        self.assertEqual(full.stats().waiting, 1)
+
+    def test_cancelled_it_is_given_up(self) -> None:
+        async def ask() -> None:
+            asked = [asyncio.ensure_future(self.hub.request_async("silent")) for _ in range(3)]
+            await asyncio.sleep(0)
+            requests = self.silent.pull(9, 1)
+            self.assertEqual(len(requests), 3)
+            asked[1].cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await asked[1]
+            # Nobody gets it, and it harms nobody.
+            for request in requests:
+                self.hub.reply(request, b"x")
+            self.assertEqual((await asked[0]).payload + (await asked[2]).payload, b"xx")
+            # Cancelled when the reply is there already.
+            last = asyncio.ensure_future(self.hub.request_async("silent"))
+            await asyncio.sleep(0)
+            self.hub.reply(self.silent.pull(9, 1)[0])
+            last.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await last
+            with self.assertRaises(TimeoutError):
+                await self.hub.request_async("silent", b"", 0.01)
+            (held,) = self.hub._core.requests.values()
+            self.assertEqual(held._open, {})
+            # Cancelled in the turn in which replies are looked for: others get theirs.
+            two = [asyncio.ensure_future(self.hub.request_async("silent")) for _ in range(2)]
+            await asyncio.sleep(0)
+            for request in self.silent.pull(9, 1):
+                self.hub.reply(request, b"y")
+            two[0].cancel()
+            held._wake()
+            self.assertEqual((await two[1]).payload, b"y")
+
+        asyncio.run(ask())
+
+    def test_many_loops(self) -> None:
+        self.echo()
+        failed: list[BaseException] = []
+
+        async def ask(name: str) -> None:
+            for _ in range(5):
+                asked = [self.hub.request_async("echo", f"{name}{n}".encode(), 120) for n in range(20)]
+                replies = await asyncio.gather(*asked)
+                self.assertEqual(
+                    [each.payload.decode() for each in replies], [f"{name}{n}" for n in range(20)]
+                )
+
+        def loops(name: str) -> None:
+            try:
+                for number in range(3):
+                    asyncio.run(ask(f"{name} {number} "))
+            except BaseException as error:
+                failed.append(error)
+
+        before = descriptors()
+        threads = [threading.Thread(target=loops, args=(f"thread {n}",)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+        # What belonged to loops that were closed is gone with them.
+        self.until(lambda: (gc.collect(), len(self.hub._core.requests) == 0)[1])
+        self.until(lambda: descriptors() <= before + 1)
+
+    def test_a_loop_that_is_closed_in_mid_request(self) -> None:
+        loop = asyncio.new_event_loop()
+
+        async def ask() -> Message:
+            return await self.hub.request_async("silent")
+
+        task = loop.create_task(ask())
+        loop.run_until_complete(asyncio.sleep(0))
+        (request,) = self.silent.pull(9, 1)
+        loop.close()
+        self.hub.reply(request)
+        gone = weakref.ref(loop)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        del task, loop
+        gc.collect()
+        self.assertIsNone(gone())
+        asyncio.run(self.nobody())
+
+    async def nobody(self) -> None:
+        with self.assertRaises(paceline.NoRespondersError):
+            await self.hub.request_async("none")
+
+    def test_a_hub_that_is_closed_in_mid_request(self) -> None:
+        async def ask(how: str) -> None:
+            hub: Any = Hub(self.pool)
+            mailbox = hub.mailbox("a")
+            asked = [asyncio.ensure_future(hub.request_async("a")) for _ in range(3)]
+            await asyncio.sleep(0)
+            if how == "here":
+                hub.close()
+            else:
+                await asyncio.get_running_loop().run_in_executor(None, hub.close)
+            for each in asked:
+                with self.assertRaises(paceline.ShutDownError):
+                    await each
+            with self.assertRaises(paceline.ShutDownError):
+                await hub.request_async("a")
+            del mailbox
+
+        for how in ("here", "elsewhere"):
+            asyncio.run(ask(how))
+
+    def test_a_loop_outlives_many_hubs(self) -> None:
+        async def ask() -> None:
+            before = descriptors()
+            for _ in range(20):
+                with Hub(self.pool) as hub:
+                    hub.subscribe("a", lambda message: hub.reply(message, b"!"))
+                    self.assertEqual((await hub.request_async("a", b"", 120)).payload, b"!")
+                await asyncio.sleep(0)
+                hub = None  # type: ignore[assignment]
+                gc.collect()
+            self.assertLess(descriptors(), before + 20)
+
+        asyncio.run(ask())
+
+    def test_a_fork_and_the_interpreters_end(self) -> None:
+        script = """
+            import asyncio, os, sys
+            from paceline import ForkedError, Hub, Pool
+            pool = Pool(1)
+            hub = Hub(pool)
+            hub.subscribe("a", lambda message: hub.reply(message, b"!"))
+            silent = hub.mailbox("b")
+
+            async def ask():
+                assert (await hub.request_async("a")).payload == b"!"
+
+            asyncio.run(ask())
+            if os.fork() == 0:
+                try:
+                    asyncio.run(ask())
+                except ForkedError:
+                    os._exit(7)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+
+            async def leave():
+                asyncio.ensure_future(hub.request_async("b"))
+                await asyncio.sleep(0)
+                sys.exit(3)
+
+            asyncio.run(leave())
+            """
+        told = run(script)
+        self.assertEqual((told.returncode, told.stdout), (3, ""), told.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
