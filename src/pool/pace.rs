@@ -41,6 +41,8 @@ pub(crate) struct Pace {
     /// Moving average of a handler's time, in nanoseconds.
     average: u64,
     poll_every: u32,
+    /// So many handlers run between two looks at the clock.
+    clock_every: u32,
     claim: u32,
     suspects_until: u64,
     /// The kernel's counts some moments ago, while there is a suspicion.
@@ -62,6 +64,7 @@ impl Pace {
             handled: 0,
             average: 0,
             poll_every: 0,
+            clock_every: 0,
             claim: 0,
             suspects_until: 0,
             usage: None,
@@ -79,8 +82,7 @@ impl Pace {
 
     #[inline]
     pub(crate) fn clock_is_due(&self) -> bool {
-        let every = if self.average < CHEAP { CLOCK_EVERY_IF_CHEAP } else { CLOCK_EVERY };
-        self.handled >= every
+        self.handled >= self.clock_every
     }
 
     /// Takes `now` into account: what has passed since the last reading went into the handlers that
@@ -134,6 +136,7 @@ impl Pace {
 
     fn set_average(&mut self, average: u64) {
         self.average = average.max(1);
+        self.clock_every = if self.average < CHEAP { CLOCK_EVERY_IF_CHEAP } else { CLOCK_EVERY };
         self.poll_every = (POLL_WITHIN / self.average).clamp(POLL_EVERY.0, POLL_EVERY.1) as u32;
         self.claim = (CLAIM_WITHIN / self.average).clamp(CLAIM.0, CLAIM.1) as u32;
     }

@@ -37,7 +37,7 @@
 
 use super::slots::{Expire, Key, SlotTable};
 use super::staging::Staging;
-use crate::queue::{IntrusiveStack, Surplus};
+use crate::queue::{Batch, IntrusiveStack, Surplus};
 use crate::source::{Events, Source};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -305,20 +305,9 @@ impl Leadership<'_> {
     ) -> Harvest {
         let set = self.set;
         self.tools(|LeaderState { events, wheel, due, .. }| {
-            let mut first = None;
-            let mut batch = set.surplus.batch();
-            let mut keep = |index: u32| match first {
-                None => {
-                    // It runs as soon as the others are sorted out.
-                    slots.slot(index).prefetch_activity();
-                    first = Some(index);
-                }
-                Some(_) if batch.push(u64::from(index)) => {}
-                Some(_) => overflow.push(index, slots),
-            };
-            let mut ahead = events.iter().skip(AHEAD);
-            for (token, ready) in events.iter() {
-                if let Some((token, _)) = ahead.next()
+            let mut kept = Kept { slots, overflow, first: None, batch: set.surplus.batch() };
+            for (index, (token, ready)) in events.iter().enumerate() {
+                if let Some(token) = events.token(index + AHEAD)
                     && let Some(slot) = slots.get(Key::from_token(token).index)
                 {
                     slot.prefetch();
@@ -326,7 +315,7 @@ impl Leadership<'_> {
                 let key = Key::from_token(token);
                 let slot = slots.get(key.index);
                 if slot.is_some_and(|slot| slot.ready(key.generation, ready)) {
-                    keep(key.index);
+                    kept.keep(key.index);
                 }
             }
             if due.is_some_and(|due| due <= now) {
@@ -339,7 +328,7 @@ impl Leadership<'_> {
                     return Some(deadline);
                 }
                 match slot.expire() {
-                    Expire::Queue => keep(index),
+                    Expire::Queue => kept.keep(index),
                     Expire::Free => set.bury(slots, index),
                     Expire::Nothing => {}
                 }
@@ -348,12 +337,33 @@ impl Leadership<'_> {
             if set.sweep(slots, wheel) {
                 *due = None;
             }
-            Harvest { first, surplus: batch.len() }
+            Harvest { first: kept.first, surplus: kept.batch.len() }
         })
     }
 
     /// Offers leadership: nobody is woken.
     pub(crate) fn promote(self) {}
+}
+
+/// What a harvest consists of so far.
+struct Kept<'a> {
+    slots: &'a SlotTable,
+    overflow: &'a IntrusiveStack,
+    first: Option<u32>,
+    batch: Batch<'a>,
+}
+
+impl Kept<'_> {
+    #[inline(always)] // Of each event.
+    fn keep(&mut self, index: u32) {
+        if self.first.is_none() {
+            // It runs as soon as the others are sorted out.
+            self.slots.slot(index).prefetch_activity();
+            self.first = Some(index);
+        } else if !self.batch.push(u64::from(index)) {
+            self.overflow.push(index, self.slots);
+        }
+    }
 }
 
 impl Drop for Leadership<'_> {

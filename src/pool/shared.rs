@@ -369,13 +369,11 @@ impl Shared {
         !watched && (asleep || self.is_polling() || self.crew.has_reserve())
     }
 
-    /// Whether a member of this rank may go on with what it is at: the pool is open, the member is not set
-    /// aside, and no task waits. If it says no, it does so to be on the safe side.
+    /// Whether a member of this rank may go on with what it is at: the pool is open, and the member is not set
+    /// aside. If it says no, it does so to be on the safe side.
     #[inline]
-    pub(crate) fn is_undisturbed(&self, rank: u32) -> bool {
-        self.phase.load(Relaxed) == OPEN
-            && rank < self.active.load(Relaxed)
-            && self.tasks.is_empty()
+    pub(crate) fn is_open_to_rank(&self, rank: u32) -> bool {
+        self.phase.load(Relaxed) == OPEN && rank < self.active.load(Relaxed)
     }
 
     #[cold]

@@ -180,10 +180,10 @@ pub(crate) struct Traits {
 }
 
 impl Traits {
-    /// Whether a handler of this kind that waits leaves nothing to be done.
+    /// Whether nothing but its handler is to be run, and one that waits leaves nothing to be done.
     #[inline]
-    pub(crate) fn rests_idle(self) -> bool {
-        !self.timer && !self.level
+    pub(crate) fn is_plain(self) -> bool {
+        !(self.may_block || self.level || self.timer || self.once || self.pulled)
     }
 
     fn pack(self) -> u32 {
@@ -315,8 +315,9 @@ impl Slot {
             // It decides nothing, and each load would double the interleavings.
             return;
         }
-        for address in self.ahead().into_iter().flatten() {
-            prefetch(address, RUN);
+        if let Some([activity, more]) = self.ahead() {
+            prefetch(activity, RUN);
+            prefetch(more, RUN);
         }
     }
 

@@ -88,6 +88,8 @@ pub(crate) struct Worker<'a> {
     /// What its seat had run before it came; at the end, what it has run itself.
     ran: u64,
     survey: [Survey; 2],
+    /// What is likely to run after the next activation, whose slot was asked for ahead.
+    ahead: Option<&'a Slot>,
     /// A host thread that pulls: what is in the outbox is work for it.
     pulls: bool,
     /// Runs tasks of this lane only (`reserve.rs`).
@@ -124,6 +126,7 @@ impl<'a> Worker<'a> {
             survey: core::array::from_fn(|_| {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
+            ahead: None,
             pulls: false,
             only: shared.crew.reserved_for(me),
             rank: if me < shared.crew.ordinary { me as u32 } else { 0 },
@@ -238,10 +241,15 @@ impl<'a> Worker<'a> {
             return;
         }
         let home = &shared.sets[self.next_set];
-        while !self.poll_due()
-            && shared.is_undisturbed(self.rank)
-            && let Some(index) = home.surplus.pop()
-        {
+        let mut empty = shared.tasks.ends_if_empty();
+        while !self.poll_due() && shared.is_open_to_rank(self.rank) {
+            if empty.is_none_or(|ends| !shared.tasks.end_at(ends)) {
+                empty = shared.tasks.ends_if_empty();
+                if empty.is_none() {
+                    return;
+                }
+            }
+            let Some(index) = home.surplus.pop() else { return };
             self.look_ahead(home);
             self.run_activation(index as u32);
         }
@@ -249,21 +257,24 @@ impl<'a> Worker<'a> {
 
     /// Asks for what the next activations will look at: while a handler runs, that is there when it is needed.
     #[inline]
-    fn look_ahead(&self, home: &HandleSet) {
-        if cfg!(loom) {
-            // As there.
-            return;
-        }
-        let slot = |others| {
-            let index = home.surplus.peek(others)?;
-            self.shared.slots.get(index as u32)
-        };
-        if let Some(next) = slot(0) {
+    fn look_ahead(&mut self, home: &HandleSet) {
+        if let Some(next) = self.ahead {
             next.prefetch_activity();
         }
-        if let Some(behind) = slot(1) {
+        self.ahead = self.waits_in(home, 1);
+        if let Some(behind) = self.ahead {
             behind.prefetch();
         }
+    }
+
+    /// What waits behind so many others; a hint.
+    #[inline]
+    fn waits_in(&self, home: &HandleSet, others: u64) -> Option<&'a Slot> {
+        if cfg!(loom) {
+            // It decides nothing, and each load would double the interleavings.
+            return None;
+        }
+        self.shared.slots.get(home.surplus.peek(others)? as u32)
     }
 
     pub(super) fn is_wanted(&mut self) -> bool {
@@ -318,7 +329,9 @@ impl<'a> Worker<'a> {
             if shared.promotion == Promotion::Eager {
                 self.call_next_leader();
             }
-            self.look_ahead(&shared.sets[self.next_set]);
+            let home = &shared.sets[self.next_set];
+            self.ahead = self.waits_in(home, 0);
+            self.look_ahead(home);
             self.run_activation(first);
         }
         true
@@ -588,11 +601,26 @@ impl<'a> Worker<'a> {
     fn run_activation(&mut self, index: u32) {
         let shared = self.shared;
         let slot = shared.slots.slot(index);
-        let mut ready = match slot.claim() {
+        let ready = match slot.claim() {
             Claim::Run(ready) => ready,
             Claim::Free => return shared.bury(index),
             Claim::Nothing => return,
         };
+        let traits = slot.traits();
+        if traits.is_plain() {
+            let flow = self.run_handler(slot, ready);
+            if flow != Flow::Wait || !slot.rest() {
+                self.finish(index, slot, flow, ready);
+            }
+        } else {
+            self.run_unusual(index, slot, ready);
+        }
+    }
+
+    /// Runs a claimed activation that takes other steps than most.
+    #[inline(never)]
+    fn run_unusual(&mut self, index: u32, slot: &Slot, ready: Ready) {
+        let shared = self.shared;
         let traits = slot.traits();
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
@@ -608,14 +636,15 @@ impl<'a> Worker<'a> {
             self.set_role(Role::Processing);
             shared.promote_for_blocking();
         }
+        let flow = self.run_handler(slot, ready);
+        self.finish(index, slot, flow, ready);
+    }
+
+    /// Sees to what becomes of a slot whose handler has returned `flow`, and runs it again if more has come.
+    #[inline(never)]
+    fn finish(&mut self, index: u32, slot: &Slot, mut flow: Flow, mut ready: Ready) {
+        let shared = self.shared;
         for round in 1.. {
-            self.before_user_code(Role::Processing);
-            self.note_begin();
-            let flow = self.run_handler(slot, ready);
-            self.after_user_code();
-            if flow == Flow::Wait && traits.rests_idle() && slot.rest() {
-                return;
-            }
             let yields = || round >= LOOPS || shared.has_ready(self.seat);
             match shared.finish(index, flow, ready, yields) {
                 Finish::More(more) => ready = more,
@@ -625,23 +654,29 @@ impl<'a> Worker<'a> {
                 }
                 _ => return,
             }
+            flow = self.run_handler(slot, ready);
         }
     }
 
-    #[inline]
+    /// Runs the handler of a claimed slot once.
+    #[inline(always)] // Of each activation.
     fn run_handler(&mut self, slot: &Slot, ready: Ready) -> Flow {
+        self.before_user_code(Role::Processing);
+        self.note_begin();
         self.seat.tally.handled.add(1);
         let ran = catch_unwind(AssertUnwindSafe(|| self.shared.run_claimed(slot, ready)));
-        ran.unwrap_or_else(|panic| {
+        let flow = ran.unwrap_or_else(|panic| {
             self.seat.tally.panics.add(1);
             self.shared.tell_panic("handler", panic);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done
-        })
+        });
+        self.after_user_code();
+        flow
     }
 
     /// Everything that must be true before code of the user runs, which may never return.
-    #[inline]
+    #[inline(always)] // Of each activation.
     fn before_user_code(&mut self, role: Role) {
         if self.searching | self.published | self.owes_watch {
             self.settle(role);
@@ -668,16 +703,21 @@ impl<'a> Worker<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)] // Of each activation.
     fn note_begin(&self) {
         if self.shared.slow_limit != 0 {
-            self.seat.began.store(self.shared.now(), Relaxed);
-            // Against *the watch ends, then looks once more*: somebody is to report it if it does
-            // not return.
-            store_load_barrier();
-            if self.shared.crew.is_unwatched() {
-                self.shared.arm_watch();
-            }
+            self.note_begin_with_limit();
+        }
+    }
+
+    #[inline(never)]
+    fn note_begin_with_limit(&self) {
+        self.seat.began.store(self.shared.now(), Relaxed);
+        // Against *the watch ends, then looks once more*: somebody is to report it if it does
+        // not return.
+        store_load_barrier();
+        if self.shared.crew.is_unwatched() {
+            self.shared.arm_watch();
         }
     }
 

@@ -368,6 +368,27 @@ impl TaskQueue {
         self.lanes.iter().all(MpmcRing::is_empty)
     }
 
+    /// Where the lanes end, which were all seen without an unclaimed task; None: one was not.
+    #[inline]
+    pub(crate) fn ends_if_empty(&self) -> Option<[u64; LANES]> {
+        let mut ends = [0; LANES];
+        for (lane, end) in self.lanes.iter().zip(&mut ends) {
+            // The head first: it never passes the tail.
+            let head = lane.head();
+            *end = lane.tail();
+            if *end != head {
+                return None;
+            }
+        }
+        Some(ends)
+    }
+
+    /// Whether the lanes end there still: if there was no task then, there is none.
+    #[inline]
+    pub(crate) fn end_at(&self, ends: [u64; LANES]) -> bool {
+        self.lanes.iter().zip(ends).all(|(lane, end)| lane.tail() == end)
+    }
+
     /// Whether a claim would get a task. Tasks that are still being written do not count: their
     /// producers wake somebody when they are done.
     #[inline]

@@ -40,7 +40,7 @@ mod page;
 mod pollable;
 mod standalone;
 
-pub(crate) use activations::{ChainHand, IntrusiveStack, Links, Surplus};
+pub(crate) use activations::{Batch, ChainHand, IntrusiveStack, Links, Surplus};
 #[cfg(feature = "tasks")]
 pub(crate) use erased::ErasedIn;
 pub(crate) use erased::{Erased, Run};
