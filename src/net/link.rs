@@ -40,7 +40,7 @@ use crate::pool::{Key, Shared};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
-use crate::sync::{Mutex, MutexGuard, store_load_barrier};
+use crate::sync::{Lock, Locked, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use core::ops::{Deref, DerefMut};
 use socket2::Socket;
@@ -126,7 +126,7 @@ pub(super) struct Outlet<W> {
     /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
     /// little later then.
     pressed: AtomicBool,
-    output: Mutex<Output<W>>,
+    output: Lock<Output<W>>,
 }
 
 impl<W: Wire> Outlet<W> {
@@ -134,21 +134,20 @@ impl<W: Wire> Outlet<W> {
         Self {
             calls: CallWord::new(),
             pressed: AtomicBool::new(false),
-            output: Mutex::new(Output::new(wire, blocked)),
+            output: Lock::new(Output::new(wire, blocked)),
         }
     }
 
     /// The output, for a few steps that run no code of the user.
     #[inline(always)] // It is a few instructions, of which some go away with what follows.
     pub(super) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
-        // Nothing under the lock panics; if it did, the bytes would still be bytes.
-        Held(Some(self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
+        Held(Some(self.output.lock()))
     }
 
     /// Runs `f` on the output, as with [`lock`](Self::lock), which is for what happens seldom.
     #[inline(always)] // Of plain runs.
     fn with<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> R {
-        let mut output = self.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut output = self.output.lock();
         let result = f(&mut output);
         if output.has_rare() {
             // Its end tidies up.
@@ -241,7 +240,7 @@ impl<W: Wire> Outlet<W> {
 
 /// An output under its lock. What it has spent is dropped when the lock is free: that may call code of the
 /// user, which may want the output.
-struct Held<'a, W>(Option<MutexGuard<'a, Output<W>>>);
+struct Held<'a, W>(Option<Locked<'a, Output<W>>>);
 
 impl<W> Deref for Held<'_, W> {
     type Target = Output<W>;
@@ -551,7 +550,7 @@ impl Link {
 mod models {
     use super::*;
     use crate::net::limits::Marks;
-    use crate::sync::Condvar;
+    use crate::sync::{Condvar, Mutex};
     use loom::thread;
     use std::io;
 

@@ -3,12 +3,16 @@
 //! Everything above this layer takes its atomics from here. Under `--cfg loom` they are loom's, and
 //! a model explores every interleaving and every value a load may legally return.
 
+#[cfg(feature = "net")]
+mod lock;
 mod parker;
 mod spin;
 #[cfg(feature = "tasks")]
 mod static_ref;
 
 pub(crate) use crossbeam_utils::CachePadded;
+#[cfg(feature = "net")]
+pub(crate) use lock::{Lock, Locked};
 pub(crate) use parker::{Parker, Unparked, Wakes};
 pub(crate) use spin::SpinWait;
 #[cfg(feature = "tasks")]
