@@ -222,6 +222,7 @@ impl Connection {
         if sent && self.input.is_empty() && self.conn.deadline.get() == NEVER {
             self.conn.touched.set(false);
             self.plain = true;
+            buffer.give_back();
             return Ok(Flow::Wait);
         }
         drop(buffer);

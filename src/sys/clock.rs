@@ -54,7 +54,7 @@ thread_local! {
 #[inline]
 pub(crate) fn soon_for_all() -> u64 {
     let now = soon();
-    READ.set(now);
+    READ.with(|read| read.set(now));
     now
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn read_soon() -> u64 {
 #[cfg(feature = "net")]
 #[inline]
 pub(crate) fn forget_read() {
-    READ.set(0);
+    READ.with(|read| read.set(0));
 }
 
 /// The time since 1970, from the clock that the kernel moves with its tick: a few nanoseconds.

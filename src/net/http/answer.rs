@@ -5,7 +5,7 @@
 
 use super::head::Refusal;
 use crate::sys::clock;
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::time::Duration;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
@@ -71,17 +71,24 @@ const SECOND: Duration = Duration::from_secs(1);
 const END: &[u8] = b"\r\n";
 
 thread_local! {
-    static LAST: Cell<Option<Box<Kept>>> = const { Cell::new(None) };
+    static LAST: RefCell<Kept> = const { RefCell::new(Kept::nothing()) };
 }
 
 /// Calls `then` with the head of these lines, as of now.
 #[inline]
 pub(super) fn with_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
-    // None: it is the first one; or a filter of the connection below answers on another one.
-    let mut kept = LAST.try_with(Cell::take).ok().flatten().unwrap_or_else(Kept::nothing);
-    let result = then(kept.head(lines));
-    let _ = LAST.try_with(|last| last.set(Some(kept)));
-    result
+    // Not `with`, which is not inlined.
+    let answered = LAST.try_with(|last| match last.try_borrow_mut() {
+        Ok(mut kept) => then(kept.head(lines)),
+        // A filter of the connection below answers on another one.
+        Err(_) => with_another_head(lines, then),
+    });
+    answered.expect("there is nothing to be dropped when a thread ends")
+}
+
+#[cold]
+fn with_another_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
+    then(Kept::nothing().head(lines))
 }
 
 /// A head, and what it was made of.
@@ -96,15 +103,14 @@ struct Kept {
 }
 
 impl Kept {
-    #[cold]
-    fn nothing() -> Box<Self> {
+    const fn nothing() -> Self {
         let lines = Lines {
             status: 0,
             framing: Framing::None,
             persistence: Persistence::Implied,
             is_text: false,
         };
-        Box::new(Self { until: 0, lines, date: *DATE, bytes: [0; ROOM], len: 0 })
+        Self { until: 0, lines, date: *DATE, bytes: [0; ROOM], len: 0 }
     }
 
     #[inline]

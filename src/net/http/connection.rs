@@ -275,6 +275,23 @@ struct Talk {
     last: bool,
 }
 
+/// A request whose head is known, and which has no body.
+struct Asking<'a, 's> {
+    talk: &'a mut Talk,
+    service: &'a Hook<'s>,
+    conn: &'a Conn,
+    bytes: &'a [u8],
+}
+
+impl known::Then for Asking<'_, '_> {
+    type Answer = ();
+
+    #[inline(always)] // As `request`.
+    fn then(self, head: &mut Head<'_, '_>) {
+        self.talk.request(self.service, self.conn, head, self.bytes, &[]);
+    }
+}
+
 impl Talk {
     #[inline]
     fn step(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
@@ -298,10 +315,8 @@ impl Talk {
             return Step::wait(0);
         }
         let limits = &service.limits.head;
-        let known = known::look(bytes, limits, |head| {
-            self.request(service, conn, head, bytes, &[]);
-        });
-        if known.is_some() {
+        let asking = Asking { talk: self, service, conn, bytes };
+        if known::look(bytes, limits, asking).is_some() {
             // In another stage a body without bytes may have its end to be seen.
             return Step { taken: bytes.len(), goes_on: !matches!(self.stage, Stage::Head) };
         }
@@ -350,7 +365,7 @@ impl Talk {
     }
 
     /// Says how many bytes of its body were taken.
-    #[inline]
+    #[inline(always)] // As `ran`.
     fn request(
         &mut self,
         service: &Hook<'_>,
@@ -365,7 +380,7 @@ impl Talk {
         self.asked = Asked::by(head, persists);
         self.exchange.begin();
         let mut params = None;
-        let found = service.routes.find(head.method, head.path, &mut self.endpoint, &mut params);
+        let found = service.routes.find(head, &mut self.endpoint, &mut params);
         let route = match found {
             Found::Route(route) => route,
             missing => return self.refuse_missing(service, conn, head, &missing),
@@ -401,7 +416,7 @@ impl Talk {
         }
     }
 
-    #[inline]
+    #[inline(always)] // As `ran`.
     fn handle(&mut self, service: &Hook<'_>, handler: &WholeHandler, request: &Request<'_>) {
         let response = Response::new(self.lend(), self.asked);
         // One that panics after it has sent its response away leaves nothing undone.
@@ -533,7 +548,7 @@ impl Talk {
         if let Parsed::Complete(head) =
             head::parse(&collect.head, &service.limits.head, &mut scratch)
             && let Found::Route(Route::Whole(handler)) =
-                service.routes.find(head.method, head.path, &mut self.endpoint, &mut params)
+                service.routes.find(&head, &mut self.endpoint, &mut params)
         {
             let params = params.as_ref();
             let request = Request { head: &head, params, body: &collect.body, conn };

@@ -86,7 +86,7 @@ impl Outcome {
         u32::from(status) << 16 | outcome << 8 | DONE
     }
 
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     fn from_word(word: u32) -> Option<Self> {
         if word & PHASE != DONE {
             return None;
@@ -127,7 +127,7 @@ impl Word {
     }
 
     /// By the connection, behind it. None: whoever finishes it will notify.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     fn leave(&self) -> Option<Outcome> {
         let word = self.0.load(Acquire);
         if word != RUNNING {
@@ -179,7 +179,7 @@ struct Inside(usize);
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(self.0);
+        INSIDE.with(|inside| inside.set(self.0));
     }
 }
 
@@ -244,7 +244,7 @@ impl Exchange {
     }
 
     /// The same for the code that makes the request known.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     pub(super) fn run_first<R>(&self, code: impl FnOnce() -> R) -> R {
         self.word.enter_first();
         self.inside(code)
@@ -252,21 +252,21 @@ impl Exchange {
 
     /// After code that may have completed a response: what that has held. To count a reference up and
     /// down for each request takes longer than to hand it to and fro.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     pub(super) fn take_back(&self) -> Option<Arc<Self>> {
         let handed_back = HANDED_BACK.try_with(Cell::take).ok()??;
         (handed_back.address() == self.address()).then_some(handed_back)
     }
 
     /// Runs code whose writes are gathered.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     pub(super) fn inside<R>(&self, code: impl FnOnce() -> R) -> R {
         let _outside = Inside(INSIDE.replace(self.address()));
         code()
     }
 
     /// After [`run`](Self::run). None: the request is in work; who finishes it notifies.
-    #[inline]
+    #[inline(always)] // It is a few instructions of each request.
     pub(super) fn leave(&self) -> Option<Outcome> {
         self.word.leave()
     }
@@ -309,7 +309,7 @@ impl Exchange {
     }
 
     /// Drops what the request has left.
-    #[inline]
+    #[inline(always)] // As `leave`.
     pub(super) fn clear(&self) {
         // Relaxed: it was set before the request was done, which orders it.
         if self.left.load(Relaxed) {

@@ -15,6 +15,8 @@
 //!
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
 
+use super::routes::Noted;
+use core::cell::Cell;
 use core::mem::MaybeUninit;
 use httparse::{Header, Status};
 
@@ -133,6 +135,8 @@ pub(super) struct Head<'h, 'b> {
     pub(super) expects_continue: bool,
     /// Wants another protocol.
     pub(super) upgrade: Option<&'b str>,
+    /// Where its method and its path were found last, if it is kept.
+    pub(super) noted: Option<&'b Cell<Noted>>,
 }
 
 impl<'b> Head<'_, 'b> {
@@ -322,6 +326,7 @@ fn judge<'h, 'b>(
         persists: !said.close && (is_1_1 || said.keep_alive),
         expects_continue: said.expects && is_1_1,
         upgrade: said.protocol.filter(|_| said.upgrades && is_1_1),
+        noted: None,
     })
 }
 

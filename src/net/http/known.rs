@@ -14,7 +14,8 @@
 //! are clients that never say the same.
 
 use super::head::{Fields, Head, HeadLimits, KnownField, Length};
-use core::cell::RefCell;
+use super::routes::Noted;
+use core::cell::{Cell, RefCell};
 
 const PLACES: usize = 16;
 
@@ -27,13 +28,25 @@ thread_local! {
     static HERE: RefCell<KnownHeads> = const { RefCell::new(KnownHeads::new()) };
 }
 
+/// What is to be done with a head that is known. Functions do it; what is to be done in place, which no
+/// closure can be told, is a type.
+pub(super) trait Then {
+    type Answer;
+
+    fn then(self, head: &mut Head<'_, '_>) -> Self::Answer;
+}
+
+impl<R, F: FnOnce(&mut Head<'_, '_>) -> R> Then for F {
+    type Answer = R;
+
+    fn then(self, head: &mut Head<'_, '_>) -> R {
+        self(head)
+    }
+}
+
 /// If the bytes are a head that this thread knows, gives it to `then`.
-#[inline]
-pub(super) fn look<R>(
-    bytes: &[u8],
-    limits: &HeadLimits,
-    then: impl FnOnce(&mut Head<'_, '_>) -> R,
-) -> Option<R> {
+#[inline(always)] // It is most of a request.
+pub(super) fn look<T: Then>(bytes: &[u8], limits: &HeadLimits, then: T) -> Option<T::Answer> {
     let found = HERE.try_with(|here| {
         // Code of the user may run in `then`, and what that brings about may look here too.
         here.try_borrow().ok()?.look(bytes, limits, then)
@@ -72,6 +85,8 @@ struct KnownHead {
     persists: bool,
     expects_continue: bool,
     upgrade: Option<Box<str>>,
+    /// Where its route was found last.
+    noted: Cell<Noted>,
 }
 
 impl KnownHeads {
@@ -90,28 +105,28 @@ impl KnownHeads {
         Some((mixed >> 60) as usize)
     }
 
-    #[inline]
-    fn look<R>(
-        &self,
-        bytes: &[u8],
-        limits: &HeadLimits,
-        then: impl FnOnce(&mut Head<'_, '_>) -> R,
-    ) -> Option<R> {
+    #[inline(always)] // As above.
+    fn look<T: Then>(&self, bytes: &[u8], limits: &HeadLimits, then: T) -> Option<T::Answer> {
         let known = self.places[Self::place(bytes)?].as_deref()?;
         if known.limits != *limits {
             return None;
         }
-        if *known.bytes == *bytes {
-            return Some(then(&mut known.head()));
-        }
-        let line = bytes.len().checked_sub(known.bytes.len() - known.line)?;
-        let (line, block) = bytes.split_at(line);
-        if *block != known.bytes[known.line..] || bytes.len() > limits.bytes {
-            return None;
-        }
+        let line = if *known.bytes == *bytes {
+            None
+        } else {
+            let line = bytes.len().checked_sub(known.bytes.len() - known.line)?;
+            let (line, block) = bytes.split_at(line);
+            if *block != known.bytes[known.line..] || bytes.len() > limits.bytes {
+                return None;
+            }
+            Some(line)
+        };
         let mut head = known.head();
-        head.begin_with(line, limits)?;
-        Some(then(&mut head))
+        if let Some(line) = line {
+            head.begin_with(line, limits)?;
+            head.noted = None;
+        }
+        Some(then.then(&mut head))
     }
 
     fn note(&mut self, bytes: &[u8], limits: &HeadLimits, head: &Head<'_, '_>) {
@@ -149,6 +164,7 @@ impl KnownHead {
             persists: head.persists,
             expects_continue: head.expects_continue,
             upgrade: head.upgrade.map(Box::from),
+            noted: Cell::new(Noted::NOWHERE),
         }
     }
 
@@ -167,6 +183,7 @@ impl KnownHead {
             persists: self.persists,
             expects_continue: self.expects_continue,
             upgrade: self.upgrade.as_deref(),
+            noted: Some(&self.noted),
         }
     }
 }
@@ -250,7 +267,8 @@ mod tests {
             keep(&mut heads, first.as_bytes(), &LIMITS);
             for second in &all {
                 for limits in [&LIMITS, &narrow] {
-                    let look = heads.look(second.as_bytes(), limits, |head| seen(head));
+                    let look =
+                        heads.look(second.as_bytes(), limits, |head: &mut Head<'_, '_>| seen(head));
                     let Some(found) = look else { continue };
                     let expected = judged(second.as_bytes(), limits);
                     assert_eq!(Ok(found), expected, "{second:?} after {first:?}");
@@ -270,7 +288,7 @@ mod tests {
         let head = |name: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {name}\r\n\r\n");
         let mut heads = KnownHeads::new();
         let kept = |heads: &KnownHeads, name: usize| {
-            heads.look(head(name).as_bytes(), &LIMITS, |_| ()).is_some()
+            heads.look(head(name).as_bytes(), &LIMITS, |_: &mut Head<'_, '_>| ()).is_some()
         };
         let mut count = 0;
         let others = 100 * RARELY as usize;
@@ -304,7 +322,7 @@ mod tests {
             let mut heads = KnownHeads::new();
             keep(&mut heads, bytes.as_bytes(), &limits);
             assert_eq!(
-                heads.look(bytes.as_bytes(), &limits, |_| ()).is_some(),
+                heads.look(bytes.as_bytes(), &limits, |_: &mut Head<'_, '_>| ()).is_some(),
                 expected,
                 "{bytes:?}"
             );

@@ -75,7 +75,9 @@ impl Reader {
 
     fn step_in_head(&mut self, bytes: &[u8]) -> Option<usize> {
         let limits = self.limits;
-        if let Some(taken) = known::look(bytes, &limits, |head| self.see_only(head)) {
+        if let Some(taken) =
+            known::look(bytes, &limits, |head: &mut Head<'_, '_>| self.see_only(head))
+        {
             return Some(taken);
         }
         let mut scratch = scratch();

@@ -264,28 +264,59 @@ impl Response {
         ConnRef { link: Arc::clone(&self.exchange().link) }
     }
 
+    #[inline]
     fn exchange(&self) -> &Arc<Exchange> {
         self.exchange.as_ref().expect("what completes a response consumes it")
     }
 
     #[inline]
-    fn complete(mut self, is_text: bool, body: Payload<'_>) -> Result<()> {
+    fn complete(self, is_text: bool, body: Payload<'_>) -> Result<()> {
+        match body {
+            Payload::Borrowed(body) if self.said.is_none() => self.complete_plainly(is_text, body),
+            body => self.complete_as_said(is_text, body),
+        }
+    }
+
+    /// Of which nothing has been said.
+    #[inline]
+    fn complete_plainly(mut self, is_text: bool, body: &[u8]) -> Result<()> {
+        let exchange = self.exchange();
+        let asked = exchange.asked();
+        let closes = !asked.persists || exchange.link.service.is_draining();
+        let framing = Framing::Length(body.len() as u64);
+        let persistence = asked.persistence(closes);
+        let lines = Lines { status: 200, framing, persistence, is_text };
+        let body = if asked.head_only { &[] } else { body };
+        let wrote = with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)));
+        if let Err(error) = wrote {
+            return Err(self.failed(*error));
+        }
+        self.is_answered(Outcome::Answered { status: 200, closes });
+        Ok(())
+    }
+
+    #[inline]
+    fn is_answered(mut self, outcome: Outcome) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(outcome);
+        }
+        // Nothing is left in it.
+        core::mem::forget(self);
+    }
+
+    #[inline(never)]
+    fn complete_as_said(mut self, is_text: bool, body: Payload<'_>) -> Result<()> {
         let status = self.status_now();
         let empty = bodyless(status);
         let framing = empty.unwrap_or(Framing::Length(body.len() as u64));
         let has_body = empty.is_none() && !self.asked().head_only;
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
         let closes = self.start(is_text, framing, body)?;
-        if let Some(exchange) = self.exchange.take() {
-            exchange.finish(Outcome::Answered { status, closes });
-        }
-        // Nothing is left in it.
-        core::mem::forget(self);
+        self.is_answered(Outcome::Answered { status, closes });
         Ok(())
     }
 
     /// Writes the head, and says whether it has told that the connection closes.
-    #[inline]
     fn start(&mut self, is_text: bool, framing: Framing, body: Payload<'_>) -> Result<bool> {
         if let Some(error) = self.said.as_mut().and_then(|said| said.spoiled.take()) {
             return Err(*error);
@@ -298,18 +329,11 @@ impl Response {
             _ => asked.persistence(closes),
         };
         let lines = Lines { status, framing, persistence, is_text };
-        let wrote = match (body, &self.said) {
-            (Payload::Borrowed(body), None) => {
-                with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)))
-            }
-            (body, _) => {
-                let said = self.said.take().unwrap_or_else(Said::lend);
-                let exchange = self.exchange();
-                // Should there be no room for it, there is for a 500 that closes as this would.
-                exchange.note_asked(asked);
-                start_as_said(exchange, lines, said, body)
-            }
-        };
+        let said = self.said.take().unwrap_or_else(Said::lend);
+        let exchange = self.exchange();
+        // Should there be no room for it, there is for a 500 that closes as this would.
+        exchange.note_asked(asked);
+        let wrote = start_as_said(exchange, lines, said, body);
         wrote.map(|_| closes).map_err(|error| self.failed(*error))
     }
 

@@ -1,8 +1,10 @@
 //! Which handler a request is for.
 
+use super::head::Head;
 use super::request::{Request, RequestBody};
 use super::response::Response;
 use crate::error::{Error, Result};
+use core::cell::Cell;
 use matchit::{Params, Router};
 
 pub(super) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
@@ -69,8 +71,29 @@ pub(super) enum Found<'r> {
 /// Methods that are understood, though a server may have no route for them.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"];
 
+/// Where a method and a path were found that are kept. A note of other routes says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noted {
+    /// The number of the routes; 0: none.
+    of: u64,
+    endpoint: u32,
+    method: u32,
+}
+
+impl Noted {
+    pub(super) const NOWHERE: Self = Self { of: 0, endpoint: 0, method: 0 };
+}
+
+/// The routes of each server have a number that no others ever have.
+fn number() -> u64 {
+    // Of the standard library also in models: it orders nothing.
+    static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
+}
+
 /// All routes of a server.
 pub(super) struct Routes {
+    number: u64,
     endpoints: Vec<Endpoint>,
     /// Which of them each pattern is for.
     router: Router<usize>,
@@ -110,24 +133,45 @@ impl Routes {
             endpoint.path = (!pattern.contains(['{', '}'])).then_some(pattern);
             endpoint
         });
-        Ok(Self { endpoints: endpoints.collect(), router, methods })
+        Ok(Self { number: number(), endpoints: endpoints.collect(), router, methods })
     }
 
     /// Looks first at the endpoint that `last` says, and leaves there which one it was: requests of a
     /// connection are often for the same. A path that is a pattern without parameters belongs to that
-    /// one before all others. What stands for parameters is left in `params`.
+    /// one before all others. What stands for parameters is left in `params`. A head that is kept has it
+    /// noted where a GET of such a path was found.
     #[inline(always)] // It is a few instructions of each request.
     pub(super) fn find<'r, 'p>(
         &'r self,
-        method: &str,
-        path: &'p str,
+        head: &Head<'_, 'p>,
         last: &mut u32,
         params: &mut Option<Params<'r, 'p>>,
     ) -> Found<'r> {
+        if let Some(noted) = head.noted.map(Cell::get)
+            && noted.of == self.number
+        {
+            return Found::Route(
+                &self.endpoints[noted.endpoint as usize].methods[noted.method as usize].1,
+            );
+        }
+        self.find_anew(head, last, params)
+    }
+
+    #[inline(never)]
+    fn find_anew<'r, 'p>(
+        &'r self,
+        head: &Head<'_, 'p>,
+        last: &mut u32,
+        params: &mut Option<Params<'r, 'p>>,
+    ) -> Found<'r> {
+        let (method, path) = (head.method, head.path);
         if let Some(endpoint) = self.endpoints.get(*last as usize)
             && endpoint.path.as_deref() == Some(path)
             && let Some(route) = endpoint.find(method)
         {
+            if let (b"GET", Some(at), Some(noted)) = (method.as_bytes(), endpoint.get, head.noted) {
+                noted.set(Noted { of: self.number, endpoint: *last, method: at as u32 });
+            }
             return Found::Route(route);
         }
         self.search(method, path, last, params)
@@ -202,6 +246,7 @@ fn check(method: &str, pattern: &str) -> Result<()> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::head::{Fields, Length};
     use super::*;
 
     fn routes(patterns: &[(&str, &str)]) -> Routes {
@@ -214,8 +259,30 @@ mod tests {
 
     /// What is found: the route's address, or why there is none, and the parameters.
     fn found(routes: &Routes, method: &str, path: &str, last: &mut u32) -> String {
+        found_of(routes, &head(method, path, None), last)
+    }
+
+    fn head<'b>(method: &'b str, path: &'b str, noted: Option<&'b Cell<Noted>>) -> Head<'b, 'b> {
+        Head {
+            method,
+            target: path,
+            path,
+            query: None,
+            is_1_1: true,
+            fields: Fields::Found(&[]),
+            block: b"",
+            size: 0,
+            body: Length::Known(0),
+            persists: true,
+            expects_continue: false,
+            upgrade: None,
+            noted,
+        }
+    }
+
+    fn found_of(routes: &Routes, head: &Head<'_, '_>, last: &mut u32) -> String {
         let mut params = None;
-        let found = match routes.find(method, path, last, &mut params) {
+        let found = match routes.find(head, last, &mut params) {
             Found::Route(route) => format!("{:p}", core::ptr::from_ref(route)),
             Found::NotAllowed(allow) => allow.to_owned(),
             Found::NotImplemented => "not implemented".to_owned(),
@@ -258,5 +325,32 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert!(seen.len() > 15, "{seen:?}");
+    }
+
+    /// Goal: what is noted of a head changes nothing either, whoever's routes it is shown to. Method: servers
+    /// that have the same paths in another order, or match them otherwise, ask with one note in turn.
+    #[test]
+    fn what_was_noted_changes_nothing() {
+        let all = [
+            routes(&[("GET", "/a"), ("GET", "/b")]),
+            routes(&[("POST", "/a"), ("GET", "/b"), ("GET", "/a")]),
+            routes(&[("GET", "/{name}")]),
+            routes(&[("GET", "/{name}"), ("GET", "/b")]),
+        ];
+        let mut noted = 0;
+        for (method, path) in [("GET", "/a"), ("GET", "/b"), ("HEAD", "/a"), ("POST", "/a")] {
+            let note = Cell::new(Noted::NOWHERE);
+            let orders = (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| [a, b, a]));
+            for routes in orders.flatten().map(|at| &all[at]) {
+                let expected = found(routes, method, path, &mut { u32::MAX });
+                let mut last = u32::MAX;
+                for _ in 0..3 {
+                    let found = found_of(routes, &head(method, path, Some(&note)), &mut last);
+                    assert_eq!(found, expected, "{method} {path}");
+                    noted += usize::from(note.get().of == routes.number);
+                }
+            }
+        }
+        assert!(noted > 20, "{noted}");
     }
 }
