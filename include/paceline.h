@@ -7400,7 +7400,7 @@ pace_status_t pace_webhook_last_error(const pace_webhook_t *webhook,
 
 /**
  * Frees a webhook. When no subscription has it any more, its thread ends after the attempt that is under way,
- * and what waits is dropped: pace_webhook_flush() before. NULL is a no-op.
+ * and what waits is dropped: pace_webhook_flush() before. NULL is a no-op, and in a forked child nothing is freed.
  *
  * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
  */

@@ -18,6 +18,7 @@ use crate::log::{Component, Level, Logger};
 use crate::pool::Pool;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::fork::ForkGuard;
 use crate::sys::thread::without_signals;
 use crate::time::{Backoff, Retry};
 use core::fmt;
@@ -113,6 +114,7 @@ impl WebhookBuilder {
         // Not all of the URL: its path may be a secret.
         let host = self.url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
         let host = host.unwrap_or_default();
+        let fork = ForkGuard::new().map_err(|e| Error::os("map a page that tells of a fork", e))?;
         let (bodies, waiting) = sync_channel(self.capacity);
         let (alive, end) = channel();
         let counts = Arc::new(Counts::default());
@@ -137,6 +139,7 @@ impl WebhookBuilder {
         spawned.map_err(|error| Error::os("start the thread of the webhook", error))?;
         Ok(Webhook {
             inner: Arc::new(Inner {
+                fork,
                 bodies,
                 counts,
                 log: self.log,
@@ -211,6 +214,7 @@ enum Job {
 }
 
 struct Inner {
+    fork: ForkGuard,
     bodies: SyncSender<Job>,
     counts: Arc<Counts>,
     log: Logger,
@@ -267,6 +271,9 @@ impl Webhook {
 
     /// Posts this: it should be JSON. False: there was no room, and it was dropped. Any thread; it never waits.
     pub fn post(&self, json: impl Into<Vec<u8>>) -> bool {
+        if self.is_forked() {
+            return false;
+        }
         self.inner.counts.posted.fetch_add(1, Relaxed);
         let has_room = self.inner.bodies.try_send(Job::Post(json.into())).is_ok();
         if !has_room {
@@ -293,8 +300,11 @@ impl Webhook {
     /// Waits until everything that was posted before has been delivered or given up. Any thread; it blocks.
     ///
     /// # Errors
-    /// [`Error::TimedOut`].
+    /// [`Error::TimedOut`]; [`Error::Forked`].
     pub fn flush(&self, timeout: Duration) -> Result<()> {
+        if self.is_forked() {
+            return Err(Error::Forked);
+        }
         let start = Instant::now();
         let left = || timeout.checked_sub(start.elapsed()).ok_or(Error::TimedOut);
         let (done, told) = sync_channel(1);
@@ -305,6 +315,11 @@ impl Webhook {
             }
         }
         told.recv_timeout(left()?).map_err(|_| Error::TimedOut)
+    }
+
+    /// Whether this is a child of the process that made it.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.inner.fork.is_child()
     }
 
     /// What it has done so far. Any thread.

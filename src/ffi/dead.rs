@@ -5,13 +5,13 @@ use super::boundary::{self, Failure, Out, Result, call};
 use super::hub::{open, pace_hub_t};
 use super::mailbox::{open as open_mailbox, pace_mailbox_t};
 use super::message::{
-    NOTHING, fields, lend, pace_message_t, pace_subscription_t, priority, show, slice, text_of,
+    NOTHING, fields, headers, lend, pace_message_t, pace_subscription_t, priority, show, text_of,
 };
 use super::request::pace_text_t;
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::pattern_of;
-use crate::hub::{DeadFilter, DeadLetter, DeadReason, Headers, Hub, Stored};
+use crate::hub::{DeadFilter, DeadLetter, DeadReason, Hub, Stored};
 use core::ffi::{c_char, c_void};
 use core::time::Duration;
 use std::time::SystemTime;
@@ -254,21 +254,13 @@ pub unsafe extern "C" fn pace_mailbox_bury(
         // SAFETY: as the header demands.
         let key = unsafe { text_of(&message.key, "the message's key") }?;
         // SAFETY: as the header demands.
-        let given = unsafe { slice(message.headers, message.header_count, "headers") }?;
-        let mut pairs = Vec::with_capacity(given.len());
-        for field in given {
-            // SAFETY: as the header demands.
-            let name = unsafe { text_of(&field.name, "the name of a header") }?;
-            // SAFETY: as the header demands.
-            pairs.push((name, unsafe { text_of(&field.value, "the value of a header") }?));
-        }
-        // SAFETY: as the header demands.
         let payload = unsafe { super::message::payload(message.payload, message.size) }?;
         let stored = Stored {
             sequence: message.sequence,
             time: message.time_ns,
             key: mailbox.mailbox.key(key)?,
-            headers: Headers::new(pairs)?,
+            // SAFETY: as the header demands.
+            headers: unsafe { headers(message.headers, message.header_count) }?,
             payload,
             priority: priority(message.priority)?,
         };

@@ -8,7 +8,7 @@ use super::boundary::{self, Failure, Result};
 use super::conn::pace_piece_t;
 use super::request::{pace_field_t, pace_text_t};
 use super::sized;
-use crate::hub::{Headers, Message, Payload, Priority, Stored};
+use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
@@ -248,6 +248,10 @@ pub(super) fn lend(text: &str) -> pace_text_t {
 ///
 /// As many bytes can be read, or there are none.
 pub(super) unsafe fn payload(bytes: *const c_void, size: usize) -> Result<Payload> {
+    if size > MAX_PAYLOAD {
+        // Before it is copied: there may be no memory for what no hub takes.
+        return Err(Failure::invalid("the payload's size", size, "up to max_payload of the hub"));
+    }
     // SAFETY: as the caller promises.
     Ok(Payload::new(unsafe { boundary::bytes(bytes, size, 1, "payload") }?))
 }
@@ -267,9 +271,22 @@ pub(super) unsafe fn payload_of(piece: &pace_piece_t) -> Result<Payload> {
 /// As the header demands of the fields.
 pub(super) unsafe fn terms(publication: &pace_publication_t) -> Result<(Priority, Headers)> {
     let priority = priority(publication.priority)?;
-    let count = publication.header_count;
     // SAFETY: as the caller promises.
-    let fields = unsafe { slice(publication.headers, count, "headers") }?;
+    Ok((priority, unsafe { headers(publication.headers, publication.header_count) }?))
+}
+
+/// The headers of a message, copied.
+///
+/// # Safety
+///
+/// If `count` is not zero, `fields` is NULL or points to as many, and their texts can be read.
+pub(super) unsafe fn headers(fields: *const pace_field_t, count: usize) -> Result<Headers> {
+    if count > MAX_HEADERS {
+        // Before any is looked at: a count that is wrong tells of headers that are not there.
+        return Err(Failure::invalid("header_count", count, &format!("up to {MAX_HEADERS}")));
+    }
+    // SAFETY: as the caller promises.
+    let fields = unsafe { slice(fields, count, "headers") }?;
     let mut pairs = Vec::with_capacity(count);
     for field in fields {
         // SAFETY: as the caller promises.
@@ -277,7 +294,7 @@ pub(super) unsafe fn terms(publication: &pace_publication_t) -> Result<(Priority
         // SAFETY: as above.
         pairs.push((name, unsafe { text_of(&field.value, "the value of a header") }?));
     }
-    Ok((priority, Headers::new(pairs)?))
+    Ok(Headers::new(pairs)?)
 }
 
 pub(super) fn priority(number: i32) -> Result<Priority> {

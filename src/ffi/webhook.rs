@@ -182,7 +182,7 @@ pub unsafe extern "C" fn pace_webhook_post(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
+        let webhook = unsafe { open(webhook) }?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(json, size, 1, "json") }?;
         webhook.post(bytes)
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn pace_webhook_forward(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
+        let webhook = unsafe { open(webhook) }?;
         // SAFETY: as the header demands.
         let hub = unsafe { open_hub(hub) }?;
         boundary::check(pattern, "pattern")?;
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn pace_webhook_flush(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        unsafe { boundary::borrow(webhook, "webhook") }?.flush(timeout_ns)
+        unsafe { open(webhook) }?.flush(timeout_ns)
     })
 }
 
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn pace_webhook_stats(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
+        let webhook = unsafe { open(webhook) }?;
         // SAFETY: as the header demands.
         unsafe { Room::new(stats, "stats") }?.fill(webhook.stats());
         Ok(())
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn pace_webhook_last_error(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
+        let webhook = unsafe { open(webhook) }?;
         // SAFETY: as the header demands.
         let needed = unsafe { Out::new(needed, "needed") }?;
         if size > 0 {
@@ -283,17 +283,31 @@ pub unsafe extern "C" fn pace_webhook_last_error(
 }
 
 /// Frees a webhook. When no subscription has it any more, its thread ends after the attempt that is under way,
-/// and what waits is dropped: pace_webhook_flush() before. NULL is a no-op.
+/// and what waits is dropped: pace_webhook_flush() before. NULL is a no-op, and in a forked child nothing is freed.
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_webhook_free(webhook: *mut pace_webhook_t) {
     call_void(|| {
-        if boundary::check(webhook, "webhook").is_ok() {
+        // SAFETY: as the header demands.
+        if unsafe { open(webhook) }.is_ok() {
             // SAFETY: as the header demands, it came from here and is used by nobody else.
             drop(unsafe { Box::from_raw(webhook) });
         }
     });
+}
+
+/// # Safety
+///
+/// As the header demands of a webhook.
+unsafe fn open<'a>(webhook: *const pace_webhook_t) -> Result<&'a pace_webhook_t> {
+    // SAFETY: as the caller promises.
+    let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
+    #[cfg(feature = "webhook")]
+    if webhook.webhook.is_forked() {
+        return Err(boundary::FORKED);
+    }
+    Ok(webhook)
 }
 
 #[cfg(feature = "webhook")]

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 pub const INLINE: usize = 46;
 
 /// The most headers of a message.
-const MAX_HEADERS: usize = 64;
+pub(crate) const MAX_HEADERS: usize = 64;
 /// The most bytes of all names and values of a message's headers.
 const MAX_HEADER_BYTES: usize = 65_536;
 

@@ -130,6 +130,8 @@ use crate::sys::futex::Futex;
 use core::fmt;
 use history::{Histories, History, Replaying};
 use mailbox::Books;
+#[cfg(feature = "capi")]
+pub(crate) use message::MAX_HEADERS;
 use ready::{Call, Ready};
 use route::Router;
 use std::collections::VecDeque;
@@ -232,7 +234,7 @@ pub struct HubBuilder<'a> {
 }
 
 /// The most that `max_payload` can be.
-const MAX_PAYLOAD: usize = 1 << 30;
+pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
 /// More services than this would not be faster.
 const MAX_SERVICES: usize = 64;
 
