@@ -21,6 +21,7 @@ mod header {
     const SECTIONS: &[(&str, &str)] = &[
         ("status", "Version, status, errors"),
         ("callback", "Ids and callbacks"),
+        ("log", "The log: what all components tell"),
         ("pool", "The pool"),
         ("task", "Tasks"),
         ("strand", "Strands: serial execution without locks"),

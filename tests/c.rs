@@ -53,7 +53,7 @@ macro_rules! programs {
 
 programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random
 server conn filter framing http inherited udp udp_pull fork_net random_net random_hub
-net_pull requests workers hub hostile_hub outside }
+net_pull requests workers hub hostile_hub outside log }
 
 /// Each compiler with one of the libraries: the library is the same, whoever calls it, and to link the
 /// static one takes longer than all else here. A compiler that is alone has both.
@@ -290,7 +290,7 @@ fn memcheck_finds_only_the_seeded_fault() {
     };
     for name in [
         "task", "handle", "queue", "pull", "server", "conn", "http", "udp", "filter", "requests",
-        "workers", "hub",
+        "workers", "hub", "log",
     ] {
         let (code, errors) = memcheck(name);
         assert_eq!(code, Some(0), "{name}:\n{errors}");

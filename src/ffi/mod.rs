@@ -51,6 +51,25 @@ mod inherited;
 #[cfg(all(feature = "config", feature = "log", feature = "metrics", feature = "tasks"))]
 mod kind;
 mod listener;
+#[cfg(all(feature = "config", feature = "log"))]
+mod log;
+/// There is none without these features.
+#[cfg(not(all(feature = "config", feature = "log")))]
+mod log {
+    use super::boundary::{Failure, Result};
+
+    #[allow(non_camel_case_types, reason = "as C has it")]
+    pub struct pace_log_t;
+
+    #[allow(unsafe_code, reason = "as the one that does something")]
+    pub(super) unsafe fn tell_by(
+        _: crate::Builder,
+        _: *const pace_log_t,
+    ) -> Result<crate::Builder> {
+        let text = "the library was built without the features `config` and `log`";
+        Err(Failure::told(super::status::PACE_EUNSUPPORTED, text))
+    }
+}
 #[cfg(feature = "hub")]
 mod mailbox;
 #[cfg(feature = "hub")]

@@ -3,6 +3,7 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
+use super::log::{pace_log_t, tell_by};
 use super::owner::{Owner, Registration, pair};
 use super::registry::Registry;
 #[cfg(feature = "config")]
@@ -97,6 +98,9 @@ pub struct pace_pool_config_t {
     /// After how long a wait in a lane every fourth pick is of that lane: 1 ms to 1 h; 0 (default): 1 s;
     /// PACE_FOREVER: never.
     pub ageing_ns: u64,
+    /// What happens in the pool, and in all that stands on it, is told to this log, which it keeps. NULL (default):
+    /// to the one of pace_log_install(), or to none.
+    pub log: *mut pace_log_t,
 }
 
 /// How a shutdown went. Set struct_size to sizeof the struct before the call.
@@ -320,6 +324,7 @@ const DEFAULTS: pace_pool_config_t = pace_pool_config_t {
     hook_drop: None,
     reserve: [0; 4],
     ageing_ns: 0,
+    log: ptr::null_mut(),
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -403,6 +408,10 @@ fn settings(config: &pace_pool_config_t) -> Result<Builder> {
     if !config.name.is_null() {
         // SAFETY: not NULL, and as the header demands.
         builder = builder.name(unsafe { boundary::text(config.name, "name") }?);
+    }
+    if !config.log.is_null() {
+        // SAFETY: not NULL, and as the header demands.
+        builder = unsafe { tell_by(builder, config.log) }?;
     }
     Ok(builder)
 }

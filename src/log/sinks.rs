@@ -181,6 +181,7 @@ impl Log {
     /// # Errors
     /// As [`flush`](Self::flush); after [`Error::TimedOut`] the thread goes on until it is through.
     pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.inner.teller.check_may_wait()?;
         self.set_levels(Levels::OFF);
         self.inner.teller.close(timeout)
     }

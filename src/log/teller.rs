@@ -179,9 +179,9 @@ impl<T: Send + 'static> Teller<T> {
         }
     }
 
-    /// Takes nothing more, and waits until everything is told and the thread has let go of its sinks.
+    /// Takes nothing more, and waits until everything is told and the thread has let go of its sinks. Only for
+    /// who may wait.
     pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
-        self.check_may_wait()?;
         self.queue.close();
         self.wait_for_end(timeout)
     }
@@ -197,7 +197,8 @@ impl<T: Send + 'static> Teller<T> {
         thread::current().id() == self.thread
     }
 
-    fn check_may_wait(&self) -> Result<()> {
+    /// Not a forked child, which has no such thread, nor the thread itself.
+    pub(crate) fn check_may_wait(&self) -> Result<()> {
         match () {
             () if self.fork.is_child() => Err(Error::Forked),
             () if self.is_own() => Err(Error::WouldDeadlock),

@@ -141,9 +141,13 @@ impl WorkerPool {
         }
         let before = self.completed();
         let log = &common.shared.log;
-        log.info(Component::Task, "workers.draining", |record| {
-            record.with("time_ns", nanos(phases.drain)).say("no more tasks are taken");
-        });
+        // Whoever comes later is told of nothing new.
+        let begun = common.phase();
+        if begun == OPEN {
+            log.info(Component::Task, "workers.draining", |record| {
+                record.with("time_ns", nanos(phases.drain)).say("no more tasks are taken");
+            });
+        }
         self.enter(DRAINING);
         if self.pool.is_inside() {
             return ShutdownReport { requested: true, ..ShutdownReport::default() };
@@ -152,12 +156,14 @@ impl WorkerPool {
         let drained = common.wait_until(drain, || self.is_quiet());
         // Those that wait come before the threads hear that they must not begin them, and before those
         // that run are asked: so they are told of by name.
-        log.info(Component::Task, "workers.stopping", |record| {
-            record
-                .with("drained", u64::from(drained))
-                .with("time_ns", nanos(phases.stop))
-                .say("what has not begun is cancelled, and what runs is asked to stop");
-        });
+        if begun < STOPPING {
+            log.info(Component::Task, "workers.stopping", |record| {
+                record
+                    .with("drained", u64::from(drained))
+                    .with("time_ns", nanos(phases.stop))
+                    .say("what has not begun is cancelled, and what runs is asked to stop");
+            });
+        }
         let mut cancelled = self.cancel_waiting();
         self.enter(STOPPING);
         cancelled.extend(self.cancel_waiting());
@@ -174,13 +180,15 @@ impl WorkerPool {
             completed: self.completed_since(&before),
             ..self.clean_up(Deadline::after(Some(phases.clean_up)))
         };
-        log.info(Component::Task, "workers.stopped", |record| {
-            record
-                .with("drained", u64::from(report.drained))
-                .with("cancelled", report.cancelled.len())
-                .with("stuck", report.stuck.len())
-                .say("the worker pool has stopped");
-        });
+        if begun < STOPPING {
+            log.info(Component::Task, "workers.stopped", |record| {
+                record
+                    .with("drained", u64::from(report.drained))
+                    .with("cancelled", report.cancelled.len())
+                    .with("stuck", report.stuck.len())
+                    .say("the worker pool has stopped");
+            });
+        }
         report
     }
 

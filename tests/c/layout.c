@@ -48,6 +48,7 @@ AT(pace_pool_config_t, hook_drop, 120);
 
 AT(pace_pool_config_t, reserve, 128);
 AT(pace_pool_config_t, ageing_ns, 144);
+AT(pace_pool_config_t, log, 152);
 
 GROWS(pace_workers_config_t, 72);
 AT(pace_workers_config_t, max_waiting, 4);
@@ -77,6 +78,38 @@ AT(pace_middleware_t, after, 8);
 AT(pace_middleware_t, on_error, 16);
 AT(pace_middleware_t, user_data, 24);
 AT(pace_middleware_t, drop, 32);
+
+GROWS(pace_log_config_t, 64);
+AT(pace_log_config_t, capacity, 4);
+AT(pace_log_config_t, levels, 8);
+AT(pace_log_config_t, file, 16);
+AT(pace_log_config_t, max_size, 24);
+AT(pace_log_config_t, files, 32);
+AT(pace_log_config_t, pull_capacity, 36);
+AT(pace_log_config_t, on_record, 40);
+AT(pace_log_config_t, user_data, 48);
+AT(pace_log_config_t, drop, 56);
+
+GROWS(pace_log_stats_t, 48);
+AT(pace_log_stats_t, told, 8);
+AT(pace_log_stats_t, last_error, 32);
+AT(pace_log_stats_t, pullable, 40);
+
+SIZE(pace_log_field_t, 48);
+AT(pace_log_field_t, kind, 8);
+AT(pace_log_field_t, u64, 16);
+AT(pace_log_field_t, i64, 24);
+AT(pace_log_field_t, f64, 32);
+AT(pace_log_field_t, text, 40);
+
+SIZE(pace_log_record_t, 56);
+AT(pace_log_record_t, level, 8);
+AT(pace_log_record_t, component, 12);
+AT(pace_log_record_t, event, 16);
+AT(pace_log_record_t, pool, 24);
+AT(pace_log_record_t, message, 32);
+AT(pace_log_record_t, fields, 40);
+AT(pace_log_record_t, field_count, 48);
 
 GROWS(pace_outcome_log_config_t, 56);
 AT(pace_outcome_log_config_t, capacity, 4);

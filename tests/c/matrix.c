@@ -24,6 +24,7 @@ typedef struct things {
     pace_task_t work; /* of the worker pool */
     pace_task_fd_t *ends;
     pace_outcome_log_t *log;
+    pace_log_t *records;
     pace_signals_t *signals;
     pace_metric_t *count, *level, *times;
     pace_http_t *asked; /* has the request that these answer */
@@ -948,6 +949,36 @@ static pace_status_t do_outcome_log_stats(things_t *t) {
     stats.struct_size = sizeof stats;
     return pace_outcome_log_stats(t->log, &stats);
 }
+static pace_status_t do_log_new(things_t *t) {
+    pace_log_t *log;
+    pace_status_t status = pace_log_new(NULL, &log);
+    (void)t;
+    if (status == PACE_OK) pace_log_free(log);
+    return status;
+}
+static pace_status_t do_log_config_load(things_t *t) {
+    pace_log_config_t config;
+    (void)t;
+    OK(pace_log_config_init(&config, sizeof config));
+    return pace_log_config_load(&config, NULL, true);
+}
+static pace_status_t do_log_flush(things_t *t) { return pace_log_flush(t->records, 3600 * SECOND); }
+static pace_status_t do_log_set_levels(things_t *t) { return pace_log_set_levels(t->records, "info"); }
+static pace_status_t do_log_level(things_t *t) {
+    uint32_t level;
+    return pace_log_level(t->records, PACE_LOG_NET, &level);
+}
+static pace_status_t do_log_pull(things_t *t) {
+    pace_log_record_t record;
+    size_t count;
+    pace_status_t status = pace_log_pull(t->records, &record, 1, 0, &count);
+    return status == PACE_EEMPTY ? PACE_OK : status;
+}
+static pace_status_t do_log_stats(things_t *t) {
+    pace_log_stats_t stats;
+    stats.struct_size = sizeof stats;
+    return pace_log_stats(t->records, &stats);
+}
 static pace_status_t do_workers_metric(things_t *t) {
     pace_label_t label = {"port", "north"};
     pace_metric_t *metric;
@@ -1379,6 +1410,13 @@ static const row_t table[] = {
     {"task_fd_new", do_task_fd_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
     {"task_fd_pollable", do_task_fd_pollable, IS_OK, IS_OK, IS_OK, 'f'},
     {"task_fd_take", do_task_fd_take, IS_OK, IS_OK, IS_OK, 'f'},
+    {"log_new", do_log_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
+    {"log_config_load", do_log_config_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"log_flush", do_log_flush, IS_OK, IS_OK, IS_OK, 'L'},
+    {"log_set_levels", do_log_set_levels, IS_OK, IS_OK, IS_OK, 'L'},
+    {"log_level", do_log_level, IS_OK, IS_OK, IS_OK, 'L'},
+    {"log_pull", do_log_pull, IS_OK, IS_OK, IS_OK, 'L'},
+    {"log_stats", do_log_stats, IS_OK, IS_OK, IS_OK, 'L'},
     {"outcome_log_new", do_outcome_log_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
     {"outcome_log_flush", do_outcome_log_flush, IS_OK, IS_OK, IS_OK, 'l'},
     {"outcome_log_stats", do_outcome_log_stats, IS_OK, IS_OK, IS_OK, 'l'},
@@ -1503,6 +1541,10 @@ static void make_things(things_t *t) {
     pace_workers_config_t workers;
     OK(pace_workers_config_init(&workers, sizeof workers));
     workers.metrics = true;
+    pace_log_config_t records;
+    OK(pace_log_config_init(&records, sizeof records));
+    records.pull_capacity = 4;
+    OK(pace_log_new(&records, &t->records));
     OK(pace_outcome_log_new(NULL, &t->log));
     workers.outcome_log = t->log;
     OK(pace_task_fd_new(&t->ends));
@@ -1550,6 +1592,7 @@ static void free_things(things_t *t) {
     pace_workers_free(t->workers);
     pace_task_fd_free(t->ends);
     pace_outcome_log_free(t->log);
+    pace_log_free(t->records);
     pace_signals_free(t->signals);
     pace_metric_free(t->count);
     pace_metric_free(t->level);
@@ -1611,6 +1654,7 @@ static void with_null(void) {
         if (table[i].needs == 'f') less.ends = NULL;
         if (table[i].needs == 'x') less.count = less.level = less.times = NULL;
         if (table[i].needs == 'l') less.log = NULL;
+        if (table[i].needs == 'L') less.records = NULL;
         if (table[i].needs == 'k') less.kind = NULL;
         if (table[i].needs != '-') expect("NULL", &table[i], INV, table[i].call(&less));
     }
@@ -1764,6 +1808,12 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_task_fd_pollable(t.ends, NULL));
     SAYS(PACE_EINVAL, pace_task_fd_take(t.ends, NULL));
     SAYS(PACE_EINVAL, pace_workers_config_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_log_config_init(NULL, sizeof(pace_log_config_t)));
+    SAYS(PACE_EINVAL, pace_log_config_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_log_stats(t.records, NULL));
+    SAYS(PACE_EINVAL, pace_log_level(t.records, 0, NULL));
+    SAYS(PACE_EINVAL, pace_log_install(NULL));
+    SAYS(PACE_EINVAL, pace_log_close(NULL, 0));
     SAYS(PACE_EINVAL, pace_outcome_log_config_init(NULL, sizeof(pace_outcome_log_config_t)));
     SAYS(PACE_EINVAL, pace_outcome_log_config_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_outcome_log_new(NULL, NULL));

@@ -23,6 +23,7 @@ from paceline import (
     Http,
     Hub,
     Listen,
+    Log,
     MessageFilter,
     OutcomeLog,
     Peer,
@@ -67,7 +68,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
     "Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Future Gauge Handle Headers"
-    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency Mailbox Message MessageFilter"
+    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth Wrote Rate"
@@ -140,7 +141,7 @@ class Table(Case):
         pool = self.pool
         settings: dict[str, Any] = {"threads": 0}
         yield row("Pool", Pool, settings, threads="none number", name="text", max_handles="none number")
-        yield row("Pool", Pool, settings, max_joined="number", on_unhandled="none function")
+        yield row("Pool", Pool, settings, max_joined="number", on_unhandled="none function", log="none")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
             for what in ("submit", "post", "submit_batch", "post_batch"):
@@ -386,6 +387,12 @@ class Table(Case):
         sizes = dict.fromkeys(("max_size", "files", "capacity"), "none number")
         yield row("OutcomeLog", OutcomeLog, {}, callback="none function", **paths, **sizes)
         yield row("OutcomeLog.flush", OutcomeLog().flush, {}, timeout=MAYBE_TIME)
+        logged = lambda **given: Log(logger=False, **given).close()
+        yield row("Log", logged, {}, callback="none function", levels="none text", **paths, **sizes)
+        records = Log(logger=False)
+        yield row("Log.set_levels", records.set_levels, {}, levels="text")
+        for wait in ("flush", "close"):
+            yield row(f"Log.{wait}", getattr(records, wait), {}, timeout=MAYBE_TIME)
         yield row("Signals", Signals, {}, signals="", on_signal="none function")
         with Signals() as signals:
             yield row("Signals.wait", signals.wait, {}, timeout=MAYBE_TIME)

@@ -34,6 +34,7 @@ from ._inherited import Inherited, inherited
 from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
+from ._log import Log, LogRecord, LogStats, to_logging
 from ._mailbox import Latency, Mailbox, SubscriptionStats
 from ._message import Message, Receipt
 from ._message_filter import MessageFilter
@@ -124,6 +125,9 @@ __all__ = [
     "Latency",
     "LibraryError",
     "Listen",
+    "Log",
+    "LogRecord",
+    "LogStats",
     "Mailbox",
     "Message",
     "Middleware",
@@ -194,4 +198,5 @@ __all__ = [
     "library_path",
     "library_version",
     "promote_new_leader",
+    "to_logging",
 ]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from . import _lifetime
 from ._arguments import text, within
 from ._errors import ForkedError, InvalidError, ShutDownError
 from ._library import check, error, lib, nanoseconds, quick
+from ._native import Native as Native
 from ._pool import Pool, crew_of
 
 #: Where what handlers raise is reported, and what could not be sent.
@@ -41,27 +41,6 @@ ANSWERS = 16
 
 #: How long waiting threads stay away from Python's signal handlers at most. Seconds.
 SLICE = 0.1
-
-
-class Native:
-    """A native object of this process: its pointer, and how it is given back.
-
-    Of a cycle that is collected anything may still be called after this, by another ``__del__``. So all
-    pointers to it become NULL, which the library refuses."""
-
-    def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], object]) -> None:
-        self.pointer = pointer
-        #: Pointers to parts of it.
-        self.inside: list[ctypes.c_void_p] = []
-        self._free = free
-        self._generation = _lifetime.generation()
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and self._generation == _lifetime.generation():
-            own = ctypes.c_void_p(self.pointer.value)
-            for pointer in (self.pointer, *self.inside):
-                pointer.value = None
-            self._free(own)
 
 
 class Outbox:

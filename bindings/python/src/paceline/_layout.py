@@ -197,6 +197,7 @@ class PoolConfig(ctypes.Structure):
         ("hook_drop", _CALLBACK),
         ("reserve", ctypes.c_uint32 * 4),
         ("ageing_ns", ctypes.c_uint64),
+        ("log", ctypes.c_void_p),
     ]
 
 
@@ -639,6 +640,72 @@ class Label(ctypes.Structure):
     """``pace_label_t``"""
 
     _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
+class LogConfig(ctypes.Structure):
+    """``pace_log_config_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint32),
+        ("levels", ctypes.c_char_p),
+        ("file", ctypes.c_char_p),
+        ("max_size", ctypes.c_uint64),
+        ("files", ctypes.c_uint32),
+        ("pull_capacity", ctypes.c_uint32),
+        ("on_record", ctypes.c_void_p),
+        ("user_data", ctypes.c_void_p),
+        ("drop", ctypes.c_void_p),
+    ]
+
+
+class LogStats(ctypes.Structure):
+    """``pace_log_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("told", ctypes.c_uint64),
+        ("dropped", ctypes.c_uint64),
+        ("errors", ctypes.c_uint64),
+        ("last_error", ctypes.c_char_p),
+        ("pullable", ctypes.c_uint64),
+    ]
+
+
+LOG_U64 = 0
+LOG_I64 = 1
+LOG_F64 = 2
+LOG_TEXT = 3
+
+
+class LogField(ctypes.Structure):
+    """``pace_log_field_t``"""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("u64", ctypes.c_uint64),
+        ("i64", ctypes.c_int64),
+        ("f64", ctypes.c_double),
+        ("text", ctypes.c_char_p),
+    ]
+
+
+class LogRecord(ctypes.Structure):
+    """``pace_log_record_t``"""
+
+    _fields_ = [
+        ("time_ns", ctypes.c_uint64),
+        ("level", ctypes.c_uint32),
+        ("component", ctypes.c_uint32),
+        ("event", ctypes.c_char_p),
+        ("pool", ctypes.c_char_p),
+        ("message", ctypes.c_char_p),
+        ("fields", ctypes.POINTER(LogField)),
+        ("field_count", ctypes.c_size_t),
+    ]
 
 
 class OutcomeLogConfig(ctypes.Structure):
@@ -1318,6 +1385,10 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_history_stats_t": HistoryStats,
     "pace_workers_config_t": WorkersConfig,
     "pace_label_t": Label,
+    "pace_log_config_t": LogConfig,
+    "pace_log_stats_t": LogStats,
+    "pace_log_field_t": LogField,
+    "pace_log_record_t": LogRecord,
     "pace_outcome_log_config_t": OutcomeLogConfig,
     "pace_outcome_log_stats_t": OutcomeLogStats,
     "pace_workers_report_t": WorkersReport,

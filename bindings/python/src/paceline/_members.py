@@ -135,8 +135,9 @@ class Members(Crew):
         unhandled: Unhandled | None,
         max_handles: int | None,
         guests: int,
+        log: ctypes.c_void_p | None = None,
     ) -> None:
-        native = NativePool(threads + guests, name, max_handles=max_handles)
+        native = NativePool(threads + guests, name, max_handles=max_handles, log=log)
         self.entries: dict[int, Entry] = {}
         self.members: list[Member] = []
         self.watching = False

@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import struct
 import sys
+from collections.abc import Callable
 
 from . import _layout as layout
 from . import _lifetime
@@ -29,11 +30,38 @@ EVENT = struct.Struct("=IIQQ")
 Pulled = tuple[int, int, int, int]
 
 
+class Native:
+    """A native object of this process: its pointer, and how it is given back.
+
+    Of a cycle that is collected anything may still be called after this, by another ``__del__``. So all
+    pointers to it become NULL, which the library refuses."""
+
+    def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], object]) -> None:
+        self.pointer = pointer
+        #: Pointers to parts of it.
+        self.inside: list[ctypes.c_void_p] = []
+        self._free = free
+        self._generation = _lifetime.generation()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and self._generation == _lifetime.generation():
+            own = ctypes.c_void_p(self.pointer.value)
+            for pointer in (self.pointer, *self.inside):
+                pointer.value = None
+            self._free(own)
+
+
 class NativePool:
     """The C pool. Any thread, except where noted."""
 
     def __init__(
-        self, hosts: int, name: str, *, events: bool = True, max_handles: int | None = None
+        self,
+        hosts: int,
+        name: str,
+        *,
+        events: bool = True,
+        max_handles: int | None = None,
+        log: ctypes.c_void_p | None = None,
     ) -> None:
         config = layout.PoolConfig()
         check(quick.pace_pool_config_init(ctypes.byref(config), ctypes.sizeof(config)))
@@ -47,6 +75,8 @@ class NativePool:
         config.name = text("name", name)
         if max_handles is not None:
             config.max_handles = max_handles
+        if log is not None:
+            config.log = log
         pointer = ctypes.c_void_p()
         check(lib.pace_pool_new(ctypes.byref(config), ctypes.byref(pointer)))
         self.pointer = pointer

@@ -75,8 +75,8 @@ class OutcomeLog:
     64 MiB) it is renamed to file.1, that to file.2, and ``files`` (1 to 1000, default 4) are kept;
     ``capacity`` (1 to 2**20, default 8192) may wait for the disk before others are dropped and counted.
 
-    ``settings``, a file (JSON or YAML) whose section ``log`` says what is not given here, and
-    ``environment``: variables PACELINE_LOG_… win over that. Raises InvalidError, which names what is wrong.
+    ``settings``, a file (JSON or YAML) whose section ``outcomes`` says what is not given here, and
+    ``environment``: variables PACELINE_OUTCOMES_… win over that. Raises InvalidError, which names what is wrong.
     """
 
     def __init__(

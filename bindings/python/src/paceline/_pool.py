@@ -20,6 +20,7 @@ from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch
 from ._library import check, quick
+from ._log import Log
 from ._members import PATIENCE, Entry, Members, current
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
@@ -207,7 +208,8 @@ class Pool:
     ``threads`` (default: the number of CPUs, at most 4) follow, lead, and run tasks and handlers. With
     0 there are none: a host calls ``join``, when ``fileno`` is readable or for a time. Handlers and
     posted tasks that raise are reported through ``on_unhandled(exception)``, by default
-    ``threading.excepthook``; a handler that raises is deregistered. All methods may be called by any
+    ``threading.excepthook``; a handler that raises is deregistered. ``log`` is told what happens in it, and in
+    all that stands on it. All methods may be called by any
     thread, also inside handlers, except where noted.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
@@ -223,6 +225,7 @@ class Pool:
         max_handles: int | None = None,
         max_joined: int = 4,
         on_unhandled: Unhandled | None = None,
+        log: Log | None = None,
     ) -> None:
         if threads is None:
             threads = min(4, os.cpu_count() or 1)
@@ -231,7 +234,14 @@ class Pool:
         if max_handles is not None:
             max_handles = number("max_handles", max_handles)
         some_function("on_unhandled", on_unhandled)
-        self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined)
+        if log is not None:
+            instance("log", log, Log)
+        #: It tells as long as there are pools that have it.
+        self._log = log
+        native_log = None if log is None else log.native.pointer
+        self._crew = crew = Members(
+            threads, name, on_unhandled, max_handles, max_joined, native_log
+        )
         if crew.closed is not None:
             raise crew.refusal()
         self._lanes = Lanes(crew)

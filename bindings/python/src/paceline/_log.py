@@ -1,0 +1,290 @@
+"""The structured log: what happens in pools, and in all that stands on them.
+
+The file is written by a native thread, without the interpreter's lock. For ``logging`` and functions a thread of
+Python's pulls records in batches: no thread of a pool ever calls into the interpreter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from . import _layout as layout
+from . import _lifetime
+from ._arguments import path, patience, some_function, text, whole
+from ._library import check, error, lib, nanoseconds, quick
+from ._native import Native
+
+#: Where it is reported what functions raise.
+log = logging.getLogger("paceline")
+
+#: Below ``logging.DEBUG``.
+TRACE = 5
+
+_LEVELS = {
+    "error": logging.ERROR,
+    "warn": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+    "trace": TRACE,
+}
+
+#: Records that are taken at once, and that may wait for that.
+_BATCH, _CAPACITY = 64, 8192
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """Something that a component tells."""
+
+    #: Seconds since 1970.
+    time: float
+    #: "error", "warn", "info", "debug" or "trace".
+    level: str
+    #: Who tells it: "pool", "net", "http", "task", "hub", "history", "webhook", "service" or "log".
+    component: str
+    #: What happened: a name that stays, as "accept.paused".
+    event: str
+    #: The name of the pool that it happened in.
+    pool: str
+    #: For people.
+    message: str
+    #: What belongs to it, in order. Times end in ``_ns``.
+    fields: dict[str, Union[int, float, str]]
+
+    def __str__(self) -> str:
+        fields = "".join(f" {name}={value}" for name, value in self.fields.items())
+        return f"{self.event}: {self.message}{fields}"
+
+
+@dataclass(frozen=True)
+class LogStats:
+    """What a Log has done."""
+
+    #: Records that its thread has taken.
+    told: int
+    #: Those that found no room.
+    dropped: int
+    #: Lines that could not be written, and the last reason.
+    errors: int
+    last_error: Optional[str]
+
+
+def to_logging(record: LogRecord) -> None:
+    """Tells the standard ``logging``, under "paceline.pool" and so on, with the record as ``paceline`` of its own
+    record, and its time. A ``Log`` does so unless it is told not to."""
+    logger = logging.getLogger("paceline." + record.component)
+    level = _LEVELS[record.level]
+    if logger.isEnabledFor(level):
+        extra: dict[str, Any] = {"paceline": record}
+        own = logger.makeRecord(logger.name, level, "", 0, "%s", (record,), None, extra=extra)
+        own.created, own.msecs = record.time, record.time % 1 * 1000
+        logger.handle(own)
+
+
+def _value(field: Any) -> Union[int, float, str]:
+    if field.kind == layout.LOG_TEXT:
+        own: bytes = field.text
+        return own.decode("utf-8", "replace")
+    number: Union[int, float] = (field.u64, field.i64, field.f64)[field.kind]
+    return number
+
+
+def _record(raw: Any) -> LogRecord:
+    fields = (raw.fields[index] for index in range(raw.field_count))
+    return LogRecord(
+        raw.time_ns / 1e9,
+        quick.pace_log_level_name(raw.level).decode(),
+        quick.pace_log_component_name(raw.component).decode(),
+        raw.event.decode(),
+        raw.pool.decode("utf-8", "replace"),
+        raw.message.decode("utf-8", "replace"),
+        {field.name.decode(): _value(field) for field in fields},
+    )
+
+
+class _Reader:
+    """The thread that pulls. It knows nothing of the Log, so that a lost one is collected."""
+
+    def __init__(self, native: Native, sinks: list[Callable[[LogRecord], object]]) -> None:
+        self._native = native
+        self._sinks = sinks
+        self._told = threading.Condition()
+        #: Records that all sinks were told.
+        self._count = 0
+        self._thread = threading.Thread(name="paceline_log", target=self._run)
+        if _lifetime.enlist(self):
+            self._thread.start()
+
+    def _run(self) -> None:
+        buffer = (layout.LogRecord * _BATCH)()
+        count = ctypes.c_size_t()
+        pull, here = lib.pace_log_pull, ctypes.byref(count)
+        while True:
+            status = pull(self._native.pointer, buffer, _BATCH, layout.FOREVER, here)
+            if status != layout.OK:
+                if status not in (layout.ESHUTDOWN, layout.EFORKED):
+                    log.error("the log cannot be read: %s", error(status))
+                return
+            for index in range(count.value):
+                self._tell(_record(buffer[index]))
+            with self._told:
+                self._count += count.value
+                self._told.notify_all()
+
+    def _tell(self, record: LogRecord) -> None:
+        for sink in self._sinks:
+            try:
+                sink(record)
+            except Exception:
+                log.exception("a function of a log has failed")
+
+    def is_here(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def wait(self, count: int, end: Optional[float]) -> bool:
+        """Whether so many have been told in time."""
+        with self._told:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            return self._told.wait_for(lambda: self._count >= count, left)
+
+    def exit(self) -> None:
+        """The interpreter ends: what waits is told, and the thread ends."""
+        lib.pace_log_close(self._native.pointer, 0)
+
+    def join(self) -> object:
+        if not self.is_here() and self._thread.ident is not None:
+            self._thread.join()
+        return None
+
+    def forked(self) -> None:
+        """There is no such thread here."""
+
+
+class Log:
+    """Tells what happens in pools, and in all that stands on them; give it to one or several ``Pool``, or
+    ``install`` it.
+
+    ``levels``: "info,net=debug,hub=off", a level for all components, then those that differ: error, warn, info,
+    debug, trace, off; of pool, net, http, task, hub, history, webhook, service, log. Default: info.
+    ``logger``: as records of ``logging``, see ``to_logging``. ``callback``: called with a LogRecord; what it raises
+    is logged. Both on a thread of Python's that is the log's. ``file``: as lines of JSON, appended, by a native
+    thread; at ``max_size`` bytes (1 KiB to 1 TiB, default 64 MiB) it is renamed to file.1, that to file.2, and
+    ``files`` (1 to 1000, default 4) are kept. ``capacity`` (1 to 2**20, default 8192) records may wait before
+    others are dropped and counted.
+
+    ``settings``, a file (JSON or YAML) whose section ``log`` says what is not given here, and ``environment``:
+    variables PACELINE_LOG_… win over that. Raises InvalidError, which names what is wrong.
+    """
+
+    def __init__(
+        self,
+        file: Union[str, os.PathLike[str], None] = None,
+        *,
+        levels: Optional[str] = None,
+        callback: Optional[Callable[[LogRecord], object]] = None,
+        logger: bool = True,
+        max_size: Optional[int] = None,
+        files: Optional[int] = None,
+        capacity: Optional[int] = None,
+        settings: Union[str, os.PathLike[str], None] = None,
+        environment: bool = False,
+    ) -> None:
+        some_function("callback", callback)
+        config = layout.LogConfig()
+        check(quick.pace_log_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+        if settings is not None or environment:
+            where = None if settings is None else path("settings", settings)
+            check(lib.pace_log_config_load(ctypes.byref(config), where, environment))
+        if levels is not None:
+            config.levels = text("levels", levels)
+        if file is not None:
+            config.file = path("file", file)
+        if max_size is not None:
+            config.max_size = whole("max_size", max_size, 64)
+        if files is not None:
+            config.files = whole("files", files)
+        if capacity is not None:
+            config.capacity = whole("capacity", capacity)
+        sinks: list[Callable[[LogRecord], object]] = [to_logging] if logger else []
+        if callback is not None:
+            sinks.append(callback)
+        if sinks:
+            config.pull_capacity = max(_CAPACITY, config.capacity)
+        pointer = ctypes.c_void_p()
+        check(lib.pace_log_new(ctypes.byref(config), ctypes.byref(pointer)))
+        #: The native log.
+        self.native = Native(pointer, lib.pace_log_free)
+        self._reader = reader = _Reader(self.native, sinks) if sinks else None
+        if reader is not None:
+            # A lost log, which no pool has either, ends by itself.
+            self._lost = weakref.ref(self, lambda _: reader.exit())
+
+    def install(self) -> None:
+        """Makes it the log of all pools that are made from now on without one of their own, until the process
+        ends: whoever writes the program may, libraries should not. Raises Full: there is one already."""
+        check(quick.pace_log_install(self.native.pointer))
+        _installed.append(self)
+
+    def set_levels(self, levels: str) -> None:
+        """Which records are made from now on. Raises InvalidError: it is no such text."""
+        check(quick.pace_log_set_levels(self.native.pointer, text("levels", levels)))
+
+    def levels(self) -> dict[str, str]:
+        """The level of each component."""
+        levels: dict[str, str] = {}
+        level = ctypes.c_uint32()
+        for component in range(9):
+            check(quick.pace_log_level(self.native.pointer, component, ctypes.byref(level)))
+            name = quick.pace_log_component_name(component).decode()
+            levels[name] = quick.pace_log_level_name(level.value).decode()
+        return levels
+
+    def flush(self, timeout: Optional[float] = None) -> None:
+        """Waits until everything that happened before was told and written. Not in its own callback. Raises
+        TimeoutError."""
+        timeout = patience("timeout", timeout)
+        end = None if timeout is None else time.monotonic() + timeout
+        check(lib.pace_log_flush(self.native.pointer, nanoseconds(timeout)))
+        self._wait(end)
+
+    def close(self, timeout: Optional[float] = None) -> None:
+        """Turns all levels off and waits until everything is told and written. Not in its own callback. Raises
+        TimeoutError."""
+        timeout = patience("timeout", timeout)
+        end = None if timeout is None else time.monotonic() + timeout
+        check(lib.pace_log_close(self.native.pointer, nanoseconds(timeout)))
+        self._wait(end)
+
+    def _wait(self, end: Optional[float]) -> None:
+        reader = self._reader
+        if reader is None:
+            return
+        if reader.is_here():
+            raise error(layout.EDEADLOCK)
+        if not reader.wait(self._stats().pullable, end):
+            raise error(layout.ETIMEDOUT)
+
+    def _stats(self) -> layout.LogStats:
+        stats = layout.LogStats()
+        stats.struct_size = ctypes.sizeof(stats)
+        check(quick.pace_log_stats(self.native.pointer, ctypes.byref(stats)))
+        return stats
+
+    def stats(self) -> LogStats:
+        """What it has done so far."""
+        stats = self._stats()
+        last = stats.last_error
+        told = None if last is None else last.decode("utf-8", "replace")
+        return LogStats(stats.told, stats.dropped, stats.errors, told)
+
+
+#: It is used until the process ends.
+_installed: list[Log] = []

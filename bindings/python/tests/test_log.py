@@ -1,0 +1,184 @@
+"""The structured log: to functions, to ``logging``, to a file; levels; its end."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import tempfile
+import threading
+import unittest
+import weakref
+from pathlib import Path
+from typing import Any
+
+import paceline
+from paceline import Log, LogRecord, Pool, WorkerPool
+from support import Case, run
+
+LONG = 300.0
+
+
+class Kept(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(level=1)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+class Logs(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_a_function_is_told(self) -> None:
+        told: list[LogRecord] = []
+        threads = set()
+
+        def tell(record: LogRecord) -> None:
+            threads.add(threading.current_thread().name)
+            told.append(record)
+            if len(told) == 1:
+                raise RuntimeError("on purpose")
+
+        log = Log(levels="info", callback=tell, logger=False)
+        with self.assertLogs("paceline", logging.ERROR) as failed, Pool(1, name="told", log=log):
+            log.flush(LONG)
+        log.close(LONG)
+        self.assertIn("a function of a log has failed", failed.output[0])
+        events = [record.event for record in told]
+        self.assertEqual(events, ["pool.started", "pool.draining", "pool.stopped"])
+        first = told[0]
+        self.assertEqual((first.level, first.component, first.pool), ("info", "pool", "told"))
+        self.assertEqual(first.fields["threads"], 0)
+        self.assertGreater(first.time, 1.6e9)
+        self.assertEqual(str(first), f"pool.started: {first.message} threads=0 reserved=0 sets=1")
+        self.assertEqual(threads, {"paceline_log"})
+        stats = log.stats()
+        self.assertEqual((stats.told, stats.dropped, stats.errors, stats.last_error), (3, 0, 0, None))
+
+    def test_logging_is_told(self) -> None:
+        kept = Kept()
+        logger = logging.getLogger("paceline.pool")
+        self.addCleanup(logger.setLevel, logger.level)
+        self.addCleanup(logger.removeHandler, kept)
+        logger.addHandler(kept)
+        logger.setLevel(logging.INFO)
+        log = Log(levels="trace")
+        with Pool(1, log=log):
+            pass
+        log.close(LONG)
+        self.assertEqual({record.levelno for record in kept.records}, {logging.INFO})
+        first = kept.records[0]
+        own: Any = vars(first)["paceline"]
+        self.assertIsInstance(own, LogRecord)
+        self.assertEqual((first.name, first.getMessage()), ("paceline.pool", str(own)))
+        self.assertEqual(first.created, own.time)
+
+    def test_a_file_and_levels(self) -> None:
+        path = self.folder / "all.log"
+        log = Log(path, levels="off,hub=warn", logger=False)
+        levels = log.levels()
+        self.assertEqual((levels["hub"], levels["pool"], len(levels)), ("warn", "off", 9))
+        with Pool(1, log=log) as pool:
+            hub = paceline.Hub(pool)
+            full = hub.mailbox("full", capacity=1)
+            for _ in range(3):
+                hub.publish("full", b"x")
+            log.flush(LONG)
+            log.set_levels("info")
+            self.assertEqual(set(log.levels().values()), {"info"})
+            del full
+        log.close(LONG)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual(lines[0]["event"], "subscription.overflow")
+        self.assertEqual((lines[0]["level"], lines[0]["fields"]["pattern"]), ("warn", "full"))
+        self.assertEqual(lines[-1]["event"], "pool.stopped")
+        with self.assertRaisesRegex(paceline.InvalidError, "levels is .*pol=info"):
+            log.set_levels("pol=info")
+
+    def test_settings(self) -> None:
+        path = self.folder / "settings.yaml"
+        file = self.folder / "a.log"
+        path.write_text(f"log:\n  file: {file}\n  levels: off,task=info\n")
+        log = Log(settings=path, logger=False)
+        with Pool(1, log=log) as pool:
+            WorkerPool(pool, threads=1).shutdown()
+        log.close(LONG)
+        events = [json.loads(line)["event"] for line in file.read_text().splitlines()]
+        self.assertEqual(events, ["workers.draining", "workers.stopping", "workers.stopped"])
+        for wrong in ({"files": 0}, {"capacity": 0}, {"max_size": 5}, {"levels": "loud"}):
+            with self.assertRaisesRegex(paceline.InvalidError, f"^{next(iter(wrong))} is"):
+                Log(**wrong)  # type: ignore[arg-type]
+
+    def test_waiting_for_itself_is_refused(self) -> None:
+        said: list[BaseException] = []
+        logs: list[Log] = []
+
+        def wait(_: LogRecord) -> None:
+            for call in (logs[0].flush, logs[0].close):
+                try:
+                    call(LONG)
+                except paceline.DeadlockError as error:
+                    said.append(error)
+
+        logs.append(Log(levels="off", callback=wait, logger=False))
+        with Pool(1, log=logs[0]):
+            pass
+        logs[0].set_levels("info")
+        with Pool(1, log=logs[0]):
+            self.until(lambda: len(said) >= 2)
+        logs[0].close(LONG)
+
+    def test_a_lost_log_ends(self) -> None:
+        log = Log(logger=False, callback=print)
+        thread = next(one for one in threading.enumerate() if one.name == "paceline_log")
+        lost = weakref.ref(log)
+        del log
+        gc.collect()
+        self.assertIsNone(lost())
+        thread.join(LONG)
+        self.assertFalse(thread.is_alive())
+
+    def test_the_interpreter_ends_with_a_log(self) -> None:
+        script = """
+            import logging, paceline
+            logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
+            paceline.Log(levels="info").install()
+            pool = paceline.Pool(1, name="installed")
+            print("end")
+        """
+        ended = run(script)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "end\n"), ended.stderr)
+        self.assertIn("paceline.pool pool.started", ended.stderr)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "forks")
+    def test_in_a_forked_child_it_says_so(self) -> None:
+        script = """
+            import os, warnings, paceline
+            warnings.simplefilter("ignore")
+            log = paceline.Log(logger=False, callback=print)
+            child = os.fork()
+            if child == 0:
+                try:
+                    log.flush()
+                except paceline.ForkedError:
+                    os._exit(7)
+                os._exit(1)
+            _, status = os.waitpid(child, 0)
+            log.close(60)
+            print(os.waitstatus_to_exitcode(status))
+        """
+        ended = run(script)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "7\n"), ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

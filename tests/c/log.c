@@ -1,0 +1,257 @@
+/* The structured log: levels, records to a callback, to a file, and pulled; its end. */
+#include "check.h"
+
+#include <stdatomic.h>
+
+/* What a callback is told; the log's thread alone writes, and others read after a flush. */
+typedef struct {
+    _Atomic(pace_log_t *) log;
+    atomic_int told, panics, drops;
+    char order[1024];
+} noted_t;
+
+static void note(void *data, const pace_log_record_t *record) {
+    noted_t *noted = (noted_t *)data;
+    pace_log_t *log = atomic_load(&noted->log);
+    size_t used = strlen(noted->order);
+    snprintf(noted->order + used, sizeof noted->order - used, "%s ", record->event);
+    if (log != NULL) {
+        SAYS(PACE_EDEADLOCK, pace_log_flush(log, PACE_FOREVER));
+        SAYS(PACE_EDEADLOCK, pace_log_close(log, PACE_FOREVER));
+    }
+    CHECK(record->time_ns > UINT64_C(1600000000) * SECOND);
+    CHECK(record->component == PACE_LOG_POOL || record->component == PACE_LOG_LOG);
+    CHECK(strcmp(record->pool, "logged") == 0 && record->message[0] != '\0');
+    if (strcmp(record->event, "pool.started") == 0) {
+        CHECK(record->level == PACE_LOG_INFO && record->field_count == 3);
+        CHECK(strcmp(record->fields[0].name, "threads") == 0);
+        CHECK(record->fields[0].kind == PACE_LOG_U64 && record->fields[0].u64 == 2);
+        CHECK(record->fields[0].text == NULL && record->fields[0].i64 == 0);
+    }
+    atomic_fetch_add(&noted->told, 1);
+}
+
+static void dropped(void *data) { atomic_fetch_add(&((noted_t *)data)->drops, 1); }
+
+static pace_pool_t *logged(pace_log_t *log) {
+    pace_pool_config_t config;
+    pace_pool_t *pool = NULL;
+    OK(pace_pool_config_init(&config, sizeof config));
+    CHECK(config.log == NULL);
+    config.threads = 2;
+    config.name = "logged";
+    config.log = log;
+    OK(pace_pool_new(&config, &pool));
+    return pool;
+}
+
+/* Tells one record at debug for each, on this thread. */
+static void tell(pace_pool_t *pool, int count) {
+    for (int index = 0; index < count; index++) OK(pace_pool_set_active(pool, index % 2 == 0 ? 1 : 2));
+}
+
+static void records_reach_a_callback(void) {
+    noted_t noted = {NULL, 0, 0, 0, ""};
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    pace_log_stats_t stats = {0};
+    uint32_t level = 77;
+    OK(pace_log_config_init(&config, sizeof config));
+    CHECK(config.capacity == 8192 && config.files == 4 && config.pull_capacity == 0);
+    CHECK(config.levels == NULL && config.max_size == 64 << 20);
+    config.levels = "warn,pool=debug";
+    config.on_record = note;
+    config.user_data = &noted;
+    config.drop = dropped;
+    OK(pace_log_new(&config, &log));
+    atomic_store(&noted.log, log);
+    OK(pace_log_level(log, PACE_LOG_POOL, &level));
+    CHECK(level == PACE_LOG_DEBUG);
+    OK(pace_log_level(log, PACE_LOG_HUB, &level));
+    CHECK(level == PACE_LOG_WARN);
+    SAYS(PACE_EINVAL, pace_log_level(log, 9, &level));
+    TELLS("component is 9, but must be 0 to 8");
+    CHECK(level == PACE_LOG_WARN);
+
+    pace_pool_t *pool = logged(log);
+    tell(pool, 2);
+    OK(pace_log_set_levels(log, "off,pool=info"));
+    tell(pool, 2);
+    SAYS(PACE_EINVAL, pace_log_set_levels(log, "info,pol=debug"));
+    TELLS("levels is \"info,pol=debug\", but must be levels (off, error, warn");
+    SAYS(PACE_EINVAL, pace_log_set_levels(log, NULL));
+    OK(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
+    OK(pace_log_flush(log, 3600 * SECOND));
+    CHECK(strcmp(noted.order, "pool.started pool.active pool.active pool.draining pool.stopped ") == 0);
+    stats.struct_size = sizeof stats;
+    OK(pace_log_stats(log, &stats));
+    CHECK(stats.told == 5 && stats.dropped == 0 && stats.errors == 0 && stats.last_error == NULL);
+    SAYS(PACE_EINVAL, pace_log_pull(log, NULL, 1, 0, NULL));
+
+    OK(pace_log_close(log, 3600 * SECOND));
+    CHECK(atomic_load(&noted.told) == 5 && atomic_load(&noted.drops) == 1);
+    OK(pace_log_close(log, 0));
+    pace_pool_free(pool);
+    pace_log_free(log);
+    CHECK(atomic_load(&noted.told) == 5 && atomic_load(&noted.drops) == 1);
+}
+
+/* One that is only freed ends with its last pool. */
+static void a_freed_log_lives_as_long_as_its_pool(void) {
+    noted_t noted = {NULL, 0, 0, 0, ""};
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.on_record = note;
+    config.user_data = &noted;
+    config.drop = dropped;
+    OK(pace_log_new(&config, &log));
+    pace_pool_t *pool = logged(log);
+    pace_log_free(log);
+    OK(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
+    UNTIL(atomic_load(&noted.told) == 3);
+    CHECK(atomic_load(&noted.drops) == 0);
+    pace_pool_free(pool);
+    UNTIL(atomic_load(&noted.drops) == 1);
+}
+
+static void records_are_pulled(void) {
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    pace_log_record_t records[8];
+    pace_log_stats_t stats = {0};
+    size_t count = 99;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.levels = "off,pool=debug";
+    config.pull_capacity = 4;
+    OK(pace_log_new(&config, &log));
+    SAYS(PACE_EEMPTY, pace_log_pull(log, records, 8, 0, &count));
+    SAYS(PACE_ETIMEDOUT, pace_log_pull(log, records, 8, MILLI, &count));
+    SAYS(PACE_EINVAL, pace_log_pull(log, records, 0, 0, &count));
+    SAYS(PACE_EINVAL, pace_log_pull(log, NULL, 8, 0, &count));
+    CHECK(count == 99);
+    pace_pool_t *pool = logged(log);
+    tell(pool, 2);
+    OK(pace_log_flush(log, 3600 * SECOND));
+    OK(pace_log_pull(log, records, 2, 0, &count));
+    CHECK(count == 2 && strcmp(records[0].event, "pool.started") == 0);
+    CHECK(strcmp(records[1].event, "pool.active") == 0 && records[1].level == PACE_LOG_DEBUG);
+    CHECK(records[1].field_count == 2 && strcmp(records[1].fields[1].name, "threads") == 0);
+    CHECK(records[1].fields[1].u64 == 1);
+    OK(pace_log_pull(log, records, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && records[0].fields[1].u64 == 2);
+    tell(pool, 7);
+    OK(pace_log_flush(log, 3600 * SECOND));
+    OK(pace_log_pull(log, records, 8, 0, &count));
+    CHECK(count == 4);
+    stats.struct_size = sizeof stats;
+    OK(pace_log_stats(log, &stats));
+    CHECK(stats.told == 10 && stats.dropped == 3 && stats.pullable == 7);
+    OK(pace_log_set_levels(log, "off"));
+    OK(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
+    pace_pool_free(pool);
+    OK(pace_log_close(log, 3600 * SECOND));
+    SAYS(PACE_ESHUTDOWN, pace_log_pull(log, records, 8, PACE_FOREVER, &count));
+    pace_log_free(log);
+}
+
+static void a_file_is_written_as_settings_say(void) {
+    char path[] = "/tmp/paceline-log-XXXXXX", settings[64], text[256], line[1024];
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    int lines = 0;
+    close(mkstemp(path));
+    snprintf(settings, sizeof settings, "%s.yaml", path);
+    snprintf(text, sizeof text, "log:\n  file: %s\n  levels: off,pool=debug\n  files: 7\n", path);
+    FILE *file = fopen(settings, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    OK(pace_log_config_init(&config, sizeof config));
+    OK(pace_log_config_load(&config, settings, false));
+    CHECK(config.files == 7 && strcmp(config.file, path) == 0);
+    CHECK(strcmp(config.levels, "off,pool=debug") == 0);
+    OK(pace_log_new(&config, &log));
+    pace_pool_t *pool = logged(log);
+    tell(pool, 6);
+    pace_pool_free(pool);
+    OK(pace_log_close(log, 3600 * SECOND));
+    pace_log_free(log);
+    file = fopen(path, "r");
+    CHECK(file != NULL);
+    for (; fgets(line, sizeof line, file) != NULL; lines++) {
+        CHECK(strncmp(line, "{\"time\":\"2", 10) == 0 && strstr(line, "\"component\":\"pool\"") != NULL);
+    }
+    fclose(file);
+    CHECK(lines == 1 + 6 + 3); /* with what it tells of its end */
+    unlink(path);
+    unlink(settings);
+}
+
+static void wrong_settings_are_named(void) {
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.levels = "loud";
+    SAYS(PACE_EINVAL, pace_log_new(&config, &log));
+    TELLS("levels is \"loud\"");
+    config.levels = NULL;
+    config.pull_capacity = (1 << 20) + 1;
+    SAYS(PACE_EINVAL, pace_log_new(&config, &log));
+    TELLS("pull_capacity is 1048577, but must be 0 to 1048576");
+    config.pull_capacity = 0;
+    config.files = 1001;
+    SAYS(PACE_EINVAL, pace_log_new(&config, &log));
+    TELLS("files is 1001, but must be 1 to 1000");
+    SAYS(PACE_EINVAL, pace_log_new(NULL, NULL));
+    CHECK(log == NULL);
+}
+
+static void names_are_those_of_texts(void) {
+    CHECK(strcmp(pace_log_level_name(PACE_LOG_OFF), "off") == 0);
+    CHECK(strcmp(pace_log_level_name(PACE_LOG_TRACE), "trace") == 0);
+    CHECK(strcmp(pace_log_level_name(6), "?") == 0);
+    CHECK(strcmp(pace_log_component_name(PACE_LOG_POOL), "pool") == 0);
+    CHECK(strcmp(pace_log_component_name(9), "?") == 0);
+    pace_log_t *log = NULL;
+    OK(pace_log_new(NULL, &log));
+    for (uint32_t component = PACE_LOG_POOL; component <= PACE_LOG_LOG; component++) {
+        char text[64];
+        uint32_t level = 0;
+        snprintf(text, sizeof text, "off,%s=trace", pace_log_component_name(component));
+        OK(pace_log_set_levels(log, text));
+        OK(pace_log_level(log, component, &level));
+        CHECK(level == PACE_LOG_TRACE);
+        OK(pace_log_level(log, component == 0 ? 1 : 0, &level));
+        CHECK(level == PACE_LOG_OFF);
+    }
+    pace_log_free(log);
+    pace_log_free(NULL);
+}
+
+/* Last, as it stays for the life of the process. */
+static void the_installed_log_is_that_of_pools_without_one(void) {
+    noted_t noted = {NULL, 0, 0, 0, ""};
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.on_record = note;
+    config.user_data = &noted;
+    OK(pace_log_new(&config, &log));
+    OK(pace_log_install(log));
+    SAYS(PACE_EFULL, pace_log_install(log));
+    pace_pool_t *pool = logged(NULL);
+    pace_pool_free(pool);
+    OK(pace_log_close(log, 3600 * SECOND));
+    CHECK(atomic_load(&noted.told) == 3);
+    pace_log_free(log);
+}
+
+int main(void) {
+    records_reach_a_callback();
+    a_freed_log_lives_as_long_as_its_pool();
+    records_are_pulled();
+    a_file_is_written_as_settings_say();
+    wrong_settings_are_named();
+    names_are_those_of_texts();
+    the_installed_log_is_that_of_pools_without_one();
+    return 0;
+}
