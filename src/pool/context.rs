@@ -19,6 +19,8 @@ thread_local! {
     /// The address of the pool whose member this thread is now, or 0. It is only compared.
     static POOL: Cell<usize> = const { Cell::new(0) };
     static SEAT: Cell<usize> = const { Cell::new(0) };
+    /// Grows with each task that this thread has run as a member, and with whatever else it does.
+    static LAP: Cell<u64> = const { Cell::new(0) };
     static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
     static MEMBER: RefCell<Option<(Arc<Shared>, usize)>> = const { RefCell::new(None) };
 }
@@ -58,6 +60,7 @@ pub(crate) fn seat_here() -> Option<usize> {
 }
 
 /// Whether this thread is a member of any pool.
+#[inline]
 pub(crate) fn is_member() -> bool {
     POOL.try_with(Cell::get).unwrap_or(0) != 0
 }
@@ -70,7 +73,21 @@ pub(crate) fn current() -> Option<(Arc<Shared>, usize)> {
     MEMBER.try_with(|member| member.borrow().clone()).ok().flatten()
 }
 
+/// Something else than the next task of a claim is done here, or that task has ended.
+#[inline]
+pub(crate) fn next_lap() {
+    LAP.set(LAP.get() + 1);
+}
+
+/// Which lap it is.
+#[cfg(feature = "tasks")]
+#[inline]
+pub(crate) fn lap() -> u64 {
+    LAP.get()
+}
+
 /// Tells the worker how the task that runs now ended.
+#[inline]
 pub(crate) fn report(outcome: Outcome) {
     OUTCOME.set(outcome);
 }

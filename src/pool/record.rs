@@ -179,7 +179,7 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
 
     fn table() -> &'static RecordTable<Self>;
     /// This thread's few free records of that table.
-    fn magazine() -> &'static LocalKey<Magazine>;
+    fn magazine() -> &'static LocalKey<Magazine<Self>>;
     fn owner(&self) -> Self::Owner;
     /// Whether somebody is to be told of each end.
     fn is_told(owner: Self::Owner) -> bool;
@@ -255,6 +255,7 @@ impl<M: Meta> Entry for Record<M> {
 
 impl<M: Meta> Record<M> {
     /// Which tenancy of which record: no other in this process, until a record has had 2^32 of them.
+    #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.word.load(Relaxed) >> GENERATION_SHIFT << GENERATION_SHIFT | u64::from(self.index)
     }
@@ -300,6 +301,7 @@ impl<M: Meta> Record<M> {
     }
 
     /// What lives here now. Any thread.
+    #[inline]
     pub(crate) fn look(&self) -> Seen {
         // Acquire: pairs with `publish`, `begin` and whoever set an end.
         Seen(self.word.load(Acquire))
@@ -477,7 +479,7 @@ impl<M: Meta> Record<M> {
     }
 
     /// All attempts that were overtaken have returned.
-    pub(crate) fn keep_no_more(&self) {
+    pub(crate) fn keep_no_more(&'static self) {
         // Release: this side is through. Acquire: it may be the last.
         if is_over(self.word.fetch_and(!OVERTAKEN, AcqRel) & !OVERTAKEN) {
             self.free();
@@ -485,16 +487,20 @@ impl<M: Meta> Record<M> {
     }
 
     /// The caller is the last.
-    fn free(&self) {
+    #[inline]
+    fn free(&'static self) {
         self.meta.clear();
         let generation = (self.word.load(Relaxed) >> GENERATION_SHIFT) as u32;
         // Release: pairs with the Acquire of whoever looks at a tenancy from outside. The slab orders
         // it for the next tenant.
         self.word.store(u64::from(generation.wrapping_add(1)) << GENERATION_SHIFT, Release);
-        M::table().give_back(self.index);
+        if M::magazine().try_with(|some| some.give_back(self)).is_err() {
+            // This thread ends.
+            M::table().records.give_back(self.index);
+        }
     }
 
-    fn leave(&self, side: u64) {
+    fn leave(&'static self, side: u64) {
         // Release: this side is through. Acquire: it may be the last.
         if is_over(self.word.fetch_or(side, AcqRel) | side) {
             self.free();
@@ -583,6 +589,7 @@ impl<M: Meta, V> Runner<M, V> {
                 // SAFETY: another end leaves the room with the runner.
                 let unwanted = unsafe { record.take::<V>() };
                 record.leave(RUNNER_LEFT);
+                super::context::next_lap();
                 let _panicked = super::context::contain(|| drop(unwanted));
                 return false;
             }
@@ -611,6 +618,7 @@ impl<M: Meta, V> Runner<M, V> {
     fn linger(record: &'static Record<M>, before: u64, status: u32, message: Option<&str>) {
         let owner = record.meta.owner();
         M::count(owner, status);
+        super::context::next_lap();
         if M::is_told(owner) {
             M::tell(record, status, message);
         }
@@ -669,31 +677,44 @@ impl<M: Meta, V> Holder<M, V> {
         self.record
     }
 
+    #[inline]
     pub(crate) fn is_taken(&self) -> bool {
         self.taken
     }
 
-    /// What the function has come to. None: the end was another's, or has not come. Once.
-    pub(crate) fn take(&mut self) -> Option<V> {
-        // Acquire: pairs with `finish`.
-        let word = self.record.word.load(Acquire);
-        if self.taken || !is_ended(word) {
+    /// What the function has come to. None: the end was another's, or had not come when `seen` was. Once.
+    #[inline]
+    pub(crate) fn take(&mut self, seen: Seen) -> Option<V> {
+        if self.taken || !is_ended(seen.0) {
             return None;
         }
         self.taken = true;
         // SAFETY: `VALUE` was seen with Acquire, and `taken` makes this the only time.
-        (word & VALUE != 0).then(|| unsafe { self.record.take::<V>() })
+        (seen.0 & VALUE != 0).then(|| unsafe { self.record.take::<V>() })
     }
 }
 
 impl<M: Meta, V> Drop for Holder<M, V> {
+    #[inline]
     fn drop(&mut self) {
         let record = self.record;
         if M::is_forked(record.meta.owner()) {
             return;
         }
         // Acquire: the value, and the runner's leaving.
-        let mut word = record.word.load(Acquire);
+        let word = record.word.load(Acquire);
+        match word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT && (self.taken || word & VALUE == 0) {
+            true => record.free(),
+            false => self.leave(word),
+        }
+    }
+}
+
+impl<M: Meta, V> Holder<M, V> {
+    /// Somebody else needs the record still, or the value was not taken.
+    #[cold]
+    fn leave(&self, mut word: u64) {
+        let record = self.record;
         let unwanted = loop {
             // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
             let take = || (word & VALUE != 0 && !self.taken).then(|| unsafe { record.take::<V>() });
@@ -719,16 +740,16 @@ impl<M: Meta, V> Drop for Holder<M, V> {
 }
 
 /// All records. They are recycled, so a task allocates only while more are under way than ever before.
-pub(crate) struct RecordTable<M> {
+pub(crate) struct RecordTable<M: 'static> {
     records: Slab<Record<M>>,
     /// Free ones by the share. They need not be touched to be taken, as the slab's are, which are linked:
     /// their lines may be in another core's cache.
-    shares: ArrayQueue<Share>,
+    shares: ArrayQueue<Share<M>>,
 }
 
 /// So many records go from a thread's magazine, or come to it, at once.
 const SHARE: usize = 64;
-type Share = [u32; SHARE];
+type Share<M> = [&'static Record<M>; SHARE];
 /// Shares beyond these go back to the slab.
 const SHARES: usize = 256;
 
@@ -740,12 +761,16 @@ impl<M: Meta> RecordTable<M> {
     /// A free record, whose fields the caller writes before `publish`. None: all are in use.
     #[inline]
     pub(crate) fn take(&'static self) -> Option<&'static Record<M>> {
-        let index = match M::magazine().try_with(|some| some.take(self)) {
-            Ok(index) => index?,
+        match M::magazine().try_with(Magazine::take) {
+            Ok(record) => record,
             // This thread ends.
-            Err(_) => self.records.take()?,
-        };
-        Some(&self.records[index])
+            Err(_) => self.take_alone(),
+        }
+    }
+
+    #[cold]
+    fn take_alone(&'static self) -> Option<&'static Record<M>> {
+        self.records.take().map(|index| &self.records[index])
     }
 
     /// The two ends of a record that the caller has taken.
@@ -759,17 +784,6 @@ impl<M: Meta> RecordTable<M> {
         record.word.store(word | LET, Release);
         let runner = Runner { record, value: PhantomData };
         (runner, Holder { record, taken: false, value: PhantomData })
-    }
-
-    fn give_back(&self, index: u32) {
-        if M::magazine().try_with(|some| some.give_back(index, self)).is_err() {
-            self.records.give_back(index);
-        }
-    }
-
-    /// For the end of a thread's magazine.
-    pub(crate) fn put_back(&self, index: u32) {
-        self.records.give_back(index);
     }
 
     /// The record of an index that was given out.
@@ -796,66 +810,77 @@ impl<M: Meta> WheelEntries for RecordTable<M> {
 
 /// A few free records of one thread, so that a thread that submits and waits does not pass each of them
 /// through a word that all threads share.
-pub(crate) struct Magazine {
-    free: RefCell<Vec<u32>>,
-    /// Where they go when the thread ends.
-    home: fn(u32),
+pub(crate) struct Magazine<M: Meta> {
+    free: RefCell<Free<M>>,
 }
 
-impl Magazine {
-    pub(crate) const fn new(home: fn(u32)) -> Self {
-        Self { free: RefCell::new(Vec::new()), home }
+struct Free<M: Meta> {
+    records: Vec<&'static Record<M>>,
+    /// Those that come next, while they come.
+    coming: Vec<u32>,
+}
+
+impl<M: Meta> Magazine<M> {
+    pub(crate) const fn new() -> Self {
+        Self { free: RefCell::new(Free { records: Vec::new(), coming: Vec::new() }) }
     }
 
     #[inline]
-    fn take<M: Meta>(&self, table: &RecordTable<M>) -> Option<u32> {
+    fn take(&self) -> Option<&'static Record<M>> {
         // Models have all their threads on one.
         if cfg!(loom) {
-            return table.records.take();
+            return M::table().take_alone();
         }
         let mut free = self.free.borrow_mut();
-        free.pop().or_else(|| Self::refill(&mut free, table))
-    }
-
-    #[cold]
-    fn refill<M: Meta>(free: &mut Vec<u32>, table: &RecordTable<M>) -> Option<u32> {
-        if let Some(share) = table.shares.pop() {
-            free.extend(share);
-            return free.pop();
-        }
-        table.records.take_free(SHARE, free);
-        if free.is_empty() {
-            free.extend(core::iter::from_fn(|| table.records.take()).take(SHARE));
-            free.reverse();
-        }
-        free.pop()
+        free.records.pop().or_else(|| free.refill())
     }
 
     #[inline]
-    fn give_back<M: Meta>(&self, index: u32, table: &RecordTable<M>) {
+    fn give_back(&self, record: &'static Record<M>) {
         if cfg!(loom) {
-            return table.records.give_back(index);
+            return M::table().records.give_back(record.index);
         }
         let mut free = self.free.borrow_mut();
-        if free.len() >= 2 * SHARE {
-            Self::spill(&mut free, table);
+        if free.records.len() >= 2 * SHARE {
+            free.spill();
         }
-        free.push(index);
+        free.records.push(record);
+    }
+}
+
+impl<M: Meta> Free<M> {
+    #[cold]
+    fn refill(&mut self) -> Option<&'static Record<M>> {
+        let table = M::table();
+        if let Some(share) = table.shares.pop() {
+            self.records.extend(share);
+            return self.records.pop();
+        }
+        table.records.take_free(SHARE, &mut self.coming);
+        if self.coming.is_empty() {
+            self.coming.extend(core::iter::from_fn(|| table.records.take()).take(SHARE));
+            self.coming.reverse();
+        }
+        self.records.extend(self.coming.drain(..).map(|index| &table.records[index]));
+        self.records.pop()
     }
 
     /// The older half goes.
     #[cold]
-    fn spill<M: Meta>(free: &mut Vec<u32>, table: &RecordTable<M>) {
-        let share = free.first_chunk().expect("more than a share");
+    fn spill(&mut self) {
+        let table = M::table();
+        let share: &Share<M> = self.records.first_chunk().expect("more than a share");
         if let Err(share) = table.shares.push(*share) {
-            table.records.give_back_all(&share);
+            table.records.give_back_all(&share.map(|record| record.index));
         }
-        free.drain(..SHARE);
+        self.records.drain(..SHARE);
     }
 }
 
-impl Drop for Magazine {
+impl<M: Meta> Drop for Magazine<M> {
     fn drop(&mut self) {
-        self.free.get_mut().drain(..).for_each(self.home);
+        for record in self.free.get_mut().records.drain(..) {
+            M::table().records.give_back(record.index);
+        }
     }
 }

@@ -868,6 +868,7 @@ impl Shared {
     fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
         self.log_slow(thread, elapsed, running);
+        context::next_lap();
         if let Some(hook) = &self.slow_hook {
             let _panicked = context::contain(|| hook(&SlowReport { thread, elapsed, running }));
         }

@@ -23,7 +23,7 @@ use super::waiting::{Hold, Turn};
 use super::{STOPPING, limits, observe};
 use crate::error::Rejected;
 use crate::pool::{self, Shared, contain, seat_here};
-use crate::queue::Run;
+use crate::queue::{Lane, Run};
 use crate::sync::barrier_after_change;
 use core::time::Duration;
 
@@ -141,8 +141,12 @@ where
         let kind = head.kind();
         // Of other limits it is not known here how short they are.
         let other = kind.has_other_limits(head);
-        let now = kind.stamp(if other { 0 } else { head.attempt_limit() });
-        if !limits::may_begin(head, kind, now) {
+        let limit = if other { 0 } else { head.attempt_limit() };
+        let now = match worker {
+            Some(_) => kind.stamp_begin(limit),
+            None => kind.stamp(limit),
+        };
+        if !limits::may_begin(head, kind, now, other) {
             return self.not_begun();
         }
         if let Some(gate) = &kind.gate {
@@ -151,7 +155,7 @@ where
                 None => return pool::report(pool::Outcome::Cancelled),
             }
         }
-        let Some(begun) = self.begin(now, worker) else { return self.not_begun() };
+        let Some(begun) = self.begin(now, worker, other) else { return self.not_begun() };
         match worker {
             Some(_) => kind.guard.watch(begun.due),
             None => limits::watch_alone(head, begun.due),
@@ -179,16 +183,18 @@ where
         self.fail(begun, fault);
     }
 
-    /// Puts it to where its attempt is begun from. What `full` says of a lane is not for those that are
+    /// Puts it to where its attempt is begun from: if that is a lane, to its task's, which is `lane`. What `full` says of a lane is not for those that are
     /// pulled.
     #[inline]
-    pub(super) fn post(self, shared: &Shared, full: Full) -> Result<(), Rejected<Self>> {
+    pub(super) fn post(
+        self,
+        shared: &Shared,
+        lane: Lane,
+        full: Full,
+    ) -> Result<(), Rejected<Self>> {
         match B::PULLED {
             true => self.head().kind().lobby.attempts.put(self),
-            false => {
-                let lane = self.head().lane();
-                intake::take_in(full, shared, lane, self)
-            }
+            false => intake::take_in(full, shared, lane, self),
         }
     }
 
@@ -209,13 +215,14 @@ where
         pool::report(pool::Outcome::Cancelled);
     }
 
-    /// Begins an attempt at `now`, on the thread that runs it. None: the task has ended.
+    /// Begins an attempt at `now`, on the thread that runs it. `other`: it may have other limits than that of
+    /// its attempts. None: the task has ended.
     #[inline]
-    pub(super) fn begin(&mut self, now: u64, worker: Option<usize>) -> Option<Begun> {
+    pub(super) fn begin(&mut self, now: u64, worker: Option<usize>, other: bool) -> Option<Begun> {
         let head = self.head();
         let kind = head.kind();
         let number = head.note_begin(now, worker);
-        let (place, due) = limits::take_place(head, kind, worker);
+        let (place, due) = limits::take_place(head, kind, worker, now, other);
         let seen = self.runner.begin()?;
         self.body.begun();
         // A shutdown that has not counted this task has entered its last phase by now.
@@ -298,7 +305,7 @@ where
     pub(super) fn complete(self, begun: Begun, value: T) -> bool {
         let head = self.head();
         drop(begun.place);
-        head.note_return(head.kind().stamp(u64::MAX));
+        head.note_return(head.kind().stamp_end(!core::mem::needs_drop::<B>()));
         Self::leave_gate(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {

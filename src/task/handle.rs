@@ -107,7 +107,8 @@ impl<T: Send + 'static> Task<T> {
 
     /// The report, if the task has ended. None: it has not, or the report was given already.
     pub fn poll_report(&mut self) -> Option<TaskReport<T>> {
-        (!self.holder.is_taken() && self.is_done()).then(|| self.take())
+        let seen = self.head().look();
+        (!self.holder.is_taken() && is_ended(seen)).then(|| self.take(seen))
     }
 
     /// Calls `callback` when the task has ended, on the thread that ends it; at once, here, if it has.
@@ -124,10 +125,14 @@ impl<T: Send + 'static> Task<T> {
         if self.holder.is_taken() {
             return Err(Error::Stale { what: "task report" });
         }
-        if !self.is_done() && !self.block(timeout)? {
-            return Err(Error::TimedOut);
+        let mut seen = self.head().look();
+        if !is_ended(seen) {
+            if !self.block(timeout)? {
+                return Err(Error::TimedOut);
+            }
+            seen = self.head().look();
         }
-        Ok(self.take())
+        Ok(self.take(seen))
     }
 
     /// Sleeps until the end, having told the pool whose thread this is.
@@ -168,23 +173,34 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    /// The task has ended, and the report was not given.
+    /// The task has ended, as was seen, and the report was not given.
     #[inline]
-    fn take(&mut self) -> TaskReport<T> {
-        let said = self.holder.take();
+    fn take(&mut self, seen: record::Look) -> TaskReport<T> {
+        let said = self.holder.take(seen);
         let head = self.head();
-        let status = head.status();
+        let status = Status::from_bits(seen.status());
         TaskReport {
             id: head.id(),
             name: head.kind().name(),
             status,
-            result: said.unwrap_or_else(|| Err(Fault::new(head.reason(status)))),
+            result: said.unwrap_or_else(|| unsaid(head, status)),
             queue_time: head.queue_time(),
             run_time: head.run_time(),
             attempts: head.attempts(),
             worker: head.worker(),
         }
     }
+}
+
+#[inline]
+fn is_ended(seen: record::Look) -> bool {
+    Status::from_bits(seen.status()).is_end()
+}
+
+/// What a task yields that has ended without its function.
+#[cold]
+fn unsaid<T>(head: Head, status: Status) -> Result<T, Fault> {
+    Err(Fault::new(head.reason(status)))
 }
 
 /// A task as somebody knows it who has no handle, so that who has may give that back meanwhile: what lives in
@@ -253,7 +269,8 @@ impl<T: Send + 'static> Future for Task<T> {
                 return Poll::Pending;
             }
         }
-        Poll::Ready(Ok(self.take()))
+        let seen = self.head().look();
+        Poll::Ready(Ok(self.take(seen)))
     }
 }
 

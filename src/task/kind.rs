@@ -71,8 +71,10 @@ pub(crate) struct Settings {
 /// What the tasks of one name share. It is never freed, so that a task need not count references to it:
 /// names are few.
 pub(crate) struct KindInner {
-    /// With a NUL at its end.
     name: Box<str>,
+    /// With a NUL at its end.
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    c_name: Box<str>,
     common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: KindStats,
@@ -80,6 +82,8 @@ pub(crate) struct KindInner {
     pub(super) told: bool,
     /// Something runs around attempts.
     pub(super) has_middleware: bool,
+    /// Its tasks have other limits than that of their attempts.
+    has_limits: bool,
     /// The phase of the worker pool.
     phase: AtomicU32,
     pub(super) clock: Clock,
@@ -98,14 +102,15 @@ pub(crate) struct KindInner {
 }
 
 impl KindInner {
+    #[inline]
     pub(crate) fn name(&'static self) -> &'static str {
-        &self.name[..self.name.len() - 1]
+        &self.name
     }
 
     /// As C has it.
     #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn c_name(&'static self) -> &'static CStr {
-        CStr::from_bytes_until_nul(self.name.as_bytes()).unwrap_or_default()
+        CStr::from_bytes_until_nul(self.c_name.as_bytes()).unwrap_or_default()
     }
 
     /// What it shares with the other kinds of its worker pool. None: pool and worker pool are gone.
@@ -141,6 +146,24 @@ impl KindInner {
         }
     }
 
+    /// The same for an attempt that begins on a thread of the pool.
+    #[inline]
+    pub(super) fn stamp_begin(&self, limit: u64) -> u64 {
+        match &self.clock {
+            Clock::Monotonic if limit >= record::LONG => record::stamp_begin(),
+            clock => clock.now(),
+        }
+    }
+
+    /// The same for an attempt that ends; see [`record::stamp_end`].
+    #[inline]
+    pub(super) fn stamp_end(&self, at_once: bool) -> u64 {
+        match &self.clock {
+            Clock::Monotonic => record::stamp_end(at_once),
+            clock @ Clock::Manual(_) => clock.now(),
+        }
+    }
+
     /// Whether the retry budget allows one more at `now`.
     pub(super) fn affords_retry(&self, now: u64) -> bool {
         let Some(budget) = &self.budget else { return true };
@@ -154,8 +177,7 @@ impl KindInner {
     /// Whether a task of this kind may have another limit than that of its attempts.
     #[inline]
     pub(super) fn has_other_limits(&self, head: Head) -> bool {
-        let limits = &self.settings.limits;
-        limits.queue & limits.overall & limits.soft != u64::MAX || head.has_extras()
+        self.has_limits || head.has_extras()
     }
 
     /// A task of this kind has ended. Called once for each.
@@ -451,11 +473,18 @@ impl Kinds {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.entry(name.into()).or_insert_with(|| {
             let settings = settings();
-            let Settings { budget, rate, max_running, .. } = settings;
+            let Settings { budget, rate, max_running, limits, .. } = settings;
             let clock = common.shared.clock().clone();
             let checked = "settings that were checked";
             record::forever(KindInner {
-                name: format!("{name}\0").into(),
+                name: name.into(),
+                #[cfg(all(
+                    feature = "capi",
+                    feature = "config",
+                    feature = "log",
+                    feature = "metrics"
+                ))]
+                c_name: format!("{name}\0").into(),
                 common: Arc::downgrade(common),
                 full: settings.full.unwrap_or(common.full),
                 budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),
@@ -465,6 +494,7 @@ impl Kinds {
                 stats: KindStats::default(),
                 told: !common.observers.is_empty(),
                 has_middleware: !common.middleware.is_empty(),
+                has_limits: limits.queue & limits.overall & limits.soft != u64::MAX,
                 // A shutdown tells all kinds that exist, under this lock, after it has entered.
                 phase: AtomicU32::new(common.phase()),
                 clock,

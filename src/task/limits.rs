@@ -45,13 +45,13 @@ use std::sync::Arc;
 
 const NEVER: u64 = u64::MAX;
 
-/// Whether a task may begin now. If not it has ended.
+/// Whether a task may begin now. If not it has ended. `other`: as `KindInner::has_other_limits` says.
 #[inline]
-pub(super) fn may_begin(head: Head, kind: &'static KindInner, now: u64) -> bool {
+pub(super) fn may_begin(head: Head, kind: &'static KindInner, now: u64, other: bool) -> bool {
     if kind.phase() != OPEN && !may_begin_late(head, kind) {
         return false;
     }
-    !kind.has_other_limits(head) || !end_if_waited_too_long(head, now)
+    !other || !end_if_waited_too_long(head, now)
 }
 
 #[cold]
@@ -225,16 +225,18 @@ impl Drop for Watched {
     }
 }
 
-/// Notes in the member's place that it is about to begin an attempt. When that must be over is the
-/// second answer.
+/// Notes in the member's place that it is about to begin an attempt, `now`. When that must be over is the
+/// second answer. `other` as above.
 #[inline]
 pub(super) fn take_place(
     head: Head,
     kind: &'static KindInner,
     worker: Option<usize>,
+    now: u64,
+    other: bool,
 ) -> (Watched, u64) {
-    let attempt = head.attempt_deadline();
-    let due = match kind.has_other_limits(head) {
+    let attempt = head.attempt_deadline_from(now);
+    let due = match other {
         true => attempt.min(head.overall_deadline()),
         false => attempt,
     };

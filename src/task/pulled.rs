@@ -156,14 +156,15 @@ where
     fn begin(mut self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)> {
         let head = self.head();
         let kind = head.kind();
+        let other = kind.has_other_limits(head);
         let now = kind.stamp(head.attempt_limit());
-        if !limits::may_begin(head, kind, now) {
+        if !limits::may_begin(head, kind, now, other) {
             return None;
         }
         if let Some(gate) = &kind.gate {
             self = Box::new(gate.pass(head, *self)?);
         }
-        let begun = Job::begin(&mut *self, now, None)?;
+        let begun = Job::begin(&mut *self, now, None, other)?;
         Some((self, begun))
     }
 

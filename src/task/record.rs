@@ -9,9 +9,9 @@ use super::kind::{KindInner, Limits};
 use super::overlap::Again;
 use super::report::Status;
 use super::{observe, pulled, waiting};
-use crate::pool::contain;
 pub(super) use crate::pool::record::Seen as Look;
 use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen};
+use crate::pool::{contain, lap};
 use crate::queue::Lane;
 use crate::sync::StaticRef;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -45,13 +45,14 @@ pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
 pub(super) type Holder<T> = record::Holder<TaskMeta, Result<T, Fault>>;
 
 /// All tasks of the process.
+#[inline]
 pub(super) fn table() -> &'static RecordTable<TaskMeta> {
     static TABLE: OnceLock<RecordTable<TaskMeta>> = OnceLock::new();
     TABLE.get_or_init(|| RecordTable::new(MAX_TASKS))
 }
 
 thread_local! {
-    static MAGAZINE: Magazine = const { Magazine::new(|index| table().put_back(index)) };
+    static MAGAZINE: Magazine<TaskMeta> = const { Magazine::new() };
 }
 
 /// The tenant's part of a record. Times are nanoseconds of the pool's clock.
@@ -107,11 +108,13 @@ pub(super) type Callback = Box<dyn FnOnce(Status) + Send>;
 impl Meta for TaskMeta {
     type Owner = &'static KindInner;
 
+    #[inline]
     fn table() -> &'static RecordTable<Self> {
         table()
     }
 
-    fn magazine() -> &'static std::thread::LocalKey<Magazine> {
+    #[inline]
+    fn magazine() -> &'static std::thread::LocalKey<Magazine<Self>> {
         &MAGAZINE
     }
 
@@ -228,10 +231,12 @@ impl Head {
         self.0.meta.owner()
     }
 
+    #[inline]
     pub(super) fn id(self) -> u64 {
         self.0.id()
     }
 
+    #[inline]
     pub(super) fn lane(self) -> Lane {
         Lane::ALL[usize::from(self.0.meta.lane.load(Relaxed))]
     }
@@ -241,31 +246,38 @@ impl Head {
         Status::from_bits(self.0.status())
     }
 
+    #[inline]
     pub(super) fn is_ended(self) -> bool {
         self.status().is_end()
     }
 
+    #[inline]
     pub(super) fn submitted(self) -> u64 {
         self.0.meta.submitted.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn began(self) -> u64 {
         self.0.meta.began.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn attempts(self) -> u32 {
         self.0.meta.attempts.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn worker(self) -> Option<usize> {
         let worker = self.0.meta.worker.load(Relaxed);
         (worker != NOBODY).then_some(usize::from(worker))
     }
 
+    #[inline]
     pub(super) fn queue_time(self) -> Duration {
         Duration::from_nanos(self.0.meta.queue_time.load(Relaxed))
     }
 
+    #[inline]
     pub(super) fn run_time(self) -> Duration {
         Duration::from_nanos(self.0.meta.run_time.load(Relaxed))
     }
@@ -329,9 +341,13 @@ impl Head {
     }
 
     /// When the attempt that runs must be over; u64::MAX: never.
-    #[inline]
     pub(super) fn attempt_deadline(self) -> u64 {
-        deadline(self.began(), self.attempt_limit())
+        self.attempt_deadline_from(self.began())
+    }
+
+    #[inline]
+    pub(super) fn attempt_deadline_from(self, began: u64) -> u64 {
+        deadline(began, self.attempt_limit())
     }
 
     pub(super) fn overall_deadline(self) -> u64 {
@@ -443,6 +459,7 @@ impl Head {
         self.0.should_stop()
     }
 
+    #[inline]
     pub(super) fn look(self) -> Seen {
         self.0.look()
     }
@@ -520,7 +537,12 @@ pub(super) const LONG: u64 = 1_000_000_000;
 
 thread_local! {
     static STAMPS: Stamps = const {
-        Stamps { tick: Cell::new(0), given: Cell::new(0), last: Cell::new(0) }
+        Stamps {
+            tick: Cell::new(0),
+            given: Cell::new(0),
+            last: Cell::new(0),
+            next_lap: Cell::new(u64::MAX),
+        }
     };
 }
 
@@ -530,25 +552,50 @@ struct Stamps {
     tick: Cell<u64>,
     given: Cell<u32>,
     last: Cell<u64>,
+    /// If this is the thread's lap, it has done nothing since the last answer.
+    next_lap: Cell<u64>,
 }
 
 /// The time of the machine's clock, which may be behind by up to a tick of the kernel's (1 to 10 ms) if
 /// this thread has asked for it more than 64 times within that tick.
 #[inline]
 pub(super) fn stamp() -> u64 {
-    let stamped = STAMPS.try_with(|stamps| {
+    STAMPS.try_with(Stamps::take).unwrap_or_else(|_| clock::now())
+}
+
+/// The same for an attempt that ends. `at_once`: nothing of the user's runs between this and the thread's
+/// next lap but what begins one.
+#[inline]
+pub(super) fn stamp_end(at_once: bool) -> u64 {
+    if at_once {
+        let _gone = STAMPS.try_with(|stamps| stamps.next_lap.set(lap() + 1));
+    }
+    stamp()
+}
+
+/// The same for an attempt that begins on a thread of the pool: when the one before it ended, if they
+/// were claimed together.
+#[inline]
+pub(super) fn stamp_begin() -> u64 {
+    let last =
+        STAMPS.try_with(|stamps| (stamps.next_lap.get() == lap()).then(|| stamps.last.get()));
+    last.ok().flatten().unwrap_or_else(stamp)
+}
+
+impl Stamps {
+    #[inline(always)]
+    fn take(&self) -> u64 {
         let tick = clock::coarse();
-        if stamps.tick.replace(tick) != tick {
-            stamps.given.set(0);
+        if self.tick.replace(tick) != tick {
+            self.given.set(0);
         }
-        let given = stamps.given.get();
-        stamps.given.set(given + 1);
+        let given = self.given.get();
+        self.given.set(given + 1);
         if given < EXACT || given.is_multiple_of(SAMPLED) {
-            stamps.last.set(clock::now());
+            self.last.set(clock::now());
         }
-        stamps.last.get()
-    });
-    stamped.unwrap_or_else(|_| clock::now())
+        self.last.get()
+    }
 }
 
 /// What outlives the worker pool that it belongs to.

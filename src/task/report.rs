@@ -28,6 +28,7 @@ pub enum Status {
 }
 
 impl Status {
+    #[inline]
     pub(super) const fn from_bits(bits: u32) -> Self {
         match bits & 7 {
             0 => Self::Pending,

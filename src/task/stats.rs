@@ -127,6 +127,7 @@ impl KindStats {
         shards.map(|shard| shard[event as usize].load(Acquire)).fold(0, u64::wrapping_add)
     }
 
+    #[inline]
     pub(super) fn ended(&self, status: Status) {
         self.count(match status {
             Status::Completed => Event::Completed,

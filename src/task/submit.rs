@@ -219,7 +219,7 @@ where
         return Err(refused(kind, Rejected::Full(work)));
     };
     kind.stats.count(Event::Accepted);
-    let posted = Job::new(runner, work).post(&common.shared, full);
+    let posted = Job::new(runner, work).post(&common.shared, lane, full);
     common.note_submission(posted.is_ok());
     answer(kind, holder, posted)
 }

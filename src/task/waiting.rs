@@ -235,7 +235,10 @@ where
             });
         }
         match self.enter() {
-            Entered::Goes(job) => job.post(shared, full),
+            Entered::Goes(job) => {
+                let lane = job.head().lane();
+                job.post(shared, lane, full)
+            }
             Entered::Waits => Ok(()),
             Entered::Full(job) => Err(Rejected::Full(job)),
         }

@@ -3,7 +3,7 @@
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{pool, settled};
 use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
-use paceline::{Error, Rejected};
+use paceline::{Error, Pool, Rejected};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -138,4 +138,56 @@ fn what_is_dropped_unrun_ends_as_cancelled() {
     let refused = workers.task("third", |_: &Attempt<'_>| ()).submit();
     assert!(matches!(refused, Err(Rejected::ShutDown(_))));
     settled(&workers);
+}
+
+/// Takes its time when it is dropped.
+struct Slow;
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// An attempt begins when the one before it has ended, which is known already, if nothing came between.
+#[test]
+fn what_comes_between_two_attempts_is_in_neither() {
+    let between: [(&str, fn(&Pool, &WorkerPool)); 4] = [
+        ("a callback", |_, workers| {
+            let first = workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap();
+            first.on_end(|_| std::thread::sleep(PAUSE));
+        }),
+        ("a task without a handle", |pool, workers| {
+            drop(workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap());
+            pool.post(|| std::thread::sleep(PAUSE)).unwrap();
+        }),
+        ("the end of a closure", |_, workers| {
+            let slow = Slow;
+            let work = move |_: &Attempt<'_>| _ = &slow;
+            drop(workers.task("first", work).submit().unwrap());
+        }),
+        ("the end of a value", |_, workers| {
+            let work = |_: &Attempt<'_>| Ok::<_, Fault>(Slow);
+            drop(workers.task("first", work).submit().unwrap());
+        }),
+    ];
+    let _guard = hang_guard();
+    for (what, first) in between {
+        let pool = pool(1);
+        let workers = WorkerPool::new(&pool);
+        let gate = Gate::new();
+        let inner = gate.clone();
+        pool.post(move || inner.wait()).unwrap();
+        gate.until_entered(1);
+        first(&pool, &workers);
+        let second = workers.task("second", |_: &Attempt<'_>| ()).timeout(HOUR).submit().unwrap();
+        // Both are claimed at once.
+        gate.open();
+        let waited = second.wait().unwrap().queue_time;
+        // Times of long limits may be a tick behind.
+        assert!(waited >= PAUSE / 2, "{what}: the second began after {waited:?}");
+        settled(&workers);
+    }
 }

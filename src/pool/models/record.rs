@@ -50,7 +50,7 @@ pub(crate) struct Noted {
 
 thread_local! {
     static TABLE: Cell<Option<&'static RecordTable<Noted>>> = const { Cell::new(None) };
-    static MAGAZINE: Magazine = const { Magazine::new(|_| {}) };
+    static MAGAZINE: Magazine<Noted> = const { Magazine::new() };
 }
 
 impl Meta for Noted {
@@ -60,7 +60,7 @@ impl Meta for Noted {
         TABLE.get().expect("inside a case")
     }
 
-    fn magazine() -> &'static LocalKey<Magazine> {
+    fn magazine() -> &'static LocalKey<Magazine<Noted>> {
         &MAGAZINE
     }
 
@@ -190,7 +190,7 @@ fn cancel_against_start() {
         let may = |seen: crate::pool::record::Seen| seen.status() != RUNNING;
         let cancelled = holder.record().end_if(CANCELLED, may, |_| {}, "");
         let status = wait(&holder);
-        let value = holder.take();
+        let value = holder.take(holder.record().look());
         let ran = worker.join().unwrap();
         assert_eq!(cancelled, !ran);
         assert_eq!(status, if cancelled { CANCELLED } else { COMPLETED });
@@ -259,7 +259,7 @@ fn retry_against_shutdown() {
             record.mark_running(seen, ASKED);
         }
         let status = wait(&holder);
-        let value = holder.take();
+        let value = holder.take(holder.record().look());
         assert_eq!(status, if cancelled { CANCELLED } else { COMPLETED });
         assert_eq!(value.is_some(), !cancelled);
         let begun = worker.join().unwrap();
@@ -493,7 +493,7 @@ fn the_next_tenant_meets_nobody() {
             assert!(runner.begin().is_some());
             runner.finish(COMPLETED, case.value(), None);
             assert_eq!(next.record().status(), COMPLETED);
-            assert!(next.take().is_some());
+            assert!(next.take(next.record().look()).is_some());
         }
         worker.join().unwrap();
         guard.join().unwrap();
