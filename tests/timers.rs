@@ -113,6 +113,48 @@ fn a_cancelled_timer_never_runs_and_its_closure_is_dropped_at_once() {
 
 /// Goal: of `cancel` and firing, one wins. Method: ten thousand timers that are due about when they
 /// are cancelled.
+/// Adds to a count when it is dropped.
+struct Told(Count);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.up();
+    }
+}
+
+#[test]
+fn slots_are_in_the_books_whoever_cancels_their_timers() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let _guard = hang_guard();
+    // Nobody leads, so all of them stay with the thread that armed them.
+    let pool = Pool::builder().threads(0).max_joined(1).max_handles(1 << 14).build().unwrap();
+    let dropped = Count::new();
+    for round in 1..=5 {
+        let arm = |number| {
+            let told = Told(dropped.clone());
+            match number % 2 {
+                0 => pool.after(HOUR, move || drop(told)),
+                // It holds nothing that must be dropped.
+                _ => pool.after(HOUR, move || _ = number),
+            }
+        };
+        let mut here: Vec<Timer> = (0..400).map(|number| arm(number).unwrap()).collect();
+        assert_eq!((pool.stats().handles, dropped.get()), (400, 400 * round - 200));
+        let elsewhere = here.split_off(150);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let own = pool.after(HOUR, || ()).unwrap();
+                assert!(elsewhere.iter().all(Timer::cancel));
+                assert!(own.cancel());
+            });
+        });
+        assert!(!elsewhere.iter().any(Timer::cancel));
+        assert!(here.iter().all(Timer::cancel));
+        assert_eq!((pool.stats().handles, dropped.get()), (0, 400 * round));
+    }
+    assert!(pool.audit().balances());
+}
+
 #[test]
 fn cancel_against_fire_has_one_winner() {
     let _guard = hang_guard();

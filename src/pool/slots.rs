@@ -52,7 +52,7 @@
 //! (through the free list). Every change is a read-modify-write, so a Release sequence is never broken.
 #![allow(unsafe_code, reason = "the payload's owner is decided by the word")]
 
-use crate::queue::Erased;
+use crate::queue::{Erased, Run};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
@@ -175,6 +175,8 @@ pub(crate) struct Traits {
     pub(crate) once: bool,
     /// It has no handler: a host pulls its events.
     pub(crate) pulled: bool,
+    /// Its closure can be forgotten.
+    pub(crate) plain: bool,
     /// Interest bits, needed to re-arm level-triggered handles.
     pub(crate) interest: u8,
 }
@@ -193,6 +195,7 @@ impl Traits {
             | u32::from(self.timer) << 18
             | u32::from(self.once) << 19
             | u32::from(self.pulled) << 20
+            | u32::from(self.plain) << 21
             | u32::from(self.interest) << 24
     }
 
@@ -205,6 +208,7 @@ impl Traits {
             timer: bits & 1 << 18 != 0,
             once: bits & 1 << 19 != 0,
             pulled: bits & 1 << 20 != 0,
+            plain: bits & 1 << 21 != 0,
             interest: (bits >> 24) as u8,
         }
     }
@@ -338,6 +342,7 @@ impl Slot {
     }
 
     /// Before the timer is armed.
+    #[inline]
     pub(crate) fn set_deadline(&self, deadline: u64) {
         // Release: pairs with the Acquire in `postpone`. For the leader, the intake orders it.
         self.deadline.store(deadline, Release);
@@ -364,6 +369,7 @@ impl Slot {
         }
     }
 
+    #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.word.load(Relaxed) >> GENERATION_SHIFT) as u32
     }
@@ -413,6 +419,14 @@ impl Slot {
     }
 
     // --- staged timers ---------------------------------------------------------------------------
+
+    /// As `SlotTable::free`, for an entry that stays with the caller, who has counted it.
+    #[inline]
+    pub(crate) fn vacate(&self) {
+        let generation = self.generation().wrapping_add(1);
+        // Release: what the tenant left behind is complete before the word names no tenant.
+        self.word.store(u64::from(generation) << GENERATION_SHIFT | FREE, Release);
+    }
 
     /// Whether tenant `generation` is a timer that no leader has seen.
     pub(crate) fn is_staged(&self, generation: u32) -> bool {
@@ -786,45 +800,58 @@ impl SlotTable {
 
     /// Lets a taken entry to a timer that no leader is told of, and makes it known. The caller counts it.
     #[inline]
-    pub(crate) fn stage(
+    pub(crate) fn stage<F: Run>(
         &self,
         index: u32,
-        traits: Traits,
-        payload: Payload,
+        set: u16,
+        work: F,
         deadline: u64,
         place: u32,
     ) -> Key {
+        let plain = const { !core::mem::needs_drop::<F>() && Erased::fits::<F>() };
+        let traits = Traits { set, timer: true, once: true, plain, ..Traits::default() };
         let slot = self.slot(index);
         slot.traits.store(traits.pack(), Relaxed);
         slot.descriptor.store(-1, Relaxed);
         slot.wheel_link.store(place, Relaxed);
         slot.set_deadline(deadline);
-        let key = Key { index, generation: slot.generation() };
-        // SAFETY: the slot came off the free list and is not published yet.
-        unsafe { slot.payload(|old| *old = payload) };
-        self.publish(key, Start::Staged);
-        key
+        let free = slot.word.load(Relaxed);
+        // SAFETY: the slot is free and not published yet, and what is free holds nothing to be dropped.
+        // `fill` is told the type that `hollow` was.
+        unsafe {
+            slot.payload(|place| {
+                core::ptr::write(place, Payload::Once(Erased::hollow::<F>()));
+                let Payload::Once(task) = place else { unreachable!("written just now") };
+                task.fill(work);
+            });
+        }
+        // Release: as in `publish`.
+        slot.word.store(free | ARMED | STAGED, Release);
+        Key { index, generation: (free >> GENERATION_SHIFT) as u32 }
     }
 
-    /// Closes a staged timer, whose payload and place are the caller's. Then `vacate`, or `free`.
+    /// Closes a staged timer, whose place is the caller's, as is its closure if it has to be dropped. Then
+    /// `vacate`, or `free`.
     #[inline]
-    pub(crate) fn close_staged(&self, slot: &Slot, generation: u32) -> Option<(Payload, u32)> {
+    pub(crate) fn close_staged(
+        &self,
+        slot: &Slot,
+        generation: u32,
+        closure: &mut Payload,
+    ) -> Option<u32> {
         slot.change(generation, |word| {
             let staged = word & (STATE | STAGED) == ARMED | STAGED;
             staged.then_some((word & !(STATE | STAGED) | CLOSED, ()))
         })?;
-        // SAFETY: it was closed just now, by this thread.
-        let payload = unsafe { slot.payload(|old| core::mem::replace(old, Payload::Empty)) };
-        Some((payload, slot.wheel_link.load(Relaxed)))
-    }
-
-    /// As `free`, for an entry that stays with the caller, who has counted it.
-    #[inline]
-    pub(crate) fn vacate(&self, index: u32) {
-        let slot = self.slot(index);
-        let generation = slot.generation().wrapping_add(1);
-        // Release: what the tenant left behind is complete before the word names no tenant.
-        slot.word.store(u64::from(generation) << GENERATION_SHIFT | FREE, Release);
+        let plain = slot.traits().plain;
+        // SAFETY: it was closed just now, by this thread. What is plain need not be dropped.
+        unsafe {
+            slot.payload(|old| match plain {
+                true => core::ptr::write(old, Payload::Empty),
+                false => *closure = core::mem::replace(old, Payload::Empty),
+            });
+        }
+        Some(slot.wheel_link.load(Relaxed))
     }
 
     /// Makes an allocated slot known.
@@ -834,7 +861,6 @@ impl SlotTable {
             Start::Registering { paused: false } => RUNNING,
             Start::Registering { paused: true } => RUNNING | PAUSED,
             Start::Armed => ARMED,
-            Start::Staged => ARMED | STAGED,
         };
         let word = u64::from(key.generation) << GENERATION_SHIFT | state;
         // Release: the payload is complete before the word says so; pairs with `claim`.
@@ -843,7 +869,7 @@ impl SlotTable {
 
     /// Returns a slot whose payload its owner has emptied.
     pub(crate) fn free(&self, index: u32) {
-        self.vacate(index);
+        self.slot(index).vacate();
         self.in_use.fetch_sub(1, Relaxed);
         self.slots.give_back(index);
     }
@@ -859,8 +885,6 @@ pub(crate) enum Start {
         paused: bool,
     },
     Armed,
-    /// Armed, and no leader is told.
-    Staged,
 }
 
 impl crate::queue::Links for SlotTable {

@@ -28,7 +28,11 @@
 //! by another thread, stays as it is until the owner needs it. If the owner finds that most of its
 //! timers stay, it hands half of them to the intake.
 //!
-//! Slots that the owner frees stay with it: a few, in a table that is large.
+//! Slots that the owner frees stay with it, and with their cells: a few, in a table that is large.
+//!
+//! What a timer is passes in registers, or lies where it is to be. A closure, a key or a handle that is
+//! written in pieces, and then moved in larger ones, is waited for by the processor, which cost more than the
+//! locked instructions.
 //!
 //! # Invariants
 //!
@@ -48,8 +52,8 @@
 
 use super::Shared;
 use super::set::HandleSet;
-use super::slots::{Key, Payload, SlotTable, Traits};
-use crate::queue::{Erased, Run};
+use super::slots::{Key, Payload, Slot, SlotTable};
+use crate::queue::Run;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::store_load_barrier;
@@ -73,11 +77,11 @@ pub(crate) struct Shard {
     cells: Box<[AtomicU64]>,
     /// Cells from here on were never used.
     used: AtomicU32,
-    /// Timers armed here, and cancelled here.
+    /// Timers armed here, and cancelled here: so many slots were let here, and freed.
     armed: AtomicU64,
     cancelled: AtomicU64,
-    /// Slots let here less those freed here, modulo 2^64.
-    let_here: AtomicU64,
+    /// Slots of those cancelled that were freed in the table's books.
+    spilled: AtomicU64,
 }
 
 impl Shard {
@@ -87,15 +91,15 @@ impl Shard {
             used: AtomicU32::new(0),
             armed: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
-            let_here: AtomicU64::new(0),
+            spilled: AtomicU64::new(0),
         }
     }
 }
 
-/// Adds to a count that one thread writes. Release: whoever reads it sees what it counts.
+/// Counts one more where one thread writes. Release: whoever reads it sees what it counts.
 #[inline]
-fn add(count: &AtomicU64, more: u64) {
-    count.store(count.load(Relaxed).wrapping_add(more), Release);
+fn count(count: &AtomicU64) {
+    count.store(count.load(Relaxed) + 1, Release);
 }
 
 fn pack(key: Key) -> u64 {
@@ -114,7 +118,7 @@ pub(crate) struct Staging {
     /// The leader is to visit.
     asked: AtomicBool,
     /// Made in order, never taken away.
-    shards: [OnceLock<Shard>; SHARDS],
+    shards: [OnceLock<Arc<Shard>>; SHARDS],
 }
 
 impl Staging {
@@ -127,7 +131,7 @@ impl Staging {
     }
 
     /// All shards that there are. A shard is made before anything is staged in it.
-    fn shards(&self) -> impl Iterator<Item = &Shard> {
+    fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
         self.shards.iter().map_while(OnceLock::get)
     }
 
@@ -167,7 +171,7 @@ impl Staging {
         }
     }
 
-    fn claim(&self) -> Option<usize> {
+    fn claim(&self) -> Option<(usize, Arc<Shard>)> {
         let mut claimed = self.claimed.load(Relaxed);
         loop {
             let free = claimed.trailing_ones() as usize;
@@ -178,8 +182,9 @@ impl Staging {
             match self.claimed.compare_exchange_weak(claimed, claimed | 1 << free, Acquire, Relaxed)
             {
                 Ok(_) => {
-                    self.shards[..=free].iter().for_each(|shard| _ = shard.get_or_init(Shard::new));
-                    return Some(free);
+                    let make = || Arc::new(Shard::new());
+                    self.shards[..free].iter().for_each(|shard| _ = shard.get_or_init(make));
+                    return Some((free, Arc::clone(self.shards[free].get_or_init(make))));
                 }
                 Err(now) => claimed = now,
             }
@@ -204,11 +209,15 @@ fn slots_to_keep(limit: usize) -> usize {
 pub(crate) struct Own {
     shared: Weak<Shared>,
     set: u16,
-    shard: usize,
-    /// Cells that hold nothing, the first ones last.
+    number: usize,
+    shard: Arc<Shard>,
+    /// Free slots, each with a cell that holds nothing.
+    ready: Vec<(u32, u16)>,
+    /// Other cells that hold nothing, the first ones last.
     free_cells: Vec<u16>,
+    /// Other free slots.
     free_slots: Vec<u32>,
-    /// How many of them it may keep.
+    /// How many free slots it may keep.
     keep: usize,
 }
 
@@ -222,16 +231,19 @@ thread_local! {
 fn with_own<R>(shared: &Arc<Shared>, f: impl FnOnce(&mut Own) -> R) -> Option<R> {
     OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().ok()?;
-        let found = match own.first() {
-            Some(first) if first.is_of(shared) => 0,
-            _ => own.iter().position(|own| own.is_of(shared))?,
-        };
-        if found > 0 {
-            own[..=found].rotate_right(1);
+        match own.first_mut() {
+            Some(first) if first.is_of(shared) => Some(f(first)),
+            _ => find_own(&mut own, shared).map(f),
         }
-        Some(f(&mut own[0]))
     })
     .ok()?
+}
+
+#[cold]
+fn find_own<'a>(own: &'a mut [Own], shared: &Arc<Shared>) -> Option<&'a mut Own> {
+    let found = own.iter().position(|own| own.is_of(shared))?;
+    own[..=found].rotate_right(1);
+    own.first_mut()
 }
 
 #[cold]
@@ -256,16 +268,19 @@ impl Own {
     #[cold]
     pub(crate) fn claim(shared: &Arc<Shared>) -> Option<Self> {
         let set = shared.pick_set();
-        let shard = shared.sets[set as usize].staging.claim()?;
+        let (number, shard) = shared.sets[set as usize].staging.claim()?;
+        let keep = slots_to_keep(shared.slots.limit());
         let mut own = Self {
             shared: Arc::downgrade(shared),
             set,
+            number,
             shard,
+            ready: Vec::with_capacity(keep.saturating_sub(SHARE)),
             free_cells: Vec::with_capacity(CELLS),
             free_slots: Vec::new(),
-            keep: slots_to_keep(shared.slots.limit()),
+            keep,
         };
-        own.free_slots.reserve_exact(own.keep + SHARE);
+        own.free_slots.reserve_exact(keep + SHARE);
         own.find_free_cells(shared);
         Some(own)
     }
@@ -273,11 +288,6 @@ impl Own {
     #[inline]
     fn is_of(&self, shared: &Arc<Shared>) -> bool {
         core::ptr::eq(self.shared.as_ptr(), Arc::as_ptr(shared))
-    }
-
-    #[inline]
-    fn shard<'a>(&self, shared: &'a Shared) -> &'a Shard {
-        self.home(shared).staging.shards[self.shard].get().expect("it was made when it was claimed")
     }
 
     #[inline]
@@ -294,23 +304,15 @@ impl Own {
         deadline: u64,
         given: &mut Option<(F, N)>,
     ) -> Option<Key> {
-        let cell = self.free_cells.pop().or_else(|| self.make_room(shared))?;
-        let Some(index) = self.free_slots.pop().or_else(|| self.take_slots(shared)) else {
-            self.free_cells.push(cell);
-            return None;
+        let (index, cell) = match self.ready.pop() {
+            Some(ready) => ready,
+            None => self.make_ready(shared)?,
         };
         let (work, named) = given.take()?;
-        let traits = Traits { set: self.set, timer: true, once: true, ..Traits::default() };
-        let key = shared.slots.stage(
-            index,
-            traits,
-            Payload::Once(Erased::new(work)),
-            deadline,
-            (self.shard as u32) << 16 | u32::from(cell),
-        );
-        let shard = self.shard(shared);
-        add(&shard.armed, 1);
-        add(&shard.let_here, 1);
+        let number = (self.number as u32) << 16 | u32::from(cell);
+        let key = shared.slots.stage(index, self.set, work, deadline, number);
+        let shard = &*self.shard;
+        count(&shard.armed);
         named(key);
         let place = usize::from(cell);
         shard.cells[place].store(pack(key), Release);
@@ -323,36 +325,59 @@ impl Own {
         Some(key)
     }
 
-    /// Cancels a timer that is still staged, by whomever. None: it is not.
+    /// Cancels a timer that is still staged, by whomever. False: it is not. The caller drops what is its
+    /// `closure` then, without the hold.
     #[inline]
-    pub(crate) fn cancel(&mut self, shared: &Shared, key: Key) -> Option<Payload> {
-        let slot = shared.slots.get(key.index)?;
-        let (payload, place) = shared.slots.close_staged(slot, key.generation)?;
-        let shard = self.shard(shared);
-        add(&shard.cancelled, 1);
-        // Another shard's owner finds its cell out of date.
-        if slot.traits().set == self.set && (place >> 16) as usize == self.shard {
-            let cell = place as u16;
-            shard.cells[usize::from(cell)].store(0, Relaxed);
-            self.free_cells.push(cell);
+    pub(crate) fn cancel(&mut self, shared: &Shared, key: Key, closure: &mut Payload) -> bool {
+        let Some(slot) = shared.slots.get(key.index) else { return false };
+        let Some(place) = shared.slots.close_staged(slot, key.generation, closure) else {
+            return false;
+        };
+        count(&self.shard.cancelled);
+        let cell = place as u16;
+        let is_own = slot.traits().set == self.set && (place >> 16) as usize == self.number;
+        if is_own {
+            self.shard.cells[usize::from(cell)].store(0, Relaxed);
         }
-        if self.free_slots.len() < self.keep {
-            shared.slots.vacate(key.index);
-            add(&shard.let_here, u64::MAX);
-            self.free_slots.push(key.index);
+        if is_own && self.ready.len() < self.ready.capacity() {
+            slot.vacate();
+            self.ready.push((key.index, cell));
         } else {
-            self.spill(shared, key.index);
+            self.part(shared, slot, key.index, is_own.then_some(cell));
         }
-        Some(payload)
+        true
+    }
+
+    /// A slot and its cell go apart. Another shard's owner finds its cell out of date.
+    #[cold]
+    fn part(&mut self, shared: &Shared, slot: &Slot, index: u32, cell: Option<u16>) {
+        self.free_cells.extend(cell);
+        if self.ready.len() + self.free_slots.len() < self.keep {
+            slot.vacate();
+            self.free_slots.push(index);
+        } else {
+            self.spill(shared, index);
+        }
     }
 
     #[cold]
     fn spill(&mut self, shared: &Shared, index: u32) {
+        count(&self.shard.spilled);
         shared.slots.free(index);
         if self.free_slots.len() >= SHARE {
             shared.slots.give_back_all(&self.free_slots[..SHARE]);
             self.free_slots.drain(..SHARE);
         }
+    }
+
+    #[cold]
+    fn make_ready(&mut self, shared: &Shared) -> Option<(u32, u16)> {
+        let cell = self.free_cells.pop().or_else(|| self.make_room(shared))?;
+        let index = self.free_slots.pop().or_else(|| self.take_slots(shared));
+        if index.is_none() {
+            self.free_cells.push(cell);
+        }
+        Some((index?, cell))
     }
 
     #[cold]
@@ -378,7 +403,9 @@ impl Own {
     }
 
     pub(crate) fn find_free_cells(&mut self, shared: &Shared) {
-        let shard = self.shard(shared);
+        // Their cells are found again.
+        self.free_slots.extend(self.ready.drain(..).map(|(slot, _)| slot));
+        let shard = &*self.shard;
         self.free_cells.clear();
         for (place, cell) in shard.cells.iter().enumerate().rev() {
             let held = cell.load(Relaxed);
@@ -396,7 +423,7 @@ impl Own {
     pub(crate) fn hand_over(&self, shared: &Shared) {
         let home = self.home(shared);
         let mut earliest = u64::MAX;
-        let cells = &self.shard(shared).cells[..CELLS / 2];
+        let cells = &self.shard.cells[..CELLS / 2];
         for key in cells.iter().filter_map(|cell| unpack(cell.load(Relaxed))) {
             let slot = shared.slots.slot(key.index);
             if slot.unstage(key.generation) {
@@ -416,8 +443,9 @@ impl Drop for Own {
         if shared.is_forked() {
             return;
         }
+        self.free_slots.extend(self.ready.iter().map(|&(slot, _)| slot));
         shared.slots.give_back_all(&self.free_slots);
-        self.home(&shared).staging.give_up(self.shard);
+        self.home(&shared).staging.give_up(self.number);
     }
 }
 
@@ -441,13 +469,10 @@ impl Shared {
         with_own(self, stage).flatten()
     }
 
-    /// Cancels a timer that is still staged. None: it is not, or this thread has no shard.
+    /// Cancels a timer that is still staged. False: it is not, or this thread has no shard.
     #[inline]
-    pub(super) fn cancel_staged(self: &Arc<Self>, key: Key) -> Option<Payload> {
-        if cfg!(loom) {
-            return None;
-        }
-        with_own(self, |own| own.cancel(self, key)).flatten()
+    pub(super) fn cancel_staged(self: &Arc<Self>, key: Key, closure: &mut Payload) -> bool {
+        !cfg!(loom) && with_own(self, |own| own.cancel(self, key, closure)).unwrap_or(false)
     }
 
     /// What was staged here, for the books: armed, cancelled.
@@ -466,7 +491,12 @@ impl Shared {
     /// Slots that are let.
     pub(crate) fn slots_in_use(&self) -> u64 {
         let shards = self.sets.iter().flat_map(|set| set.staging.shards());
-        let here = shards.map(|shard| shard.let_here.load(Acquire));
+        // What has ended is read first.
+        let here = shards.map(|shard| {
+            let cancelled = shard.cancelled.load(Acquire);
+            let let_here = shard.armed.load(Acquire).wrapping_sub(cancelled);
+            let_here.wrapping_add(shard.spilled.load(Acquire))
+        });
         here.fold(self.slots.in_use(), u64::wrapping_add)
     }
 }

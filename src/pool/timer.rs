@@ -60,6 +60,13 @@ fn nanos(delay: Duration) -> u64 {
     u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The same of a delay within the limit.
+#[inline]
+fn nanos_within(delay: Duration) -> u64 {
+    const { assert!(MAX_DELAY.as_nanos() < u64::MAX as u128) };
+    delay.as_secs() * 1_000_000_000 + u64::from(delay.subsec_nanos())
+}
+
 impl Pool {
     /// Runs `work` once, `delay` (up to 100 years) from now: never early, and as a rule at most 10 µs
     /// plus the scheduler's delay late. Allocates nothing if the closure has at most 48 bytes, but for
@@ -68,6 +75,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Invalid`] for a longer delay, [`Error::Full`] when all `max_handles` are in use,
     /// [`Error::ShutDown`], [`Error::Forked`]. `work` is dropped.
+    #[inline]
     pub fn after<F>(&self, delay: Duration, work: F) -> Result<Timer>
     where
         F: FnOnce() + Send + 'static,
@@ -87,10 +95,15 @@ impl Pool {
 impl Shared {
     /// Cancels a timer, as [`Timer::cancel`].
     pub(crate) fn cancel_timer(self: &Arc<Self>, key: Key) -> bool {
-        if let Some(payload) = self.cancel_staged(key) {
-            drop(payload);
+        let mut closure = Payload::Empty;
+        if self.cancel_staged(key, &mut closure) {
             return true;
         }
+        self.cancel_shared(key)
+    }
+
+    #[inline(never)]
+    fn cancel_shared(&self, key: Key) -> bool {
         let (closed, payload) = self.close(key, false);
         let cancelled = closed == Close::Mine;
         if cancelled {
@@ -102,6 +115,7 @@ impl Shared {
 
     /// As [`Pool::after`]; if that fails the work comes back. `named` is told the timer's key when it can
     /// be cancelled already, and cannot fire yet.
+    #[inline]
     pub(crate) fn after_or_back<F: Run>(
         self: &Arc<Self>,
         delay: Duration,
@@ -109,34 +123,61 @@ impl Shared {
         named: impl FnOnce(Key),
     ) -> Result<Timer, (Error, F)> {
         if delay > MAX_DELAY {
-            let open = self.check_open().err();
-            let invalid = || Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
-            return Err((open.unwrap_or_else(invalid), work));
+            return Err((self.refuse(delay), work));
         }
-        self.at_or_back(self.now().saturating_add(nanos(delay)), work, named)
+        self.at_or_back(self.now().saturating_add(nanos_within(delay)), work, named)
+    }
+
+    #[cold]
+    fn refuse(&self, delay: Duration) -> Error {
+        let invalid = || Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
+        self.check_open().err().unwrap_or_else(invalid)
     }
 
     /// The same at an instant of the pool's clock.
+    #[inline]
     pub(crate) fn at_or_back<F: Run>(
         self: &Arc<Self>,
         deadline: u64,
         work: F,
         named: impl FnOnce(Key),
     ) -> Result<Timer, (Error, F)> {
+        let mut given = Some((work, named));
+        let key = match self.arm_staged(deadline, &mut given) {
+            Some(key) => key,
+            None => self.arm_shared(deadline, given)?,
+        };
+        Ok(Timer { shared: Arc::clone(self), key })
+    }
+
+    /// Arms a timer in this thread's shard, if it has one and the pool is open. Not part of its caller, so
+    /// that only the key, in a register, has to come back.
+    #[inline(never)]
+    fn arm_staged<F: Run, N: FnOnce(Key)>(
+        self: &Arc<Self>,
+        deadline: u64,
+        given: &mut Option<(F, N)>,
+    ) -> Option<Key> {
+        self.check_open().ok()?;
+        let key = self.stage_timer(deadline, given)?;
+        // It has passed the barrier that `is_too_late` has.
+        if self.is_stopping() {
+            self.cancel_timer(key);
+        }
+        Some(key)
+    }
+
+    #[inline(never)]
+    fn arm_shared<F: Run, N: FnOnce(Key)>(
+        self: &Arc<Self>,
+        deadline: u64,
+        given: Option<(F, N)>,
+    ) -> Result<Key, (Error, F)> {
         let shared = self;
+        let (work, named) = given.expect("nothing was taken");
         if let Err(error) = shared.check_open() {
             return Err((error, work));
         }
-        let mut given = Some((work, named));
-        if let Some(key) = shared.stage_timer(deadline, &mut given) {
-            let timer = Timer { shared: Arc::clone(shared), key };
-            // It has passed the barrier that `is_too_late` has.
-            if shared.is_stopping() {
-                timer.cancel();
-            }
-            return Ok(timer);
-        }
-        let (work, named) = given.expect("nothing was taken");
         let traits =
             Traits { set: shared.pick_set(), timer: true, once: true, ..Traits::default() };
         let key = match shared.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
@@ -151,10 +192,9 @@ impl Shared {
         };
         shared.timers_armed.fetch_add(1, Relaxed);
         shared.arm_named(key, deadline, named);
-        let timer = Timer { shared: Arc::clone(shared), key };
         if shared.is_too_late() {
-            timer.cancel();
+            shared.cancel_timer(key);
         }
-        Ok(timer)
+        Ok(key)
     }
 }

@@ -76,6 +76,34 @@ impl<const SIZE: usize> ErasedIn<SIZE> {
         Self::store(Box::new(work), act_boxed::<F, SIZE>)
     }
 
+    /// A task of this kind without its closure, for a place where it is to lie. It must be
+    /// [filled](Self::fill) before anything else is done with it, even dropping it.
+    #[inline(always)]
+    pub(crate) fn hollow<F: Run>() -> Self {
+        let act =
+            if const { Self::fits::<F>() } { act_inline::<F, SIZE> } else { act_boxed::<F, SIZE> };
+        Self { act, storage: Storage([MaybeUninit::uninit(); SIZE]) }
+    }
+
+    /// Puts the closure where it will be run from. A task that is made elsewhere is moved there in pieces
+    /// of other sizes than it was written in, which the processor waits for.
+    ///
+    /// # Safety
+    ///
+    /// `self` was made by [`hollow::<F>`](Self::hollow), with this very `F`, and was not filled.
+    #[inline(always)]
+    pub(crate) unsafe fn fill<F: Run>(&mut self, work: F) {
+        let storage = &raw mut self.storage;
+        // SAFETY: the caller vouches for `F`; `hollow` chose between the two by the same condition.
+        unsafe {
+            if const { Self::fits::<F>() } {
+                storage.cast::<F>().write(work);
+            } else {
+                storage.cast::<Box<F>>().write(Box::new(work));
+            }
+        }
+    }
+
     /// `act` must consume a `V`.
     #[inline(always)]
     fn store<V>(value: V, act: unsafe fn(Act, *mut Storage<SIZE>)) -> Self {

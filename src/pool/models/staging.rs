@@ -6,7 +6,7 @@ use super::explore;
 use super::house::House;
 use super::timers::{deadlines, lead_until};
 use crate::pool::Shared;
-use crate::pool::slots::{Claim, Key};
+use crate::pool::slots::{Claim, Key, Payload};
 use crate::pool::staging::Own;
 
 /// A thread's shard. Claimed before threads are made, because loom does not see that a `OnceLock` orders the
@@ -26,6 +26,10 @@ fn stage(
     work: impl FnOnce() + Send + 'static,
 ) -> Key {
     own.stage(shared, deadline, &mut Some((work, |_| ()))).expect("there is room")
+}
+
+fn cancel(own: &mut Own, shared: &Shared, key: Key) -> bool {
+    own.cancel(shared, key, &mut Payload::Empty)
 }
 
 /// Stages a timer, and the leader takes it in.
@@ -99,16 +103,10 @@ fn a_staged_timer_has_one_end() {
             0
         });
         let other = house.spawn(move |shared, _| usize::from(close(shared, key)));
-        let mine = match own.cancel(&house.shared, key) {
-            Some(payload) => {
-                drop(payload);
-                1
-            }
-            None => usize::from(close(&house.shared, key)),
-        };
+        let mine = cancel(&mut own, &house.shared, key) || close(&house.shared, key);
         let others = other.join().unwrap();
         let runs = leader.join().unwrap();
-        assert_eq!(mine + others + runs, 1);
+        assert_eq!(usize::from(mine) + others + runs, 1);
         assert_eq!(house.record.runs(), runs);
         // What was closed in the wheel lies there until it is due.
         let mut lead = house.shared.sets[0].try_lead(0).unwrap();
@@ -122,8 +120,8 @@ fn a_staged_timer_has_one_end() {
         }
         // The slot's next tenant is staged in the same shard, and nobody else's.
         let next = stage(&mut own, &house.shared, earlier, || ());
-        assert!(own.cancel(&house.shared, key).is_none(), "late");
-        assert!(own.cancel(&house.shared, next).is_some());
+        assert!(!cancel(&mut own, &house.shared, key), "late");
+        assert!(cancel(&mut own, &house.shared, next));
         assert_eq!(house.shared.slots_in_use(), 0);
     });
 }
@@ -188,7 +186,7 @@ fn a_stop_forgets_no_staged_timer() {
         let arming = house.spawn(move |shared, record| {
             let key = stage(&mut own, shared, later, record.closure());
             if shared.is_stopping() {
-                drop(own.cancel(shared, key));
+                cancel(&mut own, shared, key);
             }
         });
         house.shared.stop();
