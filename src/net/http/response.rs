@@ -291,12 +291,12 @@ impl Response {
         if let Err(error) = wrote {
             return Err(self.failed(*error));
         }
-        self.is_answered(Outcome::Answered { status: 200, closes });
+        self.end_answered(Outcome::Answered { status: 200, closes });
         Ok(())
     }
 
     #[inline]
-    fn is_answered(mut self, outcome: Outcome) {
+    fn end_answered(mut self, outcome: Outcome) {
         if let Some(exchange) = self.exchange.take() {
             exchange.finish(outcome);
         }
@@ -312,7 +312,7 @@ impl Response {
         let has_body = empty.is_none() && !self.asked().head_only;
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
         let closes = self.start(is_text, framing, body)?;
-        self.is_answered(Outcome::Answered { status, closes });
+        self.end_answered(Outcome::Answered { status, closes });
         Ok(())
     }
 
