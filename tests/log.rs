@@ -788,7 +788,7 @@ fn in_a_forked_child_a_log_does_nothing() {
         let folder = Folder::new("forked");
         let path = folder.0.join("all.log");
         let told = Told::default();
-        let log = told.build(quiet().file(&path).levels(Levels::all(Level::Trace)));
+        let log = told.build(quiet().file(&path).capacity(4).levels(Levels::all(Level::Trace)));
         let pool = pool(&log);
         log.flush(PATIENCE).unwrap();
         let before = fs::read(&path).unwrap();
@@ -796,7 +796,9 @@ fn in_a_forked_child_a_log_does_nothing() {
         let child = forked(move || {
             assert!(matches!(its_log.flush(LONG), Err(Error::Forked)));
             assert!(matches!(its_log.close(LONG), Err(Error::Forked)));
-            let own = Pool::builder().threads(1).log(&its_log).build().unwrap();
+            let own = Pool::builder().threads(2).log(&its_log).build().unwrap();
+            // More than would find room.
+            tell(&own, 10);
             finish(&own);
             let stats = its_log.stats();
             assert_eq!((stats.told, stats.dropped), (1, 0));
