@@ -12,6 +12,7 @@ typedef struct site {
     pthread_mutex_t lock;
     char all[8192]; /* heads and bodies, in order */
     int requests;
+    atomic_bool held; /* nothing is answered */
 } site_t;
 
 static bool answer_one(site_t *site, int fd) {
@@ -34,6 +35,7 @@ static bool answer_one(site_t *site, int fd) {
     strncat(site->all, "\n", sizeof site->all - strlen(site->all) - 1);
     site->requests++;
     pthread_mutex_unlock(&site->lock);
+    while (atomic_load(&site->held)) check_nap();
     const char *says = strcmp(end + 4, "bad") == 0 ? "HTTP/1.1 400 Bad\r\n" : "HTTP/1.1 200 OK\r\n";
     const char *rest = "Content-Length: 0\r\nConnection: close\r\n\r\n";
     return write(fd, says, strlen(says)) > 0 && write(fd, rest, strlen(rest)) > 0;
@@ -128,6 +130,34 @@ static void webhooks(pace_pool_t *pool) {
         stats = webhook_stats(webhook);
         CHECK(stats.posted == 2 && stats.delivered == 1 && stats.failed == 1);
         CHECK(stats.retried == 0 && stats.dropped == 0);
+
+        /* One is under way, one waits, and there is no room for more; what is refused is tried once more. */
+        pace_webhook_t *small = NULL;
+        options.capacity = 1;
+        options.retry.shape = PACE_RETRY_FIXED;
+        options.retry.retries = 1;
+        options.retry.first_ns = MILLI;
+        OK(pace_webhook_new(site.url, &options, &small));
+        atomic_store(&site.held, true);
+        OK(pace_webhook_post(small, "held", 4));
+        UNTIL(has(&site, "held"));
+        OK(pace_webhook_post(small, "waits", 5));
+        SAYS(PACE_EFULL, pace_webhook_post(small, "dropped", 7));
+        SAYS(PACE_ETIMEDOUT, pace_webhook_flush(small, MILLI));
+        atomic_store(&site.held, false);
+        OK(pace_webhook_flush(small, PACE_FOREVER));
+        stats = webhook_stats(small);
+        CHECK(stats.posted == 3 && stats.delivered == 2 && stats.dropped == 1 && !has(&site, "dropped"));
+        pace_webhook_free(small);
+        OK(pace_webhook_new("http://127.0.0.1:1/", &options, &small));
+        OK(pace_webhook_post(small, "nobody", 6));
+        OK(pace_webhook_flush(small, PACE_FOREVER));
+        stats = webhook_stats(small);
+        CHECK(stats.failed == 1 && stats.retried == 1);
+        pace_webhook_free(small);
+        options.proxy = "::";
+        SAYS(PACE_EINVAL, pace_webhook_new(site.url, &options, &small));
+        options.proxy = NULL;
 
         OK(pace_hub_new(pool, NULL, &hub));
         SAYS(PACE_EINVAL, pace_webhook_forward(webhook, hub, "a..b", NULL));

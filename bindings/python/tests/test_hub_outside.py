@@ -23,14 +23,18 @@ class Outside(Case):
         self.pool = Pool(1)
         self.addCleanup(self.pool.shutdown)
 
-    def serve(self, *answers: int) -> tuple[str, list[tuple[Any, bytes]]]:
-        """A server that answers so, and then 200: its URL, and what it gets."""
+    def serve(
+        self, *answers: int, held: Any = None
+    ) -> tuple[str, list[tuple[Any, bytes]]]:
+        """A server that answers so, and then 200, and not before ``held`` is set: its URL, and what it gets."""
         left, got = list(answers), []
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 got.append((self.headers, body))
+                if held is not None:
+                    held.wait()
                 self.send_response(left.pop(0) if left else 200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -77,6 +81,25 @@ class Outside(Case):
         with self.assertRaises(paceline.InvalidError):
             webhook.post(b"")
 
+    def test_what_finds_no_room_is_dropped_and_what_is_under_way_is_waited_for(self) -> None:
+        held = threading.Event()
+        url, got = self.serve(503, 503, held=held)
+        # Before the server ends.
+        self.addCleanup(held.set)
+        webhook = self.webhook(url, capacity=1, retries=Retry.fixed(1, 0.001))
+        self.assertTrue(webhook.flush(120))
+        self.assertTrue(webhook.post(b"tried twice"))
+        self.until(lambda: got)
+        self.assertTrue(webhook.post(b"waits"))
+        self.assertFalse(webhook.post(b"finds no room"))
+        self.assertFalse(webhook.flush(0))
+        self.assertFalse(webhook.flush(0.01))
+        self.assertEqual(webhook.stats()[:5], (3, 0, 0, 0, 1))
+        held.set()
+        self.assertTrue(webhook.flush())
+        self.assertEqual([body for _, body in got], [b"tried twice", b"tried twice", b"waits"])
+        self.assertEqual(webhook.stats()[:5], (3, 1, 1, 1, 1))
+
     def test_a_webhook_says_what_is_wrong(self) -> None:
         self.webhook("http://localhost")
         for wrong in ({"capacity": 0}, {"timeout": 0}, {"proxy": "::"}, {"headers": {"a b": "c"}}):
@@ -99,7 +122,8 @@ class Outside(Case):
             asked.append(threading.current_thread().name)
             if len(asked) == 3:
                 raise ValueError("not well")
-            return True
+            # Later it says so itself.
+            return not 6 <= len(asked) < 9
 
         with mock.patch.dict(os.environ, told), self.assertLogs("paceline", "ERROR") as logs:
             try:
@@ -114,8 +138,10 @@ class Outside(Case):
             heard: set[str] = set()
             wanted = {"READY=1", "WATCHDOG=1", "STATUS=serving"}
             ill = {"STATUS=not well: the watchdog is not fed", "WATCHDOG=1\nSTATUS=well again"}
-            while not wanted | ill <= heard:
-                heard.add(manager.recv(4096).decode().rstrip("\n"))
+            times = 0
+            while not (wanted | ill <= heard and times == 2):
+                heard.add(line := manager.recv(4096).decode().rstrip("\n"))
+                times += line in ill and line.startswith("WATCHDOG")
             service.close()
             last = ""
             while last != "STOPPING=1":
