@@ -20,7 +20,7 @@
 //!   request that went well, or a delivery. Figures are for those. So being told costs a thread nothing as long
 //!   as nothing happens.
 //! - **Nobody waits for a sink.** The thread of the log is created with it and not with a pool, so it is there
-//!   only if somebody wants it ([`teller`]).
+//!   only if somebody wants it.
 //! - **A record is data**: a stable name of the event, and fields with types. The message is for people.
 //!
 //! The log is off by default: without one nothing is made, written or printed.
