@@ -18,7 +18,12 @@ const ROLE: &str = "PACELINE_TEST_SERVICE";
 
 /// Is asked again and again: it is well three times, not well three times, and then well again.
 fn be_the_service() {
-    let pool = Pool::builder().threads(1).build().unwrap();
+    let pool = Pool::builder().threads(1);
+    #[cfg(feature = "log")]
+    let (log, told) = common::log_of_events("info");
+    #[cfg(feature = "log")]
+    let pool = pool.log(&log);
+    let pool = pool.build().unwrap();
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
     let is_well = move || !(3..6).contains(&count.fetch_add(1, SeqCst));
@@ -29,6 +34,22 @@ fn be_the_service() {
     let at_the_end = asked.load(SeqCst);
     service_is_over(&pool);
     assert_eq!(asked.load(SeqCst), at_the_end, "nobody asks any more");
+    #[cfg(feature = "log")]
+    {
+        use paceline::log::{Component, Level};
+        log.flush(common::LONG).unwrap();
+        let mut told = told.lock().unwrap().clone();
+        told.retain(|(component, ..)| *component == Component::Service);
+        // The timer may come before READY.
+        told.sort_by_key(|(_, _, event)| *event != "service.ready");
+        let expected = [
+            (Level::Info, "service.ready"),
+            (Level::Error, "service.not_well"),
+            (Level::Info, "service.well"),
+            (Level::Info, "service.stopping"),
+        ];
+        assert_eq!(told, expected.map(|(level, event)| (Component::Service, level, event)));
+    }
 }
 
 /// Whatever a timer of the pool had to do before, it has done.

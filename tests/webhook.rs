@@ -169,6 +169,34 @@ fn no_answer_is_a_failure() {
     server.gate.open();
 }
 
+/// Goal: the log of the pool hears what is tried again, given up and dropped.
+#[cfg(feature = "log")]
+#[test]
+fn what_fails_is_logged() {
+    use common::log_of_events;
+    use paceline::log::{Component, Level};
+    let _guard = hang_guard();
+    let (log, told) = log_of_events("debug");
+    let pool = Pool::builder().threads(1).log(&log).build().unwrap();
+    let server = Server::closed(&[500, 400]);
+    let webhook = server.webhook().retry(Retry::fixed(4, SHORT)).capacity(1).log_of(&pool);
+    let webhook = webhook.build().unwrap();
+    assert!(webhook.post("1"));
+    server.gate.until_entered(1);
+    assert!(webhook.post("2") && !webhook.post("3"));
+    server.gate.open();
+    webhook.flush(LONG).unwrap();
+    log.flush(LONG).unwrap();
+    let mut told = told.lock().unwrap().clone();
+    told.retain(|(component, ..)| *component == Component::Webhook);
+    let expected = [
+        (Level::Debug, "webhook.dropped"),
+        (Level::Info, "webhook.retried"),
+        (Level::Warn, "webhook.failed"),
+    ];
+    assert_eq!(told, expected.map(|(level, event)| (Component::Webhook, level, event)));
+}
+
 /// Goal: what a hub tells of itself is posted; and the thread goes with the last who has the webhook, though it
 /// is in the middle of a very long wait.
 #[test]

@@ -24,6 +24,22 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// A drain that lasts as long as it has to: the hang guard is shorter.
 pub const LONG: Duration = Duration::from_secs(600);
 
+/// What a log has told, without its fields.
+#[cfg(feature = "log")]
+pub type Events = Arc<Mutex<Vec<(paceline::log::Component, paceline::log::Level, &'static str)>>>;
+
+/// A log of these levels that nobody else reads, and what it tells.
+#[cfg(feature = "log")]
+pub fn log_of_events(levels: &str) -> (paceline::log::Log, Events) {
+    let events = Events::default();
+    let keep = Arc::clone(&events);
+    let log = paceline::log::Log::builder().facade(false).levels(levels.parse().unwrap());
+    let log = log.callback(move |record| {
+        keep.lock().unwrap().push((record.component, record.level, record.event));
+    });
+    (log.build().unwrap(), events)
+}
+
 // --- guards ---------------------------------------------------------------------------------------
 
 /// Ends the process, loudly, unless it is dropped in time.

@@ -3,11 +3,11 @@
 use super::replay::joins;
 use super::*;
 use crate::common::{Random, hang_guard, in_child_blocking, is_child, start_child};
-use paceline::Error;
 use paceline::hub::ErrorFilter;
 use paceline::hub::history::{
     Archive, ArchiveOptions, Durability, Limits, LinesOptions, ReplayFrom, WhenFull, read_lines,
 };
+use paceline::{Error, Pool};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -232,7 +232,12 @@ fn a_full_disk_gives_up_and_goes_on() {
     in_child_blocking(&[libc::SIGXFSZ], || {
         let _guard = hang_guard();
         let folder = Folder::new("full");
-        let pool = pool(2);
+        let pool = Pool::builder().threads(2).pin(paceline::Pin::None);
+        #[cfg(feature = "log")]
+        let (log, logged) = crate::common::log_of_events("info");
+        #[cfg(feature = "log")]
+        let pool = pool.log(&log);
+        let pool = pool.build().unwrap();
         let history = archived(folder.file("a")).commit(16, Duration::from_millis(1));
         let hub = hub(&pool, history.waiting(64, 1 << 20));
         let publish = || hub.publish("a", vec![7; 1000]).unwrap().sequence;
@@ -273,6 +278,15 @@ fn a_full_disk_gives_up_and_goes_on() {
         got.until_has(last);
         let lost: u64 = got.all().iter().map(|(_, lost_before)| lost_before).sum();
         assert_eq!((lost, replay.stats().lost), (stats.given_up, stats.given_up));
+        #[cfg(feature = "log")]
+        {
+            use paceline::log::{Component, Level};
+            log.flush(LONG).unwrap();
+            let mut logged = logged.lock().unwrap().clone();
+            logged.retain(|(component, ..)| *component == Component::History);
+            let expected = [(Level::Error, "history.failed"), (Level::Info, "history.recovered")];
+            assert_eq!(logged, expected.map(|(level, event)| (Component::History, level, event)));
+        }
         drop((replay, hub));
         finish(&pool);
     });

@@ -558,10 +558,11 @@ class Hubs(Case):
 
     def test_drained_until_it_is_handled_or_time_is_over(self) -> None:
         gate, came = threading.Event(), threading.Event()
+        self.addCleanup(gate.set)
 
         def slow(_: Message) -> None:
             came.set()
-            gate.wait()
+            gate.wait(120)
 
         held = self.hub.subscribe("a", slow)
         self.publish("a", range(5))
