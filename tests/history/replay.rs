@@ -386,7 +386,7 @@ fn redelivered_letters_balance_while_replays_come_and_go() {
             let mut calls = 0_u32;
             let handler = move |_: &Message<'_>| {
                 calls += 1;
-                if calls % 3 == 0 { Err("on purpose") } else { Ok(()) }
+                if calls.is_multiple_of(3) { Err("on purpose") } else { Ok(()) }
             };
             let replay = hub
                 .replay("a", ReplayFrom::Now)

@@ -154,7 +154,8 @@ impl Drop for Slow {
 /// An attempt begins when the one before it has ended, which is known already, if nothing came between.
 #[test]
 fn what_comes_between_two_attempts_is_in_neither() {
-    let between: [(&str, fn(&Pool, &WorkerPool)); 4] = [
+    type Between = fn(&Pool, &WorkerPool);
+    let between: [(&str, Between); 4] = [
         ("a callback", |_, workers| {
             let first = workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap();
             first.on_end(|_| std::thread::sleep(PAUSE));
