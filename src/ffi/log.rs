@@ -395,12 +395,13 @@ pub unsafe extern "C" fn pace_log_pull(
         let lay = |record: Record| laid.push(Laid::new(&record));
         let wait = nanos(timeout_ns);
         if pulled.records.pop_batch_timeout_with(capacity.min(4096), wait, lay) == 0 {
-            return Err(match (pulled.records.is_closed(), timeout_ns) {
-                (true, _) => {
-                    Failure::plain(PACE_ESHUTDOWN, c"the log is closed, and all is pulled")
-                }
-                (_, 0) => Failure::plain(PACE_EEMPTY, c"no record waits"),
-                _ => Error::TimedOut.into(),
+            // Closed first, then empty: one that came since the look before is not passed over.
+            return Err(if pulled.records.is_closed() && pulled.records.is_empty() {
+                Failure::plain(PACE_ESHUTDOWN, c"the log is closed, and all is pulled")
+            } else if timeout_ns == 0 {
+                Failure::plain(PACE_EEMPTY, c"no record waits")
+            } else {
+                Error::TimedOut.into()
             });
         }
         for (index, one) in laid.iter().enumerate() {

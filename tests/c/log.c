@@ -155,6 +155,43 @@ static void records_are_pulled(void) {
     pace_log_free(log);
 }
 
+static void *ends(void *log) {
+    OK(pace_log_close((pace_log_t *)log, 3600 * SECOND));
+    return NULL;
+}
+
+/* Who pulls while the log is closed has all records that could be pulled when it hears of the end. */
+static void all_is_pulled_before_the_end_is_told(void) {
+    for (int round = 0; round < 300; round++) {
+        pace_log_config_t config;
+        pace_log_t *log = NULL;
+        pace_log_record_t records[2];
+        pace_log_stats_t stats = {0};
+        uint64_t pulled = 0;
+        size_t count = 0;
+        pthread_t other;
+        OK(pace_log_config_init(&config, sizeof config));
+        config.levels = "off,pool=debug";
+        config.pull_capacity = 64;
+        OK(pace_log_new(&config, &log));
+        pace_pool_t *pool = logged(log);
+        tell(pool, 4);
+        CHECK(pthread_create(&other, NULL, ends, log) == 0);
+        for (;;) {
+            pace_status_t status = pace_log_pull(log, records, 2, 0, &count);
+            if (status == PACE_ESHUTDOWN) break;
+            if (status == PACE_OK) pulled += count;
+            else SAYS(PACE_EEMPTY, status);
+        }
+        CHECK(pthread_join(other, NULL) == 0);
+        stats.struct_size = sizeof stats;
+        OK(pace_log_stats(log, &stats));
+        CHECK(pulled == stats.pullable && pulled == stats.told);
+        pace_pool_free(pool);
+        pace_log_free(log);
+    }
+}
+
 static void a_file_is_written_as_settings_say(void) {
     char path[] = "/tmp/paceline-log-XXXXXX", settings[64], text[256], line[1024];
     pace_log_config_t config;
@@ -249,6 +286,7 @@ int main(void) {
     records_reach_a_callback();
     a_freed_log_lives_as_long_as_its_pool();
     records_are_pulled();
+    all_is_pulled_before_the_end_is_told();
     a_file_is_written_as_settings_say();
     wrong_settings_are_named();
     names_are_those_of_texts();
