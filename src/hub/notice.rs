@@ -489,17 +489,24 @@ impl Core {
         pattern: Option<&str>,
         make: impl FnOnce() -> Notice,
     ) {
+        let due = severity > Severity::Info || self.is_logged(Level::Info);
+        self.tell_if(due, pattern, make);
+    }
+
+    /// The same, and if it is `due` though nobody wants to hear it.
+    #[inline]
+    fn tell_if(&self, due: bool, pattern: Option<&str>, make: impl FnOnce() -> Notice) {
         // Relaxed: who subscribes beside an event may hear of it or not.
         let heard = self.notices.heard.load(Relaxed) > 0;
-        if heard || severity > Severity::Info || self.is_logged() {
+        if heard || due {
             self.tell_now(make(), heard && !pattern.is_some_and(is_reserved));
         }
     }
 
-    /// Whether notices of the least severity are told by the log.
-    fn is_logged(&self) -> bool {
+    /// Whether notices of this level are told by the log.
+    fn is_logged(&self, level: Level) -> bool {
         let log = &self.shared.log;
-        log.is_on(Component::Hub, Level::Info) || log.is_on(Component::History, Level::Info)
+        log.is_on(Component::Hub, level) || log.is_on(Component::History, level)
     }
 
     #[cold]
@@ -704,7 +711,10 @@ impl Subscriber {
         severity: Severity,
         say: impl FnOnce() -> (String, Value),
     ) {
-        core.tell(severity, Some(self.channel().pattern()), || {
+        // What is no news for a log is not even made for one that is off below that.
+        let level = if DAILY.contains(&event) { Level::Debug } else { Level::Info };
+        let due = severity > Severity::Info || core.is_logged(level);
+        core.tell_if(due, Some(self.channel().pattern()), || {
             let (message, more) = say();
             self.notice(event, severity, message, more)
         });
