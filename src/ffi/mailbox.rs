@@ -6,7 +6,7 @@
 
 use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
 use super::hub::{open as open_hub, pace_hub_t};
-use super::message::{fields, pace_message_t, pace_subscription_t, show};
+use super::message::{list, pace_message_t, pace_subscription_t, show};
 use super::request::pace_field_t;
 use super::sized::Room;
 use super::status::*;
@@ -14,7 +14,7 @@ use super::subscription::{
     configure, counts, pace_subscription_options_t, pace_subscription_stats_t, pattern_of, read,
     way,
 };
-use crate::hub::{Mailbox, Received, Unsubscribed};
+use crate::hub::{Mailbox, Pulled, Received, Unsubscribed};
 use crate::pool::Shared;
 use core::cell::RefCell;
 use core::ffi::c_char;
@@ -98,10 +98,7 @@ pub unsafe extern "C" fn pace_mailbox_pull(
         }
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Vec<_>| match timeout_ns {
-            0 => mailbox.recv_batch(into, capacity),
-            _ => mailbox.recv_batch_timeout(into, capacity, nanos(timeout_ns)),
-        };
+        let take = |into: &mut Pulled| mailbox.pull_batch(into, capacity, nanos(timeout_ns));
         // SAFETY: no more than `capacity` are taken, and there is room for as many.
         match unsafe { lend_pulled(messages, take) }? {
             0 => Err(TIMED_OUT),
@@ -195,32 +192,52 @@ pub unsafe extern "C" fn pace_mailbox_free(mailbox: *mut pace_mailbox_t) {
 
 /// What a thread has pulled last.
 #[derive(Default)]
-struct Pulled {
-    messages: Vec<Received>,
+struct Place {
+    pulled: Pulled,
     /// The headers of all of them, one after the other. They point into the messages.
     fields: Vec<pace_field_t>,
     /// The payloads of all of them, if none is long.
     payloads: Vec<u8>,
 }
 
-impl Pulled {
-    /// Whether the payloads lie together now. A copy of this size costs less than what a host of another
-    /// language would do per message.
-    fn gather_payloads(&mut self) -> bool {
-        self.payloads.clear();
-        let payloads = || self.messages.iter().map(|message| message.payload().as_slice());
-        if payloads().any(|payload| payload.len() > PACE_PULLED_TOGETHER) {
-            return false;
-        }
-        // At once: the rows point into it.
-        self.payloads.reserve(payloads().map(<[u8]>::len).sum());
-        payloads().for_each(|payload| self.payloads.extend_from_slice(payload));
-        true
+impl Place {
+    /// Looks through what was pulled: puts the payloads together, if none is long, and lists the headers. Whether
+    /// the payloads lie together now: a copy of this size costs less than what a host of another language would do
+    /// per message.
+    fn gather(&mut self) -> bool {
+        let Self { pulled, fields, payloads } = self;
+        fields.clear();
+        payloads.clear();
+        let mut gathers = true;
+        pulled.for_each(|message, _| {
+            if !message.headers().is_empty() {
+                fields.extend(list(message.headers()));
+            }
+            let payload = message.payload().as_slice();
+            gathers &= payload.len() <= PACE_PULLED_TOGETHER;
+            if gathers {
+                payloads.extend_from_slice(payload);
+            }
+        });
+        gathers
     }
 
-    fn list_fields(&mut self) {
-        self.fields.clear();
-        self.fields.extend(self.messages.iter().flat_map(|message| fields(message.headers())));
+    /// Shows each message.
+    fn show(&mut self, mut to: impl FnMut(usize, pace_message_t)) {
+        let gathered = self.gather();
+        let name = pace_subscription_t { id: 0 };
+        let (mut index, mut first, mut start) = (0, 0, 0);
+        self.pulled.for_each(|message, lost_before| {
+            let last = first + message.headers().len();
+            let mut shown = show(message, lost_before, name, &self.fields[first..last]);
+            first = last;
+            if gathered && shown.size > 0 {
+                shown.payload = self.payloads[start..].as_ptr().cast();
+                start += shown.size;
+            }
+            to(index, shown);
+            index += 1;
+        });
     }
 }
 
@@ -232,7 +249,7 @@ impl Pulled {
 /// There is room at `messages` for as many as `take` appends.
 pub(super) unsafe fn lend_pulled(
     messages: *mut pace_message_t,
-    take: impl FnOnce(&mut Vec<Received>) -> crate::Result<usize>,
+    take: impl FnOnce(&mut Pulled) -> crate::Result<usize>,
 ) -> Result<usize> {
     // SAFETY: as the caller promises.
     lend_through(take, |index, shown| unsafe { messages.add(index).write(shown) })
@@ -240,44 +257,33 @@ pub(super) unsafe fn lend_pulled(
 
 /// As [`lend_pulled`], and `to` puts each where it belongs.
 pub(super) fn lend_through(
-    take: impl FnOnce(&mut Vec<Received>) -> crate::Result<usize>,
-    mut to: impl FnMut(usize, pace_message_t),
+    take: impl FnOnce(&mut Pulled) -> crate::Result<usize>,
+    to: impl FnMut(usize, pace_message_t),
 ) -> Result<usize> {
-    let mut pulled = PULLED.try_with(RefCell::take).unwrap_or_default();
-    pulled.messages.clear();
-    let taken = take(&mut pulled.messages);
-    pulled.list_fields();
-    let gathered = pulled.gather_payloads();
-    let name = pace_subscription_t { id: 0 };
-    let (mut first, mut start) = (0, 0);
-    for (index, message) in pulled.messages.iter().enumerate() {
-        let last = first + message.headers().len();
-        let mut shown = show(message, message.lost_before(), name, &pulled.fields[first..last]);
-        first = last;
-        if gathered && shown.size > 0 {
-            shown.payload = pulled.payloads[start..].as_ptr().cast();
-            start += shown.size;
-        }
-        to(index, shown);
-    }
-    let is_kept = PULLED.try_with(|place| place.replace(pulled)).is_ok();
+    let mut place = PLACE.try_with(RefCell::take).unwrap_or_default();
+    place.pulled.clear();
+    let taken = take(&mut place.pulled);
+    place.show(to);
+    let is_kept = PLACE.try_with(|kept| kept.replace(place)).is_ok();
     Ok(if is_kept { taken? } else { 0 })
 }
 
 /// Shows a message, and keeps it where this thread's last ones are. While the thread ends there is no such
 /// place any more.
 pub(super) fn keep(message: Received) -> Result<pace_message_t> {
-    let mut pulled = PULLED.try_with(RefCell::take).unwrap_or_default();
-    pulled.messages.clear();
-    pulled.messages.push(message);
-    pulled.list_fields();
-    let shown = show(&pulled.messages[0], 0, pace_subscription_t { id: 0 }, &pulled.fields);
-    PULLED.try_with(|place| place.replace(pulled)).map_err(|_| TIMED_OUT)?;
-    Ok(shown)
+    let mut shown = None;
+    let one = |pulled: &mut Pulled| {
+        pulled.push(message);
+        Ok(1)
+    };
+    match lend_through(one, |_, message| shown = Some(message))? {
+        0 => Err(TIMED_OUT),
+        _ => shown.ok_or(TIMED_OUT),
+    }
 }
 
 thread_local! {
-    static PULLED: RefCell<Pulled> = RefCell::default();
+    static PLACE: RefCell<Place> = RefCell::default();
 }
 
 /// # Safety

@@ -229,10 +229,12 @@ pub(super) fn show(
 
 /// The list of these headers; what it points to lives as long as they do.
 pub(super) fn fields(headers: &Headers) -> Vec<pace_field_t> {
-    headers
-        .iter()
-        .map(|(name, value)| pace_field_t { name: lend(name), value: lend(value) })
-        .collect()
+    list(headers).collect()
+}
+
+/// Each of these headers; what it points to lives as long as they do.
+pub(super) fn list(headers: &Headers) -> impl Iterator<Item = pace_field_t> {
+    headers.iter().map(|(name, value)| pace_field_t { name: lend(name), value: lend(value) })
 }
 
 /// No text.

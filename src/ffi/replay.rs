@@ -16,7 +16,7 @@ use super::status::*;
 use super::subscription::{pattern_of, way};
 use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox};
-use crate::hub::{Intensity, Message, OnFailure, Unsubscribed};
+use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -546,9 +546,14 @@ pub unsafe extern "C" fn pace_replay_mailbox_pull(
         }
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Vec<_>| match timeout_ns {
-            0 => mailbox.recv_batch(into, capacity),
-            _ => mailbox.recv_batch_timeout(into, capacity, nanos(timeout_ns)),
+        let take = |into: &mut Pulled| {
+            let mut taken = Vec::new();
+            let count = match timeout_ns {
+                0 => mailbox.recv_batch(&mut taken, capacity),
+                _ => mailbox.recv_batch_timeout(&mut taken, capacity, nanos(timeout_ns)),
+            };
+            taken.into_iter().for_each(|message| into.push(message));
+            count
         };
         // SAFETY: no more than `capacity` are taken, and there is room for as many.
         match unsafe { lend_pulled(messages, take) }? {

@@ -200,8 +200,8 @@ pub unsafe extern "C" fn pace_replies_pull(
         let lent = lend_through(
             |into| {
                 let replies = taken.into_iter().filter_map(|row| row.reply);
-                into.extend(replies.map(|stored| Received { stored, lost_before: 0 }));
-                Ok(into.len())
+                replies.for_each(|stored| into.push(Received { stored, lost_before: 0 }));
+                Ok(answered.len())
             },
             // SAFETY: as above; it was written.
             |nth, shown| unsafe { (*rows.add(answered[nth])).message = shown },

@@ -885,6 +885,12 @@ impl<H> Mail<H> {
         count
     }
 
+    /// So many messages of the channel's ring were taken; they count as delivered. Says what was lost before them.
+    pub(super) fn pull_shared(&mut self, count: usize) -> u64 {
+        self.delivered += count as u64;
+        take_lost(&mut self.aside)
+    }
+
     /// A message that was pulled is to become a dead letter; then the caller calls `buried_pulled`. False: none is
     /// left that was pulled.
     pub(super) fn bury_pulled(&mut self) -> bool {

@@ -110,6 +110,8 @@ pub use notice::{ErrorFilter, ErrorRecord, NoticeStats, Severity};
 pub use publish::{Publication, ToKey};
 pub use publisher::{Publisher, PublisherBuilder, PublisherStats};
 pub use pull::Mailbox;
+#[cfg(feature = "capi")]
+pub(crate) use pull::Pulled;
 pub use receipt::Receipt;
 pub use request::{Asked, PendingReply, RequestError};
 pub use stats::{HubAudit, SubscriptionStats};

@@ -8,14 +8,16 @@ use super::key::Key;
 use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Rules, Settled};
 use super::message::{Headers, Payload, Priority, Stored};
 use super::notice::Burst;
+use super::pull::Puller;
 use super::ready::Ready;
 use super::request::{Reached, Requests};
 use super::ring::Cursor;
 use super::subscribe::Execution;
 use crate::queue::{Page, Pen};
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, UnsafeCell};
+use core::time::Duration;
 use loom::thread;
 use std::collections::VecDeque;
 
@@ -588,6 +590,90 @@ fn a_publisher_that_waits_ends_the_stream() {
 #[should_panic(expected = "the publisher waits on")]
 fn a_stream_past_a_publisher_that_waits_is_found() {
     model(|| room(true));
+}
+
+/// A mailbox in the ring that pullers sleep for, with so many messages there.
+struct Bell {
+    ring: Mutex<u64>,
+    mail: Mutex<()>,
+    resting: AtomicBool,
+    puller: Puller,
+}
+
+/// What is wrong with a [`Bell`].
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    None,
+    /// Who calls does not take the mailbox's lock.
+    Hasty,
+    /// Who leaves something tells nobody.
+    Silent,
+}
+
+impl Bell {
+    fn publish(&self, count: u64, flaw: Flaw) {
+        let mut ring = self.ring.lock().unwrap();
+        *ring += count;
+        if self.resting.swap(false, Relaxed) {
+            if flaw != Flaw::Hasty {
+                drop(self.mail.lock().unwrap());
+            }
+            self.puller.notify();
+        }
+    }
+
+    /// Takes one; sleeps until there is one.
+    fn pull(&self, flaw: Flaw) {
+        loop {
+            let mut ring = self.ring.lock().unwrap();
+            if *ring > 0 {
+                *ring -= 1;
+                let left = *ring > 0;
+                self.resting.store(!left, Relaxed);
+                drop(ring);
+                if left && flaw != Flaw::Silent {
+                    self.puller.notify_next();
+                }
+                return;
+            }
+            drop(ring);
+            let mut mail = self.mail.lock().unwrap();
+            while self.resting.load(Relaxed) {
+                mail = self.puller.sleep(mail, Duration::MAX);
+            }
+        }
+    }
+}
+
+/// Goal: pullers do not sleep beside messages. Method: two of them, which take one each, beside a publisher of two.
+fn sleep(flaw: Flaw) {
+    let bell = Arc::new(Bell {
+        ring: Mutex::new(0),
+        mail: Mutex::new(()),
+        resting: AtomicBool::new(true),
+        puller: Puller::new(),
+    });
+    let pull = |bell: Arc<Bell>| thread::spawn(move || bell.pull(flaw));
+    let pullers = [pull(Arc::clone(&bell)), pull(Arc::clone(&bell))];
+    bell.publish(2, flaw);
+    pullers.map(|puller| puller.join().unwrap());
+}
+
+#[test]
+fn pullers_do_not_sleep_beside_messages() {
+    model(|| sleep(Flaw::None));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_call_past_a_puller_that_is_about_to_sleep_is_found() {
+    model(|| sleep(Flaw::Hasty));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_puller_that_leaves_something_and_tells_nobody_is_found() {
+    model(|| sleep(Flaw::Silent));
 }
 
 /// Goal: suspending and resuming beside a publisher: each message is delivered, or became a dead letter, and one

@@ -8,9 +8,10 @@
 use super::dead::DeadReason;
 #[cfg(feature = "capi")]
 use super::key::Key;
-use super::mailbox::Phase;
+use super::mailbox::{Entry, Phase};
 use super::message::{Received, Stored};
 use super::notice::Severity;
+use super::ring::{Pull, Taken};
 use super::stats::SubscriptionStats;
 use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
 use super::{Core, Hub, key};
@@ -19,7 +20,7 @@ use crate::pool;
 use crate::queue::Pollable;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
-use crate::sync::{Condvar, store_load_barrier};
+use crate::sync::{Condvar, MutexGuard, store_load_barrier};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::time::MAX_DELAY;
@@ -62,6 +63,22 @@ impl Puller {
         if self.sleepers.load(Relaxed) > 0 {
             self.arrived.notify_one();
         }
+    }
+
+    /// Something is left behind what was taken, and a notice may have met one of several who sleep.
+    pub(super) fn notify_next(&self) {
+        // Relaxed: whoever counts itself after this looks for itself.
+        if self.sleepers.load(Relaxed) > 0 {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Sleeps until it is notified, or for so long.
+    pub(super) fn sleep<'a, T>(&self, mail: MutexGuard<'a, T>, nap: Duration) -> MutexGuard<'a, T> {
+        self.sleepers.fetch_add(1, Relaxed);
+        let mail = self.arrived.wait_timeout(mail, nap).unwrap_or_else(PoisonError::into_inner).0;
+        self.sleepers.fetch_sub(1, Relaxed);
+        mail
     }
 
     pub(super) fn notify_end(&self) {
@@ -123,6 +140,58 @@ fn look_at_lease(core: &Weak<Core>, subscriber: &Weak<Subscriber>, lease: Durati
     }
 }
 
+/// Messages that were taken: one, or several that lie in the channel's ring still, and what was lost before them.
+enum Part {
+    One(Received),
+    Several(u64, Taken),
+}
+
+impl Part {
+    fn each(self, mut to: impl FnMut(Received)) {
+        match self {
+            Self::One(message) => to(message),
+            Self::Several(lost, taken) => {
+                for (stored, lost_before) in with_lost(&taken, lost) {
+                    to(Received { stored: stored.clone(), lost_before });
+                }
+            }
+        }
+    }
+}
+
+fn with_lost(taken: &Taken, lost: u64) -> impl Iterator<Item = (&Stored, u64)> {
+    let lost = core::iter::once(lost).chain(core::iter::repeat(0));
+    taken.messages().zip(lost)
+}
+
+/// Messages that were pulled, where they lie.
+#[cfg(feature = "capi")]
+#[derive(Default)]
+pub(crate) struct Pulled(Vec<Part>);
+
+#[cfg(feature = "capi")]
+impl Pulled {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn push(&mut self, message: Received) {
+        self.0.push(Part::One(message));
+    }
+
+    /// Each, with what was lost before it.
+    pub(crate) fn for_each<'a>(&'a self, mut to: impl FnMut(&'a Stored, u64)) {
+        for part in &self.0 {
+            match part {
+                Part::One(message) => to(&message.stored, message.lost_before),
+                Part::Several(lost, taken) => {
+                    with_lost(taken, *lost).for_each(|(stored, lost)| to(stored, lost));
+                }
+            }
+        }
+    }
+}
+
 /// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
 /// unsubscribes.
 #[must_use = "dropping it unsubscribes"]
@@ -137,7 +206,7 @@ impl Mailbox {
     /// [`Error::Stale`] when the subscription has ended, and nothing waits.
     pub fn try_recv(&self) -> Result<Option<Received>> {
         let mut taken = None;
-        self.take(1, |message| taken = Some(message))?;
+        self.take(1, |part| part.each(|message| taken = Some(message)))?;
         Ok(taken)
     }
 
@@ -146,7 +215,7 @@ impl Mailbox {
     /// # Errors
     /// As [`try_recv`](Self::try_recv).
     pub fn recv_batch(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
-        self.take(most, |message| into.push(message))
+        self.take(most, |part| part.each(|message| into.push(message)))
     }
 
     /// Takes the next message; waits for it, for up to `timeout`.
@@ -155,14 +224,9 @@ impl Mailbox {
     /// [`Error::TimedOut`]; [`Error::Stale`] when the subscription has ended and nothing waits; on a thread
     /// of the pool [`Error::WouldDeadlock`], if no other is left.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Received> {
-        if let Some(message) = self.try_recv()? {
-            return Ok(message);
-        }
-        pool::blocking(
-            |shared| core::ptr::eq(shared, &*self.subscription.core.shared),
-            || self.wait(timeout),
-        )??;
-        self.try_recv()?.ok_or(Error::TimedOut)
+        let mut taken = None;
+        self.take_or_wait(1, timeout, |part| part.each(|message| taken = Some(message)))?;
+        taken.ok_or(Error::TimedOut)
     }
 
     /// As [`recv_batch`](Self::recv_batch), and waits for the first of them for up to `timeout`. None have
@@ -176,15 +240,18 @@ impl Mailbox {
         most: usize,
         timeout: Duration,
     ) -> Result<usize> {
-        let taken = self.recv_batch(into, most)?;
-        if taken > 0 || most == 0 {
-            return Ok(taken);
-        }
-        pool::blocking(
-            |shared| core::ptr::eq(shared, &*self.subscription.core.shared),
-            || self.wait(timeout),
-        )??;
-        self.recv_batch(into, most)
+        self.take_or_wait(most, timeout, |part| part.each(|message| into.push(message)))
+    }
+
+    /// As [`recv_batch_timeout`](Self::recv_batch_timeout), without copies of what lies in the channel's ring.
+    #[cfg(feature = "capi")]
+    pub(crate) fn pull_batch(
+        &self,
+        into: &mut Pulled,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<usize> {
+        self.take_or_wait(most, timeout, |part| into.0.push(part))
     }
 
     /// Makes a message that was taken a dead letter of this subscription, after so many attempts of whoever
@@ -288,64 +355,112 @@ impl Mailbox {
 
     fn is_worth_a_look(&self) -> bool {
         let mail = self.subscriber().mail();
-        !mail.is_empty() || mail.phase() != Phase::Open
+        !mail.is_empty() || mail.phase() != Phase::Open || self.subscriber().is_called()
     }
 
-    fn take(&self, most: usize, mut into: impl FnMut(Received)) -> Result<usize> {
+    /// Takes up to `most`; waits for the first of them, for up to `timeout`.
+    fn take_or_wait(
+        &self,
+        most: usize,
+        timeout: Duration,
+        mut into: impl FnMut(Part),
+    ) -> Result<usize> {
+        let taken = self.take(most, &mut into)?;
+        if taken > 0 || most == 0 || timeout.is_zero() {
+            return Ok(taken);
+        }
+        let core = &self.subscription.core;
+        let wait = || {
+            let deadline = Instant::now().checked_add(timeout);
+            loop {
+                let in_time = self.wait(deadline)?;
+                // Another thread may have been quicker.
+                let taken = self.take(most, &mut into)?;
+                if taken > 0 || !in_time {
+                    return Ok(taken);
+                }
+            }
+        };
+        pool::blocking(|shared| core::ptr::eq(shared, &*core.shared), wait)?
+    }
+
+    fn take(&self, most: usize, mut into: impl FnMut(Part)) -> Result<usize> {
         let core = &self.subscription.core;
         if core.shared.is_forked() {
             return Err(Error::Forked);
         }
         self.puller().pulled_at.store(clock::now(), Relaxed);
-        let mut mail = self.subscriber().mail();
-        let over = mail.phase() != Phase::Open;
-        let care = self.subscriber().care();
-        let count = mail.pull(most, |entry| {
-            if let Some(care) = care {
-                care.measure(entry.stored.time);
+        let (mut count, mut over) = (0, false);
+        while count < most {
+            let pull = self.pull_once(most - count, count, &mut into);
+            count += pull.count;
+            over = pull.over;
+            if let Some((lost, taken)) = pull.several {
+                if let Some(care) = self.subscriber().care() {
+                    taken.messages().for_each(|stored| care.measure(stored.time));
+                }
+                into(Part::Several(lost, taken));
             }
-            into(Received { stored: entry.stored, lost_before: entry.lost });
-        });
-        let close = mail.end_if_over();
-        let waiters = core::mem::take(&mut mail.has_waiters);
-        drop(mail);
-        if waiters {
-            self.subscriber().notify_room();
+            self.subscriber().finish(core, pull.close);
+            if !pull.left {
+                break;
+            }
+            if count == most {
+                self.puller().notify_next();
+            }
         }
-        self.subscriber().finish(core, close);
         if count < most {
             self.puller().pollable.found_nothing(|| self.is_worth_a_look());
         }
-        match count == 0 && over && most > 0 {
+        match count == 0 && over {
             true => Err(Error::Stale { what: "mailbox" }),
             false => Ok(count),
         }
     }
 
-    /// Sleeps until there is something to take.
-    fn wait(&self, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now().checked_add(timeout);
+    /// Takes of the mailbox, and then of one segment of the ring if it is there.
+    fn pull_once(&self, most: usize, before: usize, into: &mut impl FnMut(Part)) -> Pull {
+        let (core, subscriber) = (&self.subscription.core, self.subscriber());
+        let care = subscriber.care();
+        let one = |entry: Entry| {
+            if let Some(care) = care {
+                care.measure(entry.stored.time);
+            }
+            into(Part::One(Received { stored: entry.stored, lost_before: entry.lost }));
+        };
+        if subscriber.rules.shared {
+            return subscriber.channel().pull(core, subscriber, most, before, one);
+        }
+        let mut mail = subscriber.mail();
+        let over = mail.phase() != Phase::Open;
+        let count = mail.pull(most, one);
+        let (left, close) = (!mail.is_empty(), mail.end_if_over());
+        let waiters = core::mem::take(&mut mail.has_waiters);
+        drop(mail);
+        if waiters {
+            subscriber.notify_room();
+        }
+        Pull { count, several: None, left, over, close }
+    }
+
+    /// Sleeps until there is something to take. False: nothing was in time.
+    fn wait(&self, deadline: Option<Instant>) -> Result<bool> {
         let mut mail = self.subscriber().mail();
-        while mail.is_empty() && mail.phase() == Phase::Open {
+        while mail.is_empty() && mail.phase() == Phase::Open && !self.subscriber().is_called() {
             let left = match deadline {
                 Some(at) => at.saturating_duration_since(Instant::now()),
                 None => Duration::from_secs(3600),
             };
             if left.is_zero() {
-                return Ok(());
+                return Ok(false);
             }
             if self.subscription.core.shared.must_stop() {
                 return Err(Error::ShutDown);
             }
             // So that the end of the pool is noticed.
-            let nap = left.min(Duration::from_millis(100));
-            let puller = self.puller();
-            puller.sleepers.fetch_add(1, Relaxed);
-            let waited = puller.arrived.wait_timeout(mail, nap);
-            mail = waited.unwrap_or_else(PoisonError::into_inner).0;
-            puller.sleepers.fetch_sub(1, Relaxed);
+            mail = self.puller().sleep(mail, left.min(Duration::from_millis(100)));
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -23,6 +23,9 @@
 //! Its overflow policy is then the mailbox's affair, and one that is slow holds up nobody else. While the
 //! head is below the limit nobody is full, and a publisher looks at no cursor.
 //!
+//! A mailbox that the host pulls has no runs. It *rests* from when all has been pulled, and is called when something
+//! comes: whoever sleeps for it, or its descriptor, is told, once, and who pulls and leaves something tells the next.
+//!
 //! A ring *flows* from a message on until all have read what there is and rest. What it needs for that, it has only
 //! then: most rings of a million are idle.
 //!
@@ -36,9 +39,10 @@
 //! 3. A slot is written before the head passes it, and again only after its segment was reset, which needs the
 //!    only reference to it. Whoever reads holds another. So reading needs no lock. (`queue/page.rs`)
 //! 4. A subscription in the ring that no run serves or is to serve rests: its cursor is at the head, or behind
-//!    it only until the publisher that moved the head has called it, under the same lock. So if all rest,
-//!    nobody reads any segment, nor will. In a ring that does not flow, all rest. In one that does, each that
-//!    rests is in `idle`, unless all do.
+//!    it only until the publisher that moved the head has called it, under the same lock. One that is pulled rests
+//!    if, and only if, its cursor is there. So if all rest, nobody will read any segment, nor does, but for
+//!    pullers, who have references to what they read. In a ring that does not flow, all rest. In one that does,
+//!    each that rests is in `idle`, unless all do.
 //! 5. Of a subscription in the ring: offered = head + what its mailbox says, from which the head was taken away
 //!    when it came; waiting = head - cursor + what its mailbox says.
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
@@ -48,6 +52,9 @@
 //!    appended after what the same publisher brought to the mailbox, so it sees that, too.
 //! 7. `started` says up to which message all have begun. It is behind the truth at the most, so no member is
 //!    given more than its capacity by a publisher that looks at it without the mailbox's lock.
+//! 8. A puller that sleeps has found its mailbox resting, under the mailbox's lock, and is counted before it gives
+//!    that back. Whoever calls clears `resting`, takes that lock, and then looks whether somebody sleeps. So one of
+//!    the two sees the other.
 //!
 //! Locks are taken in this order: channel, mailbox, and last the ready list or the spare segments.
 
@@ -60,7 +67,7 @@ use super::publish::count;
 use super::ready::Call;
 use super::receipt::Receipt;
 use super::route::{Channel, State};
-use super::subscribe::Subscriber;
+use super::subscribe::{Execution, Subscriber};
 use super::{Core, Work};
 use crate::queue::{Page, Pen};
 use crate::sync::atomic::AtomicU64;
@@ -338,6 +345,8 @@ struct Flow {
     limit: u64,
     /// Those that rest, unless all do. Some of them may have gone, or be there twice.
     idle: Vec<Arc<Subscriber>>,
+    /// While they are called: those that are pulled.
+    pulled: Vec<Arc<Subscriber>>,
     /// How many rest.
     resting: usize,
 }
@@ -457,8 +466,8 @@ impl Ring {
         }
     }
 
-    /// Takes what is next for a member, up to the end of a segment.
-    pub(super) fn take(&mut self, member: &Subscriber) -> Option<Taken> {
+    /// Takes what is next for a member, up to the end of a segment and up to `most`.
+    pub(super) fn take(&mut self, member: &Subscriber, most: usize) -> Option<Taken> {
         let next = member.cursor.next();
         if next == self.head {
             return None;
@@ -466,7 +475,7 @@ impl Ring {
         let flow = self.flow.as_ref()?;
         let index = (next - flow.base) as usize;
         let left = (self.head - next) as usize;
-        let count = left.min(SEGMENT - index % SEGMENT);
+        let count = left.min(SEGMENT - index % SEGMENT).min(most);
         member.cursor.advance(count);
         let page = crate::sync::Arc::clone(flow.segments[index / SEGMENT].pen.page());
         Some(Taken { page, from: index % SEGMENT, count, position: next, looks: 0 })
@@ -522,10 +531,16 @@ impl Flow {
         self.segments.push_back(core.spares.get());
     }
 
-    /// Puts those that rest on the ready list.
+    /// Puts those that rest on the ready list, and tells those who pull.
     fn call(&mut self, core: &Core, members: &[Arc<Subscriber>]) -> Call {
-        let called =
-            |member: &Arc<Subscriber>| member.resting.swap(false, Relaxed) && member.mail().call();
+        let pulled = &mut self.pulled;
+        let mut called = |member: &Arc<Subscriber>| match member.resting.swap(false, Relaxed) {
+            true if member.rules.execution == Execution::Pull => {
+                pulled.push(Arc::clone(member));
+                false
+            }
+            rested => rested && member.mail().call(),
+        };
         let call = match self.resting == members.len() {
             true => {
                 let called = members.iter().filter(|member| called(member));
@@ -538,6 +553,7 @@ impl Flow {
             }
         };
         self.resting = 0;
+        self.pulled.drain(..).for_each(|member| member.call_pullers());
         call
     }
 
@@ -556,6 +572,18 @@ pub(super) enum Next {
     Ring(Taken, u64),
     /// Nothing: the run is over.
     Nothing,
+}
+
+/// What who pulls has got.
+pub(super) struct Pull {
+    pub(super) count: usize,
+    /// Of these, the last: what was lost before them, and where they lie.
+    pub(super) several: Option<(u64, Taken)>,
+    /// There is more.
+    pub(super) left: bool,
+    /// The subscription takes no more messages.
+    pub(super) over: bool,
+    pub(super) close: Close<Handler>,
 }
 
 impl Channel {
@@ -599,7 +627,7 @@ impl Channel {
         batch: &mut VecDeque<Entry>,
     ) -> Next {
         if mail.is_empty() && mail.phase() == Phase::Open && member.cursor.is_in_ring() {
-            let Some(taken) = state.ring.take(member) else { return Next::Nothing };
+            let Some(taken) = state.ring.take(member, SEGMENT) else { return Next::Nothing };
             member.begun.store(0, Relaxed);
             let lost = mail.take_shared(taken.count as u32);
             return Next::Ring(taken, lost);
@@ -644,6 +672,53 @@ impl Channel {
             member.notify_room();
         }
         (close, again)
+    }
+
+    /// Takes up to `most` messages for who pulls: `one` is given those of the mailbox, and those of a segment come
+    /// back, with what was lost before them. `before` were taken by the same pull. Publishers that wait for room
+    /// are told.
+    pub(super) fn pull(
+        &self,
+        core: &Core,
+        member: &Arc<Subscriber>,
+        most: usize,
+        before: usize,
+        one: impl FnMut(Entry),
+    ) -> Pull {
+        let mut state = self.lock();
+        let mut mail = member.mail();
+        let over = mail.phase() != Phase::Open;
+        let mut count = mail.pull(most, one);
+        let is_apart = over || !mail.is_empty() || mail.keeps_room();
+        if !is_apart && !member.cursor.is_in_ring() {
+            self.join_ring(&mut state, member, &mut mail);
+        }
+        let mut several = None;
+        if count < most && member.cursor.is_in_ring() {
+            several = state.ring.take(member, most - count).map(|taken| {
+                count += taken.count;
+                (mail.pull_shared(taken.count), taken)
+            });
+        }
+        let mut left = !mail.is_empty();
+        if member.cursor.is_in_ring() {
+            // Release: pairs with the Acquire in `started`.
+            member.started.store(member.cursor.next() as u32, Release);
+            left |= state.ring.waiting(member) > 0;
+            if state.ring.waiting(member) == 0 {
+                state.ring.rest(member);
+            }
+            if before + count == 0 {
+                state.ring.release(core);
+            }
+        }
+        let close = mail.end_if_over();
+        let waiters = core::mem::take(&mut mail.has_waiters);
+        drop((mail, state));
+        if waiters {
+            member.notify_room();
+        }
+        Pull { count, several, left, over, close }
     }
 
     /// Appends a message and as many of `more` as have room, if everybody is in the ring and has room. Else
@@ -758,6 +833,20 @@ impl Channel {
 }
 
 impl Subscriber {
+    /// Something has come into the ring for those who pull.
+    fn call_pullers(&self) {
+        // Invariant 8.
+        drop(self.mail());
+        if let Some(puller) = self.puller() {
+            puller.notify();
+        }
+    }
+
+    /// Whether something is in the ring for those who pull. Under the mailbox's lock.
+    pub(super) fn is_called(&self) -> bool {
+        self.cursor.is_in_ring() && !self.resting.load(Relaxed)
+    }
+
     /// The message at this position begins: it does not wait any more.
     #[inline]
     pub(super) fn start(&self, position: u64) {

@@ -181,7 +181,7 @@ impl<'a> SubscriptionBuilder<'a> {
             overflow: self.overflow,
             ranked: self.ranked && self.execution != Execution::Strand,
             runs,
-            shared: self.execution == Execution::Serial
+            shared: matches!(self.execution, Execution::Serial | Execution::Pull)
                 && !self.ranked
                 && self.overflow != Overflow::Conflate
                 && self.care.filter.is_none()
@@ -385,6 +385,7 @@ impl Subscriber {
             && self.cursor.is_in_ring()
         {
             self.channel.close(state, self, !drain);
+            state.ring.release(core);
         }
         let mut mail = self.mail();
         let held = mail.held_later();

@@ -5,6 +5,7 @@ use crate::kit::{hub, settle};
 use paceline::Error;
 use paceline::hub::{DeadFilter, DeadReason, Overflow, Received, Unsubscribe, Unsubscribed};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -156,4 +157,64 @@ fn the_end_of_the_pool_wakes_pullers() {
         assert!(hub.pool().shutdown(LONG).drained);
         assert!(matches!(puller.join().unwrap(), Err(Error::ShutDown)));
     });
+}
+
+/// Goal: mailboxes of one key have the same messages wherever these lie: in the channel's ring, or in the mailbox of
+/// one that fell behind; each loss is told once, and a hand that is left with handlers is in nobody's way.
+/// Method: pulled by different numbers, over the ends of segments; one is slow, and refuses, drops or blocks.
+#[test]
+fn pullers_beside_handlers_get_the_same_in_order() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let handled = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&handled);
+    let handler = hub.subscribe("a", move |_| {
+        count.fetch_add(1, SeqCst);
+    });
+    let _handler = handler.unwrap();
+    let fast = hub.mailbox("a", 400).unwrap();
+    let slow = hub.subscription("a").capacity(150).overflow(Overflow::DropOldest).pull().unwrap();
+    let (mut quick, mut late, mut lost) = (Vec::new(), Vec::new(), 0);
+    for round in 0..20u64 {
+        let numbers = (round * 100..).take(100).map(|number| number.to_string());
+        let receipt = hub.publish_batch("a", numbers).unwrap();
+        assert_eq!((receipt.matched, receipt.rejected), (300, 0));
+        while fast.recv_batch(&mut quick, 33).unwrap() > 0 {}
+        if round % 3 == 2 {
+            let before = late.len();
+            assert_eq!(slow.recv_batch(&mut late, 1000).unwrap(), 150);
+            lost += late[before..].iter().map(Received::lost_before).sum::<u64>();
+        }
+        until("it is handled", || handled.load(SeqCst) == (round + 1) * 100);
+    }
+    let numbers = |from: &[Received]| from.iter().map(|m| text(m).parse().unwrap()).collect();
+    let (all, some): (Vec<u64>, Vec<u64>) = (numbers(&quick), numbers(&late));
+    assert_eq!(all, (0..2000).collect::<Vec<_>>());
+    assert!(some.is_sorted() && quick.iter().all(|message| message.lost_before() == 0));
+    let stats = slow.stats();
+    // The last two rounds wait, but for what had no room.
+    assert_eq!((stats.delivered, stats.waiting, stats.dropped), (900, 150, 950));
+    assert_eq!(lost, 900);
+    assert_eq!((fast.stats().delivered, fast.stats().waiting), (2000, 0));
+    drop(slow);
+    settle(&hub);
+}
+
+/// Goal: a mailbox that is drained gives out what waits in the channel's ring, and one that is closed discards it.
+#[test]
+fn what_waits_in_the_ring_is_drained_or_discarded() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let [drained, closed] = [(); 2].map(|()| hub.mailbox("a", 10).unwrap());
+    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    assert_eq!(drained.unsubscribe(Unsubscribe::Drain).unwrap(), Unsubscribed::Later);
+    assert_eq!(closed.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Now);
+    assert_eq!(hub.publish("a", "4").unwrap().matched, 0);
+    let mut left = Vec::new();
+    assert_eq!(drained.recv_batch(&mut left, 2).unwrap(), 2);
+    assert_eq!(drained.recv_batch(&mut left, 2).unwrap(), 1);
+    assert_eq!(left.iter().map(text).collect::<Vec<_>>(), ["1", "2", "3"]);
+    assert!(matches!(drained.try_recv(), Err(Error::Stale { .. })));
+    assert_eq!((closed.stats().discarded, drained.stats().delivered), (3, 3));
+    settle(&hub);
 }
