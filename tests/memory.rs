@@ -1,4 +1,4 @@
-//! What connections cost in memory: idle ones, and those of hostile peers.
+//! What connections cost in memory: idle ones, and those of hostile peers; and that worker pools leave nothing behind.
 //!
 //! The allocator counts the bytes that live. Each test is a process of its own, so that they are the
 //! server's and its pool's. Clients have a table of descriptors of their own, so that ten thousand of
@@ -282,5 +282,45 @@ fn hostile_clients_of_http_stay_below_the_formula() {
             drop(server);
             finish(&pool);
         }
+    });
+}
+
+/// Goal: nothing is left of a worker pool when its pool is gone and the handles of its tasks, in whatever order
+/// they go. Method: many of them, each with tasks of all sorts, and with handles that outlive it.
+#[test]
+fn worker_pools_leave_nothing_behind() {
+    use paceline::task::{Attempt, Rate, Retry, Scaling, WorkerPool};
+    const MANY: usize = 100;
+    let round = |held: &mut Vec<_>| {
+        let pool = Pool::builder().threads(2).pin(paceline::Pin::None).build().unwrap();
+        let others = WorkerPool::new(&pool);
+        let workers = WorkerPool::builder(&pool).scaling(Scaling::default()).build().unwrap();
+        let kind =
+            workers.kind("bounded").max_running(1).rate(Rate::new(100, Duration::from_millis(1)));
+        let kind = kind.timeout(LONG).retry(Retry::fixed(1, Duration::ZERO)).build().unwrap();
+        held.push(kind.submit(|attempt: &Attempt<'_>| attempt.number() as usize).unwrap());
+        held.push(others.task("delayed", |_: &Attempt<'_>| 0_usize).delay(LONG).submit().unwrap());
+        let pulled = others.kind("pulled").build().unwrap();
+        for token in 0..3 {
+            drop(pulled.task_pulled(token).key(7).submit().unwrap());
+        }
+        let mut events = Vec::new();
+        others.pull(&mut events, 1, LONG).unwrap();
+        assert!(others.stats().in_flight > 0);
+        held[0].is_done();
+    };
+    in_child(|| {
+        let mut held = Vec::new();
+        let mut live = [0; 2];
+        for live in &mut live {
+            for _ in 0..MANY {
+                round(&mut held);
+                // Those of the round before outlive their pools by one.
+                held.drain(..held.len() - 2);
+            }
+            *live = LIVE.load(SeqCst);
+        }
+        let each = live[1].saturating_sub(live[0]) / MANY;
+        assert!(each < 64, "{each} bytes are left of each");
     });
 }

@@ -143,6 +143,11 @@ impl Seen {
         self.0 & LET != 0 && !is_ended(self.0)
     }
 
+    /// Whether a task lives here, which may have ended.
+    pub(crate) fn is_let(self) -> bool {
+        self.0 & LET != 0
+    }
+
     pub(crate) fn is_tenant(self, generation: u32) -> bool {
         self.0 & LET != 0 && (self.0 >> GENERATION_SHIFT) as u32 == generation
     }

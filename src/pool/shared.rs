@@ -100,6 +100,9 @@ pub(crate) struct Shared {
     /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
     /// without the lock.
     rings: Mutex<Arc<[Weak<dyn Served>]>>,
+    /// What may be gone only after all else here: so it is the last.
+    #[cfg(feature = "tasks")]
+    last: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
 }
 
 /// Runs `f` on the payload of a slot that the caller has claimed and not finished.
@@ -200,6 +203,8 @@ impl Shared {
             #[cfg(feature = "tasks")]
             kept: Mutex::default(),
             rings: Mutex::new(Arc::new([])),
+            #[cfg(feature = "tasks")]
+            last: Mutex::default(),
         })
     }
 
@@ -240,6 +245,12 @@ impl Shared {
     #[cfg(feature = "tasks")]
     pub(crate) fn keep(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
+    /// Keeps something until no thread of the pool is left, nor anything else of it.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn keep_to_the_end(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// Code of the user has returned. In a child that it forked there is nothing to return to: this

@@ -16,7 +16,7 @@ pub(crate) use lock::{Lock, Locked};
 pub(crate) use parker::{Parker, Unparked, Wakes};
 pub(crate) use spin::SpinWait;
 #[cfg(feature = "tasks")]
-pub(crate) use static_ref::StaticRef;
+pub(crate) use static_ref::{Lasting, StaticRef};
 
 #[cfg(loom)]
 #[allow(unused_imports, reason = "which are used, the features say")]

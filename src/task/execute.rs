@@ -304,12 +304,13 @@ where
     #[inline]
     pub(super) fn complete(self, begun: Begun, value: T) -> bool {
         let head = self.head();
+        let kind = head.kind();
         drop(begun.place);
-        head.note_return(head.kind().stamp_end(!core::mem::needs_drop::<B>()));
+        head.note_return(kind.stamp_end(!core::mem::needs_drop::<B>()));
         Self::leave_gate(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {
-            observe::tell_return(head.kind());
+            observe::tell_return(kind);
         }
         first
     }

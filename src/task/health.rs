@@ -7,6 +7,7 @@
 //! | DEGRADED | some are |
 //! | READY | else |
 
+use super::estate::pin;
 use super::{OPEN, WorkerPool};
 use crate::pool::Role;
 
@@ -52,8 +53,9 @@ impl WorkerPool {
         let shared = self.pool.shared();
         let stats = self.pool.stats();
         let threads = shared.ordinary_threads();
-        let late = self.common.stuck();
-        let is_stuck = |index: &usize| late.iter().any(|(_, worker)| worker == index);
+        let late: Vec<_> =
+            self.common.guard.stuck(&pin()).into_iter().map(|(_, worker)| worker).collect();
+        let is_stuck = |index: &usize| late.contains(index);
         let busy = |role| matches!(role, Role::Processing | Role::Task);
         let stuck: Vec<usize> = (0..threads).filter(is_stuck).collect();
         let at_work = |index: &usize| stats.threads[*index].role != Role::Parked;

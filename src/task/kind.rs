@@ -26,9 +26,9 @@ use crate::time::{MAX_DELAY, Rate, Retry};
 use core::ffi::CStr;
 use core::fmt;
 use core::time::Duration;
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::borrow::{Borrow, Cow};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// Times in nanoseconds; u64::MAX: no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,13 +68,39 @@ pub(crate) struct Settings {
     pub(crate) overlap_retries: bool,
 }
 
-/// What the tasks of one name share. It is never freed, so that a task need not count references to it:
-/// names are few.
+/// A name, with a NUL at its end. It lasts as long as the process, once for each name, since reports, which
+/// have it, do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name(&'static str);
+
+impl Name {
+    fn new(name: &str) -> Self {
+        static NAMES: Mutex<BTreeSet<Name>> = Mutex::new(BTreeSet::new());
+        let name = format!("{name}\0");
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = names.get(name.as_str()).copied();
+        known.unwrap_or_else(|| {
+            let new = Self(name.leak());
+            names.insert(new);
+            new
+        })
+    }
+
+    fn as_str(self) -> &'static str {
+        &self.0[..self.0.len() - 1]
+    }
+}
+
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        self.0
+    }
+}
+
+/// What the tasks of one name share. It is part of its worker pool's estate, so that a task need not count
+/// references to it.
 pub(crate) struct KindInner {
-    name: Box<str>,
-    /// With a NUL at its end.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
-    c_name: Box<str>,
+    name: Name,
     common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: KindStats,
@@ -103,14 +129,14 @@ pub(crate) struct KindInner {
 
 impl KindInner {
     #[inline]
-    pub(crate) fn name(&'static self) -> &'static str {
-        &self.name
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.as_str()
     }
 
     /// As C has it.
     #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
-    pub(crate) fn c_name(&'static self) -> &'static CStr {
-        CStr::from_bytes_until_nul(self.c_name.as_bytes()).unwrap_or_default()
+    pub(crate) fn c_name(&self) -> &'static CStr {
+        CStr::from_bytes_until_nul(self.name.0.as_bytes()).unwrap_or_default()
     }
 
     /// What it shares with the other kinds of its worker pool. None: pool and worker pool are gone.
@@ -193,8 +219,8 @@ impl KindInner {
 }
 
 /// A task's name with the settings and statistics that all tasks of that name share; see
-/// [`WorkerPool::kind`]. Clones are the same. What is known of a name is kept for the life of the
-/// process, so names should be few: "resize", not "resize image 17".
+/// [`WorkerPool::kind`]. Clones are the same. What is known of a name is kept as long as the pool lives, and
+/// the name itself as long as the process, so names should be few: "resize", not "resize image 17".
 #[derive(Clone)]
 pub struct Kind {
     inner: &'static KindInner,
@@ -476,15 +502,8 @@ impl Kinds {
             let Settings { budget, rate, max_running, limits, .. } = settings;
             let clock = common.shared.clock().clone();
             let checked = "settings that were checked";
-            record::forever(KindInner {
-                name: name.into(),
-                #[cfg(all(
-                    feature = "capi",
-                    feature = "config",
-                    feature = "log",
-                    feature = "metrics"
-                ))]
-                c_name: format!("{name}\0").into(),
+            common.estate.keep(KindInner {
+                name: Name::new(name),
                 common: Arc::downgrade(common),
                 full: settings.full.unwrap_or(common.full),
                 budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),
@@ -511,7 +530,7 @@ impl Kinds {
     pub(crate) fn all(&self) -> Vec<&'static KindInner> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut kinds: Vec<_> = all.values().copied().collect();
-        kinds.sort_by(|a, b| a.name.cmp(&b.name));
+        kinds.sort_by_key(|kind| kind.name);
         kinds
     }
 }

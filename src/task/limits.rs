@@ -29,7 +29,7 @@
 //! A thread writes its place, changes the task's word, which is a barrier, and looks when the guard is due. The guard says that
 //! it is not armed, passes a barrier, and looks at the places. One of them sees the other.
 
-use super::Common;
+use super::estate::{Pin, pin};
 use super::execute::Begun;
 use super::kind::KindInner;
 use super::observe;
@@ -161,7 +161,8 @@ fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
     let armed = shared.at_or_back(
         at,
         move || {
-            let Some((head, seen)) = record::find(id) else { return };
+            let pin = pin();
+            let Some((head, seen)) = record::find(&pin, id) else { return };
             if !seen.is_live() {
                 return;
             }
@@ -188,7 +189,8 @@ pub(super) fn watch_open(shared: &Arc<Shared>, head: Head, begun: &Begun) -> Opt
 
 fn look_at_attempt(shared: &Arc<Shared>, id: u64, begun: record::Look, at: u64) -> Option<Timer> {
     let look = move || {
-        let Some((head, seen)) = record::find(id) else { return };
+        let pin = pin();
+        let Some((head, seen)) = record::find(&pin, id) else { return };
         if !seen.is_live() || !seen.is_same_attempt(begun) {
             return;
         }
@@ -205,7 +207,7 @@ fn look_at_attempt(shared: &Arc<Shared>, id: u64, begun: record::Look, at: u64) 
 
 // --- the guard --------------------------------------------------------------------------------------
 
-/// Looks after what runs. It is never freed, like the kinds that refer to it.
+/// Looks after what runs. It lasts as long as the kinds that refer to it.
 pub(crate) struct Guard {
     /// When its timer is due; NEVER: it is not armed.
     due: CachePadded<AtomicU64>,
@@ -258,9 +260,10 @@ impl Guard {
 
     /// How many functions of tasks of this kind run now.
     pub(super) fn running(&self, kind: &'static KindInner) -> u64 {
+        let pin = pin();
         let running = self.places.iter().filter(|place| {
             let id = place.load(Acquire).checked_sub(1);
-            let task = id.and_then(record::find);
+            let task = id.and_then(|id| record::find(&pin, id));
             task.is_some_and(|(head, _)| core::ptr::eq(head.kind(), kind))
         });
         running.count() as u64
@@ -318,7 +321,8 @@ impl Guard {
 fn look(place: &AtomicU64) -> u64 {
     // Acquire: pairs with `watch`.
     let Some(id) = place.load(Acquire).checked_sub(1) else { return NEVER };
-    let Some((head, seen)) = record::find(id) else { return NEVER };
+    let pin = pin();
+    let Some((head, seen)) = record::find(&pin, id) else { return NEVER };
     match seen.is_live() && place.load(Acquire) == id + 1 {
         true => enforce_seen(head, seen, head.kind().clock.now()),
         false => NEVER,
@@ -339,21 +343,15 @@ fn is_stuck(head: Head, seen: record::Look, worker: usize) -> bool {
 }
 
 impl Guard {
-    /// Threads whose functions have not returned though their time is over.
-    pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
+    /// Threads whose functions have not returned though their time is over. The `Pin` is held as long as the
+    /// tasks are looked at.
+    pub(crate) fn stuck(&self, pin: &Pin) -> Vec<(Head, usize)> {
         let places = self.places.iter().enumerate();
         let stuck = places.filter_map(|(worker, place)| {
             let id = place.load(Acquire).checked_sub(1)?;
-            let (head, seen) = record::find(id)?;
+            let (head, seen) = record::find(pin, id)?;
             is_stuck(head, seen, worker).then_some((head, worker))
         });
         stuck.collect()
-    }
-}
-
-impl Common {
-    /// As [`Guard::stuck`].
-    pub(crate) fn stuck(&self) -> Vec<(Head, usize)> {
-        self.guard.stuck()
     }
 }

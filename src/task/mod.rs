@@ -16,6 +16,7 @@
 //! | `submit.rs` | ways in |
 //! | `batch.rs` | many at once |
 //! | `intake.rs` | what is done when a lane is full |
+//! | `estate.rs` | what a worker pool leaves behind, and when it is freed |
 //! | `record.rs` | what is known of a task under way; its word is in `pool/record.rs`, where every race for its end is settled |
 //! | `execute.rs` | one attempt, and what follows from how it went |
 //! | `limits.rs` | what is done when a time is over |
@@ -51,6 +52,7 @@
 mod attempt;
 mod batch;
 mod budget;
+mod estate;
 mod event;
 mod execute;
 mod gate;
@@ -106,12 +108,14 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Acquire;
 use crate::sys::futex::Futex;
 use core::fmt;
+use estate::Estate;
 use kind::Kinds;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A worker pool over a [`Pool`], whose threads run its tasks beside everything else. Clones are the
-/// same worker pool.
+/// same worker pool. What it has of its own, some 6 KB and what is known of its names, is the pool's, and is
+/// freed when that is gone and the last of its tasks' handles.
 ///
 /// ```
 /// use paceline::{Lane, Pool};
@@ -153,6 +157,7 @@ pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) observers: Box<[Arc<dyn Observer>]>,
     middleware: Box<[Arc<dyn Middleware>]>,
+    estate: Arc<Estate>,
     pub(crate) guard: &'static limits::Guard,
     lobby: &'static waiting::Lobby,
     /// What is done when a lane is full, unless a kind says otherwise.
@@ -301,22 +306,30 @@ impl WorkerPoolBuilder {
                 return Err(Error::invalid(name, tasks, "1 to 16777216"));
             }
         }
-        let guard = record::forever(limits::Guard::new(shared.members()));
-        let scaler = self.scaling.map(|scaling| scaling::Scaler::start(scaling, &shared, guard));
+        let (estate, guard) = Self::found(&shared);
+        let start = |scaling| scaling::Scaler::start(scaling, &shared, &estate, guard);
+        let scaler = self.scaling.map(start);
         let scaler = scaler.transpose()?;
         #[cfg(feature = "metrics")]
         if let Some((registry, name)) = self.metrics.take() {
             self.observers.push(Arc::new(metrics::Times::new(&registry, &name)?));
-            let workers = self.make(shared, guard, scaler);
+            let workers = self.make(shared, estate, guard, scaler);
             metrics::attach(&registry, name, &workers);
             return Ok(workers);
         }
-        Ok(self.make(shared, guard, scaler))
+        Ok(self.make(shared, estate, guard, scaler))
+    }
+
+    fn found(shared: &Shared) -> (Arc<Estate>, &'static limits::Guard) {
+        let estate = Estate::new(shared);
+        let guard = estate.keep(limits::Guard::new(shared.members()));
+        (estate, guard)
     }
 
     fn make(
         self,
         shared: Arc<Shared>,
+        estate: Arc<Estate>,
         guard: &'static limits::Guard,
         scaler: Option<Arc<scaling::Scaler>>,
     ) -> WorkerPool {
@@ -329,7 +342,8 @@ impl WorkerPoolBuilder {
             observers: self.observers.into(),
             middleware: self.middleware.into(),
             guard,
-            lobby: record::forever(lobby),
+            lobby: estate.keep(lobby),
+            estate,
             hooks: shutdown::Hooks::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
@@ -343,8 +357,8 @@ impl WorkerPoolBuilder {
 impl WorkerPool {
     /// A worker pool with default settings.
     pub fn new(pool: &Pool) -> WorkerPool {
-        let guard = record::forever(limits::Guard::new(pool.shared().members()));
-        Self::builder(pool).make(Arc::clone(pool.shared()), guard, None)
+        let (estate, guard) = WorkerPoolBuilder::found(pool.shared());
+        Self::builder(pool).make(Arc::clone(pool.shared()), estate, guard, None)
     }
 
     /// Settings to build a worker pool from.

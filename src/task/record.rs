@@ -1,10 +1,11 @@
 //! What a task's record holds, and the one reference to it that the rest of this module uses.
 //!
 //! The word, and every race about a task's end, are in [`crate::pool::record`]. Records are never
-//! freed, and neither are kinds, so a task counts no references; and what is late is turned away by the
-//! generation in the word.
+//! freed, and a kind is there as long as a record refers to it (`estate.rs`), so a task counts no
+//! references; and what is late is turned away by the generation in the word.
 
 use super::attempt::Fault;
+use super::estate::Pin;
 use super::kind::{KindInner, Limits};
 use super::overlap::Again;
 use super::report::Status;
@@ -209,16 +210,26 @@ pub(super) fn open<T: Send + 'static>(
     Some(table().publish(record))
 }
 
-/// Every task whose kind passes `of` and that has not ended, as it was seen.
-pub(super) fn live(of: impl Fn(&'static KindInner) -> bool) -> impl Iterator<Item = (Head, Seen)> {
+/// Every task whose kind passes `of` and that has not ended, as it was seen. The `Pin` is held as long as
+/// they are looked at.
+pub(super) fn live<'a>(
+    _pin: &'a Pin,
+    of: impl Fn(&'static KindInner) -> bool + 'a,
+) -> impl Iterator<Item = (Head, Seen)> + 'a {
     table().all().filter_map(move |record| {
         let seen = record.look();
         (seen.is_live() && record.meta.kind.get().is_some_and(&of)).then_some((Head(record), seen))
     })
 }
 
-/// The task with this number, as it was seen.
-pub(super) fn find(id: u64) -> Option<(Head, Seen)> {
+/// Where the kinds are that records refer to.
+pub(super) fn kinds_referred_to() -> impl Iterator<Item = usize> {
+    // The look has Acquire: who freed a record is through with the kind that it had.
+    table().all().filter(|record| record.look().is_let()).map(|record| record.meta.kind.addr())
+}
+
+/// The task with this number, as it was seen. The `Pin` is held as long as it is looked at.
+pub(super) fn find(_pin: &Pin, id: u64) -> Option<(Head, Seen)> {
     let (index, generation) = Record::of_id(id);
     let record = table().get(index)?;
     let seen = record.look();
@@ -597,13 +608,3 @@ impl Stamps {
         self.last.get()
     }
 }
-
-/// What outlives the worker pool that it belongs to.
-pub(super) fn forever<T: Send + Sync>(value: T) -> &'static T {
-    let kept: &'static T = Box::leak(Box::new(value));
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(core::ptr::from_ref(kept).addr());
-    kept
-}
-
-/// Where they are, so that a tool that looks for leaks finds them.
-static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());

@@ -30,8 +30,8 @@
 //! do, and the number is the least, both end; the next submission begins it again. A pool at rest makes
 //! no wake-ups.
 
+use super::estate::{Estate, pin};
 use super::limits::Guard;
-use super::record;
 use crate::error::{Error, Result};
 use crate::log::Component;
 use crate::pool::{Overseer, Shared};
@@ -224,12 +224,13 @@ impl Scaler {
     pub(crate) fn start(
         scaling: Scaling,
         shared: &Arc<Shared>,
+        estate: &Estate,
         guard: &'static Guard,
     ) -> Result<Arc<Self>> {
         scaling.validate(shared.least_active(), shared.ordinary_threads())?;
         let scaler = Arc::new_cyclic(|me: &Weak<Scaler>| Self {
             controller: Mutex::new(Controller::new(scaling, shared.ordinary_threads())),
-            waits: record::forever(Waits::new()),
+            waits: estate.keep(Waits::new()),
             guard,
             percentile: scaling.percentile,
             period: scaling.period,
@@ -254,7 +255,7 @@ impl Scaler {
     /// Ordinary threads that do not come back in time.
     fn stuck(&self, shared: &Shared) -> usize {
         let ordinary = shared.ordinary_threads();
-        self.guard.stuck().iter().filter(|(_, worker)| *worker < ordinary).count()
+        self.guard.stuck(&pin()).iter().filter(|(_, worker)| *worker < ordinary).count()
     }
 
     /// A task was submitted: from now on somebody looks.

@@ -17,6 +17,7 @@
 //! The pool beneath is its owner's, and goes on. From inside a task, and from any other thread of the
 //! pool, a shutdown is a request: it refuses new work, and returns.
 
+use super::estate::{Pin, pin};
 use super::record::{self, Head};
 use super::report::Status;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
@@ -171,11 +172,12 @@ impl WorkerPool {
         let stop = Deadline::after(Some(phases.stop));
         common.wait_until(stop, || self.is_quiet());
         common.lobby.attempts.end();
-        let stuck = self.left().map(|(head, _)| (head.kind().name().to_owned(), head.worker()));
+        let name = |head: Head| (head.kind().name().to_owned(), head.worker());
+        let stuck = self.left(&pin()).map(|(head, _)| name(head)).collect();
         let report = ShutdownReport {
             requested: false,
             drained: drained && cancelled.is_empty(),
-            stuck: stuck.collect(),
+            stuck,
             cancelled,
             completed: self.completed_since(&before),
             ..self.clean_up(Deadline::after(Some(phases.clean_up)))
@@ -220,14 +222,14 @@ impl WorkerPool {
         self.kinds.all().into_iter().all(|kind| kind.stats.under_way() == 0)
     }
 
-    fn left(&self) -> impl Iterator<Item = (Head, record::Look)> {
-        record::live(|kind| kind.is_of(&self.common))
+    fn left<'a>(&'a self, pin: &'a Pin) -> impl Iterator<Item = (Head, record::Look)> + 'a {
+        record::live(pin, |kind| kind.is_of(&self.common))
     }
 
     /// What waits ends here.
     fn cancel_waiting(&self) -> Vec<String> {
         let mut cancelled = Vec::new();
-        for (head, seen) in self.left() {
+        for (head, seen) in self.left(&pin()) {
             let may =
                 |now: record::Look| now.is_same_task(seen) && !record::is(now, Status::Running);
             let name = head.kind().name();
@@ -239,7 +241,7 @@ impl WorkerPool {
     }
 
     fn ask_running(&self) {
-        self.left().for_each(|(head, seen)| head.ask_seen(seen));
+        self.left(&pin()).for_each(|(head, seen)| head.ask_seen(seen));
     }
 
     /// Of the report, what the hooks have come to.

@@ -36,7 +36,7 @@ const NEVER: u64 = u64::MAX;
 /// After so many were taken out before their time it is looked whether a sweep is worth it.
 const SWEEP_AFTER: usize = 1024;
 
-/// See the head of the file. It is never freed, like the lobby that it belongs to.
+/// See the head of the file. It lasts as long as the lobby that it belongs to.
 pub(super) struct Sleepers {
     filed: Mutex<Filed>,
     /// Indices in the wheel that are not left behind. Who takes one out may count it late.

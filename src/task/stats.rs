@@ -3,6 +3,7 @@
 //! Each of the first threads that count has a shard of its own, which it changes by a plain load and
 //! store; all others share the last one. A snapshot sums the shards.
 
+use super::estate::pin;
 use super::kind::{Kind, KindInner, Kinds};
 use super::record;
 use super::report::Status;
@@ -282,7 +283,8 @@ impl TaskAudit {
 pub(super) fn stats_of(common: &Arc<Common>, kinds: &Kinds) -> WorkerStats {
     let in_flight = in_flight(common);
     let kinds = kinds.all().into_iter().map(snapshot).collect();
-    let stuck = common.stuck().into_iter().map(|(head, worker)| StuckTask {
+    let pin = pin();
+    let stuck = common.guard.stuck(&pin).into_iter().map(|(head, worker)| StuckTask {
         name: head.kind().name(),
         id: head.id(),
         worker,
@@ -292,7 +294,7 @@ pub(super) fn stats_of(common: &Arc<Common>, kinds: &Kinds) -> WorkerStats {
 
 /// Counted: the records of this worker pool whose tasks have not ended.
 fn in_flight(common: &Arc<Common>) -> usize {
-    record::live(|kind| kind.is_of(common)).count()
+    record::live(&pin(), |kind| kind.is_of(common)).count()
 }
 
 impl WorkerPool {

@@ -55,7 +55,7 @@ pub(super) trait Waits: Send {
     fn take_turn(self: Box<Self>, hold: Hold) -> Result<(), Hold>;
 }
 
-/// What the waiting tasks of a worker pool share. It is never freed, like the kinds that refer to it.
+/// What the waiting tasks of a worker pool share. It lasts as long as the kinds that refer to it.
 pub(crate) struct Lobby {
     pub(super) keys: Keys<Parked>,
     /// Tasks that may be dropped for others.
