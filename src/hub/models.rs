@@ -656,7 +656,9 @@ fn sleep(flaw: Flaw) {
     let pull = |bell: Arc<Bell>| thread::spawn(move || bell.pull(flaw));
     let pullers = [pull(Arc::clone(&bell)), pull(Arc::clone(&bell))];
     bell.publish(2, flaw);
-    pullers.map(|puller| puller.join().unwrap());
+    for puller in pullers {
+        puller.join().unwrap();
+    }
 }
 
 #[test]

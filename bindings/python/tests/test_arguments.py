@@ -253,11 +253,13 @@ class Table(Case):
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
         yield row("Hub.subscribe", hub.subscribe, handled, **hooks, retries="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, on_failure="text", restarts="none number")
-        yield row("Hub.subscribe", hub.subscribe, handled, within=TIME)
+        yield row("Hub.subscribe", hub.subscribe, handled, within=TIME, batch="none number")
         counts = {"restarts": "none number", "within": TIME}
         yield row("Supervisor", Supervisor, {}, strategy="text", **counts)
         yield row("Mailbox.pull", box.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
         yield row("Mailbox.pull_async", awaited(box.pull_async), {}, most="number")
+        yield row("Mailbox.pull_batch", box.pull_batch, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        yield row("Mailbox.pull_batch_async", awaited(box.pull_batch_async), {}, most="number")
         yield row("Mailbox.unsubscribe", box.unsubscribe, {}, how="text")
         buried = {"message": "", "failure": "text", "attempts": "number"}
         yield row("Mailbox.bury", box.bury, {"message": message}, **buried)

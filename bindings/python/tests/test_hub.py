@@ -83,6 +83,108 @@ class Hubs(Case):
             for mailbox in mailboxes:
                 mailbox.close()
 
+    def test_a_batch_has_what_its_messages_have(self) -> None:
+        one, other, late = (self.hub.mailbox("a.*", capacity=3, overflow="drop-oldest") for _ in range(3))
+        self.hub.publish("a.x", b"0")
+        self.hub.publish_batch("a.b", [b"one", b"two"])
+        self.assertEqual([each.payload for each in late.pull(2, 0)], [b"0", b"one"])
+        self.hub.publish("a.c", b"three", {"n": "3"}, "high")
+        self.hub.publish("a.c", b"")
+        batch, same = one.pull_batch(10, 0), other.pull_batch(10, 0)
+        self.assertIs(batch, same, "made once for all that one thread empties")
+        self.assertEqual(repr(batch), "<paceline.Batch of 3 messages>")
+        self.assertEqual((batch.payloads, batch.lost, batch.attempt), ((b"two", b"three", b""), 2, 1))
+        messages = list(batch)
+        self.assertEqual([each.payload for each in messages], list(batch.payloads))
+        self.assertEqual([each.key for each in batch], ["a.b", "a.c", "a.c"])
+        self.assertEqual([each.headers for each in batch], [(), (("n", "3"),), ()])
+        self.assertEqual([each.priority for each in batch], ["normal", "high", "normal"])
+        self.assertEqual([each.lost_before for each in batch], [2, 0, 0])
+        self.assertEqual((batch[-1], batch[:2], len(batch)), (messages[2], messages[:2], 3))
+        own = late.pull_batch(10, 0)
+        self.assertEqual((own.payloads, own.lost), (batch.payloads, 0), "not the same: nothing was lost")
+        self.assertIsNone(one.pull_batch(10, 0))
+        # What was pulled is a copy.
+        self.hub.publish_batch("a.d", [b"four", b"five!"])
+        self.assertEqual(late.pull_batch(10, 0).payloads, (b"four", b"five!"))
+        self.assertEqual([each.payload for each in batch], [b"two", b"three", b""])
+        with self.assertRaises(TypeError):
+            pickle.dumps(batch)
+
+    def test_handlers_of_batches(self) -> None:
+        self.hub = self.open()
+        found: list[Any] = []
+        hold, held = threading.Event(), threading.Event()
+
+        def handle(batch: paceline.Batch) -> None:
+            held.set()
+            hold.wait()
+            found.append((batch.attempt, batch.payloads))
+            if b"3" in batch.payloads and batch.attempt == 1 or b"5" in batch.payloads:
+                raise ValueError(len(batch))
+
+        told: list[Any] = []
+        subscription = self.hub.subscribe(
+            "a",
+            handle,
+            batch=3,
+            retries=paceline.Retry.fixed(1, 0.001),
+            on_error=lambda batch, error: told.append((len(batch), str(error))),
+        )
+        self.publish("a", range(1))
+        held.wait()
+        self.publish("a", range(1, 8))
+        self.assertEqual(subscription.stats().running, 1)
+        hold.set()
+        subscription.unsubscribe("drain")
+        self.assertTrue(subscription.wait(60))
+        first, second, third = (b"0",), (b"1", b"2", b"3"), (b"4", b"5", b"6")
+        attempts = [(1, first), (1, second), (2, second), (1, third), (2, third), (1, (b"7",))]
+        self.assertEqual(found, attempts)
+        self.assertEqual(told, [(3, "3")] * 3)
+        stats = subscription.stats()
+        self.assertEqual((stats.delivered, stats.dead_lettered, stats.running), (5, 3, 0))
+        self.assertEqual((stats.balances, stats.restarts), (True, 1))
+        dead = [letter.message.payload for letter in self.hub.dead_letters()]
+        self.assertEqual(dead, list(third))
+
+    def test_handlers_of_batches_in_an_event_loop(self) -> None:
+        async def main() -> list[tuple[bytes, ...]]:
+            found: list[tuple[bytes, ...]] = []
+            over = asyncio.Event()
+
+            async def handle(batch: paceline.Batch) -> None:
+                found.append(batch.payloads)
+                if sum(map(len, found)) == 5:
+                    over.set()
+
+            self.hub.subscribe("a", handle, batch=4)
+            self.publish("a", range(5))
+            await over.wait()
+            return found
+
+        self.assertEqual(asyncio.run(main()), [(b"0", b"1", b"2", b"3"), (b"4",)])
+
+    def test_what_changes_in_the_midst_of_many_is_heeded(self) -> None:
+        counts: list[paceline.SubscriptionStats] = []
+
+        def handle(message: Message) -> None:
+            counts.append(subscription.stats())
+            if len(counts) == 5:
+                subscription.unsubscribe()
+
+        gate = threading.Event()
+        self.hub.subscribe("gate", lambda _: gate.wait())
+        subscription = self.hub.subscribe("a", handle)
+        self.hub.publish("gate")
+        self.publish("a", range(12))
+        gate.set()
+        self.assertTrue(subscription.wait(60))
+        self.assertEqual([each.delivered for each in counts], list(range(5)))
+        self.assertEqual([each.running for each in counts], [12, 11, 10, 9, 8])
+        stats = subscription.stats()
+        self.assertEqual((stats.delivered, stats.discarded, stats.running), (5, 7, 0))
+
     def test_full_mailboxes_do_as_they_were_told(self) -> None:
         kept = {
             "reject": (["0", "1"], (0, 2)),

@@ -36,7 +36,7 @@ from ._library import path as library_path
 from ._library import version as library_version
 from ._log import Log, LogRecord, LogStats, to_logging
 from ._mailbox import Latency, Mailbox, SubscriptionStats
-from ._message import Message, Receipt
+from ._message import Batch, Message, Receipt
 from ._message_filter import MessageFilter
 from ._metrics import Counter, Gauge, Histogram
 from ._notices import HubError, Threshold, Watch
@@ -86,6 +86,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Attempt",
     "Audit",
+    "Batch",
     "Calls",
     "Codec",
     "Conn",

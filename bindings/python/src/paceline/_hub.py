@@ -38,6 +38,7 @@ from ._arguments import (
     patience,
     some_function,
     text,
+    within,
     wrong,
 )
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
@@ -403,12 +404,18 @@ class Hub:
         restarts: Optional[int] = 3,
         within: float = 5.0,
         supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
     ) -> Any:
         """Calls ``handler(message)``, one message at a time, in order. Without a handler it is a decorator.
 
+        With ``batch`` (1 to 65536) it is called with a ``Batch`` of up to so many messages, which is quicker: what
+        follows then holds for the batch. It is tried again as a whole, and each of its messages becomes a dead
+        letter.
+
         An ``async def`` handler is served by the event loop that runs here, and ends with it; others by a
-        thread of the hub. A thread takes up to 16 messages at once, one with ``by_priority`` or "conflate";
-        each subscription of a thread has a descriptor. The mailbox is as ``mailbox`` has it.
+        thread of the hub. A thread takes 16 to 256 messages at once, more of those that are handled quickly, and
+        one with ``by_priority`` or "conflate"; each subscription of a thread has a descriptor. The mailbox is as
+        ``mailbox`` has it.
 
         What a handler raises is counted, kept as ``last_error``, and given to ``on_error(message,
         exception)``, or logged. The message is tried again as ``retries`` has it (no other comes until
@@ -434,7 +441,7 @@ class Hub:
         )
 
         def decorate(function: MessageHandler) -> Subscription:
-            return self._subscribe(pattern, function, settings, on_error, terms)
+            return self._subscribe(pattern, function, settings, on_error, terms, batch)
 
         return decorate if handler is None else decorate(handler)
 
@@ -445,13 +452,16 @@ class Hub:
         settings: Settings,
         on_error: Optional[FailureHook],
         terms: _supervision.Terms,
+        batch: Optional[int],
     ) -> Subscription:
         function("handler", handler)
+        if batch is not None:
+            within("batch", batch, 1, 1 << 16)
         core = self._core
         loop = asyncio.get_running_loop() if inspect.iscoroutinefunction(handler) else None
         mailbox = Mailbox(core, None, pattern, settings)
         turn = 1 if settings.by_priority or settings.overflow == "conflate" else TURN
-        served = Served(core, mailbox, handler, on_error, terms, turn)
+        served = Served(core, mailbox, handler, on_error, terms, batch or turn, batch is not None)
         core.add_served(served, loop)
         if loop is not None:
             served.task = loop.create_task(served.serve_async())

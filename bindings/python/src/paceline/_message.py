@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, chain, repeat
-from typing import Any, NamedTuple, Optional, TypeVar, Union
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, repeat
+from typing import Any, NamedTuple, Optional, Union
 
 from . import _layout as layout
 from ._arguments import BytesLike, data, instance, items, one_of, text, wrong
 from ._hosts import base_of
 from ._library import check, quick
-
-T = TypeVar("T")
 
 #: ``pace_message_t``: sequence, time, lost_before, key, payload, headers, priority, attempt, subscription.
 MESSAGE = struct.Struct("=QQQQQQQQQiIQ")
@@ -73,44 +73,113 @@ class Receipt(NamedTuple):
     dead_lettered: int = 0
 
 
+class Batch:
+    """Messages that came together, in order. Like them it is a copy, and never changes: mailboxes that one thread
+    empties may give it the same batch. A message is made of its parts only when it is asked for, and ``payloads``
+    are there at once."""
+
+    __slots__ = ("payloads", "attempt", "_columns", "_headers", "_keys", "_messages")
+
+    #: The payload of each.
+    payloads: tuple[bytes, ...]
+    #: Which attempt at these messages it is: 1 unless the handler has failed at them before.
+    attempt: int
+    _columns: memoryview
+    _keys: Iterable[str]
+    _headers: Iterable[tuple[tuple[str, str], ...]]
+    _messages: Optional[list[Message]]
+
+    @classmethod
+    def _of(cls, rows: bytes) -> Batch:
+        # Copies what the rows point to: it is lent until this thread pulls again. By columns, since a call per
+        # message costs more than all that is to be done with it.
+        self, words = cls(), memoryview(rows).cast("Q")
+        places, sizes = words[5::_WORDS], words[6::_WORDS].tolist()
+        self.payloads = _payloads_at(places, sizes)
+        self.attempt = 1
+        self._columns = words
+        self._keys = _keys_at(words[3::_WORDS].tolist(), words[4::_WORDS])
+        many = words[8::_WORDS].tolist()
+        self._headers = repeat(())
+        if any(many):
+            self._headers = list(map(_headers_at, words[7::_WORDS].tolist(), many))
+        self._messages = None
+        return self
+
+    @property
+    def lost(self) -> int:
+        """How many messages this subscription has lost before these and between them."""
+        return sum(self._columns[2::_WORDS].tolist())
+
+    def _again(self, attempt: int) -> Batch:
+        """The same for another attempt."""
+        other = Batch()
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.attempt, other._messages = attempt, None
+        return other
+
+    def _all(self) -> list[Message]:
+        """Each of them: the list is made once, and not to be changed."""
+        if self._messages is None:
+            words, attempt = self._columns, repeat(self.attempt)
+            sequence, time_ns, lost = (words[column::_WORDS].tolist() for column in range(3))
+            priority = map(_PRIORITY_OF.__getitem__, words[9::_WORDS].tolist())
+            parts = (self._keys, self.payloads, self._headers, sequence, time_ns, lost, priority, attempt)
+            self._messages = list(map(tuple.__new__, repeat(Message), zip(*parts)))
+        return self._messages
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._all())
+
+    def __repr__(self) -> str:
+        return f"<paceline.Batch of {len(self)} messages>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Batch: pickle its messages, list(batch)")
+
+
+#: Of a row, in words.
+_WORDS = MESSAGE.size // 8
+
+
+class _Priorities(dict[int, str]):
+    """By the word that a row has of priority and attempt."""
+
+    def __missing__(self, word: int) -> str:
+        number = ctypes.c_int32(word & 0xFFFF_FFFF).value
+        return PRIORITY_NAMES.get(number, str(number))
+
+
+_PRIORITY_OF = _Priorities()
+
+
 def rows_of(buffer: Any, count: int) -> bytes:
     """The native rows of what was pulled, which still point to what is lent."""
     return bytes(memoryview(buffer).cast("B")[: count * MESSAGE.size])
 
 
 def messages_of(rows: bytes) -> list[Message]:
-    """Copies what the rows point to: it is lent until this thread pulls again. By columns, since a call per
-    message costs more than all that is to be done with it."""
-    sequence, time_ns, lost, keys, key_sizes, places, sizes, fields, many, priority, attempt, _ = zip(
-        *MESSAGE.iter_unpack(rows)
-    )
-    return list(
-        map(
-            tuple.__new__,
-            repeat(Message),
-            zip(
-                _one_each(zip(keys, key_sizes), _key_at),
-                _payloads_at(places, sizes),
-                map(_headers_at, fields, many) if any(many) else repeat(()),
-                sequence,
-                time_ns,
-                lost,
-                _one_each(priority, lambda number: PRIORITY_NAMES.get(number, str(number))),
-                attempt,
-            ),
-        )
-    )
+    """Copies what the rows point to, as ``Batch`` does. They may be of other attempts than the first."""
+    attempts = (attempt for *_, attempt, _ in MESSAGE.iter_unpack(rows))
+    return [
+        message if attempt == 1 else message._replace(attempt=attempt)
+        for message, attempt in zip(Batch._of(rows), attempts)
+    ]
 
 
-def _one_each(column: Iterable[Any], shown: Callable[[Any], T]) -> Iterable[T]:
-    """What is shown of each entry, of which most are the same."""
-    entries = tuple(column)
-    each = {entry: shown(entry) for entry in set(entries)}
-    return map(each.__getitem__, entries)
-
-
-def _key_at(place: tuple[int, int]) -> str:
-    return ctypes.string_at(*place).decode()
+def _keys_at(places: list[int], sizes: memoryview) -> Iterable[str]:
+    if places.count(places[0]) == len(places):
+        return repeat(ctypes.string_at(places[0], sizes[0]).decode())
+    all = list(zip(places, sizes.tolist()))
+    each = {place: ctypes.string_at(*place).decode() for place in set(all)}
+    return [each[place] for place in all]
 
 
 def _headers_at(place: int, many: int) -> tuple[tuple[str, str], ...]:
@@ -121,12 +190,20 @@ def _headers_at(place: int, many: int) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _payloads_at(places: Sequence[int], sizes: Sequence[int]) -> Iterable[bytes]:
+@lru_cache(maxsize=64)
+def _equal_pieces(size: int, count: int) -> Callable[[bytes], tuple[bytes, ...]]:
+    return struct.Struct(f"{size}s" * count).unpack
+
+
+def _payloads_at(places: memoryview, sizes: list[int]) -> tuple[bytes, ...]:
     if max(sizes) > layout.PULLED_TOGETHER:
-        return [ctypes.string_at(place, size) if size else b"" for place, size in zip(places, sizes)]
+        at = zip(places.tolist(), sizes)
+        return tuple(ctypes.string_at(place, size) if size else b"" for place, size in at)
     # They lie one after the other.
     together = ctypes.string_at(next(filter(None, places), 0), sum(sizes))
-    return [together[end - size : end] for end, size in zip(accumulate(sizes), sizes)]
+    if sizes.count(sizes[0]) == len(sizes):
+        return _equal_pieces(sizes[0], len(sizes))(together)
+    return tuple([together[end - size : end] for end, size in zip(accumulate(sizes), sizes)])
 
 
 def new_receipt() -> layout.Receipt:
@@ -173,10 +250,10 @@ def pieces_of(payloads: Iterable[BytesLike]) -> tuple[bytes, int, Any]:
     all = items("payloads", payloads, "an iterable of bytes")
     if set(map(type, all)) != {bytes}:
         all = [data("payloads", each) for each in all]
-    joined, sizes = b"".join(all), list(map(len, all))
-    places = accumulate(sizes, initial=base_of(joined))
-    rows = struct.pack(f"={2 * len(all)}Q", *chain.from_iterable(zip(places, sizes)))
-    return rows, len(all), joined
+    joined, sizes, rows = b"".join(all), array("Q", map(len, all)), array("Q", bytes(16 * len(all)))
+    rows[0::2] = array("Q", accumulate(sizes, initial=base_of(joined)))[: len(all)]
+    rows[1::2] = sizes
+    return rows.tobytes(), len(all), joined
 
 
 def raw_of(name: str, message: Message) -> tuple[layout.Message, Any]:

@@ -4,7 +4,9 @@
 
 A mailbox is armed for one thread at a time, so its messages are handled one at a time and in order,
 however many threads there are. Who has taken its event alone may take it out of the epoll set: its end
-makes it readable too, and is met by the thread that comes for it.
+makes it readable too, and is met by the thread that comes for it. Where there is one thread only, a mailbox
+stays armed, unless its next turn has been postponed: each change is a system call, which lets go of the
+interpreter's lock.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Optional
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _layout as layout
 from . import _lifetime, _supervision
@@ -32,7 +34,7 @@ from ._hosts import Hosts, Native, log
 from ._library import check, lib, quick
 from ._lifetime import called_back
 from ._mailbox import Mailbox, SubscriptionStats
-from ._message import Message
+from ._message import Batch, Message
 from ._pool import Pool
 from ._requests import Requests
 from ._supervision import Care
@@ -40,16 +42,19 @@ from ._supervision import Care
 if TYPE_CHECKING:
     from ._hub import Hub
 
-#: How many a handler's thread takes before it looks after the others.
-TURN = 64
-
+#: How many a handler's thread takes before it looks after the others: few at first, and more the quicker they are
+#: handled. What it has taken cannot be dropped for newer ones.
+TURN = 16
+MOST = 256
+#: Seconds: a turn that is full and shorter is followed by a longer one, and one that is longer by a shorter.
+SHORT = 0.001
 
 _NOTHING = contextlib.nullcontext()
 
-#: Called with each message; what it returns is awaited if it is a coroutine function.
-MessageHandler = Callable[[Message], object]
-#: Called with the message that the handler has failed at, and what it has raised.
-FailureHook = Callable[[Message, BaseException], object]
+#: Called with each message, or batch; what it returns is awaited if it is a coroutine function.
+MessageHandler = Union[Callable[[Message], object], Callable[[Batch], object]]
+#: Called with the message, or batch, that the handler has failed at, and what it has raised.
+FailureHook = Union[Callable[[Message, BaseException], object], Callable[[Batch, BaseException], object]]
 #: Called with what a handler was restarted for, and how often it was.
 RestartHook = Callable[[Optional[BaseException], int], object]
 
@@ -61,23 +66,33 @@ class Served:
         self,
         core: Core,
         mailbox: Mailbox,
-        handler: MessageHandler,
-        on_error: Optional[FailureHook],
+        handler: Callable[..., Any],
+        on_error: Optional[Callable[..., Any]],
         terms: _supervision.Terms,
         turn: int,
+        batches: bool,
     ) -> None:
         self.core = core
         self.mailbox = mailbox
         self.handler = handler
         self.on_error = on_error
         self.care = Care(terms)
-        self.batch = turn
+        #: How many it takes at once, and whether that is its own choice.
+        self.most = turn
+        self.paces = turn == TURN and not batches
+        #: The handler is called with batches.
+        self.batches = batches
         #: What it is polled by.
         self.fd = -1
+        #: It is not polled: its turn comes when its time has come.
+        self.postponed = False
         #: Held while the handler runs.
         self.busy = threading.Lock()
-        #: What was taken and is not dealt with: the first may be tried again later.
-        self.held: deque[Message] = deque()
+        #: What was taken and is not dealt with, messages or batches: the first may be tried again later.
+        self.held: deque[Any] = deque()
+        #: Of messages that are handled one after the other without a look at each: how many, and those that have
+        #: not begun.
+        self.row: Optional[tuple[int, Iterator[Message]]] = None
         #: Whether the first of these is in an attempt.
         self.trying = False
         #: What was taken of the mailbox is thrown away.
@@ -99,9 +114,19 @@ class Served:
         with self.busy:
             if not self.held:
                 try:
-                    self.held.extend(self.mailbox.pull(self.batch, 0))
+                    batch = self.mailbox.pull_batch(self.most, 0)
                 except (StaleError, ShutDownError):
                     return None
+                if batch is None:
+                    return 0.0
+                if self.batches:
+                    self.held.append(batch)
+                elif self.care.is_usual() and not self.cancelled:
+                    delay = self.handle(batch._all())
+                    if delay is not None:
+                        return delay
+                else:
+                    self.held.extend(batch._all())
             while message := self.next():
                 try:
                     self.handler(message)
@@ -110,17 +135,45 @@ class Served:
                     if delay is not None:
                         return delay
                 else:
-                    self.succeed()
+                    self.succeed(message)
         return 0.0
+
+    def handle(self, messages: list[Message]) -> Optional[float]:
+        """Handles messages one after the other until an alarm or a failure: what is left is held then. After how
+        many seconds the first of these is tried again; None: now."""
+        handler, care, left = self.handler, self.care, iter(messages)
+        start = time.monotonic() if self.paces else 0.0
+        self.row, self.trying = (len(messages), left), True
+        failure = None
+        try:
+            for message in left:
+                if care.alarm:
+                    self.held.append(message)
+                    break
+                handler(message)
+        except BaseException as raised:
+            failure = raised
+            self.held.append(message)
+        self.held.extend(left)
+        self.row, self.trying = None, False
+        self.handled += len(messages) - len(self.held)
+        if failure is not None:
+            care.attempts = 1
+            return self.fail(message, failure)
+        if self.paces and len(messages) == self.most:
+            short = time.monotonic() - start < SHORT
+            self.most = min(2 * self.most, MOST) if short else max(self.most // 2, TURN)
+        return None
 
     async def serve_async(self) -> None:
         """The same as a task of an event loop, until the subscription has ended."""
         try:
             while True:
                 try:
-                    self.held.extend(await self.mailbox.pull_async(self.batch))
+                    batch = await self.mailbox.pull_batch_async(self.most)
                 except (StaleError, ShutDownError):
                     return
+                self.held.extend((batch,) if self.batches else batch._all())
                 while message := self.next():
                     try:
                         await self.handler(message)  # type: ignore[misc]
@@ -129,7 +182,7 @@ class Served:
                         if delay is not None:
                             await asyncio.sleep(delay)
                     else:
-                        self.succeed()
+                        self.succeed(message)
         finally:
             # If the task was cancelled inside the handler, its message is not dealt with.
             self.cancelled = True
@@ -137,8 +190,9 @@ class Served:
             self.mailbox.close()
             self.end()
 
-    def next(self) -> Optional[Message]:
-        """The message to be handled now, if there is one. Those of a handler that is suspended are buried."""
+    def next(self) -> Any:
+        """The message, or batch, to be handled now, if there is one. Those of a handler that is suspended are
+        buried."""
         held, care = self.held, self.care
         if self.cancelled:
             self.skip()
@@ -148,21 +202,48 @@ class Served:
             return None
         message, attempt = held[0], care.begin()
         self.trying = True
-        return message if attempt == 1 else message._replace(attempt=attempt)
+        if attempt == 1:
+            return message
+        return message._again(attempt) if self.batches else message._replace(attempt=attempt)
 
-    def succeed(self) -> None:
+    def weight(self, held: Any) -> int:
+        """How many messages that is."""
+        return len(held) if self.batches else 1
+
+    def dealt(self) -> int:
+        """How many messages were handled. Never too many."""
+        handled, row = self.handled, self.row
+        if row is None:
+            return handled
+        # One of them is with the handler.
+        return handled + max(0, row[0] - row[1].__length_hint__() - 1)
+
+    def under_way(self) -> int:
+        """How many messages are with the handler."""
+        held = self.held
+        if not self.trying:
+            return 0
+        return self.weight(held[0]) if self.batches and held else 1
+
+    def cancel(self) -> None:
+        """What was taken of the mailbox, and has not begun, is thrown away."""
+        self.cancelled = True
+        self.care.alarm = True
+
+    def succeed(self, message: Any) -> None:
         self.trying = False
         self.held.popleft()
         self.care.attempts = 0
-        self.handled += 1
+        self.handled += self.weight(message)
 
-    def fail(self, message: Message, raised: BaseException) -> Optional[float]:
+    def fail(self, message: Any, raised: BaseException) -> Optional[float]:
         """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
         self.trying = False
         self.last_error = raised
         self.errors += 1
         if self.on_error is None:
-            log.error("a handler has failed at a message of %r", message.key, exc_info=raised)
+            key = self.mailbox.pattern if self.batches else message.key
+            log.error("a handler has failed at a message of %r", key, exc_info=raised)
         else:
             try:
                 self.on_error(message, raised)
@@ -174,20 +255,21 @@ class Served:
         self.held.popleft()
         self.care.attempts = 0
         if after == _supervision.DISCARD:
-            self.failed += 1
+            self.failed += self.weight(message)
         else:
             self.bury(message, f"{type(raised).__name__}: {raised}", attempts)
         return None
 
-    def bury(self, message: Message, failure: str, attempts: int) -> None:
-        try:
-            self.mailbox.bury(message, failure, attempts)
-        except Error:
-            # In a child made by fork.
-            self.failed += 1
+    def bury(self, held: Any, failure: str, attempts: int) -> None:
+        for message in held if self.batches else (held,):
+            try:
+                self.mailbox.bury(message, failure, attempts)
+            except Error:
+                # In a child made by fork.
+                self.failed += 1
 
     def skip(self) -> None:
-        self.skipped += len(self.held)
+        self.skipped += sum(map(self.weight, self.held))
         self.held.clear()
 
     def end(self) -> None:
@@ -242,6 +324,8 @@ class Core(Hosts):
         self.served: dict[int, Served] = {}
         self.looped: set[Served] = set()
         self.poll: Any = None
+        #: How a mailbox is polled.
+        self.armed = select.EPOLLIN if threads == 1 else select.EPOLLIN | select.EPOLLONESHOT
         self.wake: tuple[int, int] = (-1, -1)
         #: Those whose next attempt is to come: when, a number to tell them apart, who. Under the lock.
         self.later: list[tuple[float, int, Served]] = []
@@ -303,7 +387,7 @@ class Core(Hosts):
             self.spawn()
             served.fd = fd
             self.served[fd] = served
-            self.poll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+            self.poll.register(fd, self.armed)
 
     def spawn(self) -> None:
         """The first handler has come. Under the lock."""
@@ -370,7 +454,7 @@ class Core(Hosts):
         for each in mailboxes:
             each.close()
         for one in served:
-            one.cancelled = True
+            one.cancel()
             one.mailbox.close()
             self.hurry(one)
         # Threads end when nothing is left to be handled.
@@ -401,8 +485,8 @@ class Hand:
         if served is not None:
             self.serve(core, served)
             return 1
-        # One at a time: what else is ready is for the others.
-        for fd, _ in core.poll.poll(wait, 1):
+        # One at a time: what else is ready is for the others, if there are some.
+        for fd, _ in core.poll.poll(wait, 1 if core.most > 1 else -1):
             if fd == core.wake[0]:
                 return self.leave(core)
             if fd == core.nudged[0]:
@@ -427,12 +511,14 @@ class Hand:
                 del core.served[served.fd]
             core.poll.unregister(served.fd)
             served.end()
-        elif delay > 0:
+        elif delay > 0 or served.held:
+            if core.most == 1 and not served.postponed:
+                core.poll.modify(served.fd, 0)
+            served.postponed = True
             core.postpone(served, delay)
-        elif served.held:
-            core.postpone(served, 0)
-        else:
-            core.poll.modify(served.fd, select.EPOLLIN | select.EPOLLONESHOT)
+        elif core.most > 1 or served.postponed:
+            served.postponed = False
+            core.poll.modify(served.fd, core.armed)
 
     def leave(self, core: Core) -> int:
         """The hub is closed: all that nobody serves has ended."""
@@ -462,7 +548,7 @@ class Subscription:
         self._hub = hub
         self._served = served
 
-    def __call__(self, message: Message) -> Any:
+    def __call__(self, message: Union[Message, Batch]) -> Any:
         return self._served.handler(message)
 
     @property
@@ -494,7 +580,7 @@ class Subscription:
         """Its counts."""
         served = self._served
         # Before the native ones, which are never behind them.
-        handled, failed, skipped = served.handled, served.failed, served.skipped
+        handled, failed, skipped = served.dealt(), served.failed, served.skipped
         native = served.mailbox.stats()
         return SubscriptionStats(
             matched=native.matched,
@@ -523,7 +609,7 @@ class Subscription:
         served = self._served
         served.mailbox.unsubscribe(how)
         if how != "drain":
-            served.cancelled = True
+            served.cancel()
             served.core.hurry(served)
         if how == "sync" and not served.core.is_inside() and served not in served.core.looped:
             with served.busy:
@@ -548,7 +634,7 @@ class Subscription:
             return 0
         self.unsubscribe()
         now = self.stats()
-        return now.discarded - before + now.running - served.trying
+        return now.discarded - before + now.running - served.under_way()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it has ended and its handler does not run; False: it has not in that time. Not for

@@ -69,11 +69,14 @@ class Supervisor:
                     self._suspended = True
                     for each in self._members:
                         each.suspended = True
+                        each.alarm = True
                     return False
                 self._times.append(now)
             if self._all:
                 self._epoch += 1
                 care.seen = self._epoch
+                for each in self._members:
+                    each.alarm = True
             return True
 
     def _resume(self) -> bool:
@@ -109,6 +112,8 @@ class Care:
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self.suspended = False
+        #: Something has changed that is looked at before each message: set after it, and cleared before the look.
+        self.alarm = False
         #: The supervisor's epoch that the handler knows.
         self.seen = 0
         self.restarts = 0
@@ -116,6 +121,14 @@ class Care:
         self.attempts = 0
         self._first = 0.0
         terms.supervisor._join(self)
+
+    def is_usual(self) -> bool:
+        """Whether first attempts may begin without ``begin`` until there is an ``alarm``."""
+        self.alarm = False
+        terms = self.terms
+        timed = terms.retry is not None and terms.retry.within is not None
+        late = self.suspended or self.attempts or self.seen != terms.supervisor._epoch
+        return not (timed or late)
 
     def begin(self) -> int:
         """An attempt begins: which one it is. Handlers of the same supervisor may have failed before."""
