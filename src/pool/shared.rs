@@ -213,6 +213,12 @@ impl Shared {
         self.clock.now()
     }
 
+    /// A time that has not passed, for deadlines.
+    #[inline]
+    pub(crate) fn at_least_now(&self) -> u64 {
+        self.clock.at_least_now()
+    }
+
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.fork.is_child()

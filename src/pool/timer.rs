@@ -125,7 +125,8 @@ impl Shared {
         if delay > MAX_DELAY {
             return Err((self.refuse(delay), work));
         }
-        self.at_or_back(self.now().saturating_add(nanos_within(delay)), work, named)
+        let deadline = self.at_least_now().saturating_add(nanos_within(delay));
+        self.at_or_back(deadline, work, named)
     }
 
     #[cold]
