@@ -263,6 +263,46 @@ fn timers_outlive_the_thread_that_armed_them() {
     assert_eq!((audit.completed, audit.cancelled), (ran.get(), cancelled), "{audit:?}");
 }
 
+/// Goal: a pool that has ended is freed when its last timer is, though threads live on that have armed and
+/// cancelled many: none keeps it for timers to come. Method: a hook that the pool owns, and two such threads, one of
+/// which does nothing after the pool has ended.
+#[test]
+fn threads_that_had_timers_do_not_keep_the_pool() {
+    let _guard = hang_guard();
+    let freed = Count::new();
+    let held = freed.on_drop();
+    let hook = move |_: &paceline::SlowReport| _ = &held;
+    let pool = Pool::builder().threads(1).on_slow(LONG, hook).build().unwrap();
+    let use_timers = |pool: &Pool| {
+        let arm = || pool.after(LONG, || ()).unwrap();
+        for _ in 0..3 {
+            let timers: Vec<Timer> = (0..100).map(|_| arm()).collect();
+            assert!(timers.iter().all(Timer::cancel));
+        }
+        arm()
+    };
+    let (armed, over) = (Gate::new(), Gate::new());
+    let other = thread::spawn({
+        let (armed, over, pool) = (armed.clone(), over.clone(), pool.clone());
+        move || {
+            drop(use_timers(&pool));
+            drop(pool);
+            armed.open();
+            over.wait();
+        }
+    });
+    let last = use_timers(&pool);
+    armed.wait();
+    finish(&pool);
+    drop(pool);
+    assert_eq!(freed.get(), 0, "a timer is left");
+    assert!(!last.cancel() && !last.is_pending());
+    drop(last);
+    until("the pool is freed", || freed.get() == 1);
+    over.open();
+    other.join().unwrap();
+}
+
 #[test]
 fn a_dropped_timer_runs_all_the_same() {
     let _guard = hang_guard();

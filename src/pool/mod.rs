@@ -79,6 +79,7 @@ pub(crate) mod models;
 mod pace;
 mod placement;
 mod pull;
+mod purse;
 #[cfg(feature = "tasks")]
 pub(crate) mod record;
 mod reserve;

@@ -21,7 +21,7 @@ use crate::queue::{
 use crate::source::{Clock, Interest, Ready};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, store_load_barrier};
+use crate::sync::{CachePadded, is_asymmetric, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use crate::sys::futex::Futex;
 use core::time::Duration;
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) log: Logger,
     clock: Clock,
     fork: ForkGuard,
+    /// Whether threads may have purses.
+    pub(super) asymmetric: bool,
     pub(crate) placement: Placement<'static>,
     /// Until when the watch is fine.
     fine_until: CachePadded<AtomicU64>,
@@ -178,6 +180,7 @@ impl Shared {
             log: config.logger(),
             clock,
             fork,
+            asymmetric: is_asymmetric(),
             placement,
             fine_until: CachePadded::new(AtomicU64::new(0)),
             phase: CachePadded::new(AtomicU32::new(OPEN)),
@@ -1149,6 +1152,7 @@ impl Shared {
         }
         self.crew.stop_all();
         self.dismiss_producers();
+        self.collect_references();
         self.announce_change();
     }
 

@@ -28,7 +28,8 @@
 //! by another thread, stays as it is until the owner needs it. If the owner finds that most of its
 //! timers stay, it hands half of them to the intake.
 //!
-//! Slots that the owner frees stay with it, and with their cells: a few, in a table that is large.
+//! Slots that the owner frees stay with it, and with their cells: a few, in a table that is large. So do references
+//! to the pool, which each timer holds ([purse.rs](purse.rs)).
 //!
 //! What a timer is passes in registers, or lies where it is to be. A closure, a key or a handle that is
 //! written in pieces, and then moved in larger ones, is waited for by the processor, which cost more than the
@@ -49,14 +50,16 @@
 //! the cell. *Ask, then ring* against *arm the bell, then look whether it was asked* is the doorbell's.
 //! A cell is stored with Release and loaded with Acquire: its slot is complete. A shard passes from owner to
 //! owner by its bit in `claimed`, given up with Release and taken with Acquire.
+#![allow(unsafe_code, reason = "references to the pool are counted beforehand")]
 
 use super::Shared;
+use super::purse::Purse;
 use super::set::HandleSet;
 use super::slots::{Key, Payload, Slot, SlotTable};
 use crate::queue::Run;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::store_load_barrier;
+use crate::sync::{heavy_barrier, store_load_barrier};
 use core::cell::RefCell;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -82,6 +85,10 @@ pub(crate) struct Shard {
     cancelled: AtomicU64,
     /// Slots of those cancelled that were freed in the table's books.
     spilled: AtomicU64,
+    /// For the timers' references to the pool.
+    purse: Purse,
+    /// Whose references those are.
+    pool: OnceLock<Weak<Shared>>,
 }
 
 impl Shard {
@@ -92,6 +99,8 @@ impl Shard {
             armed: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
             spilled: AtomicU64::new(0),
+            purse: Purse::new(),
+            pool: OnceLock::new(),
         }
     }
 }
@@ -208,6 +217,8 @@ fn slots_to_keep(limit: usize) -> usize {
 /// A thread's hold on a shard.
 pub(crate) struct Own {
     shared: Weak<Shared>,
+    /// Where that is, which cannot be anybody else's.
+    address: usize,
     set: u16,
     number: usize,
     shard: Arc<Shard>,
@@ -272,6 +283,7 @@ impl Own {
         let keep = slots_to_keep(shared.slots.limit());
         let mut own = Self {
             shared: Arc::downgrade(shared),
+            address: Arc::as_ptr(shared) as usize,
             set,
             number,
             shard,
@@ -282,12 +294,36 @@ impl Own {
         };
         own.free_slots.reserve_exact(keep + SHARE);
         own.find_free_cells(shared);
+        own.open_purse(shared);
         Some(own)
+    }
+
+    fn open_purse(&self, shared: &Arc<Shared>) {
+        if !shared.asymmetric {
+            return;
+        }
+        self.shard.pool.get_or_init(|| Weak::clone(&self.shared));
+        self.shard.purse.open();
+        if shared.is_stopping() {
+            give_up(Arc::as_ptr(shared), self.shard.purse.shut());
+        }
+    }
+
+    /// Counts a reference to the pool that nobody has yet, or takes one that is counted.
+    #[inline]
+    fn lend(&self, shared: &Arc<Shared>) {
+        let turn = self.shard.purse.take();
+        if !turn.done {
+            core::mem::forget(Arc::clone(shared));
+        }
+        if turn.left != 0 {
+            give_up(Arc::as_ptr(shared), turn.left);
+        }
     }
 
     #[inline]
     fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        core::ptr::eq(self.shared.as_ptr(), Arc::as_ptr(shared))
+        self.address == Arc::as_ptr(shared) as usize
     }
 
     #[inline]
@@ -322,6 +358,18 @@ impl Own {
         // Against *say more, then look at the cells* in the leader, and *stop, then sweep*.
         store_load_barrier();
         self.home(shared).ask(deadline);
+        Some(key)
+    }
+
+    #[inline(always)] // Where it is called most often.
+    fn stage_and_lend<F: Run, N: FnOnce(Key)>(
+        &mut self,
+        shared: &Arc<Shared>,
+        deadline: u64,
+        given: &mut Option<(F, N)>,
+    ) -> Option<Key> {
+        let key = self.stage(shared, deadline, given)?;
+        self.lend(shared);
         Some(key)
     }
 
@@ -436,6 +484,31 @@ impl Own {
     }
 }
 
+/// Gives a reference to the pool up, to this thread's purse if there is room.
+#[inline]
+pub(super) fn give_back(shared: Arc<Shared>) {
+    let put = |own: &mut Own| own.shard.purse.put();
+    let turn = if cfg!(loom) { None } else { with_own(&shared, put) };
+    let mut left = 1;
+    if let Some(turn) = turn {
+        left = u32::from(!turn.done) + turn.left;
+    }
+    // Without the hold: the last reference to the pool may be among them.
+    let shared = Arc::into_raw(shared);
+    if left != 0 {
+        give_up(shared, left);
+    }
+}
+
+/// Gives up so many references to a pool, which are counted and nobody else's.
+#[inline(never)]
+fn give_up(shared: *const Shared, references: u32) {
+    for _ in 0..references {
+        // SAFETY: the caller owns so many counts of this `Arc`, which therefore lives.
+        drop(unsafe { Arc::from_raw(shared) });
+    }
+}
+
 impl Drop for Own {
     /// What is staged stays so; the shard's next owner finds it there.
     fn drop(&mut self) {
@@ -445,12 +518,14 @@ impl Drop for Own {
         }
         self.free_slots.extend(self.ready.iter().map(|&(slot, _)| slot));
         shared.slots.give_back_all(&self.free_slots);
+        give_up(Arc::as_ptr(&shared), self.shard.purse.shut());
         self.home(&shared).staging.give_up(self.number);
     }
 }
 
 impl Shared {
-    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken.
+    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken. Else a reference to
+    /// the pool has been counted, for the caller.
     #[inline]
     pub(super) fn stage_timer<F: Run, N: FnOnce(Key)>(
         self: &Arc<Self>,
@@ -461,18 +536,41 @@ impl Shared {
         if self.hosted.load(Relaxed) || cfg!(loom) {
             return None;
         }
-        let mut stage = |own: &mut Own| own.stage(self, deadline, given);
-        if let Some(key) = with_own(self, &mut stage) {
-            return key;
+        match with_own(self, |own| own.stage_and_lend(self, deadline, given)) {
+            Some(key) => key,
+            None => self.stage_as_owner(deadline, given),
         }
+    }
+
+    /// The same, of a thread that has no shard yet.
+    #[cold]
+    fn stage_as_owner<F: Run, N: FnOnce(Key)>(
+        self: &Arc<Self>,
+        deadline: u64,
+        given: &mut Option<(F, N)>,
+    ) -> Option<Key> {
         become_owner(self);
-        with_own(self, stage).flatten()
+        with_own(self, |own| own.stage_and_lend(self, deadline, given)).flatten()
     }
 
     /// Cancels a timer that is still staged. False: it is not, or this thread has no shard.
     #[inline]
     pub(super) fn cancel_staged(self: &Arc<Self>, key: Key, closure: &mut Payload) -> bool {
         !cfg!(loom) && with_own(self, |own| own.cancel(self, key, closure)).unwrap_or(false)
+    }
+
+    /// The pool ends: no thread keeps references to it.
+    pub(super) fn collect_references(&self) {
+        let shards = || self.sets.iter().flat_map(|set| set.staging.shards());
+        if shards().next().is_none() {
+            return;
+        }
+        shards().for_each(|shard| shard.purse.close());
+        if heavy_barrier() {
+            for (shard, pool) in shards().filter_map(|shard| Some((shard, shard.pool.get()?))) {
+                give_up(pool.as_ptr(), shard.purse.collect());
+            }
+        }
     }
 
     /// What was staged here, for the books: armed, cancelled.

@@ -1,23 +1,29 @@
 //! One-shot timers.
 
 use super::slots::{Close, Key, Payload, Traits};
-use super::{Pool, Shared};
+use super::{Pool, Shared, staging};
 use crate::error::{Error, Result};
 use crate::queue::{Erased, Run};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::time::MAX_DELAY;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::time::Duration;
 use std::sync::Arc;
 
 /// A closure that waits for its time. Dropping it lets it run; [`cancel`](Self::cancel) does not.
-#[derive(Clone)]
 pub struct Timer {
-    shared: Arc<Shared>,
+    shared: ManuallyDrop<Arc<Shared>>,
     key: Key,
 }
 
 impl Timer {
+    /// `shared` was counted for it.
+    #[inline]
+    fn new(shared: Arc<Shared>, key: Key) -> Self {
+        Self { shared: ManuallyDrop::new(shared), key }
+    }
+
     #[cfg(any(feature = "capi", feature = "net"))]
     pub(crate) fn key(&self) -> Key {
         self.key
@@ -47,6 +53,22 @@ impl Timer {
     pub fn is_pending(&self) -> bool {
         let slot = self.shared.slots.slot(self.key.index);
         !self.shared.is_forked() && slot.is_open(self.key.generation)
+    }
+}
+
+impl Clone for Timer {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.key)
+    }
+}
+
+impl Drop for Timer {
+    #[inline]
+    fn drop(&mut self) {
+        #[allow(unsafe_code, reason = "the reference is given back, not dropped")]
+        // SAFETY: it is taken once, here.
+        let shared = unsafe { ManuallyDrop::take(&mut self.shared) };
+        staging::give_back(shared);
     }
 }
 
@@ -88,7 +110,7 @@ impl Pool {
     pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
         let shared = self.shared();
         let is_timer = shared.slots.get(key.index)?.traits().once;
-        is_timer.then(|| Timer { shared: Arc::clone(shared), key })
+        is_timer.then(|| Timer::new(Arc::clone(shared), key))
     }
 }
 
@@ -144,15 +166,18 @@ impl Shared {
         named: impl FnOnce(Key),
     ) -> Result<Timer, (Error, F)> {
         let mut given = Some((work, named));
-        let key = match self.arm_staged(deadline, &mut given) {
-            Some(key) => key,
-            None => self.arm_shared(deadline, given)?,
-        };
-        Ok(Timer { shared: Arc::clone(self), key })
+        if let Some(key) = self.arm_staged(deadline, &mut given) {
+            #[allow(unsafe_code, reason = "a reference was counted beforehand")]
+            // SAFETY: `arm_staged` has counted one for this timer.
+            let shared = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
+            return Ok(Timer::new(shared, key));
+        }
+        let key = self.arm_shared(deadline, given)?;
+        Ok(Timer::new(Arc::clone(self), key))
     }
 
-    /// Arms a timer in this thread's shard, if it has one and the pool is open. Not part of its caller, so
-    /// that only the key, in a register, has to come back.
+    /// Arms a timer in this thread's shard, if it has one and the pool is open, and counts a reference to the
+    /// pool for it. Not part of its caller, so that only the key, in a register, has to come back.
     #[inline(never)]
     fn arm_staged<F: Run, N: FnOnce(Key)>(
         self: &Arc<Self>,

@@ -3,6 +3,7 @@
 //! Everything above this layer takes its atomics from here. Under `--cfg loom` they are loom's, and
 //! a model explores every interleaving and every value a load may legally return.
 
+mod asymmetric;
 #[cfg(feature = "net")]
 mod lock;
 mod parker;
@@ -10,6 +11,7 @@ mod spin;
 #[cfg(feature = "tasks")]
 mod static_ref;
 
+pub(crate) use asymmetric::{heavy_barrier, is_asymmetric, light_barrier};
 pub(crate) use crossbeam_utils::CachePadded;
 #[cfg(feature = "net")]
 pub(crate) use lock::{Lock, Locked};

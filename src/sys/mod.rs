@@ -14,6 +14,8 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+#[cfg(not(any(loom, miri, paceline_tsan)))]
+pub(crate) mod membarrier;
 pub(crate) mod signalfd;
 #[cfg(feature = "net")]
 pub(crate) mod stream;

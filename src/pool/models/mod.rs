@@ -20,6 +20,7 @@ mod heap;
 mod house;
 mod leadership;
 mod pull;
+mod purse;
 #[cfg(feature = "tasks")]
 pub(crate) mod record;
 mod reserve;
