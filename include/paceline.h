@@ -4764,7 +4764,7 @@ typedef struct pace_kind_config_t {
     pace_delay_fn retry_delay;
     /** What it is given. */
     void *retry_data;
-    /** Runs once after its last call: kinds last as long as the process, so perhaps never. NULL: nothing. */
+    /** Runs once after its last call: when the pool is gone and the ids of its tasks, or later. NULL: nothing. */
     pace_drop_fn retry_drop;
     /** Retries are bounded together by the budget of the next three fields. Default: they are not. */
     bool retry_budget;
@@ -4812,6 +4812,14 @@ typedef struct pace_kind_config_t {
     bool overlap_retries;
     /** Zero. */
     uint8_t reserved3[7];
+    /**
+     * For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
+     * it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
+     * any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
+     * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. 0 (default): it
+     * is waited for.
+     */
+    uint64_t lease_ns;
 } pace_kind_config_t;
 
 /**
@@ -4825,8 +4833,8 @@ pace_status_t pace_kind_config_init(pace_kind_config_t *config, size_t size);
 
 /**
  * A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
- * of one is kept for the life of the process. The name is UTF-8, and is copied. A `config` of NULL means
- * the defaults. The same name with the same settings is the same kind.
+ * of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
+ * A `config` of NULL means the defaults. The same name with the same settings is the same kind.
  *
  * PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
  * PACE_EVERSION.
@@ -5141,8 +5149,9 @@ void pace_task_fd_free(pace_task_fd_t *task_fd);
 #define PACE_TASK_EVENT_ATTEMPT 0
 
 /**
- * A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED. An attempt of it
- * may be out still, and is to be completed all the same.
+ * A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED: an attempt of it may
+ * be out still, and is to be completed all the same. Or as PACE_TASK_FAILED, when the lease of its last
+ * attempt was over.
  */
 #define PACE_TASK_EVENT_END 1
 
@@ -5266,7 +5275,7 @@ pace_status_t pace_workers_is_cancelled(pace_workers_t *workers,
                                         bool *cancelled);
 
 /**
- * Says that an attempt that is out still makes progress: its time begins anew.
+ * Says that an attempt that is out still makes progress: its time and its lease begin anew.
  *
  * PACE_ESTALE: it was completed.
  *

@@ -4843,6 +4843,9 @@ struct KindConfig {
     /// An attempt whose time is over does not hold up the next one: the callable must bear to run in both at
     /// once. What the one that was overtaken comes to is discarded and counted.
     bool overlap_retries{};
+    /// For tasks without a callable: how long a host may be silent about an attempt that it has pulled, before
+    /// it counts as gone, and the attempt as failed: 1 ms or more. Zero: it is waited for.
+    nanoseconds lease{};
 };
 
 /// What one task has in place of its kind's settings. Times that are zero are the kind's.
@@ -5815,6 +5818,7 @@ public:
             settings.full->fill(raw);
         }
         raw.overlap_retries = settings.overlap_retries;
+        raw.lease_ns = detail::nanos(settings.lease);
         pace_kind_t *kind = nullptr;
         const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
         if (status != PACE_OK) {

@@ -58,7 +58,7 @@ pub struct pace_kind_config_t {
     pub retry_delay: pace_delay_fn,
     /// What it is given.
     pub retry_data: *mut c_void,
-    /// Runs once after its last call: kinds last as long as the process, so perhaps never. NULL: nothing.
+    /// Runs once after its last call: when the pool is gone and the ids of its tasks, or later. NULL: nothing.
     pub retry_drop: pace_drop_fn,
     /// Retries are bounded together by the budget of the next three fields. Default: they are not.
     pub retry_budget: bool,
@@ -98,6 +98,12 @@ pub struct pace_kind_config_t {
     pub overlap_retries: bool,
     /// Zero.
     pub reserved3: [u8; 7],
+    /// For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
+    /// it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
+    /// any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
+    /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. 0 (default): it
+    /// is waited for.
+    pub lease_ns: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof *config.
@@ -115,8 +121,8 @@ pub unsafe extern "C" fn pace_kind_config_init(
 }
 
 /// A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
-/// of one is kept for the life of the process. The name is UTF-8, and is copied. A `config` of NULL means
-/// the defaults. The same name with the same settings is the same kind.
+/// of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
+/// A `config` of NULL means the defaults. The same name with the same settings is the same kind.
 ///
 /// PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
 /// PACE_EVERSION.
@@ -266,6 +272,9 @@ fn make(
     if config.soft_timeout_ns != 0 {
         builder = builder.soft_timeout(nanos(config.soft_timeout_ns));
     }
+    if config.lease_ns != 0 {
+        builder = builder.lease(nanos(config.lease_ns));
+    }
     if config.grace_ns != 0 {
         builder = builder.grace(nanos(config.grace_ns));
     }
@@ -310,6 +319,7 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
     full_wait_ns: 0,
     overlap_retries: false,
     reserved3: [0; 7],
+    lease_ns: 0,
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.

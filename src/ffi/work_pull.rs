@@ -17,8 +17,9 @@ use std::os::fd::AsRawFd;
 
 /// An attempt has begun.
 pub const PACE_TASK_EVENT_ATTEMPT: u32 = 0;
-/// A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED. An attempt of it
-/// may be out still, and is to be completed all the same.
+/// A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED: an attempt of it may
+/// be out still, and is to be completed all the same. Or as PACE_TASK_FAILED, when the lease of its last
+/// attempt was over.
 pub const PACE_TASK_EVENT_END: u32 = 1;
 
 /// In a completion: if the attempt failed, another one may help.
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn pace_workers_is_cancelled(
     })
 }
 
-/// Says that an attempt that is out still makes progress: its time begins anew.
+/// Says that an attempt that is out still makes progress: its time and its lease begin anew.
 ///
 /// PACE_ESTALE: it was completed.
 ///

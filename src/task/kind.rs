@@ -43,7 +43,12 @@ pub(crate) struct Limits {
     pub(crate) grace: u64,
     /// Of each attempt; its token hears of it, and nobody else.
     pub(crate) soft: u64,
+    /// Of each attempt that is pulled, from its last sign of life.
+    pub(crate) lease: u64,
 }
+
+/// The shortest that a host may be silent.
+const LEAST_LEASE: Duration = Duration::from_millis(1);
 
 /// Unless set.
 const GRACE: u64 = 1_000_000_000;
@@ -51,7 +56,14 @@ const GRACE: u64 = 1_000_000_000;
 impl Default for Limits {
     fn default() -> Self {
         let never = u64::MAX;
-        Self { queue: never, attempt: never, overall: never, grace: GRACE, soft: never }
+        Self {
+            queue: never,
+            attempt: never,
+            overall: never,
+            grace: GRACE,
+            soft: never,
+            lease: never,
+        }
     }
 }
 
@@ -383,6 +395,22 @@ impl<'a> KindBuilder<'a> {
     /// [`overlap_retries`](Self::overlap_retries) lets it). Default: one second.
     pub fn grace(mut self, time: Duration) -> Self {
         self.settings.limits.grace = nanos(time);
+        self
+    }
+
+    /// For [`task_pulled`](Kind::task_pulled): how long a host may be silent about an attempt that it has
+    /// pulled, before it counts as gone: 1 ms to 100 years. The attempt has failed then, and is followed by
+    /// another as after any failure; if there is none, that is told as [`TaskEvent::End`](super::TaskEvent).
+    /// [`WorkerPool::heartbeat`] is a sign of life; what a host that was not gone says later is stale, and its
+    /// attempt may have run beside the next. It is independent of [`timeout`](Self::timeout), at whose
+    /// end no other attempt begins while the host is silent. Default: none, and an attempt without a time-out is
+    /// waited for until the worker pool and its pool are gone.
+    pub fn lease(mut self, time: Duration) -> Self {
+        if !(LEAST_LEASE..=MAX_DELAY).contains(&time) {
+            let wrong = || Error::invalid("lease", format!("{time:?}"), "1 ms to 100 years");
+            self.wrong.get_or_insert_with(wrong);
+        }
+        self.settings.limits.lease = nanos(time);
         self
     }
 

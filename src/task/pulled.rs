@@ -32,7 +32,7 @@
 //!    among those that may run. Whether the
 //!    completion or the other end was first is settled by the task's word, and told (`Stale`).
 //! 4. Each task ends by the answer to a completion, or by an [`TaskEvent::End`] that is pulled: the end is
-//!    told as an event if it is CANCELLED, TIMED_OUT or REJECTED.
+//!    told as an event if it is CANCELLED, TIMED_OUT or REJECTED, or FAILED for a lease that is over.
 //! 5. Nothing is left waiting when it is over: from the change that takes all jobs out, no other comes in.
 //! 6. An end that was told before it is over stays until it is pulled, and so does one that comes later: of
 //!    a cancel, or of a job whose key was held by an attempt that is out. A pull that begins after it was
@@ -42,7 +42,9 @@
 //! # Time
 //!
 //! No thread of the pool is inside the attempt, so the guard of `limits.rs` does not see it. One that has a
-//! limit has a timer of its own, which is cancelled when it is completed.
+//! limit has a timer of its own, which is cancelled when it is completed; and so has one that has a *lease*. If
+//! its host has given no sign of life for that long it is taken out of the table, as if its host had said that
+//! it failed.
 //!
 //! # Orderings
 //!
@@ -59,12 +61,13 @@ use super::report::Status;
 use super::submit::TaskBuilder;
 use super::{WorkerPool, limits};
 use crate::error::{Error, Rejected, Result};
-use crate::pool::{Deadline, Shared, Timer, contain};
+use crate::pool::{Deadline, Shared, Timer, contain, current};
 use crate::queue::{Aged, Lane, Outbox, Run, Store, Turn};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::MAX_DELAY;
+use core::cell::Cell;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -253,11 +256,32 @@ struct Open {
     job: Box<dyn Pull>,
     begun: Begun,
     timer: Option<Timer>,
+    lease: Option<Lease>,
+}
+
+/// How long a host may be silent.
+struct Lease {
+    time: u64,
+    /// When it gave the last sign of life.
+    heard: u64,
+    timer: Option<Timer>,
+}
+
+impl Lease {
+    fn of(head: Head) -> Option<Self> {
+        let kind = head.kind();
+        let time = kind.settings.limits.lease;
+        (time != u64::MAX).then(|| Self { time, heard: kind.clock.now(), timer: None })
+    }
+
+    fn due(&self) -> u64 {
+        self.heard.saturating_add(self.time)
+    }
 }
 
 impl Open {
     fn complete(self, result: Said) -> Option<Status> {
-        if let Some(timer) = self.timer {
+        for timer in [self.timer, self.lease.and_then(|lease| lease.timer)].into_iter().flatten() {
             timer.cancel();
         }
         self.job.complete(self.begun, result)
@@ -446,28 +470,96 @@ impl Attempts {
 
     /// See [`WorkerPool::pull`]. None: it is over.
     fn pull(
-        &self,
+        &'static self,
         shared: &Arc<Shared>,
         events: &mut Vec<TaskEvent>,
         most: usize,
         time: Duration,
     ) -> Option<usize> {
         let before = events.len();
+        let leased = Cell::new(false);
         let deadline = Deadline::after(Some(time));
         let begin = |job: Box<dyn Pull>| {
             let (job, begun) = job.begin()?;
             let timer = limits::watch_open(shared, job.task(), &begun);
+            let lease = Lease::of(job.task());
+            leased.set(leased.get() || lease.is_some());
             let (task, token, number) = (job.task().id(), job.token(), begun.number);
             // Its place in the table gives it its number.
             let event = TaskEvent::Attempt { id: AttemptId(0), token, task, number };
-            Some((Open { job, begun, timer }, event))
+            Some((Open { job, begun, timer, lease }, event))
         };
         loop {
             let left = deadline.left().unwrap_or(Duration::MAX);
             let came = self.desk.pull(events, most, left, begin)?;
+            if leased.take() {
+                self.watch_leases(shared, &events[before..]);
+            }
             if !came || events.len() > before {
                 return Some(events.len() - before);
             }
+        }
+    }
+
+    fn watch_leases(&'static self, shared: &Arc<Shared>, events: &[TaskEvent]) {
+        for event in events {
+            if let TaskEvent::Attempt { id, .. } = *event {
+                self.look_at_lease(shared, id);
+            }
+        }
+    }
+
+    /// Ends the attempt if its host has been silent for too long, or looks again when that would be.
+    fn look_at_lease(&'static self, shared: &Arc<Shared>, id: AttemptId) {
+        let mut table = self.desk.lock();
+        let open = table.place(id).and_then(|(_, open)| open.as_mut());
+        let Some((head, lease)) =
+            open.and_then(|open| Some((open.job.task(), open.lease.as_ref()?)))
+        else {
+            return;
+        };
+        let due = lease.due();
+        if head.kind().clock.now() < due {
+            drop(table);
+            return self.arm_lease(shared, id, due);
+        }
+        let lost = table.take(id);
+        drop(table);
+        let Some(lost) = lost else { return };
+        let (head, token) = (lost.job.task(), lost.job.token());
+        let task = head.id();
+        let fault = Fault::new("its host has given no sign of life for as long as its lease");
+        if lost.complete(Err(fault)) == Some(Status::Failed) {
+            self.desk.tell(TaskEvent::End { token, task, status: Status::Failed });
+        }
+    }
+
+    fn arm_lease(&'static self, shared: &Arc<Shared>, id: AttemptId, due: u64) {
+        let look = move || {
+            if let Some((shared, _)) = current() {
+                self.look_at_lease(&shared, id);
+            }
+        };
+        match shared.at_or_back(due, look, |_| ()) {
+            Ok(timer) => self.keep_timer(id, timer),
+            // Every timer is in use. Going round through a lane wastes work, but not the attempts.
+            Err((Error::Full { .. }, look)) => drop(shared.try_post(Lane::Low, look)),
+            // The pool stops.
+            Err(_) => {}
+        }
+    }
+
+    fn keep_timer(&self, id: AttemptId, timer: Timer) {
+        let mut table = self.desk.lock();
+        let open = table.place(id).and_then(|(_, open)| open.as_mut());
+        let replaced = match open.and_then(|open| open.lease.as_mut()) {
+            Some(lease) => lease.timer.replace(timer),
+            // It was completed meanwhile.
+            None => Some(timer),
+        };
+        drop(table);
+        if let Some(timer) = replaced {
+            timer.cancel();
         }
     }
 
@@ -482,6 +574,18 @@ impl Attempts {
             let fault = Fault::permanent("nobody has completed the attempt that was pulled");
             let _panicked = contain(|| open.complete(Err(fault)));
         }
+    }
+
+    fn heartbeat(&self, id: AttemptId) -> Result<()> {
+        let mut table = self.desk.lock();
+        let (_, open) = table.place(id).ok_or(STALE)?;
+        let open = open.as_mut().ok_or(STALE)?;
+        let head = open.job.task();
+        if let Some(lease) = &mut open.lease {
+            lease.heard = head.kind().clock.now();
+        }
+        Attempt::new(head, open.begun.number, false).heartbeat();
+        Ok(())
     }
 
     fn with<R>(&self, id: AttemptId, f: impl FnOnce(&Attempt<'_>) -> R) -> Result<R> {
@@ -552,7 +656,8 @@ impl WorkerPool {
 
     /// Waits for up to `time` for attempts of tasks that were submitted by [`Kind::task_pulled`], begins up
     /// to `most` of them (at least 1), and appends them to `events`; says how many events there are. They are
-    /// taken in the order of lanes. 0: the time ran out. An attempt that is out when the worker pool and its pool
+    /// taken in the order of lanes. 0: the time ran out. If a host may be gone without a word, give its tasks a
+    /// [`lease`](super::KindBuilder::lease). An attempt that is out when the worker pool and its pool
     /// are gone has failed for good.
     ///
     /// Any thread but the pool's own, unless `time` is zero.
@@ -592,13 +697,14 @@ impl WorkerPool {
         self.attempts()?.with(attempt, |open| open.is_cancelled())
     }
 
-    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](super::Attempt::heartbeat).
+    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](super::Attempt::heartbeat), and its
+    /// lease begins anew.
     /// Any thread, never waits.
     ///
     /// # Errors
     /// [`Error::Stale`], [`Error::Forked`].
     pub fn heartbeat(&self, attempt: AttemptId) -> Result<()> {
-        self.attempts()?.with(attempt, |open| open.heartbeat())
+        self.attempts()?.heartbeat(attempt)
     }
 
     /// A descriptor that is readable while a pull would not wait. It belongs to the worker pool: never

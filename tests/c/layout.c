@@ -154,6 +154,7 @@ AT(pace_retry_t, within_ns, 32);
 
 GROWS(pace_kind_config_t, 168);
 AT(pace_kind_config_t, overlap_retries, 168);
+AT(pace_kind_config_t, lease_ns, 176);
 AT(pace_kind_config_t, max_running, 132);
 AT(pace_kind_config_t, soft_timeout_ns, 136);
 AT(pace_kind_config_t, grace_ns, 144);

@@ -861,6 +861,41 @@ static void pulled(void) {
     finish(pool);
 }
 
+/* Who has pulled an attempt and is silent for its lease counts as gone: another attempt follows, or the end. */
+static void leased(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.lease_ns = MILLI - 1;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "leased", &config, &kind));
+    TELLS("lease is 999.999");
+    config.lease_ns = MILLI;
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 1;
+    OK(pace_kind_new(workers, "leased", &config, &kind));
+
+    OK(pace_workers_submit_pulled(workers, kind, 7, NULL, NULL));
+    pace_task_event_t events[3];
+    size_t count = 0, got = 0;
+    while (got < 3) {
+        OK(pace_workers_pull(workers, events + got, 3 - got, PACE_FOREVER, &count));
+        got += count;
+    }
+    CHECK(events[0].number == 1 && events[1].number == 2);
+    CHECK(events[2].kind == PACE_TASK_EVENT_END && events[2].token == 7);
+    CHECK(events[2].status == PACE_TASK_FAILED);
+    for (int at = 0; at < 2; at++) {
+        SAYS(PACE_ESTALE, pace_workers_heartbeat(workers, events[at].attempt));
+        pace_attempt_end_t late = completion(events[at].attempt, 0);
+        SAYS(PACE_ESTALE, pace_workers_complete(workers, &late, 1));
+    }
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+}
+
 static size_t pulled_tasks = 20000; /* fewer under valgrind */
 
 static void *host(void *data) {
@@ -1329,6 +1364,7 @@ int main(int argc, char **argv) {
     around();
     logged();
     pulled();
+    leased();
     hosts();
     periodic();
     ends();

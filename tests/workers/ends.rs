@@ -2,7 +2,7 @@
 
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{pool, settled};
-use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
+use paceline::task::{Attempt, Fault, Retry, Status, Task, WorkerPool};
 use paceline::{Error, Pool, Rejected};
 use std::time::Duration;
 
@@ -154,24 +154,28 @@ impl Drop for Slow {
 /// An attempt begins when the one before it has ended, which is known already, if nothing came between.
 #[test]
 fn what_comes_between_two_attempts_is_in_neither() {
-    type Between = fn(&Pool, &WorkerPool);
+    // With a handle nobody is told of the end.
+    type Between = fn(&Pool, &WorkerPool) -> Option<Task<()>>;
     let between: [(&str, Between); 4] = [
         ("a callback", |_, workers| {
             let first = workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap();
             first.on_end(|_| std::thread::sleep(PAUSE));
+            Some(first)
         }),
         ("a task without a handle", |pool, workers| {
             drop(workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap());
             pool.post(|| std::thread::sleep(PAUSE)).unwrap();
+            None
         }),
         ("the end of a closure", |_, workers| {
             let slow = Slow;
             let work = move |_: &Attempt<'_>| _ = &slow;
-            drop(workers.task("first", work).submit().unwrap());
+            Some(workers.task("first", work).submit().unwrap())
         }),
         ("the end of a value", |_, workers| {
             let work = |_: &Attempt<'_>| Ok::<_, Fault>(Slow);
             drop(workers.task("first", work).submit().unwrap());
+            None
         }),
     ];
     let _guard = hang_guard();
@@ -182,13 +186,14 @@ fn what_comes_between_two_attempts_is_in_neither() {
         let inner = gate.clone();
         pool.post(move || inner.wait()).unwrap();
         gate.until_entered(1);
-        first(&pool, &workers);
+        let handle = first(&pool, &workers);
         let second = workers.task("second", |_: &Attempt<'_>| ()).timeout(HOUR).submit().unwrap();
         // Both are claimed at once.
         gate.open();
         let waited = second.wait().unwrap().queue_time;
         // Times of long limits may be a tick behind.
         assert!(waited >= PAUSE / 2, "{what}: the second began after {waited:?}");
+        drop(handle);
         settled(&workers);
     }
 }

@@ -193,6 +193,87 @@ fn a_time_out_ends_it_though_its_host_does_not_come_back() {
     settled(&stage.workers);
 }
 
+/// Goal: an attempt whose host is gone does not hang for ever. Method: one that is silent for its lease, by the
+/// test's clock, is followed by another, and the last by an end that is told; what the first host says is stale.
+#[test]
+fn a_host_that_is_silent_for_its_lease_has_failed() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("leased").lease(HOUR).retry(Retry::fixed(1, Duration::ZERO));
+    let kind = kind.max_running(1).build().unwrap();
+    let task = kind.task_pulled(6).key("account 7").submit().unwrap();
+    let (gone, _) = pull_one(&stage.workers);
+    stage.pass(HOUR - MS);
+    stage.workers.heartbeat(gone).unwrap();
+    stage.pass(HOUR - MS);
+    assert_eq!((task.status(), pull_all(&stage.workers)), (Status::Running, vec![]));
+    stage.pass(2 * MS);
+    let (next, number) = pull_one(&stage.workers);
+    assert_eq!((number, kind.stats().retried, kind.stats().running), (2, 1, 1));
+    assert_eq!(complete(&stage.workers, gone, Ok(())), None);
+    assert!(stage.workers.heartbeat(gone).is_err());
+    stage.pass(HOUR + MS);
+    let end = TaskEvent::End { token: 6, task: task.id(), status: Status::Failed };
+    assert_eq!(pull_all(&stage.workers), [end]);
+    assert_eq!(complete(&stage.workers, next, Ok(())), None);
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts), (Status::Failed, 2));
+    let reason = report.result.unwrap_err().to_string();
+    assert_eq!(reason, "its host has given no sign of life for as long as its lease");
+    settled(&stage.workers);
+}
+
+/// What is completed in time has its answer, and neither its key nor its place is another's. Without a lease
+/// a host may be silent for as long as it likes.
+#[test]
+fn a_host_that_answers_within_its_lease_is_heard() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let leased = stage.workers.kind("leased").lease(HOUR).build().unwrap();
+    let free = stage.workers.kind("free").build().unwrap();
+    let task = leased.task_pulled(1).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    let waits = free.task_pulled(2).submit().unwrap();
+    let (patient, _) = pull_one(&stage.workers);
+    stage.pass(HOUR - MS);
+    assert_eq!(complete(&stage.workers, id, Ok(())), Some(Status::Completed));
+    stage.pass(100 * HOUR);
+    assert_eq!((task.status(), waits.status()), (Status::Completed, Status::Running));
+    assert_eq!(pull_all(&stage.workers), []);
+    assert_eq!(complete(&stage.workers, patient, Ok(())), Some(Status::Completed));
+    settled(&stage.workers);
+}
+
+/// A task that has ended otherwise is told of once, and its key is free when its host counts as gone.
+#[test]
+fn a_lease_frees_the_key_of_a_task_that_has_ended() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("leased").lease(2 * HOUR).timeout(HOUR).build().unwrap();
+    let lost = kind.task_pulled(1).key(7).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    let next = kind.task_pulled(2).key(7).submit().unwrap();
+    stage.pass(HOUR + 100 * MS);
+    let end = TaskEvent::End { token: 1, task: lost.id(), status: Status::TimedOut };
+    assert_eq!((pull_all(&stage.workers), next.status()), (vec![end], Status::Pending));
+    stage.pass(HOUR);
+    let (second, _) = pull_one(&stage.workers);
+    assert_eq!(complete(&stage.workers, id, Ok(())), None);
+    assert_eq!(complete(&stage.workers, second, Ok(())), Some(Status::Completed));
+    settled(&stage.workers);
+}
+
+#[test]
+fn a_lease_has_a_range() {
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    for wrong in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+        let error = workers.kind("leased").lease(wrong).build().unwrap_err();
+        let expected = format!("lease is {wrong:?}, but must be 1 ms to 100 years");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
 #[test]
 fn a_soft_time_that_is_over_only_asks() {
     let _guard = hang_guard();

@@ -220,6 +220,27 @@ TEST_CASE("attempts of worker pools are pulled as data") {
     finish(pool);
 }
 
+TEST_CASE("a host that is silent for its lease has failed") {
+    const Pool pool = make_pool(1);
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    KindConfig settings = three_attempts();
+    settings.lease = milliseconds(1);
+    const auto kind = workers.kind("leased", settings).value();
+    auto task = kind.submit_pulled(42).value();
+    std::array<pace_task_event_t, 4> events{};
+    for (std::size_t got = 0; got < events.size();) {
+        const paceline::span<pace_task_event_t> room(events.data() + got, events.size() - got);
+        got += workers.pull(room, paceline::forever).value();
+    }
+    CHECK(events[2].number == 3);
+    CHECK(events[3].kind == PACE_TASK_EVENT_END);
+    CHECK(events[3].status == PACE_TASK_FAILED);
+    CHECK(workers.heartbeat(events[0].attempt).error() == Code::Stale);
+    CHECK(task.wait().value().attempts == 3);
+    settle(workers);
+    finish(pool);
+}
+
 TEST_CASE("a worker pool says how it is") {
     auto config = paceline::Config();
     config.set_threads(2).set_pin("none").set_reserve(Lane::Critical, 1).set_ageing(paceline::forever);

@@ -332,7 +332,7 @@ class Table(Case):
         both = {**times, "retries": "none number", "full": full}
         decorate = lambda **settings: workers.task(**settings)(abs)
         yield row("WorkerPool.task", decorate, {}, name="none text", priority="text number", **both)
-        counted = {"budget": "none", "rate": "none", "max_running": "none number"}
+        counted = {"budget": "none", "rate": "none", "max_running": "none number", "lease": MAYBE_TIME}
         yield row("WorkerPool.task", decorate, {}, **counted)
         yield row("WorkerPool.task", at(workers.task(), "function"), {}, function="function")
         called = workers.task(abs)

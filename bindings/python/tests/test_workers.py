@@ -19,7 +19,8 @@ import weakref
 from typing import Any
 
 import paceline
-from paceline import PermanentFailure, Pool, Rate, Retry, RetryAfter, RetryBudget, TaskStatus, WorkerPool
+from paceline import Error, InvalidError, PermanentFailure, Pool, Rate, Retry, RetryAfter, RetryBudget
+from paceline import TaskStatus, WorkerPool
 from paceline import current_attempt
 from paceline._library import quick
 from support import Case, run
@@ -368,6 +369,39 @@ class Limits(Workers):
         self.assertEqual((stats.completed, stats.failed, stats.retried, stats.discarded), (1, 0, late, late))
         self.assertEqual(task.result(0), "in time")
         self.until(lambda: workers.health().status == "ready")
+
+    def test_an_attempt_without_a_sign_of_life_has_failed(self) -> None:
+        workers = self.make(threads=2)
+        gate = Gate()
+        self.addCleanup(gate.open.set)
+
+        @workers.task(lease=0.05, retries=Retry.fixed(50, 0))
+        def silent() -> str:
+            if current_attempt().number > 1:
+                return "in time"
+            gate()
+            return "never told"
+
+        task = silent.submit()
+        self.assertEqual(task.result(LONG), "in time")
+        self.assertGreaterEqual(silent.stats().retried, 1)
+        gate.open.set()
+        self.until(lambda: silent.stats().running == 0)
+        self.assertEqual((task.result(0), silent.stats().completed), ("in time", 1))
+
+        again = Gate()
+        self.addCleanup(again.open.set)
+
+        @workers.task(lease=0.05)
+        def gone() -> None:
+            again()
+
+        with self.assertRaisesRegex(Error, "no sign of life"):
+            gone.submit().result(LONG)
+        self.assertEqual(gone.stats().failed, 1)
+        again.open.set()
+        with self.assertRaisesRegex(InvalidError, "lease"):
+            workers.task(name="wrong", lease=0.0001)(len)
 
     def test_a_heartbeat_gives_time(self) -> None:
         workers = self.make(threads=1)

@@ -52,7 +52,7 @@ class Attempt:
         return answer.value
 
     def heartbeat(self) -> None:
-        """It still makes progress: the time of this attempt begins anew."""
+        """It still makes progress: the time of this attempt and its lease begin anew."""
         status = quick.pace_workers_heartbeat(self._native.pointer, self._attempt)
         if status != layout.ESTALE:
             check(status)

@@ -62,11 +62,11 @@ class Calls(Generic[T]):
         self.backoff = None if retry is None else retry.delay
         self.timeout = _finite(base.timeout if chosen.timeout is None else chosen.timeout)
         self.deadline = _finite(base.deadline if chosen.deadline is None else chosen.deadline)
-        self.limited = self.timeout is not None or self.deadline is not None
+        self.limited = self.timeout is not None or self.deadline is not None or base.leased
         full = base.full if chosen.full is None else chosen.full
         self.full: FullPolicy = core.full if full is None else full
         self.lane = int(lane_of(base.priority if chosen.priority is None else chosen.priority))  # type: ignore[arg-type]
-        #: A retry may overtake an attempt of them.
+        #: A retry may begin though an attempt of them has not returned.
         self.overlaps = base.overlaps
         #: Somebody wants to know when its tasks begin.
         self.watched = core.scaler is not None or self.full == "drop_oldest"

@@ -795,6 +795,7 @@ class KindConfig(ctypes.Structure):
         ("full_wait_ns", ctypes.c_uint64),
         ("overlap_retries", ctypes.c_bool),
         ("reserved3", ctypes.c_uint8 * 7),
+        ("lease_ns", ctypes.c_uint64),
     ]
 
 

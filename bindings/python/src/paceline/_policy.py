@@ -195,6 +195,7 @@ def kind_config(
     rate: Optional[Rate],
     max_running: Optional[int],
     overlap_retries: bool,
+    lease: Optional[float],
 ) -> layout.KindConfig:
     """What all tasks of a name have. Raises InvalidError."""
     config = layout.KindConfig()
@@ -218,6 +219,7 @@ def kind_config(
         if max_running == 0:
             raise InvalidError("max_running is 0; allowed: at least 1")
     config.overlap_retries = bool(overlap_retries)
+    config.lease_ns = limit("lease", lease)
     return config
 
 
@@ -248,6 +250,7 @@ class Chosen:
     full: Optional[FullPolicy] = None
     #: Of a name only.
     overlaps: bool = False
+    leased: bool = False
 
     def as_c(self) -> Optional[layout.TaskOptions]:
         """None: nothing was chosen. Raises InvalidError."""

@@ -30,7 +30,7 @@ from typing import Any, Generic, Optional, Protocol, TypeVar
 
 from . import _layout as layout
 from ._arguments import patience
-from ._errors import Full, TimeoutError
+from ._errors import Error, Full, TimeoutError
 from ._future import Future, Mark, Raised
 from ._hosts import Native
 from ._library import check, quick
@@ -294,6 +294,8 @@ class Task(Future[T]):
             return
         if end == layout.TASK_TIMED_OUT:
             exception: BaseException = TimeoutError("the task's time is over")
+        elif end == layout.TASK_FAILED:
+            exception = Error("its attempt has given no sign of life for as long as its lease")
         else:
             exception = Full("the task was dropped for the sake of others")
         exception.__cause__ = self.last

@@ -184,6 +184,7 @@ class WorkerPool:
         max_running: Optional[int] = None,
         full: Optional[FullPolicy] = None,
         overlap_retries: bool = False,
+        lease: Optional[float] = None,
     ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
 
     def task(
@@ -204,6 +205,7 @@ class WorkerPool:
         max_running: Optional[int] = None,
         full: Optional[FullPolicy] = None,
         overlap_retries: bool = False,
+        lease: Optional[float] = None,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
         function's). Times are seconds; None means no limit.
@@ -216,9 +218,12 @@ class WorkerPool:
         run at once; ``full`` is what is done when there is no room. With ``overlap_retries`` an attempt whose
         ``timeout`` is over does not hold up the next one, which starts when a thread is free: both may run at
         once, and what the one that was overtaken comes to is discarded and counted.
+        After ``lease`` (1 ms or more) without ``current_attempt().heartbeat()`` the thread of an attempt counts
+        as gone: the attempt has failed, and a retry may run beside it if the thread was not gone. None: it is
+        waited for.
 
         Raises InvalidError; also if the name has other settings already. What is known of a name is kept
-        for the life of the process, so let names be few.
+        as long as the pool, so let names be few.
         """
         if function is not None:
             return self.task()(function)
@@ -230,7 +235,8 @@ class WorkerPool:
             queue_timeout,
             deadline,
             full=full_of(full),
-            overlaps=bool(overlap_retries),
+            overlaps=bool(overlap_retries) or lease is not None,
+            leased=lease is not None,
         )
         config = kind_config(
             priority=priority,
@@ -244,6 +250,7 @@ class WorkerPool:
             rate=rate,
             max_running=max_running,
             overlap_retries=overlap_retries,
+            lease=lease,
         )
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
