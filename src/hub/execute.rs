@@ -1,14 +1,15 @@
 //! How messages come to handlers: services, runs, and the hub's strand.
 
-use super::care::After;
+use super::care::{After, Care};
 use super::dead::DeadReason;
 use super::handler::{Failure, Handler};
 use super::mailbox::{Back, Close, Entry, Offer, Settled};
 use super::message::{Message, Stored};
-use super::ring::{Next, Taken};
+use super::ring::{InPlace, Next, Taken};
 use super::subscribe::Subscriber;
 use super::{Core, Strand, Work};
 use crate::Flow;
+use crate::pool::Shared;
 use crate::sync::atomic::Ordering::Release;
 use core::cell::Cell;
 use core::time::Duration;
@@ -111,6 +112,61 @@ enum Left {
     More,
     /// Nothing, but more may come behind this.
     Lingers(Taken),
+}
+
+/// What a handler is lent of what its run has taken from the ring: one message after the other. The next is asked
+/// for when the handler is done with the one before.
+pub(super) struct Lent<'a> {
+    messages: InPlace<'a>,
+    subscriber: &'a Subscriber,
+    care: Option<&'a Care>,
+    shared: &'a Shared,
+    taken: &'a Taken,
+    /// What was lost before the first.
+    lost: u64,
+    /// How many have begun.
+    begun: u32,
+}
+
+impl<'a> Lent<'a> {
+    fn new(subscriber: &'a Subscriber, core: &'a Core, taken: &'a Taken, lost: u64) -> Self {
+        let (messages, care, shared) = (taken.messages(), subscriber.care(), &*core.shared);
+        Self { messages, subscriber, care, shared, taken, lost, begun: 0 }
+    }
+
+    fn lost_before(&self, index: u32) -> u64 {
+        if index == 0 { self.lost } else { 0 }
+    }
+
+    /// The one that was lent last, which the handler has failed at.
+    fn failed_at(&self) -> Entry {
+        let index = self.begun - 1;
+        let stored = self.taken.messages().nth(index as usize).expect("it was lent");
+        Entry::of_ring(stored, self.lost_before(index))
+    }
+}
+
+impl<'a> Iterator for Lent<'a> {
+    type Item = Message<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Message<'a>> {
+        self.shared.end_if_forked();
+        if self.subscriber.is_closing() {
+            return None;
+        }
+        let stored = self.messages.next()?;
+        let index = self.begun;
+        self.begun += 1;
+        self.subscriber.start(self.taken.position + u64::from(index));
+        // Release: pairs with the Acquire in `SubscriptionStats::of`; what has begun does not wait.
+        self.subscriber.begun.store(self.begun, Release);
+        if let Some(care) = self.care {
+            care.catch_up();
+            care.measure(stored.time);
+        }
+        Some(Message { stored, lost_before: self.lost_before(index), attempt: 1 })
+    }
 }
 
 impl Subscriber {
@@ -252,37 +308,28 @@ impl Subscriber {
         let mut settled = Settled::default();
         let mut lost_before = lost;
         loop {
-            let (mut begun, mut failed) = (0, 0);
-            for stored in taken.messages() {
-                if self.is_closing() {
-                    break;
-                }
-                self.start(taken.position + begun as u64);
-                begun += 1;
-                // Release: pairs with the Acquire in `SubscriptionStats::of`; what has begun does not wait.
-                self.begun.store(begun as u32, Release);
-                self.catch_up(stored);
-                let message = Message { stored, lost_before, attempt: 1 };
-                let failure = handler.call(&message);
+            let (mut lent, mut failed) = (Lent::new(self, core, taken, lost_before), 0);
+            while let Some(failure) = handler.call_all(&mut lent) {
                 core.shared.end_if_forked();
-                if let Some(failure) = failure {
-                    failed += 1;
-                    let mut entry = Entry::of_ring(stored, lost_before);
-                    match self.failed(core, &mut entry, &failure) {
-                        After::Discard => settled.failed += 1,
-                        After::Dead => settled.dead += 1,
-                        after => {
-                            settled.delivered += (begun - failed) as u64;
-                            batch.extend(taken.rest(begun));
-                            // Behind what was taken, so before it is given back.
-                            self.channel().part(&mut self.channel().lock(), self);
-                            self.stop(core, entry, after, settled, batch);
-                            return Some(left);
-                        }
+                failed += 1;
+                let mut entry = lent.failed_at();
+                match self.failed(core, &mut entry, &failure) {
+                    After::Discard => settled.failed += 1,
+                    After::Dead => settled.dead += 1,
+                    after => {
+                        let begun = lent.begun as usize;
+                        settled.delivered += (begun - failed) as u64;
+                        batch.extend(taken.rest(begun));
+                        // Behind what was taken, so before it is given back.
+                        self.channel().part(&mut self.channel().lock(), self);
+                        self.stop(core, entry, after, settled, batch);
+                        return Some(left);
                     }
                 }
-                lost_before = 0;
+                // It may have been made for this failure.
+                lent.care = self.care();
             }
+            let begun = lent.begun as usize;
             settled.delivered += (begun - failed) as u64;
             if begun < taken.count {
                 batch.extend(taken.rest(begun));

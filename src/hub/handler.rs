@@ -1,5 +1,6 @@
 //! What subscribers hand over: handlers, what they may answer, and how one is called.
 
+use super::execute::Lent;
 use super::message::Message;
 use crate::pool::{discard, message_of};
 use core::fmt;
@@ -130,23 +131,44 @@ impl<E: Into<Failure>> Answer for Result<(), E> {
 /// A handler that was handed over.
 pub(super) enum Handler {
     /// For one thread at a time.
-    Serial(Box<SerialFn>),
+    Serial(Box<dyn Serial>),
     /// For several threads at once.
     Shared(Arc<SharedFn>),
 }
 
+/// What handles one message, or some, one after the other: as a loop around what was handed over, so that a message of
+/// many costs no call.
 // A failure comes in a box, so that the usual answer is a register. One that is written to memory in pieces, and
 // then read whole, is waited for, which was half of the time of a delivery.
-type SerialFn = dyn FnMut(&Message<'_>) -> Option<Box<Failure>> + Send;
+pub(super) trait Serial: Send {
+    fn call(&mut self, message: &Message<'_>) -> Option<Box<Failure>>;
+    fn call_all(&mut self, messages: &mut Lent<'_>) -> Option<Box<Failure>>;
+}
+
+impl<F, A> Serial for F
+where
+    F: FnMut(&Message<'_>) -> A + Send,
+    A: Answer,
+{
+    #[inline]
+    fn call(&mut self, message: &Message<'_>) -> Option<Box<Failure>> {
+        self(message).into_failure().map(Box::new)
+    }
+
+    fn call_all(&mut self, messages: &mut Lent<'_>) -> Option<Box<Failure>> {
+        messages.find_map(|message| self.call(&message))
+    }
+}
+
 type SharedFn = dyn Fn(&Message<'_>) -> Option<Box<Failure>> + Send + Sync;
 
 impl Handler {
-    pub(super) fn serial<F, A>(mut handler: F) -> Self
+    pub(super) fn serial<F, A>(handler: F) -> Self
     where
         F: FnMut(&Message<'_>) -> A + Send + 'static,
         A: Answer,
     {
-        Self::Serial(Box::new(move |message| handler(message).into_failure().map(Box::new)))
+        Self::Serial(Box::new(handler))
     }
 
     pub(super) fn shared<F, A>(handler: F) -> Self
@@ -168,15 +190,28 @@ impl Handler {
     /// Calls it. A panic is a failure like others.
     #[inline]
     pub(super) fn call(&mut self, message: &Message<'_>) -> Option<Box<Failure>> {
-        let called = catch_unwind(AssertUnwindSafe(|| match self {
-            Self::Serial(handler) => handler(message),
+        contained(|| match self {
+            Self::Serial(handler) => handler.call(message),
             Self::Shared(handler) => handler(message),
-        }));
-        called.unwrap_or_else(|panic| {
-            let message = format_args!("panicked: {}", message_of(&*panic));
-            let failure = Failure::with(message, Advice::Panicked);
-            discard(panic);
-            Some(Box::new(failure))
         })
     }
+
+    /// Calls it with one message after the other, up to the first that it fails at, which is the last that was lent.
+    #[inline]
+    pub(super) fn call_all(&mut self, messages: &mut Lent<'_>) -> Option<Box<Failure>> {
+        contained(|| match self {
+            Self::Serial(handler) => handler.call_all(messages),
+            Self::Shared(handler) => messages.find_map(|message| handler(&message)),
+        })
+    }
+}
+
+#[inline]
+fn contained(call: impl FnOnce() -> Option<Box<Failure>>) -> Option<Box<Failure>> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let message = format_args!("panicked: {}", message_of(&*panic));
+        let failure = Failure::with(message, Advice::Panicked);
+        discard(panic);
+        Some(Box::new(failure))
+    })
 }

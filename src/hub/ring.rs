@@ -69,7 +69,7 @@ use super::receipt::Receipt;
 use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Work};
-use crate::queue::{Page, Pen};
+use crate::queue::{Page, Pen, Written};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard};
@@ -125,10 +125,22 @@ impl Segment {
     }
 }
 
+/// Messages of a page, one after the other.
+pub(super) struct InPlace<'a>(Written<'a, Option<Stored>>);
+
+impl<'a> Iterator for InPlace<'a> {
+    type Item = &'a Stored;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a Stored> {
+        self.0.next().map(|place| place.as_ref().expect("written by `Segment::push`"))
+    }
+}
+
 /// Messages of a page from an index on, all of which are written.
 #[inline]
-fn read(page: &Messages, from: usize, count: usize) -> impl Iterator<Item = &Stored> {
-    page.read(from, count).map(|place| place.as_ref().expect("written by `Segment::push`"))
+fn read(page: &Messages, from: usize, count: usize) -> InPlace<'_> {
+    InPlace(page.read(from, count))
 }
 
 /// What no ring of a hub uses.
@@ -275,7 +287,7 @@ fn pause(looks: u32) {
 }
 
 impl Taken {
-    pub(super) fn messages(&self) -> impl Iterator<Item = &Stored> {
+    pub(super) fn messages(&self) -> InPlace<'_> {
         read(&self.page, self.from, self.count)
     }
 

@@ -75,12 +75,22 @@ impl<T> Page<T> {
     /// # Panics
     /// If they are not all written.
     #[inline]
-    pub(crate) fn read(&self, from: usize, count: usize) -> impl Iterator<Item = &T> {
+    pub(crate) fn read(&self, from: usize, count: usize) -> Written<'_, T> {
         assert!(from + count <= self.written(), "slots that are not written");
-        self.slots[from..from + count].iter().map(|slot| {
-            // SAFETY: a written slot, which nobody writes while there is this reference to the page.
-            slot.with(|value| unsafe { &*value })
-        })
+        Written(self.slots[from..from + count].iter())
+    }
+}
+
+/// Written slots of a page, one after the other.
+pub(crate) struct Written<'a, T>(core::slice::Iter<'a, UnsafeCell<T>>);
+
+impl<'a, T> Iterator for Written<'a, T> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        // SAFETY: a written slot, which nobody writes while there is this reference to its page.
+        self.0.next().map(|slot| slot.with(|value| unsafe { &*value }))
     }
 }
 

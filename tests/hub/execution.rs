@@ -2,7 +2,9 @@
 
 use crate::common::{Count, Gate, Random, hang_guard, quiet_panic};
 use crate::kit::{Log, at_rest, hub, settle, text};
-use paceline::hub::{Execution, Failure, Intensity, Message, OnFailure, Overflow, Retry};
+use paceline::hub::{
+    DeadFilter, Execution, Failure, Intensity, Message, OnFailure, Overflow, Retry,
+};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -226,6 +228,53 @@ fn failures_are_counted_and_contained() {
     assert_eq!(came.get(), 3);
     assert_eq!((bad.stats().delivered, bad.stats().failed), (3, 2));
     assert_eq!((inline.stats().delivered, inline.stats().dead_lettered), (4, 1));
+    settle(&hub);
+}
+
+/// Goal: of messages that a run takes together, each failure is its own. Method: a hundred that wait behind a gate, some of
+/// which are failed at, for a handler of each kind; each is handled once and in order, and those alone are dead letters.
+#[test]
+fn failures_in_one_run_are_each_their_own() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let gate = Gate::new();
+    let handler = |log: &Log| {
+        let (log, gate) = (log.clone(), gate.clone());
+        move |message: &Message<'_>| {
+            let number: u32 = text(message).parse().unwrap();
+            if number == 0 {
+                gate.wait();
+            }
+            log.note(message);
+            match number {
+                _ if number % 7 == 3 => quiet_panic("on purpose"),
+                _ if number % 10 == 9 => Err(Failure::new("on purpose")),
+                _ => Ok(()),
+            }
+        }
+    };
+    let logs = [Log::default(), Log::default()];
+    let often = Intensity::new(1000, Duration::from_secs(3600));
+    let settings = || hub.subscription("a").intensity(often);
+    let one = settings().serve(handler(&logs[0])).unwrap();
+    let other = settings().serve_shared(handler(&logs[1])).unwrap();
+    hub.publish("a", "0").unwrap();
+    gate.until_entered(2);
+    let all: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    hub.publish_batch("a", all[1..].iter().map(String::as_str)).unwrap();
+    gate.open();
+    at_rest(&hub);
+    let bad: Vec<&String> =
+        (0..100).filter(|number| number % 7 == 3 || number % 10 == 9).map(|n| &all[n]).collect();
+    for (subscription, log) in [(&one, &logs[0]), (&other, &logs[1])] {
+        assert_eq!(log.lines(), all);
+        let stats = subscription.stats();
+        let counts = (stats.delivered, stats.dead_lettered, stats.failed);
+        assert_eq!(counts, (100 - bad.len() as u64, bad.len() as u64, 0));
+        let letters = hub.dead_letters(&DeadFilter::all().subscription(subscription.id()));
+        let payloads = letters.iter().map(|letter| letter.message().payload().to_vec());
+        assert!(payloads.eq(bad.iter().map(|text| text.as_bytes().to_vec())));
+    }
     settle(&hub);
 }
 
