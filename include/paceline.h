@@ -7286,8 +7286,8 @@ pace_status_t pace_hub_replay_mailbox(pace_hub_t *hub,
  * As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
  * first. Each goes to one of those who pull.
  *
- * PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
- * the time is 0.
+ * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a
+ * thread of the pool, unless the time is 0.
  *
  * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
  */
@@ -7298,7 +7298,47 @@ pace_status_t pace_replay_mailbox_pull(pace_replay_mailbox_t *mailbox,
                                        size_t *count);
 
 /**
- * Frees a replay. NULL is a no-op, and in a forked child nothing is freed.
+ * As pace_mailbox_pollable().
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes. It may wait for who pulls.
+ */
+pace_status_t pace_replay_mailbox_pollable(pace_replay_mailbox_t *mailbox, int32_t *fd);
+
+/**
+ * As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message pulled again, before
+ * what is read next.
+ *
+ * PACE_EINVAL for what cannot be a message of this replay.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_mailbox_bury(pace_replay_mailbox_t *mailbox,
+                                       const pace_message_t *message,
+                                       const char *failure,
+                                       uint32_t attempts);
+
+/**
+ * The counts of a replay. What was pulled counts as delivered until it is buried; what is in the history and was
+ * not pulled is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_mailbox_stats(pace_replay_mailbox_t *mailbox,
+                                        pace_replay_stats_t *stats);
+
+/**
+ * Ends a replay: who pulls, or waits for it, gets PACE_ESTALE, and its descriptor is readable.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_replay_mailbox_end(pace_replay_mailbox_t *mailbox);
+
+/**
+ * Ends a replay, and frees it. NULL is a no-op, and in a forked child nothing is freed.
  *
  * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
  */

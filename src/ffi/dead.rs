@@ -11,7 +11,7 @@ use super::request::pace_text_t;
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::pattern_of;
-use crate::hub::{DeadFilter, DeadLetter, DeadReason, Hub, Stored};
+use crate::hub::{DeadFilter, DeadLetter, DeadReason, Hub, Key, Stored};
 use core::ffi::{c_char, c_void};
 use core::time::Duration;
 use std::time::SystemTime;
@@ -243,29 +243,49 @@ pub unsafe extern "C" fn pace_mailbox_bury(
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let mailbox = unsafe { open_mailbox(mailbox) }?;
+        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
         // SAFETY: as the header demands.
-        let message = unsafe { boundary::borrow(message, "message") }?;
-        let failure = match failure.is_null() {
-            true => None,
-            // SAFETY: not NULL, and as the header demands.
-            false => Some(unsafe { boundary::text(failure, "failure") }?),
-        };
+        let stored = unsafe { stored_of(message, |key| mailbox.key(key)) }?;
         // SAFETY: as the header demands.
-        let key = unsafe { text_of(&message.key, "the message's key") }?;
-        // SAFETY: as the header demands.
-        let payload = unsafe { super::message::payload(message.payload, message.size) }?;
-        let stored = Stored {
-            sequence: message.sequence,
-            time: message.time_ns,
-            key: mailbox.mailbox.key(key)?,
-            // SAFETY: as the header demands.
-            headers: unsafe { headers(message.headers, message.header_count) }?,
-            payload,
-            priority: priority(message.priority)?,
-        };
-        Ok(mailbox.mailbox.bury(&stored, failure, attempts)?)
+        Ok(mailbox.bury(&stored, unsafe { failure_of(failure) }?, attempts)?)
     })
+}
+
+/// A copy of a message that is to be buried.
+///
+/// # Safety
+///
+/// As the header demands of a message.
+pub(super) unsafe fn stored_of(
+    message: *const pace_message_t,
+    key_of: impl FnOnce(&str) -> crate::Result<Key>,
+) -> Result<Stored> {
+    // SAFETY: as the caller promises.
+    let message = unsafe { boundary::borrow(message, "message") }?;
+    // SAFETY: as the caller promises.
+    let key = unsafe { text_of(&message.key, "the message's key") }?;
+    // SAFETY: as the caller promises.
+    let payload = unsafe { super::message::payload(message.payload, message.size) }?;
+    Ok(Stored {
+        sequence: message.sequence,
+        time: message.time_ns,
+        key: key_of(key)?,
+        // SAFETY: as the caller promises.
+        headers: unsafe { headers(message.headers, message.header_count) }?,
+        payload,
+        priority: priority(message.priority)?,
+    })
+}
+
+/// # Safety
+///
+/// As the header demands of a failure's text, which may be NULL.
+pub(super) unsafe fn failure_of<'a>(failure: *const c_char) -> Result<Option<&'a str>> {
+    match failure.is_null() {
+        true => Ok(None),
+        // SAFETY: not NULL, and as the caller promises.
+        false => Ok(Some(unsafe { boundary::text(failure, "failure") }?)),
+    }
 }
 
 /// # Safety

@@ -5,6 +5,7 @@ use super::boundary::{
     self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, callback, nanos,
 };
 use super::callback::pace_drop_fn;
+use super::dead::{failure_of, stored_of};
 use super::hub::{open as open_hub, pace_hub_t};
 use super::mailbox::lend_pulled;
 use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
@@ -15,12 +16,13 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
 use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
-use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox};
+use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::ptr;
 use core::time::Duration;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -433,26 +435,9 @@ pub unsafe extern "C" fn pace_replay_stats(
     call(|| {
         // SAFETY: as the header demands.
         let replay = &unsafe { open(replay) }?.replay;
-        let counts = replay.stats();
         // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(pace_replay_stats_t {
-            struct_size: 0,
-            reserved: 0,
-            delivered: counts.delivered,
-            failed: counts.failed,
-            lost: counts.lost,
-            last: counts.last,
-            matched: counts.matched,
-            dead_lettered: counts.dead_lettered,
-            discarded: counts.discarded,
-            waiting: counts.waiting,
-            running: counts.running,
-            restarts: counts.restarts,
-            number: replay.id(),
-            suspended: replay.is_suspended(),
-            reserved2: [0; 7],
-            redelivered: counts.redelivered,
-        });
+        let room = unsafe { Room::new(stats, "stats") }?;
+        room.fill(counts_of(&replay.stats(), replay.id(), replay.is_suspended()));
         Ok(())
     })
 }
@@ -525,8 +510,8 @@ pub unsafe extern "C" fn pace_hub_replay_mailbox(
 /// As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
 /// first. Each goes to one of those who pull.
 ///
-/// PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
-/// the time is 0.
+/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a
+/// thread of the pool, unless the time is 0.
 ///
 /// Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
 #[unsafe(no_mangle)]
@@ -566,7 +551,82 @@ pub unsafe extern "C" fn pace_replay_mailbox_pull(
     })
 }
 
-/// Frees a replay. NULL is a no-op, and in a forked child nothing is freed.
+/// As pace_mailbox_pollable().
+///
+/// PACE_EOS if there are no descriptors left.
+///
+/// Threads: any. In handlers: yes. It may wait for who pulls.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_pollable(
+    mailbox: *mut pace_replay_mailbox_t,
+    fd: *mut i32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(fd, "fd") }?;
+        to.set(mailbox.descriptor()?.as_raw_fd());
+        Ok(())
+    })
+}
+
+/// As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message pulled again, before
+/// what is read next.
+///
+/// PACE_EINVAL for what cannot be a message of this replay.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_bury(
+    mailbox: *mut pace_replay_mailbox_t,
+    message: *const pace_message_t,
+    failure: *const c_char,
+    attempts: u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
+        // SAFETY: as the header demands.
+        let stored = unsafe { stored_of(message, |key| mailbox.key(key)) }?;
+        // SAFETY: as the header demands.
+        Ok(mailbox.bury(&stored, unsafe { failure_of(failure) }?, attempts)?)
+    })
+}
+
+/// The counts of a replay. What was pulled counts as delivered until it is buried; what is in the history and was
+/// not pulled is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_stats(
+    mailbox: *mut pace_replay_mailbox_t,
+    stats: *mut pace_replay_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        room.fill(counts_of(&mailbox.stats(), mailbox.id(), false));
+        Ok(())
+    })
+}
+
+/// Ends a replay: who pulls, or waits for it, gets PACE_ESTALE, and its descriptor is readable.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_replay_mailbox_end(
+    mailbox: *mut pace_replay_mailbox_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { open_mailbox(mailbox) }?.mailbox.end()?))
+}
+
+/// Ends a replay, and frees it. NULL is a no-op, and in a forked child nothing is freed.
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -578,6 +638,27 @@ pub unsafe extern "C" fn pace_replay_mailbox_free(mailbox: *mut pace_replay_mail
             drop(unsafe { Box::from_raw(mailbox) });
         }
     });
+}
+
+fn counts_of(counts: &ReplayStats, number: u64, suspended: bool) -> pace_replay_stats_t {
+    pace_replay_stats_t {
+        struct_size: 0,
+        reserved: 0,
+        delivered: counts.delivered,
+        failed: counts.failed,
+        lost: counts.lost,
+        last: counts.last,
+        matched: counts.matched,
+        dead_lettered: counts.dead_lettered,
+        discarded: counts.discarded,
+        waiting: counts.waiting,
+        running: counts.running,
+        restarts: counts.restarts,
+        number,
+        suspended,
+        reserved2: [0; 7],
+        redelivered: counts.redelivered,
+    }
 }
 
 /// # Safety

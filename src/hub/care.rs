@@ -311,7 +311,7 @@ impl Care {
 impl Core {
     /// Makes a message a dead letter.
     #[cold]
-    fn bury(
+    pub(super) fn bury(
         &self,
         who: &Who,
         stored: &Stored,

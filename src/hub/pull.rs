@@ -192,6 +192,16 @@ impl Pulled {
     }
 }
 
+/// Whether messages of this key come to a mailbox of this pattern.
+pub(super) fn check_key(pattern: &str, text: &str) -> Result<()> {
+    let is_key = key::check_pattern(text).is_ok() && key::is_literal(text);
+    if is_key && key::matches(pattern, text) {
+        return Ok(());
+    }
+    let allowed = format!("one that the mailbox's pattern {pattern:?} matches");
+    Err(Error::invalid("key", format!("{text:?}"), allowed))
+}
+
 /// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
 /// unsubscribes.
 #[must_use = "dropping it unsubscribes"]
@@ -294,12 +304,7 @@ impl Mailbox {
     }
 
     fn check_key(&self, text: &str) -> Result<()> {
-        let is_key = key::check_pattern(text).is_ok() && key::is_literal(text);
-        if is_key && key::matches(self.pattern(), text) {
-            return Ok(());
-        }
-        let allowed = format!("one that the mailbox's pattern {:?} matches", self.pattern());
-        Err(Error::invalid("key", format!("{text:?}"), allowed))
+        check_key(self.pattern(), text)
     }
 
     /// A descriptor that is readable while a message may wait, or the subscription has ended. Poll it, do not

@@ -1557,6 +1557,112 @@ static void told_of_restart(void *data, pace_text_t failure, uint64_t count) {
     atomic_store(&((seen_t *)data)->lost, count);
 }
 
+static pace_replay_stats_t mailbox_stats_of(pace_replay_mailbox_t *mailbox) {
+    pace_replay_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_replay_mailbox_stats(mailbox, &stats));
+    CHECK(stats.matched == stats.delivered + stats.dead_lettered + stats.discarded + stats.waiting);
+    return stats;
+}
+
+static void expect_letter(void *data, const pace_dead_letter_t *letter) {
+    const pace_replay_stats_t *stats = (const pace_replay_stats_t *)data;
+    CHECK(letter->subscription == stats->number && letter->pattern.size == 1);
+    CHECK(letter->reason == PACE_DEAD_FAILED && letter->attempts == 3);
+    CHECK(letter->message.sequence == 2 && *(const unsigned *)letter->message.payload == 2);
+    CHECK(letter->failure.size == 2 && memcmp(letter->failure.text, "no", 2) == 0);
+}
+
+static void *pull_until_it_ends(void *data) {
+    pace_replay_mailbox_t *mailbox = (pace_replay_mailbox_t *)data;
+    pace_message_t message;
+    size_t count = 0;
+    SAYS(PACE_ESTALE, pace_replay_mailbox_pull(mailbox, &message, 1, PACE_FOREVER, &count));
+    return NULL;
+}
+
+/* A replay that is pulled is waited for with poll(), and what was pulled is buried, and pulled again. */
+static void pulled_replays(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_history_options_t history;
+    pace_replay_mailbox_t *mailbox;
+    pace_replay_stats_t stats;
+    pace_redelivered_t again = {0};
+    pace_message_t messages[4], copy;
+    pthread_t thread;
+    size_t count = 0;
+    unsigned n;
+    int32_t fd = -1;
+    OK(pace_hub_options_init(&how, sizeof how));
+    OK(pace_history_options_init(&history, sizeof history));
+    how.histories = &history;
+    how.history_count = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    for (n = 1; n <= 3; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_BEGINNING, 0, &mailbox));
+    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    CHECK(readable(fd));
+    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, NULL, NULL, 1));
+    OK(pace_replay_mailbox_pull(mailbox, messages, 2, 0, &count));
+    CHECK(count == 2 && readable(fd));
+    /* Of another key, or more than were pulled: they cannot have come from here. */
+    copy = messages[1];
+    copy.key.text = "b";
+    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, &copy, NULL, 1));
+    copy = messages[1];
+    OK(pace_replay_mailbox_bury(mailbox, &copy, "no", 3));
+    stats = mailbox_stats_of(mailbox);
+    CHECK(stats.matched == 2 && stats.delivered == 1 && stats.dead_lettered == 1 && stats.last == 2);
+    OK(pace_hub_dead_letters(hub, NULL, expect_letter, &stats, &count));
+    CHECK(count == 1);
+    OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
+    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
+    OK(pace_replay_mailbox_pull(mailbox, messages, 4, 0, &count));
+    CHECK(count == 1 && messages[0].sequence == 3 && !readable(fd));
+    /* What comes makes it readable, and a pull that finds nothing unreadable. */
+    OK(pace_hub_publish(hub, "b", &n, sizeof n, NULL));
+    OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    CHECK(readable(fd));
+    OK(pace_replay_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    CHECK(messages[0].sequence == 5 && mailbox_stats_of(mailbox).last == 5);
+    SAYS(PACE_ETIMEDOUT, pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    CHECK(!readable(fd));
+    again.struct_size = sizeof again;
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.enqueued == 2 && readable(fd) && mailbox_stats_of(mailbox).waiting == 2);
+    OK(pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    CHECK(messages[0].sequence == 2 && readable(fd));
+    OK(pace_replay_mailbox_bury(mailbox, &messages[0], "no", 3));
+    OK(pace_replay_mailbox_pull(mailbox, messages, 4, PACE_FOREVER, &count));
+    CHECK(count == 1 && messages[0].sequence == 1 && !readable(fd));
+    stats = mailbox_stats_of(mailbox);
+    CHECK(stats.redelivered == 2 && stats.delivered == 3 && stats.dead_lettered == 3 && stats.last == 5);
+    /* Its end is heard of by who waits; what died is nobody's then. */
+    CHECK(pthread_create(&thread, NULL, pull_until_it_ends, mailbox) == 0);
+    OK(pace_replay_mailbox_end(mailbox));
+    CHECK(pthread_join(thread, NULL) == 0 && readable(fd));
+    SAYS(PACE_ESTALE, pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.enqueued == 0 && again.orphaned == 1);
+    pace_replay_mailbox_free(mailbox);
+    /* A descriptor that is asked for late tells of what came again before, and of the end. */
+    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_LAST, 1, &mailbox));
+    OK(pace_replay_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 1));
+    OK(pace_hub_redeliver(hub, NULL, &again));
+    CHECK(again.enqueued == 1);
+    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    CHECK(readable(fd));
+    pace_replay_mailbox_free(mailbox);
+    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_NOW, 0, &mailbox));
+    OK(pace_replay_mailbox_end(mailbox));
+    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    CHECK(readable(fd));
+    pace_replay_mailbox_free(mailbox);
+    pace_hub_free(hub);
+}
+
 static pace_replay_stats_t replay_stats_of(pace_replay_t *replay) {
     pace_replay_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -1752,6 +1858,7 @@ int main(int argc, char **argv) {
     tests_that_fail(pool);
     buried(pool);
     kept_and_replayed(pool);
+    pulled_replays(pool);
     replays_are_supervised(pool);
     replies_are_pulled(pool);
     drained_until(pool_of(2));

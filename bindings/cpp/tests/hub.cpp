@@ -588,6 +588,36 @@ TEST_CASE("replies are pulled, one row for each request") {
     CHECK(replies.pull(rows, 0ns).error() == Code::TimedOut);
 }
 
+TEST_CASE("a replay that is pulled is waited for, and what was pulled is buried") {
+    using paceline::ReplayFrom;
+    const Pool pool = make_pool();
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig())).value();
+    (void)hub.publish("a", "1").value();
+    const auto replay = hub.replay_mailbox("a", ReplayFrom::beginning()).value();
+    pollfd waits{replay.pollable().value(), POLLIN, 0};
+    CHECK(poll(&waits, 1, 0) == 1);
+    Message rows[2];
+    auto some = replay.pull(rows, 0ns).value();
+    REQUIRE(some.size() == 1);
+    CHECK(poll(&waits, 1, 0) == 0);
+    CHECK(replay.bury(some.data()[0], "no", 3).has_value());
+    CHECK(replay.bury(some.data()[0], nullptr).error() == Code::Invalid);
+    CHECK(replay.stats().value().dead_lettered == 1);
+    CHECK(replay.stats().value().delivered == 0);
+    const auto letters = hub.dead_letters().value();
+    REQUIRE(letters.size() == 1);
+    CHECK(letters[0].attempts == 3);
+    CHECK(hub.redeliver().value().enqueued == 1);
+    CHECK(poll(&waits, 1, -1) == 1);
+    some = replay.pull(rows, 1h).value();
+    CHECK(some.data()[0].sequence == 1);
+    CHECK(replay.stats().value().redelivered == 1);
+    CHECK(replay.end().has_value());
+    CHECK(replay.pull(rows, 1h).error() == Code::Stale);
+    CHECK(poll(&waits, 1, 0) == 1);
+}
+
 TEST_CASE("a replay's handler is supervised") {
     using paceline::Fate;
     using paceline::ReplayConfig;

@@ -529,6 +529,20 @@ impl Log {
         }
     }
 
+    /// Whether nothing is left for a cursor at this position; `sleeper` is noted then.
+    pub(super) fn sleeps(&self, query: &Query, from: u64, sleeper: &Arc<dyn Sleeper>) -> bool {
+        let mut inner = self.lock();
+        if from < inner.memory.first() {
+            return false;
+        }
+        let batch = inner.look(query, from, 1);
+        let is_at_end = batch.next >= inner.memory.next() && batch.records.is_empty();
+        if is_at_end {
+            inner.add(sleeper);
+        }
+        is_at_end
+    }
+
     /// As [`read`](Self::read). If the disk cannot be read, it is asked again a few times; then what is only
     /// there is lost. Both are told in the figures.
     pub(super) fn read_on(

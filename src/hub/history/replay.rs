@@ -45,22 +45,28 @@ use super::log::{Batch, Log, Sleeper};
 use super::query::Query;
 use crate::error::{Error, Result};
 use crate::hub::care::{After, Care, Restart, Supervised, Terms, Who};
-use crate::hub::dead::{Origin, Recipient, Unfit};
+use crate::hub::dead::{DeadReason, Origin, Recipient, Unfit};
 use crate::hub::handler::{Answer, Handler};
+#[cfg(feature = "capi")]
+use crate::hub::key::Key;
 use crate::hub::mailbox::{Books, Tried};
 use crate::hub::message::{Message, Received, Stored};
 use crate::hub::notice::Severity;
+use crate::hub::pull::check_key;
 use crate::hub::subscribe::{Unsubscribe, Unsubscribed};
 use crate::hub::supervise::{Intensity, OnFailure, Supervisor};
 use crate::hub::{Core, Hub, Work, execute};
 use crate::pool::contain;
+use crate::queue::Pollable;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
+use crate::sys::eventfd::EventFd;
 use core::fmt;
 use core::time::Duration;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Instant, SystemTime};
 
@@ -178,7 +184,8 @@ impl ReplayBuilder<'_> {
         self.care.check(false, true)?;
         let (log, cursor) = self.cursor()?;
         let core = Arc::clone(&self.hub.core);
-        Ok(ReplayMailbox { core, log, cursor: Mutex::new(cursor), bell: Arc::default() })
+        let pulling = Arc::new(Pulling::new(core.next_subscription(), self.pattern));
+        Ok(ReplayMailbox { core, log, cursor: Mutex::new(cursor), pulling })
     }
 
     fn cursor(&self) -> Result<(Arc<Log>, Cursor)> {
@@ -817,26 +824,106 @@ impl fmt::Debug for Replay {
     }
 }
 
-/// A replay to whoever pulls. Any thread may pull; each message goes to one of them.
+/// A replay to whoever pulls. Any thread may pull; each message goes to one of them. Whoever has a loop of his own
+/// waits for [`descriptor`](Self::descriptor). Dropping it ends it.
+#[must_use = "dropping it ends the replay"]
 pub struct ReplayMailbox {
     core: Arc<Core>,
     log: Arc<Log>,
     cursor: Mutex<Cursor>,
-    bell: Arc<Bell>,
+    pulling: Arc<Pulling>,
 }
 
-/// Wakes those who pull.
-#[derive(Default)]
-struct Bell {
-    /// How often.
-    rung: Mutex<u64>,
+/// What the log, and the dead letters of a replay that is pulled, know of it.
+///
+/// No lock is taken under `state`. It is taken under those of logs, and under the cursor's.
+struct Pulling {
+    id: u64,
+    pattern: Arc<str>,
+    state: Mutex<Ledger>,
+    /// Pullers wait here.
     changed: Condvar,
+    pollable: Pollable,
 }
 
-impl Sleeper for Bell {
+/// What became of a pulled replay's messages.
+#[derive(Default)]
+struct Ledger {
+    /// How often pullers were woken.
+    rung: u64,
+    ended: bool,
+    /// Dead letters that are delivered again before what is read.
+    again: VecDeque<Stored>,
+    /// Of the books, `offered` is what was pulled and what waits to be pulled again.
+    books: Books,
+    /// Of the delivered, those that are about to become dead letters.
+    burying: u64,
+    lost: u64,
+    last: u64,
+}
+
+impl Pulling {
+    fn new(id: u64, pattern: &str) -> Self {
+        Self {
+            id,
+            pattern: pattern.into(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            pollable: Pollable::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.state)
+    }
+
+    /// Takes dead letters that are to be delivered again.
+    fn take_again(&self, into: &mut Vec<Received>, most: usize) -> Result<()> {
+        let mut state = self.state();
+        if state.ended {
+            return Err(Error::Stale { what: "replay" });
+        }
+        let count = most.min(state.again.len());
+        state.books.delivered += count as u64;
+        into.extend(state.again.drain(..count).map(|stored| Received { stored, lost_before: 0 }));
+        Ok(())
+    }
+
+    /// Counts what was read.
+    fn count(&self, read: &[Received]) {
+        let mut state = self.state();
+        state.books.offered += read.len() as u64;
+        state.books.delivered += read.len() as u64;
+        state.lost += read.iter().map(|received| received.lost_before).sum::<u64>();
+        state.last = read.last().map_or(state.last, |received| received.stored.sequence);
+    }
+}
+
+impl Sleeper for Pulling {
     fn wake(self: Arc<Self>) {
-        *lock(&self.rung) += 1;
+        self.state().rung += 1;
         self.changed.notify_all();
+        // Against *set QUIET, then look at the queue* (`queue/pollable.rs`).
+        store_load_barrier();
+        self.pollable.pushed();
+    }
+}
+
+impl Recipient for Pulling {
+    fn redeliver(self: Arc<Self>, _: &Core, stored: &Stored) -> Result<(), Unfit> {
+        let mut state = self.state();
+        if state.ended {
+            return Err(Unfit::Orphaned);
+        }
+        if state.again.len() >= AGAIN {
+            return Err(Unfit::Refused);
+        }
+        state.again.push_back(stored.clone());
+        state.books.offered += 1;
+        state.books.redelivered += 1;
+        drop(state);
+        self.wake();
+        Ok(())
     }
 }
 
@@ -844,35 +931,29 @@ impl ReplayMailbox {
     /// Appends the next messages, at most `most`, without waiting for one; says how many.
     ///
     /// # Errors
-    /// [`Error::Forked`].
+    /// [`Error::Stale`] when it has ended; [`Error::Forked`].
     pub fn recv_batch(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
-        match self.core.shared.is_forked() {
-            true => Err(Error::Forked),
-            false => Ok(self.read(into, most, None).0),
-        }
+        Ok(self.take(into, most, None)?.0)
     }
 
     /// As [`recv_batch`](Self::recv_batch), and waits for the first message so long. 0: none came.
     ///
     /// # Errors
-    /// [`Error::WouldDeadlock`] on a thread of the pool; [`Error::Forked`].
+    /// As there, also if it ends meanwhile; [`Error::WouldDeadlock`] on a thread of the pool.
     pub fn recv_batch_timeout(
         &self,
         into: &mut Vec<Received>,
         most: usize,
         timeout: Duration,
     ) -> Result<usize> {
-        if self.core.shared.is_forked() {
-            return Err(Error::Forked);
-        }
-        if self.core.is_inside() {
+        if !self.core.shared.is_forked() && self.core.is_inside() {
             return Err(Error::WouldDeadlock);
         }
         let deadline = Instant::now().checked_add(timeout);
-        let sleeper: Arc<dyn Sleeper> = Arc::<Bell>::clone(&self.bell);
+        let sleeper = self.sleeper();
         loop {
-            let rung = *lock(&self.bell.rung);
-            let (count, sleeps) = self.read(into, most, Some(&sleeper));
+            let rung = self.pulling.state().rung;
+            let (count, sleeps) = self.take(into, most, Some(&sleeper))?;
             if count > 0 || most == 0 {
                 return Ok(count);
             }
@@ -882,14 +963,111 @@ impl ReplayMailbox {
         }
     }
 
-    /// Until it was rung once more than so often. False: the time is over.
+    /// Makes a message that was pulled a dead letter of this replay, as
+    /// [`Mailbox::bury`](crate::hub::Mailbox::bury) does. As long as the replay lasts,
+    /// [`Hub::redeliver`](crate::hub::Hub::redeliver) has it pulled again, before what is read next.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        check_key(self.pattern(), message.key.as_str())?;
+        let mut state = self.pulling.state();
+        if state.books.delivered <= state.burying {
+            let allowed = "one that was taken from this mailbox and not buried before";
+            return Err(Error::invalid("the message", format!("{message:?}"), allowed));
+        }
+        state.burying += 1;
+        drop(state);
+        let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
+        let (id, pattern) = (self.id(), Arc::clone(&self.pulling.pattern));
+        let who = Who { kind: "replay", id, pattern, origin: Origin::of(&self.pulling) };
+        self.core.bury(&who, message, reason, failure, attempts);
+        let mut state = self.pulling.state();
+        state.burying -= 1;
+        state.books.delivered -= 1;
+        state.books.dead += 1;
+        Ok(())
+    }
+
+    /// A key of messages that come here.
+    #[cfg(feature = "capi")]
+    pub(crate) fn key(&self, text: &str) -> Result<Key> {
+        check_key(self.pattern(), text)?;
+        Ok(self.core.keys.intern(text))
+    }
+
+    /// A descriptor that is readable while a message may wait, or when it has ended. Poll it, do not read it: a
+    /// receive that finds nothing makes it unreadable. It belongs to this value.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the process is out of descriptors; [`Error::Forked`].
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let make = || EventFd::new().map_err(|error| Error::os("create an eventfd", error));
+        let pollable = &self.pulling.pollable;
+        Ok(pollable.demand(make, || self.is_worth_a_look())?.as_fd())
+    }
+
+    /// Its number, which no subscription and no other replay of the hub has or had.
+    pub fn id(&self) -> u64 {
+        self.pulling.id
+    }
+
+    /// What it replays.
+    pub fn pattern(&self) -> &str {
+        &self.pulling.pattern
+    }
+
+    /// Its counts. What was pulled counts as delivered until it is [buried](Self::bury); what is in the history
+    /// and was not pulled is not counted.
+    pub fn stats(&self) -> ReplayStats {
+        let state = self.pulling.state();
+        let Books { offered, delivered, dead, discarded, redelivered, .. } = state.books;
+        ReplayStats {
+            matched: offered,
+            delivered,
+            dead_lettered: dead,
+            discarded,
+            waiting: state.again.len() as u64,
+            lost: state.lost,
+            last: state.last,
+            redelivered,
+            ..ReplayStats::default()
+        }
+    }
+
+    /// Ends it: nothing can be pulled any more, and who waits hears of it. Any thread, any number of times.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn end(&self) -> Result<()> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let mut state = self.pulling.state();
+        state.ended = true;
+        state.books.discarded += state.again.len() as u64;
+        let left = core::mem::take(&mut state.again);
+        drop(state);
+        let _panicked = contain(|| drop(left));
+        Sleeper::wake(Arc::clone(&self.pulling));
+        Ok(())
+    }
+
+    /// Until pullers were woken once more than so often. False: the time is over.
     #[cfg(not(loom))]
     fn wait(&self, rung: u64, deadline: Option<Instant>) -> bool {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.unwrap_or(Duration::MAX).min(Duration::from_secs(3600));
-        let now = lock(&self.bell.rung);
-        let waited = self.bell.changed.wait_timeout_while(now, left, |now| *now == rung);
-        let (_now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let Pulling { changed, .. } = &*self.pulling;
+        let state = self.pulling.state();
+        let waited = changed.wait_timeout_while(state, left, |state| state.rung == rung);
+        let (_state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         !waited.timed_out() || deadline.is_none_or(|at| Instant::now() < at)
     }
 
@@ -897,6 +1075,28 @@ impl ReplayMailbox {
     #[cfg(loom)]
     fn wait(&self, _: u64, _: Option<Instant>) -> bool {
         false
+    }
+
+    /// Takes what there is: how many, and whether the log wakes `sleeper` when there is more.
+    fn take(
+        &self,
+        into: &mut Vec<Received>,
+        most: usize,
+        sleeper: Option<&Arc<dyn Sleeper>>,
+    ) -> Result<(usize, bool)> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let before = into.len();
+        self.pulling.take_again(into, most)?;
+        let again = into.len() - before;
+        // What comes again while this reads is found by the next: it has woken those who wait.
+        let sleeper = sleeper.filter(|_| again == 0);
+        let (read, sleeps) = self.read(into, most - again, sleeper);
+        if again + read < most {
+            self.pulling.pollable.found_nothing(|| self.is_worth_a_look());
+        }
+        Ok((again + read, sleeps))
     }
 
     fn read(
@@ -918,17 +1118,41 @@ impl ReplayMailbox {
             }
             let count = into.len() - before;
             if is_end || batch.sleeps || count >= most {
+                // Under the cursor's lock, so that the last that is told is the greatest.
+                self.pulling.count(&into[before..]);
                 return (count, batch.sleeps);
             }
         }
+    }
+
+    /// Whether there may be something to pull, or it has ended; if not, the log wakes it for the next.
+    fn is_worth_a_look(&self) -> bool {
+        let state = self.pulling.state();
+        if state.ended || !state.again.is_empty() {
+            return true;
+        }
+        drop(state);
+        let cursor = lock(&self.cursor);
+        !self.log.sleeps(&cursor.query, cursor.next, &self.sleeper())
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        Arc::<Pulling>::clone(&self.pulling)
+    }
+}
+
+impl Drop for ReplayMailbox {
+    fn drop(&mut self) {
+        // In a child made by fork it is the parent's.
+        let _ended = self.end();
     }
 }
 
 impl fmt::Debug for ReplayMailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cursor = lock(&self.cursor);
         f.debug_struct("ReplayMailbox")
-            .field("pattern", &cursor.query.pattern)
+            .field("id", &self.id())
+            .field("pattern", &self.pattern())
             .finish_non_exhaustive()
     }
 }
