@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
         pool = paceline.Pool(1)
         hub = paceline.Hub(pool, histories=[archived])
 
-    replay = hub.replay("orders.eu")
+    replay = hub.replay_mailbox("orders.eu")
     hub.publish("orders.eu", b"order 4")
     came: list[str] = []
     while len(came) < 4:

@@ -69,7 +69,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 MADE = (
     "Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
-    " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay Report Request Retry"
+    " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth Wrote Rate"
 ).split()
@@ -88,6 +88,7 @@ ANYTHING = {
     ("Headers.get", "key"),
     ("Headers.get", "default"),
     ("Subscription.__call__", "message"),
+    ("Replay.__call__", "message"),
     ("Server.attach", "loop"),
     ("Http.attach", "loop"),
     ("Udp.attach", "loop"),
@@ -286,9 +287,24 @@ class Table(Case):
         span = {"first": "number", "last": "number", "until_ns": "number"}
         yield row("Hub.query", hub.query, {}, pattern="text", **span, **limits)
         starts = {"sequence": "none number", "since_ns": "none number", "last": "none number"}
-        yield row("Hub.replay", hub.replay, {"pattern": ">"}, pattern="text", **starts)
-        replay = hub.replay(">")
-        yield row("Replay.pull", replay.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        begins = {"pattern": ">", "handler": abs}
+        hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
+        yield row("Hub.replay", hub.replay, begins, pattern="text", handler="none function", **starts)
+        yield row("Hub.replay", hub.replay, begins, **hooks, retries="none number")
+        yield row("Hub.replay", hub.replay, begins, on_failure="text", restarts="none number", within=TIME)
+        yield row("Hub.replay", hub.replay, begins, batch="none number")
+        yield row("Hub.replay_mailbox", hub.replay_mailbox, {"pattern": ">"}, pattern="text", **starts)
+        replay, served = hub.replay_mailbox(">"), hub.replay(">", lambda message: None, now=True)
+        yield row("Replay.unsubscribe", served.unsubscribe, {}, how="text")
+        yield row("Replay.wait", served.wait, {}, timeout=MAYBE_TIME)
+        yield row("ReplayMailbox.pull", replay.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        yield row("ReplayMailbox.pull_async", awaited(replay.pull_async), {}, most="number")
+        waits = {"most": "number", "timeout": MAYBE_TIME}
+        yield row("ReplayMailbox.pull_batch", replay.pull_batch, {"timeout": 0}, **waits)
+        yield row("ReplayMailbox.pull_batch_async", awaited(replay.pull_batch_async), {}, most="number")
+        message = paceline.Message("a", b"", (), 1, 0, 0, "normal")
+        buried = {"message": "", "failure": "text", "attempts": "number"}
+        yield row("ReplayMailbox.bury", replay.bury, {"message": message}, **buried)
         opened = {"threads": 1}
         sizes = dict.fromkeys("threads max_payload dead_letters errors count_keys".split(), "number")
         sizes["notice_interval"] = TIME

@@ -156,7 +156,7 @@ HUBS = """
     hub = paceline.Hub(pool, threads=2, histories=[paceline.History(keep_count=100)])
     box, few = hub.mailbox(">", overflow="drop-oldest"), hub.mailbox("a.*", capacity=4)
     key, publisher = hub.key("a.b"), hub.publisher("p", allow=["a.>"])
-    topic, replay = hub.topic("t.x", paceline.Json()), hub.replay(">", now=True)
+    topic, replay = hub.topic("t.x", paceline.Json()), hub.replay_mailbox(">", now=True)
 
     @hub.subscribe("a.*", overflow="drop-oldest", retries=paceline.Retry.fixed(3, 0.01))
     def fails(message):

@@ -590,7 +590,7 @@ class Hubs(Case):
             import os, paceline
             pool = paceline.Pool(1)
             hub = paceline.Hub(pool, histories=[paceline.History()])
-            mailbox, key, replay = hub.mailbox("a"), hub.key("a"), hub.replay(">")
+            mailbox, key, replay = hub.mailbox("a"), hub.key("a"), hub.replay_mailbox(">")
             publisher, topic = hub.publisher("p"), hub.topic("a", paceline.Json())
             handler = hub.subscribe("b", lambda message: None)
             hub.publish("a", b"early")
@@ -605,7 +605,7 @@ class Hubs(Case):
                 lambda: hub.reply(message),
                 lambda: hub.mailbox("a"),
                 lambda: hub.subscribe("a", lambda message: None),
-                lambda: hub.replay(">"),
+                lambda: hub.replay_mailbox(">"),
                 lambda: hub.query(),
                 lambda: hub.flush(),
                 lambda: hub.history_stats(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
+import select
 import tempfile
 import threading
+import time
 import unittest
 from typing import Any
 
@@ -53,9 +56,9 @@ class Histories(Case):
         hub = self.open(History(keep_count=None))
         for number in range(100):
             hub.publish("a", b"%d" % number)
-        replays = [hub.replay(">"), hub.replay("a", sequence=1), hub.replay("*", since_ns=1)]
-        replays.append(hub.replay("a", last=100))
-        late = hub.replay("a", now=True)
+        replays = [hub.replay_mailbox(">"), hub.replay_mailbox("a", sequence=1), hub.replay_mailbox("*", since_ns=1)]
+        replays.append(hub.replay_mailbox("a", last=100))
+        late = hub.replay_mailbox("a", now=True)
 
         def publish() -> None:
             for number in range(100, 1000):
@@ -70,13 +73,232 @@ class Histories(Case):
             self.assertEqual(found, list(range(1000 - count, 1000)))
             self.assertEqual(replay.pull(1, 0) + replay.pull(1, 0.001), [])
         publisher.join()
-        replay = hub.replay("a", sequence=999)
+        replay = hub.replay_mailbox("a", sequence=999)
         came = iter(replay)
         self.assertEqual([int(next(came).payload) for _ in range(2)], [998, 999])
         hub.close()
         self.assertEqual(list(came), [])
         with self.assertRaises(paceline.ShutDownError):
-            hub.replay("a")
+            hub.replay_mailbox("a")
+
+    def test_pulled_waited_for_and_buried(self) -> None:
+        hub = self.open(History("a"))
+        for number in range(3):
+            hub.publish("a", b"%d" % number)
+        with hub.replay_mailbox("a") as replay:
+            self.assertTrue(self.readable(replay.fileno()))
+            found = replay.pull()
+            self.assertFalse(self.readable(replay.fileno()))
+            replay.bury(found[1], "no\0", 3)
+            stats = replay.stats()
+            self.assertEqual((stats.delivered, stats.dead_lettered, stats.last), (2, 1, 3))
+            (letter,) = hub.dead_letters(subscription=stats.number)
+            self.assertEqual((letter.message.payload, letter.failure, letter.attempts), (b"1", "no", 3))
+            with self.assertRaises(paceline.InvalidError):
+                replay.bury(found[1]._replace(key="b"))
+            self.assertEqual(hub.redeliver().enqueued, 1)
+            self.assertTrue(self.readable(replay.fileno()))
+            self.assertTrue(replay.stats().balances)
+
+            async def pulls() -> list[int]:
+                found = await replay.pull_async()
+                asyncio.get_running_loop().call_later(0.01, hub.publish, "a", b"7")
+                async for message in replay:
+                    return self.texts([*found, message])
+                raise AssertionError("it has ended")
+
+            self.assertEqual(asyncio.run(pulls()), [1, 7])
+            self.assertEqual(replay.stats().redelivered, 1)
+        with self.assertRaises(paceline.StaleError):
+            replay.pull(1, 0)
+        self.assertEqual(list(replay), [])
+
+    def readable(self, fd: int) -> bool:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def supervised(self, hub: Hub, came: list[tuple[int, int]], works: threading.Event) -> dict[str, Any]:
+        """Messages 2 and later fail until it works."""
+
+        def handle(message: paceline.Message) -> None:
+            came.append((int(message.payload), message.attempt))
+            if int(message.payload) > 1 and not works.is_set():
+                raise KeyError("not yet")
+
+        for number in range(1, 6):
+            hub.publish("a", b"%d" % number)
+        return {"handler": handle, "retries": paceline.Retry.fixed(1, 0.001), "on_error": lambda *_: None}
+
+    def check_supervised(self, hub: Hub, replay: Any, came: list[tuple[int, int]], works: threading.Event) -> None:
+        self.until(lambda: replay.suspended)
+        self.until(lambda: replay.stats().dead_lettered == 2)
+        self.assertEqual(came, [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)])
+        # What comes stays in the history.
+        hub.publish("a", b"6")
+        self.until(lambda: replay.stats().running == 0)
+        stats = replay.stats()
+        self.assertEqual((stats.delivered, stats.last, stats.restarts), (1, 3, 1))
+        self.assertTrue(stats.balances)
+        works.set()
+        self.assertTrue(replay.resume())
+        self.assertFalse(replay.resume())
+        self.until(lambda: replay.stats().last == 6)
+        self.assertEqual(came[5:], [(4, 1), (5, 1), (6, 1)])
+        self.assertEqual(len(hub.dead_letters(subscription=replay.stats().number)), 2)
+        self.assertEqual(hub.redeliver().enqueued, 2)
+        self.until(lambda: replay.stats().delivered == 6)
+        stats = replay.stats()
+        self.assertEqual((came[8:], stats.redelivered, stats.last), ([(2, 1), (3, 1)], 2, 6))
+        self.assertEqual((stats.waiting, stats.running, stats.lost, stats.failed), (0, 0, 0, 0))
+        self.assertTrue(stats.balances)
+
+    def test_a_handler_is_supervised(self) -> None:
+        hub = self.open(History("a"))
+        came: list[tuple[int, int]] = []
+        works = threading.Event()
+        told: list[Any] = []
+        hooks = {"restarts": 1, "within": 3600.0, "on_restart": lambda error, count: told.append((error, count))}
+        replay = hub.replay("a", **self.supervised(hub, came, works), **hooks)
+        self.until(lambda: replay.suspended)
+        # Its thread does not look at it again and again.
+        self.until(lambda: [each for each in hub._core.later if each[0] > time.monotonic() + 3600])
+        self.check_supervised(hub, replay, came, works)
+        self.assertEqual([(type(error), count) for error, count in told], [(KeyError, 1), (type(None), 2)])
+        self.assertTrue(replay.unsubscribe("sync"))
+        self.assertTrue(replay.wait(120))
+        hub.publish("a", b"7")
+        self.assertEqual(len(came), 10)
+        self.assertEqual(hub.redeliver().enqueued, 0)
+
+    def test_batches(self) -> None:
+        hub = self.open(History("a"))
+        hub.publish_batch("a", [b"%d" % number for number in range(1, 8)])
+        with hub.replay_mailbox("a", last=5) as pulled:
+            batch = pulled.pull_batch(3, 0)
+            assert batch is not None
+            self.assertEqual(batch.payloads, (b"3", b"4", b"5"))
+            self.assertEqual([each.sequence for each in batch], [3, 4, 5])
+            self.assertEqual(asyncio.run(pulled.pull_batch_async()).payloads, (b"6", b"7"))
+            self.assertIsNone(pulled.pull_batch(1, 0))
+        came: list[tuple[tuple[bytes, ...], int]] = []
+
+        def handle(batch: paceline.Batch) -> None:
+            came.append((batch.payloads, batch.attempt))
+            if b"4" in batch.payloads and len(came) < 4:
+                raise KeyError
+
+        async def handle_too(batch: paceline.Batch) -> None:
+            handle(batch)
+
+        first, second, third = (b"1", b"2", b"3"), (b"4", b"5", b"6"), (b"7",)
+        settings: dict[str, Any] = {"retries": paceline.Retry.fixed(1, 0.001), "restarts": 0, "batch": 3}
+        settings["on_error"] = lambda *_: None
+
+        def check(replay: Any) -> None:
+            self.until(lambda: replay.suspended)
+            self.until(lambda: replay.stats().dead_lettered == 3)
+            stats = replay.stats()
+            self.assertEqual((stats.delivered, stats.last, stats.running), (3, 6, 0))
+            self.assertEqual(came, [(first, 1), (second, 1), (second, 2)])
+            replay.resume()
+            self.until(lambda: replay.stats().last == 7)
+            self.assertEqual(hub.redeliver().enqueued, 3)
+            self.until(lambda: replay.stats().delivered == 7)
+            self.assertEqual(came[3:], [(third, 1), (second, 1)])
+            self.assertEqual(replay.stats().last, 7)
+            self.assertTrue(replay.stats().balances)
+            replay.unsubscribe()
+            self.assertTrue(replay.wait(120))
+
+        check(hub.replay("a", handle, **settings))
+        came.clear()
+
+        async def loop() -> None:
+            replay = hub.replay("a", handle_too, **settings)
+            await asyncio.get_running_loop().run_in_executor(None, check, replay)
+
+        asyncio.run(loop())
+
+    def test_counts_while_messages_are_handled_in_a_row(self) -> None:
+        hub = self.open(History("a"))
+        hub.publish_batch("a", [b"%d" % number for number in range(1, 6)])
+        inside, leave = threading.Event(), threading.Event()
+        self.addCleanup(leave.set)
+
+        def handle(message: paceline.Message) -> None:
+            if message.payload == b"4":
+                inside.set()
+                leave.wait(120)
+
+        replay = hub.replay("a", handle)
+        self.assertTrue(inside.wait(120))
+        stats = replay.stats()
+        self.assertEqual((stats.last, stats.delivered, stats.running, stats.waiting), (3, 3, 1, 1))
+        self.assertTrue(stats.balances)
+        # What it has taken and not begun is thrown away.
+        replay.unsubscribe()
+        leave.set()
+        self.assertTrue(replay.wait(120))
+        stats = replay.stats()
+        self.assertEqual((stats.last, stats.delivered, stats.running, stats.discarded), (4, 4, 0, 1))
+        self.assertTrue(stats.balances)
+
+    def test_a_handler_of_a_loop_is_supervised(self) -> None:
+        hub = self.open(History("a"))
+        came: list[tuple[int, int]] = []
+        works = threading.Event()
+
+        async def loop() -> None:
+            settings = self.supervised(hub, came, works)
+            handle = settings.pop("handler")
+
+            async def handler(message: paceline.Message) -> None:
+                handle(message)
+
+            replay = hub.replay("a", handler, restarts=1, within=3600.0, **settings)
+            # The loop has time for others meanwhile.
+            await asyncio.get_running_loop().run_in_executor(None, self.until, lambda: replay.suspended)
+            check = (hub, replay, came, works)
+            await asyncio.get_running_loop().run_in_executor(None, self.check_supervised, *check)
+            replay.unsubscribe()
+            await asyncio.get_running_loop().run_in_executor(None, replay.wait, 120)
+
+        asyncio.run(loop())
+        self.assertEqual(hub.redeliver().enqueued, 0)
+
+    def test_ends_while_suspended(self) -> None:
+        def fails(message: paceline.Message) -> None:
+            raise KeyError
+
+        async def fails_too(message: paceline.Message) -> None:
+            raise KeyError
+
+        async def loop(how: str) -> None:
+            hub = self.open(History("a"))
+            supervisor = paceline.Supervisor(restarts=0)
+            settings: dict[str, Any] = {"supervisor": supervisor, "on_failure": "discard", "last": 3}
+            settings["on_error"] = lambda *_: None
+            for number in range(5):
+                hub.publish("a", b"%d" % number)
+            replays = [hub.replay("a", fails, **settings), hub.replay("a", fails_too, **settings)]
+
+            def check() -> None:
+                self.until(lambda: all(each.suspended for each in replays))
+                if how == "close":
+                    hub.close()
+                for each in replays:
+                    if how != "close":
+                        each.unsubscribe(how)
+                    self.assertTrue(each.wait(120))
+                    stats = each.stats()
+                    self.assertTrue(stats.balances, stats)
+                    self.assertEqual((stats.waiting, stats.delivered), (0, 0))
+
+            await asyncio.get_running_loop().run_in_executor(None, check)
+
+        for how in ("sync", "async", "drain", "close"):
+            asyncio.run(loop(how))
 
     def test_lines_and_archives(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -140,16 +362,16 @@ class Histories(Case):
             self.open(*[History()] * 32)
         hub = self.open(History("a"))
         for call in (
-            lambda: hub.replay(">"),
-            lambda: hub.replay("a", last=-1),
-            lambda: hub.replay("a", last=1, now=True),
+            lambda: hub.replay_mailbox(">"),
+            lambda: hub.replay_mailbox("a", last=-1),
+            lambda: hub.replay_mailbox("a", last=1, now=True),
             lambda: hub.query("a", first=-1),
-            lambda: hub.replay("a").pull(0),
+            lambda: hub.replay_mailbox("a").pull(0),
         ):
             with self.assertRaises(invalid):
                 call()
         with self.assertRaises(TypeError):
-            pickle.dumps(hub.replay("a"))
+            pickle.dumps(hub.replay_mailbox("a"))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from ._errors import (
 )
 from ._executor import Executor
 from ._future import Future
-from ._history import History, HistoryStats, Replay
+from ._history import History, HistoryStats, ReplayMailbox, ReplayStats
 from ._http import Headers, Http, HttpStats, Request, RequestBody, Response
 from ._hub import Hub, HubAudit, Key
 from ._inherited import Inherited, inherited
@@ -73,7 +73,7 @@ from ._server import (
 )
 from ._signals import Signals
 from ._sources import Lane
-from ._subscriptions import Subscription
+from ._subscriptions import Replay, Subscription
 from ._supervision import Supervisor
 from ._task import PermanentFailure, RetryAfter, Task, TaskReport, TaskStatus
 from ._tasks import LaneRef, Strand
@@ -151,6 +151,8 @@ __all__ = [
     "Receipt",
     "Redelivered",
     "Replay",
+    "ReplayMailbox",
+    "ReplayStats",
     "Report",
     "Request",
     "RequestBody",

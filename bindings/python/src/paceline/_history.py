@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -12,8 +11,9 @@ from ._arguments import nanos, some_text, text, whole
 from ._errors import InvalidError
 from ._hosts import Native
 from ._library import check, lib, quick
-from ._mailbox import pull_from
-from ._message import Message
+from ._mailbox import BATCH, Pulled, pull_from
+from ._message import Batch, Message
+from ._queue import _LoopWaiters
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
@@ -132,35 +132,82 @@ def query_of(
     return query
 
 
-class Replay:
-    """What a history has kept, and then what is published, each message once: ``pull``, or ``for``. Any thread;
-    each message goes to one of those who pull. It lasts until it is lost."""
+@dataclass(frozen=True)
+class ReplayStats:
+    """What a replay has done. Exact while nothing is under way."""
+
+    #: Messages that were read for it, and dead letters that were delivered to it again.
+    matched: int
+    #: Those that were pulled and not buried, or that its handler has dealt with.
+    delivered: int
+    #: Those that its handler has failed at for good, and that are no dead letters.
+    failed: int
+    dead_lettered: int
+    #: Those that were read and had not begun when it ended.
+    discarded: int
+    #: Those that its handler's thread has taken, and that wait to be delivered again.
+    waiting: int
+    running: int
+    #: Those that were no longer kept when their turn came.
+    lost: int
+    #: The greatest sequence that was pulled, or that the handler was done with; 0 for none.
+    last: int
+    #: How often its handler was restarted.
+    restarts: int
+    #: Its number, which no subscription and no other replay of its hub has or had; dead letters tell it.
+    number: int
+    #: Of ``matched``, dead letters that were delivered again.
+    redelivered: int
+
+    @property
+    def balances(self) -> bool:
+        """Whether every message that matched is in exactly one of the others."""
+        ended = self.delivered + self.failed + self.dead_lettered + self.discarded
+        return self.matched == ended + self.waiting + self.running
+
+
+class ReplayMailbox(Pulled):
+    """What a history has kept, and then what is published, each message once: ``pull``, ``for``, ``async for``.
+    Any thread; each message goes to one of those who pull. It lasts until ``close``, or until it or its hub is
+    lost or closed."""
 
     def __init__(self, core: Core, pattern: str, start: tuple[int, int]) -> None:
         pointer, at = ctypes.c_void_p(), ctypes.c_uint64(start[1])
         inside, encoded = core.pointer(), text("pattern", pattern)
         check(lib.pace_hub_replay_mailbox(inside, encoded, start[0], at, ctypes.byref(pointer)))
         self._native = Native(pointer, lib.pace_replay_mailbox_free)
-        self._core = core
+        self._identity = core.identity
+        self._loops: dict[Any, _LoopWaiters] = {}
         #: What it replays.
         self.pattern = pattern
 
-    def pull(self, most: int = 64, timeout: Optional[float] = None) -> list[Message]:
-        """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` of those that
-        are there, in order. Empty: none has come. Raises InvalidError, ForkedError."""
+    def pull_batch(self, most: int = BATCH, timeout: Optional[float] = None) -> Optional[Batch]:
+        """As ``pull``: what came is one ``Batch``. None: none has come. Raises as ``pull``."""
         pointer = self._native.pointer
-        return pull_from(self._core.identity, lib.pace_replay_mailbox_pull, pointer, most, timeout)
+        return pull_from(self._identity, lib.pace_replay_mailbox_pull, pointer, most, timeout)
 
-    def __iter__(self) -> Iterator[Message]:
-        """Messages as they come, until the hub is closed. Leaving early loses none."""
-        while True:
-            found = self.pull(1, 0.1)
-            if not found and self._core.closed:
-                return
-            yield from found
+    def fileno(self) -> int:
+        """A descriptor that is readable while a message may wait, or it has ended; a pull that finds nothing
+        makes it unreadable. It belongs to this: never read or close it."""
+        fd = ctypes.c_int32()
+        check(lib.pace_replay_mailbox_pollable(self._native.pointer, ctypes.byref(fd)))
+        return fd.value
 
-    def __reduce__(self) -> Any:
-        raise TypeError("cannot pickle a paceline.Replay: it belongs to this process")
+    def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
+        """As ``Mailbox.bury``. As long as this lasts, ``redeliver`` has the message pulled again, before what is
+        read next."""
+        self._bury(quick.pace_replay_mailbox_bury, message, failure, attempts)
+
+    def stats(self) -> ReplayStats:
+        """Its counts. What is in the history and was not pulled is not counted."""
+        raw = layout.ReplayStats()
+        raw.struct_size = ctypes.sizeof(raw)
+        check(quick.pace_replay_mailbox_stats(self._native.pointer, ctypes.byref(raw)))
+        return ReplayStats(*(getattr(raw, name) for name in ReplayStats.__dataclass_fields__))
+
+    def close(self) -> None:
+        """Ends it: who waits in ``pull`` gets StaleError."""
+        check(quick.pace_replay_mailbox_end(self._native.pointer))
 
 
 def start_of(

@@ -27,14 +27,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _layout as layout
-from . import _supervision
 from ._arguments import (
     BytesLike,
     data,
     function,
     instance,
     items,
-    one_of,
     patience,
     some_function,
     text,
@@ -48,7 +46,7 @@ from ._history import (
     EACH_RECORD,
     History,
     HistoryStats,
-    Replay,
+    ReplayMailbox,
     query_of,
     start_of,
     stats_of,
@@ -79,11 +77,20 @@ from ._notices import (
     error_of,
     metrics_of,
 )
-from ._policy import Rate, Retry, retry_of
+from ._policy import Rate, Retry
 from ._pool import Pool
 from ._publisher import Publisher
-from ._subscriptions import TURN, Core, FailureHook, MessageHandler, RestartHook, Served, Subscription
-from ._supervision import Supervisor
+from ._subscriptions import (
+    TURN,
+    Core,
+    FailureHook,
+    MessageHandler,
+    Replay,
+    RestartHook,
+    Served,
+    Subscription,
+)
+from ._supervision import Supervisor, Terms, terms_of
 from ._topic import Codec, T, Topic
 from ._workers import WorkerPool
 
@@ -135,6 +142,16 @@ class Key:
 
 
 _EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, layout.Text, ctypes.c_size_t)
+
+
+def _loop_of(handler: MessageHandler) -> Optional[asyncio.AbstractEventLoop]:
+    """The loop that is to serve it; None: a thread is. Raises RuntimeError: no loop runs here."""
+    return asyncio.get_running_loop() if inspect.iscoroutinefunction(handler) else None
+
+
+def _turn_of(batch: Optional[int], usual: int) -> int:
+    """How many messages are taken at once."""
+    return usual if batch is None else within("batch", batch, 1, 1 << 16)
 
 
 class Hub:
@@ -428,14 +445,8 @@ class Hub:
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
         some_function("on_error", on_error)
-        some_function("on_restart", on_restart)
         some_function("handler", handler)
-        own = Supervisor(restarts=restarts, within=within)
-        if supervisor is not None:
-            own = instance("supervisor", supervisor, Supervisor)
-        fate = one_of("on_failure", on_failure, _supervision.FATES)
-        retry = _supervision.check(retry_of(retries))
-        terms = _supervision.Terms(fate, retry, own, on_restart)
+        terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
         settings = Settings(
             capacity, overflow, by_priority, filter, group, balance, block, measured
         )
@@ -451,20 +462,16 @@ class Hub:
         handler: MessageHandler,
         settings: Settings,
         on_error: Optional[FailureHook],
-        terms: _supervision.Terms,
+        terms: Terms,
         batch: Optional[int],
     ) -> Subscription:
         function("handler", handler)
-        if batch is not None:
-            within("batch", batch, 1, 1 << 16)
-        core = self._core
-        loop = asyncio.get_running_loop() if inspect.iscoroutinefunction(handler) else None
-        mailbox = Mailbox(core, None, pattern, settings)
-        turn = 1 if settings.by_priority or settings.overflow == "conflate" else TURN
-        served = Served(core, mailbox, handler, on_error, terms, batch or turn, batch is not None)
-        core.add_served(served, loop)
-        if loop is not None:
-            served.task = loop.create_task(served.serve_async())
+        usual = 1 if settings.by_priority or settings.overflow == "conflate" else TURN
+        turn = _turn_of(batch, usual)
+        loop = _loop_of(handler)
+        mailbox = Mailbox(self._core, None, pattern, settings)
+        served = Served(self._core, mailbox, handler, on_error, terms, turn, batch is not None)
+        served.begin(loop)
         return Subscription(self, served)
 
     def topic(self, pattern: str, codec: Codec[T]) -> Topic[T]:
@@ -501,17 +508,69 @@ class Hub:
     def replay(
         self,
         pattern: str,
+        handler: Optional[MessageHandler] = None,
         *,
         sequence: Optional[int] = None,
         since_ns: Optional[int] = None,
         last: Optional[int] = None,
         now: bool = False,
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
+    ) -> Any:
+        """Calls ``handler(message)`` with what a history has kept of keys that the pattern matches, and then with
+        what is published, each message once, in order: from the beginning, or from this sequence, this time
+        (nanoseconds since 1970), the ``last`` so many messages, or from ``now`` on. What was no longer kept when
+        its turn came is in ``lost_before``. Without a handler it is a decorator.
+
+        Who calls the handler, what a ``batch`` is, and what happens when it fails, is as with ``subscribe``, but
+        that what comes while it is suspended stays in the history, and is handled after ``resume``. Its dead
+        letters are delivered again as long as it lasts. Raises as ``query`` and ``subscribe``, ShutDownError."""
+        some_function("on_error", on_error)
+        some_function("handler", handler)
+        terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
+        start = start_of(sequence, since_ns, last, now)
+
+        def decorate(function: MessageHandler) -> Replay:
+            return self._replay(pattern, function, start, on_error, terms, batch)
+
+        return decorate if handler is None else decorate(handler)
+
+    def _replay(
+        self,
+        pattern: str,
+        handler: MessageHandler,
+        start: tuple[int, int],
+        on_error: Optional[FailureHook],
+        terms: Terms,
+        batch: Optional[int],
     ) -> Replay:
-        """What a history has kept of keys that the pattern matches, and then what is published, each message
-        once: from the beginning, or from this sequence, this time (nanoseconds since 1970), the ``last`` so
-        many messages, or from ``now`` on. What was no longer kept when its turn came is in ``lost_before``.
-        Raises as ``query``, ShutDownError."""
-        return Replay(self._core, pattern, start_of(sequence, since_ns, last, now))
+        function("handler", handler)
+        turn = _turn_of(batch, TURN)
+        loop = _loop_of(handler)
+        mailbox = ReplayMailbox(self._core, pattern, start)
+        served = Served(self._core, mailbox, handler, on_error, terms, turn, batch is not None)
+        served.begin(loop)
+        return Replay(self, served)
+
+    def replay_mailbox(
+        self,
+        pattern: str,
+        *,
+        sequence: Optional[int] = None,
+        since_ns: Optional[int] = None,
+        last: Optional[int] = None,
+        now: bool = False,
+    ) -> ReplayMailbox:
+        """As ``replay``, with a mailbox that you empty. Raises as ``query``, ShutDownError."""
+        mailbox = ReplayMailbox(self._core, pattern, start_of(sequence, since_ns, last, now))
+        self._core.add_mailbox(mailbox)
+        return mailbox
 
     def flush(self) -> None:
         """Writes everything that was published before to all archives: then it is durable. Raises OsError: it

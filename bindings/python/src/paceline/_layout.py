@@ -1022,6 +1022,34 @@ class HistoryOptions(ctypes.Structure):
     ]
 
 
+class ReplayStats(ctypes.Structure):
+    """``pace_replay_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        *[
+            (name, ctypes.c_uint64)
+            for name in (
+                "delivered",
+                "failed",
+                "lost",
+                "last",
+                "matched",
+                "dead_lettered",
+                "discarded",
+                "waiting",
+                "running",
+                "restarts",
+                "number",
+            )
+        ],
+        ("suspended", ctypes.c_bool),
+        ("reserved2", ctypes.c_uint8 * 7),
+        ("redelivered", ctypes.c_uint64),
+    ]
+
+
 class Query(ctypes.Structure):
     """``pace_query_t``"""
 

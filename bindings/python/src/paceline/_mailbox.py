@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 from . import _layout as layout
 from ._arguments import instance, nanos, one_of, patience, some_text, text, within, wrong
@@ -35,7 +35,7 @@ _OVERFLOWS = {
     "conflate": layout.OVERFLOW_CONFLATE,
     "block": layout.OVERFLOW_BLOCK,
 }
-_WAYS = {
+WAYS = {
     "async": layout.UNSUBSCRIBE_ASYNC,
     "drain": layout.UNSUBSCRIBE_DRAIN,
     "sync": layout.UNSUBSCRIBE_SYNC,
@@ -140,8 +140,8 @@ place = _Place()
 
 def pull_from(
     hub: object, call: Any, pointer: Any, most: int, timeout: float | None
-) -> list[Message]:
-    """Pulls by one of the library's functions for that; empty: none has come."""
+) -> Optional[Batch]:
+    """Pulls by one of the library's functions for that; None: none has come."""
     most, timeout = at_most(most), patience("timeout", timeout)
     if place.busy:
         # In a signal's handler, or a destructor: the messages beneath would be overwritten.
@@ -155,11 +155,11 @@ def pull_from(
             left = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
             status = call(pointer, buffer, most, nanoseconds(left), at)
             if status == layout.OK:
-                return place.batch(hub)._all().copy()
+                return place.batch(hub)
             if status != layout.ETIMEDOUT:
                 raise error(status)
             if left < SLICE:
-                return []
+                return None
     finally:
         place.busy = False
 
@@ -195,7 +195,90 @@ class Settings:
         return options
 
 
-class Mailbox:
+class Pulled:
+    """What mailboxes of subscriptions and of replays have in common."""
+
+    _native: Native
+    _loops: dict[Any, _LoopWaiters]
+
+    def pull_batch(self, most: int = BATCH, timeout: float | None = None) -> Optional[Batch]:
+        raise NotImplementedError
+
+    def fileno(self) -> int:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def pull(self, most: int = BATCH, timeout: float | None = None) -> list[Message]:
+        """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` (65536
+        at most) of those that are there, in order. Empty: none has come.
+
+        Raises StaleError when it has ended and nothing is left, ShutDownError when the pool has while this
+        waited, InvalidError, ForkedError.
+        """
+        found = self.pull_batch(most, timeout)
+        return found._all().copy() if found else []
+
+    async def pull_async(self, most: int = BATCH) -> list[Message]:
+        """As ``pull`` for ever, without holding up the running event loop."""
+        return (await self.pull_batch_async(most))._all().copy()
+
+    async def pull_batch_async(self, most: int = BATCH) -> Batch:
+        """As ``pull_batch`` for ever, without holding up the running event loop."""
+        while True:
+            found = self.pull_batch(most, 0)
+            if found:
+                return found
+            loop = asyncio.get_running_loop()
+            waiters = self._loops.get(loop)
+            if waiters is None:
+                waiters = self._loops[loop] = _LoopWaiters(self, loop)
+            await waiters.wait()
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages as they come, until it or the pool has ended. Leaving early loses none."""
+        while True:
+            try:
+                found = self.pull(1)
+            except (StaleError, ShutDownError):
+                return
+            yield from found
+
+    def __aiter__(self: _M) -> _M:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return (await self.pull_async(1))[0]
+        except (StaleError, ShutDownError):
+            raise StopAsyncIteration from None
+
+    def _bury(self, call: Any, message: Message, failure: str, attempts: int) -> None:
+        attempts = within("attempts", attempts, 0, (1 << 32) - 1)
+        raw, kept = raw_of("message", message)
+        if not isinstance(failure, str):
+            raise wrong("failure", failure, "text")
+        # What was raised may say anything.
+        said = failure.replace("\0", "").encode("utf-8", "replace") or None
+        check(call(self._native.pointer, ctypes.byref(raw), said, attempts))
+        del kept
+
+    def __enter__(self: _M) -> _M:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        name = type(self).__name__
+        raise TypeError(f"cannot pickle a paceline.{name}: it belongs to this process")
+
+
+_M = TypeVar("_M", bound=Pulled)
+
+
+class Mailbox(Pulled):
     """A subscription that you empty: ``pull``, ``for``, ``async for``. Any thread, any number of them.
 
     It lasts until ``unsubscribe`` or ``close``, until its lease runs out, or until it or its hub is lost.
@@ -225,16 +308,6 @@ class Mailbox:
         #: What it has subscribed to.
         self.pattern = pattern
         self._loops: dict[Any, _LoopWaiters] = {}
-
-    def pull(self, most: int = BATCH, timeout: float | None = None) -> list[Message]:
-        """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` (65536
-        at most) of those that are there, in order. Empty: none has come.
-
-        Raises StaleError when the subscription has ended and nothing is left, ShutDownError when the pool
-        has while this waited, InvalidError, ForkedError.
-        """
-        found = self.pull_batch(most, timeout)
-        return found._all().copy() if found else []
 
     def pull_batch(self, most: int = BATCH, timeout: float | None = None) -> Optional[Batch]:
         """As ``pull``, and quicker where messages are many: what came is one ``Batch``, whose ``payloads`` cost less
@@ -272,40 +345,6 @@ class Mailbox:
             if status != layout.ETIMEDOUT or left <= slice:
                 return int(status)
 
-    async def pull_async(self, most: int = BATCH) -> list[Message]:
-        """As ``pull`` for ever, without holding up the running event loop."""
-        return (await self.pull_batch_async(most))._all().copy()
-
-    async def pull_batch_async(self, most: int = BATCH) -> Batch:
-        """As ``pull_batch`` for ever, without holding up the running event loop."""
-        while True:
-            found = self.pull_batch(most, 0)
-            if found:
-                return found
-            loop = asyncio.get_running_loop()
-            waiters = self._loops.get(loop)
-            if waiters is None:
-                waiters = self._loops[loop] = _LoopWaiters(self, loop)
-            await waiters.wait()
-
-    def __iter__(self) -> Iterator[Message]:
-        """Messages as they come, until the subscription or the pool has ended. Leaving early loses none."""
-        while True:
-            try:
-                found = self.pull(1)
-            except (StaleError, ShutDownError):
-                return
-            yield from found
-
-    def __aiter__(self) -> Mailbox:
-        return self
-
-    async def __anext__(self) -> Message:
-        try:
-            return (await self.pull_async(1))[0]
-        except (StaleError, ShutDownError):
-            raise StopAsyncIteration from None
-
     def fileno(self) -> int:
         """A descriptor that is readable while a message may wait, or the subscription has ended; a pull
         that finds nothing makes it unreadable. It belongs to the mailbox: never read or close it."""
@@ -325,33 +364,17 @@ class Mailbox:
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
         and no longer as delivered. Raises InvalidError: it cannot have come from here; ForkedError."""
-        attempts = within("attempts", attempts, 0, (1 << 32) - 1)
-        raw, kept = raw_of("message", message)
-        if not isinstance(failure, str):
-            raise wrong("failure", failure, "text")
-        # What was raised may say anything.
-        said = failure.replace("\0", "").encode("utf-8", "replace") or None
-        check(quick.pace_mailbox_bury(self._native.pointer, ctypes.byref(raw), said, attempts))
-        del kept
+        self._bury(quick.pace_mailbox_bury, message, failure, attempts)
 
     def unsubscribe(self, how: str = "async") -> bool:
         """Takes no more messages. Those that wait can be pulled still ("drain"), or are discarded
         ("async", and "sync", which is the same here); whether nothing is left. Once it has ended,
         nothing."""
         ended = ctypes.c_bool()
-        way = one_of("how", how, _WAYS)
+        way = one_of("how", how, WAYS)
         check(quick.pace_mailbox_unsubscribe(self._native.pointer, way, ctypes.byref(ended)))
         return ended.value
 
     def close(self) -> None:
         """Ends the subscription; what waits is discarded, and who waits in ``pull`` gets StaleError."""
         self.unsubscribe()
-
-    def __enter__(self) -> Mailbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce__(self) -> Any:
-        raise TypeError("cannot pickle a paceline.Mailbox: it belongs to this process")

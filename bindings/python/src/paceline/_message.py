@@ -111,6 +111,10 @@ class Batch:
         """How many messages this subscription has lost before these and between them."""
         return sum(self._columns[2::_WORDS].tolist())
 
+    def _newest(self) -> int:
+        """The greatest sequence."""
+        return max(self._columns[::_WORDS].tolist())
+
     def _again(self, attempt: int) -> Batch:
         """The same for another attempt."""
         other = Batch()

@@ -1,4 +1,4 @@
-"""Handlers that have subscribed to a hub, and the threads that call them.
+"""Handlers that have subscribed to a hub, or that its histories are replayed to, and the threads that call them.
 
     native mailboxes ── readable ──► epoll, one shot ──► host thread: pull a batch, handle it, arm it again
 
@@ -23,17 +23,18 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Optional, Union
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 from . import _layout as layout
 from . import _lifetime, _supervision
-from ._arguments import instance, items, nanos, patience, text, within
+from ._arguments import instance, items, nanos, one_of, patience, text, within
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
-from ._history import History
+from ._history import History, ReplayMailbox, ReplayStats
 from ._hosts import Hosts, Native, log
 from ._library import check, lib, quick
 from ._lifetime import called_back
-from ._mailbox import Mailbox, SubscriptionStats
+from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
 from ._message import Batch, Message
 from ._pool import Pool
 from ._requests import Requests
@@ -48,6 +49,8 @@ TURN = 16
 MOST = 256
 #: Seconds: a turn that is full and shorter is followed by a longer one, and one that is longer by a shorter.
 SHORT = 0.001
+#: So many seconds from now a replay that is suspended is looked at, if it was not resumed before.
+LATER = 1e6
 
 _NOTHING = contextlib.nullcontext()
 
@@ -59,13 +62,17 @@ FailureHook = Union[Callable[[Message, BaseException], object], Callable[[Batch,
 RestartHook = Callable[[Optional[BaseException], int], object]
 
 
+def _newest(sequence: int, messages: list[Message]) -> int:
+    return max([sequence, *(each.sequence for each in messages)])
+
+
 class Served:
     """A mailbox and its handler. It knows nothing of the Hub and the Subscription before it."""
 
     def __init__(
         self,
         core: Core,
-        mailbox: Mailbox,
+        mailbox: Union[Mailbox, ReplayMailbox],
         handler: Callable[..., Any],
         on_error: Optional[Callable[..., Any]],
         terms: _supervision.Terms,
@@ -76,12 +83,14 @@ class Served:
         self.mailbox = mailbox
         self.handler = handler
         self.on_error = on_error
-        self.care = Care(terms)
+        self.care = Care(terms, self.hurry)
         #: How many it takes at once, and whether that is its own choice.
         self.most = turn
         self.paces = turn == TURN and not batches
         #: The handler is called with batches.
         self.batches = batches
+        #: A replay: what comes while it is suspended stays in the history.
+        self.keeps = isinstance(mailbox, ReplayMailbox)
         #: What it is polled by.
         self.fd = -1
         #: It is not polled: its turn comes when its time has come.
@@ -90,9 +99,9 @@ class Served:
         self.busy = threading.Lock()
         #: What was taken and is not dealt with, messages or batches: the first may be tried again later.
         self.held: deque[Any] = deque()
-        #: Of messages that are handled one after the other without a look at each: how many, and those that have
-        #: not begun.
-        self.row: Optional[tuple[int, Iterator[Message]]] = None
+        #: Of messages that are handled one after the other without a look at each: all, and those that have not
+        #: begun.
+        self.row: Optional[tuple[list[Message], Iterator[Message]]] = None
         #: Whether the first of these is in an attempt.
         self.trying = False
         #: What was taken of the mailbox is thrown away.
@@ -107,11 +116,38 @@ class Served:
         self.last_error: Optional[BaseException] = None
         #: Of the loop that serves it.
         self.task: Optional[asyncio.Task[None]] = None
+        #: A replay: the greatest sequence that was dealt with, before those of the row.
+        self.last = 0
+        self.resumed: Optional[asyncio.Event] = None
+
+    def begin(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
+        """From here on it is served: by this loop, which runs here, or by a thread."""
+        self.core.add_served(self, loop)
+        if loop is not None:
+            if self.keeps:
+                self.resumed = asyncio.Event()
+            self.task = loop.create_task(self.serve_async())
+
+    def rests(self) -> bool:
+        """Whether it is suspended, and what comes is kept until it is resumed."""
+        return self.keeps and self.care.suspended and not self.cancelled
+
+    def hurry(self) -> None:
+        """It may have to be looked at before its time."""
+        task = self.task
+        if task is None:
+            self.core.hurry(self)
+        elif self.resumed is not None:
+            # A loop that is closed serves nothing.
+            with contextlib.suppress(RuntimeError):
+                task.get_loop().call_soon_threadsafe(self.resumed.set)
 
     def turn(self) -> Optional[float]:
         """Handles a batch; after how many seconds there is more to do, 0 for when something comes, None: it has
         ended."""
         with self.busy:
+            if self.rests():
+                return LATER
             if not self.held:
                 try:
                     batch = self.mailbox.pull_batch(self.most, 0)
@@ -143,7 +179,7 @@ class Served:
         many seconds the first of these is tried again; None: now."""
         handler, care, left = self.handler, self.care, iter(messages)
         start = time.monotonic() if self.paces else 0.0
-        self.row, self.trying = (len(messages), left), True
+        self.row, self.trying = (messages, left), True
         failure = None
         try:
             for message in left:
@@ -154,9 +190,12 @@ class Served:
         except BaseException as raised:
             failure = raised
             self.held.append(message)
-        self.held.extend(left)
+        done = len(messages) - len(self.held) - left.__length_hint__()
+        if self.keeps:
+            self.last = _newest(self.last, messages[:done])
         self.row, self.trying = None, False
-        self.handled += len(messages) - len(self.held)
+        self.held.extend(left)
+        self.handled += done
         if failure is not None:
             care.attempts = 1
             return self.fail(message, failure)
@@ -169,11 +208,14 @@ class Served:
         """The same as a task of an event loop, until the subscription has ended."""
         try:
             while True:
-                try:
-                    batch = await self.mailbox.pull_batch_async(self.most)
-                except (StaleError, ShutDownError):
-                    return
-                self.held.extend((batch,) if self.batches else batch._all())
+                while self.rests():
+                    await self.until_resumed()
+                if not self.held:
+                    try:
+                        batch = await self.mailbox.pull_batch_async(self.most)
+                    except (StaleError, ShutDownError):
+                        return
+                    self.held.extend((batch,) if self.batches else batch._all())
                 while message := self.next():
                     try:
                         await self.handler(message)  # type: ignore[misc]
@@ -190,13 +232,23 @@ class Served:
             self.mailbox.close()
             self.end()
 
+    async def until_resumed(self) -> None:
+        resumed = self.resumed
+        assert resumed is not None, "nothing else rests"
+        resumed.clear()
+        # Whoever resumes it says so first, and then sets that.
+        if self.rests():
+            await resumed.wait()
+
     def next(self) -> Any:
         """The message, or batch, to be handled now, if there is one. Those of a handler that is suspended are
-        buried."""
+        buried, or kept."""
         held, care = self.held, self.care
         if self.cancelled:
             self.skip()
         while care.suspended and held:
+            if self.keeps:
+                return None
             self.bury(held.popleft(), "", 0)
         if not held:
             return None
@@ -210,13 +262,24 @@ class Served:
         """How many messages that is."""
         return len(held) if self.batches else 1
 
+    def passed(self) -> list[Message]:
+        """Of messages that are handled one after the other, those that were handled. Never too many."""
+        row = self.row
+        if row is None:
+            return []
+        messages, left = row
+        # One of them is with the handler.
+        return messages[: max(0, len(messages) - left.__length_hint__() - 1)]
+
     def dealt(self) -> int:
         """How many messages were handled. Never too many."""
-        handled, row = self.handled, self.row
-        if row is None:
-            return handled
-        # One of them is with the handler.
-        return handled + max(0, row[0] - row[1].__length_hint__() - 1)
+        handled = self.handled
+        return handled + len(self.passed())
+
+    def newest(self) -> int:
+        """A replay: the greatest sequence that was dealt with."""
+        last = self.last
+        return _newest(last, self.passed())
 
     def under_way(self) -> int:
         """How many messages are with the handler."""
@@ -234,7 +297,14 @@ class Served:
         self.trying = False
         self.held.popleft()
         self.care.attempts = 0
+        if self.keeps:
+            self.reach(message)
         self.handled += self.weight(message)
+
+    def reach(self, held: Any) -> None:
+        """A replay has dealt with it, or has given it up."""
+        # What is delivered again is older.
+        self.last = max(self.last, held._newest() if self.batches else held.sequence)
 
     def fail(self, message: Any, raised: BaseException) -> Optional[float]:
         """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
@@ -254,6 +324,8 @@ class Served:
             return after
         self.held.popleft()
         self.care.attempts = 0
+        if self.keeps:
+            self.reach(message)
         if after == _supervision.DISCARD:
             self.failed += self.weight(message)
         else:
@@ -317,7 +389,7 @@ class Core(Hosts):
         self.native = Native(pointer, lib.pace_hub_free)
         self.lock = threading.RLock()
         #: The mailboxes of others, which end with the hub.
-        self.mailboxes: weakref.WeakSet[Mailbox] = weakref.WeakSet()
+        self.mailboxes: weakref.WeakSet[Pulled] = weakref.WeakSet()
         #: What filters of its subscriptions call, by identity. They stay until the hub goes.
         self.tests: dict[int, Any] = {}
         #: By descriptor, what threads serve; and what loops serve.
@@ -369,7 +441,7 @@ class Core(Hosts):
                 found = self.requests[id(loop)] = Requests(self, loop)
             return found
 
-    def add_mailbox(self, mailbox: Mailbox) -> None:
+    def add_mailbox(self, mailbox: Pulled) -> None:
         with self.lock:
             self.mailboxes.add(mailbox)
             closed = self.closed
@@ -409,7 +481,8 @@ class Core(Hosts):
         with self.lock:
             heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), served))
         self.nudge()
-        if served.cancelled:
+        # Whoever has cancelled or resumed it in between has not found it.
+        if served.cancelled or (delay == LATER and not served.rests()):
             self.hurry(served)
 
     def hurry(self, served: Served) -> None:
@@ -456,7 +529,7 @@ class Core(Hosts):
         for one in served:
             one.cancel()
             one.mailbox.close()
-            self.hurry(one)
+            one.hurry()
         # Threads end when nothing is left to be handled.
         if self.poll is not None:
             os.write(self.wake[1], b"x")
@@ -540,9 +613,8 @@ def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
         return False
 
 
-class Subscription:
-    """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
-    refers to this. Called, it is its handler. Any thread."""
+class Handled:
+    """What a subscription and a replay with a handler have in common."""
 
     def __init__(self, hub: Hub, served: Served) -> None:
         self._hub = hub
@@ -553,7 +625,7 @@ class Subscription:
 
     @property
     def pattern(self) -> str:
-        """What it has subscribed to."""
+        """What comes to it."""
         return self._served.mailbox.pattern
 
     @property
@@ -567,8 +639,8 @@ class Subscription:
         return self._served.care.suspended
 
     def resume(self) -> bool:
-        """Ends its suspension, and that of all others of its supervisor: messages that come are handled again,
-        and those that became dead letters stay so. False: none was suspended."""
+        """Ends its suspension, and that of all others of its supervisor: messages are handled again, and those
+        that became dead letters stay so. False: none was suspended."""
         return self._served.care.terms.supervisor._resume()
 
     @property
@@ -576,12 +648,52 @@ class Subscription:
         """What the handler has raised last."""
         return self._served.last_error
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended and its handler does not run; False: it has not in that time. Not for
+        handlers, nor for event loops that serve it."""
+        return self._served.over.wait(patience("timeout", timeout))
+
+    def unsubscribe(self, how: str = "async") -> bool:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        served = self._served
+        served.cancel()
+        served.hurry()
+
+    def _has_ended(self, how: str) -> bool:
+        """Whether its handler does not run and will not; waited for, if that is asked."""
+        served = self._served
+        if how == "sync" and not served.core.is_inside() and served not in served.core.looped:
+            with served.busy:
+                return True
+        return served.over.is_set()
+
+    def __enter__(self: _H) -> _H:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unsubscribe("sync")
+
+    def __reduce__(self) -> Any:
+        name = type(self).__name__
+        raise TypeError(f"cannot pickle a paceline.{name}: it belongs to this process")
+
+
+_H = TypeVar("_H", bound=Handled)
+
+
+class Subscription(Handled):
+    """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
+    refers to this. Called, it is its handler. Any thread."""
+
     def stats(self) -> SubscriptionStats:
         """Its counts."""
-        served = self._served
+        served, mailbox = self._served, self._served.mailbox
+        assert isinstance(mailbox, Mailbox)
         # Before the native ones, which are never behind them.
         handled, failed, skipped = served.dealt(), served.failed, served.skipped
-        native = served.mailbox.stats()
+        native = mailbox.stats()
         return SubscriptionStats(
             matched=native.matched,
             delivered=handled,
@@ -606,15 +718,12 @@ class Subscription:
         handler, and for one that is served by an event loop, it does not wait. Says whether none runs or
         will run.
         """
-        served = self._served
-        served.mailbox.unsubscribe(how)
+        served, mailbox = self._served, self._served.mailbox
+        assert isinstance(mailbox, Mailbox)
+        mailbox.unsubscribe(how)
         if how != "drain":
-            served.cancel()
-            served.core.hurry(served)
-        if how == "sync" and not served.core.is_inside() and served not in served.core.looped:
-            with served.busy:
-                return True
-        return served.over.is_set()
+            self._end()
+        return self._has_ended(how)
 
     def drain(self, within: float | None = None) -> int:
         """Ends it as ``unsubscribe("drain")`` does, and waits up to ``within`` seconds (None: for ever) until all
@@ -629,23 +738,44 @@ class Subscription:
         if served.core.is_inside() or (task is not None and _runs_here(task.get_loop())):
             raise DeadlockError("a subscription is drained by others than its handler's thread or loop")
         before = self.stats().discarded
-        served.mailbox.unsubscribe("drain")
+        self.unsubscribe("drain")
         if served.over.wait(within):
             return 0
         self.unsubscribe()
         now = self.stats()
         return now.discarded - before + now.running - served.under_way()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it has ended and its handler does not run; False: it has not in that time. Not for
-        handlers, nor for event loops that serve it."""
-        return self._served.over.wait(patience("timeout", timeout))
 
-    def __enter__(self) -> Subscription:
-        return self
+class Replay(Handled):
+    """A handler that what a history has kept, and then what is published, is replayed to. It lasts until
+    ``unsubscribe``, or as long as its hub, also if nothing refers to this. Called, it is its handler. Any thread."""
 
-    def __exit__(self, *_: object) -> None:
-        self.unsubscribe("sync")
+    def stats(self) -> ReplayStats:
+        """Its counts. What is in the history and was not read for it is not counted."""
+        served, mailbox = self._served, self._served.mailbox
+        assert isinstance(mailbox, ReplayMailbox)
+        # Before the native ones, which are never behind them.
+        handled, failed, skipped = served.dealt(), served.failed, served.skipped
+        last, under_way = served.newest(), served.under_way()
+        native = mailbox.stats()
+        taken = native.delivered - handled - failed - skipped
+        running = min(under_way, taken)
+        return replace(
+            native,
+            delivered=handled,
+            failed=failed,
+            discarded=native.discarded + skipped,
+            waiting=native.waiting + taken - running,
+            running=running,
+            last=last,
+            restarts=served.care.restarts,
+        )
 
-    def __reduce__(self) -> Any:
-        raise TypeError("cannot pickle a paceline.Subscription: it belongs to this process")
+    def unsubscribe(self, how: str = "async") -> bool:
+        """Ends it: what was read and not handled is discarded. There is no mailbox to drain: "drain" is as
+        "async". "sync": waits until its handler does not run; inside a handler, and for one that is served by an
+        event loop, it does not wait. Says whether it does not run and will not."""
+        one_of("how", how, WAYS)
+        self._served.mailbox.close()
+        self._end()
+        return self._has_ended(how)

@@ -3,7 +3,7 @@
 The rules are those of native handlers. A message that a handler fails at is tried again as its retries have it,
 and then given up: it becomes a dead letter, or is dropped. Whenever a message is given up the handler is
 *restarted*: its ``on_restart`` is told. Too many restarts in a while suspend it: what waits, and what comes,
-becomes dead letters until ``resume``.
+becomes dead letters until ``resume``; what is replayed stays in the history.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import one_of, seconds
+from ._arguments import instance, one_of, seconds, some_function
 from ._arguments import within as between
 from ._hosts import log
-from ._policy import Retry
+from ._policy import Retry, retry_of
 from ._task import PermanentFailure, RetryAfter
 
-FATES = {"dead-letter": layout.FATE_DEAD_LETTER, "discard": layout.FATE_DISCARD}
+_FATES = {"dead-letter": layout.FATE_DEAD_LETTER, "discard": layout.FATE_DISCARD}
 _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
 
 
@@ -83,10 +84,15 @@ class Supervisor:
         with self._lock:
             resumed, self._suspended = self._suspended, False
             self._times.clear()
-            for each in self._members:
+            members = list(self._members)
+            for each in members:
                 if each.suspended:
                     each.suspended, each.seen = False, -1
-            return resumed
+        for each in members:
+            on_resume = each.on_resume()
+            if on_resume is not None:
+                on_resume()
+        return resumed
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Supervisor: it belongs to this process")
@@ -102,6 +108,26 @@ class Terms:
     on_restart: Any
 
 
+def terms_of(
+    retries: Union[int, Retry, None],
+    on_failure: str,
+    on_restart: Any,
+    restarts: Optional[int],
+    within: float,
+    supervisor: Optional[Supervisor],
+) -> Terms:
+    """As those who subscribe give them."""
+    some_function("on_restart", on_restart)
+    own = Supervisor(restarts=restarts, within=within)
+    if supervisor is not None:
+        own = instance("supervisor", supervisor, Supervisor)
+    fate, retry = one_of("on_failure", on_failure, _FATES), retry_of(retries)
+    if retry is not None:
+        # Raises InvalidError for what no retries can be.
+        retry.fill(layout.Retry())
+    return Terms(fate, retry, own, on_restart)
+
+
 #: What is to be done about a failure: tried again after so many seconds, or one of these.
 DISCARD, DEAD, SUSPEND = -1.0, -2.0, -3.0
 
@@ -109,8 +135,10 @@ DISCARD, DEAD, SUSPEND = -1.0, -2.0, -3.0
 class Care:
     """The handler of one subscription, as its supervisor knows it. One thread at a time."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, on_resume: Callable[[], object]) -> None:
         self.terms = terms
+        # It is of somebody who has this, and who goes as soon as nobody needs it.
+        self.on_resume = weakref.WeakMethod(on_resume)
         self.suspended = False
         #: Something has changed that is looked at before each message: set after it, and cleared before the look.
         self.alarm = False
@@ -192,10 +220,3 @@ def delay_of(retry: Retry, attempt: int) -> float:
     if jitter == "full":
         return random.uniform(0, delay)
     return random.uniform(delay / 2, delay) if jitter == "equal" else delay
-
-
-def check(retry: Optional[Retry]) -> Optional[Retry]:
-    """Raises InvalidError for what no retries can be."""
-    if retry is not None:
-        retry.fill(layout.Retry())
-    return retry
