@@ -1,7 +1,7 @@
 //! Stored and then live, without a gap, without one twice.
 
 use super::*;
-use crate::common::{Count, Gate, hang_guard, quiet_panic};
+use crate::common::{Count, Gate, hang_guard, in_child, open_descriptors, quiet_panic};
 use paceline::Error;
 use paceline::hub::history::{Limits, Replay, ReplayFrom};
 use paceline::hub::{
@@ -415,6 +415,27 @@ fn redelivered_letters_balance_while_replays_come_and_go() {
     // Each that died is a letter still, unless it was delivered again.
     assert_eq!(audit.dead_lettered, letters.held + audit.redelivered);
     finish(&pool);
+}
+
+/// Goal: a pulled replay that has ended keeps no descriptor. Method: some that wait for what is recorded next end, in a
+/// process of its own; nothing is recorded after that.
+#[test]
+fn what_pulled_and_waited_leaves_no_descriptor() {
+    let _guard = hang_guard();
+    in_child(|| {
+        let pool = pool(1);
+        let hub = hub(&pool, all_kept("a"));
+        let descriptors = open_descriptors();
+        for _ in 0..3 {
+            let mailbox = hub.replay("a", ReplayFrom::Now).mailbox().unwrap();
+            let _descriptor = mailbox.descriptor().unwrap();
+            assert_eq!(open_descriptors(), descriptors + 1);
+            let mut taken = Vec::new();
+            assert_eq!(mailbox.recv_batch_timeout(&mut taken, 1, Duration::ZERO).unwrap(), 0);
+        }
+        assert_eq!(open_descriptors(), descriptors);
+        finish(&pool);
+    });
 }
 
 /// Goal: what a replay does is in the registry, by replay, and goes when it ends.

@@ -118,6 +118,10 @@ pub(super) trait Sleeper: Send + Sync {
     fn wake(self: Arc<Self>);
 }
 
+fn is_same(one: &Arc<dyn Sleeper>, other: &Arc<dyn Sleeper>) -> bool {
+    Arc::as_ptr(one).addr() == Arc::as_ptr(other).addr()
+}
+
 /// Who runs commits at their time.
 pub(super) trait Alarm: Send + Sync {
     /// Calls [`Log::commit_due`] with this number so much later.
@@ -543,6 +547,11 @@ impl Log {
         is_at_end
     }
 
+    /// For one that has ended: it is woken no more.
+    pub(super) fn forget(&self, sleeper: &Arc<dyn Sleeper>) {
+        self.lock().sleepers.retain(|other| !is_same(other, sleeper));
+    }
+
     /// As [`read`](Self::read). If the disk cannot be read, it is asked again a few times; then what is only
     /// there is lost. Both are told in the figures.
     pub(super) fn read_on(
@@ -684,9 +693,7 @@ impl Inner {
 
     /// Once, though it may have gone away and come back unwoken.
     fn add(&mut self, sleeper: &Arc<dyn Sleeper>) {
-        let is_it =
-            |other: &Arc<dyn Sleeper>| Arc::as_ptr(other).addr() == Arc::as_ptr(sleeper).addr();
-        if !self.sleepers.iter().any(is_it) {
+        if !self.sleepers.iter().any(|other| is_same(other, sleeper)) {
             self.sleepers.push(Arc::clone(sleeper));
         }
     }

@@ -1144,7 +1144,10 @@ impl ReplayMailbox {
 impl Drop for ReplayMailbox {
     fn drop(&mut self) {
         // In a child made by fork it is the parent's.
-        let _ended = self.end();
+        if self.end().is_ok() {
+            let sleeper: Arc<dyn Sleeper> = Arc::<Pulling>::clone(&self.pulling);
+            self.log.forget(&sleeper);
+        }
     }
 }
 
