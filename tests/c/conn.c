@@ -31,7 +31,7 @@ typedef struct session {
     size_t bytes;
 } session_t;
 
-static atomic_int sessions, shown, last_reason, last_detail;
+static atomic_int sessions, shown, last_reason, last_detail, session_reason, session_detail;
 static _Atomic uint64_t last_id, told;
 
 static int32_t open_session(void *data, pace_conn_t *conn) {
@@ -92,8 +92,8 @@ static void close_session(void *data, pace_conn_t *conn, uint32_t reason, int32_
     CHECK(id.id == session->id.id && session->opens == 1);
     SAYS(PACE_ESTALE, pace_conn_local(conn, local, sizeof local));
     SAYS(PACE_ESTALE, pace_conn_write(conn, "late", 4, NULL));
-    atomic_store(&last_reason, (int)reason);
-    atomic_store(&last_detail, detail);
+    atomic_store(&session_reason, (int)reason);
+    atomic_store(&session_detail, detail);
     free(session);
     atomic_fetch_sub(&sessions, 1);
 }
@@ -122,12 +122,12 @@ static void lives_of_connections(void) {
     expect_text(one, "bye\n");
     expect_end(one);
     UNTIL(atomic_load(&sessions) == 1);
-    CHECK(atomic_load(&last_reason) == PACE_REASON_PEER);
+    CHECK(atomic_load(&session_reason) == PACE_REASON_PEER);
     struct linger abrupt = {1, 0};
     CHECK(setsockopt(two, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
     close(two);
     UNTIL(atomic_load(&sessions) == 0);
-    CHECK(atomic_load(&last_reason) == PACE_REASON_FAILED && atomic_load(&last_detail) == ECONNRESET);
+    CHECK(atomic_load(&session_reason) == PACE_REASON_FAILED && atomic_load(&session_detail) == ECONNRESET);
     end();
 }
 
@@ -174,10 +174,10 @@ static void answers_of_hooks(void) {
     expect_end(client);
     until_told(PACE_REASON_REFUSED);
     verdict = 7;
-    expect_reset(dial(address));
+    expect_reset_at(address);
     until_told(PACE_REASON_PANICKED);
     verdict = PACE_VERDICT_ACCEPT, fails = true;
-    expect_reset(dial(address));
+    expect_reset_at(address);
     until_told(PACE_REASON_PANICKED);
     fails = false, appetite = 3;
     client = dial(address);
