@@ -171,8 +171,10 @@ impl<'b> Head<'_, 'b> {
             return None;
         };
         let (method, target, minor) = (request.method?, request.path?, request.version?);
-        // It is one line, and what the fields mean depends on the version.
-        let is_whole = line.len() == method.len() + target.len() + "  HTTP/1.1\r\n".len();
+        // It is one line: `httparse` would take a lone LF for its end, too, or skip one in front of it.
+        let is_whole = line.len() == method.len() + target.len() + "  HTTP/1.1\r\n".len()
+            && line.ends_with(b"\r\n");
+        // What the fields mean depends on the version.
         if !is_whole || (minor == 1) != self.is_1_1 || target.len() > limits.target {
             return None;
         }
@@ -230,7 +232,12 @@ pub(super) fn parse<'h, 'b>(
         Ok(Status::Partial) if bytes.len() < limits.bytes => Parsed::Partial,
         Ok(Status::Partial) => Parsed::Refused(too_large(bytes_of_head)),
         Err(httparse::Error::TooManyHeaders) => Parsed::Refused(Refusal::HeadTooLarge),
-        Err(httparse::Error::Version) => unknown_version(bytes_of_head),
+        Err(httparse::Error::Version) => match unknown_version(bytes_of_head) {
+            Parsed::Partial if bytes.len() == limits.bytes => {
+                Parsed::Refused(too_large(bytes_of_head))
+            }
+            parsed => parsed,
+        },
         Err(_) => Parsed::Refused(Refusal::BadRequest),
     }
 }

@@ -232,6 +232,10 @@ mod tests {
             "\r\nGET / HTTP/1.1\r\n",
             "GET /#a HTTP/1.1\r\n",
             "GET / HTTP/1.1\n",
+            // As long as one that ends with CR and LF.
+            "GET / HTTP/1.1\nX",
+            "GET / HTTP/1.1\n\r",
+            "\nGET / HTTP/1.1\n",
             "GET / HTTP/1.1 \r\n",
             "GET  / HTTP/1.1\r\n",
             "GET /\r\n",
@@ -242,7 +246,7 @@ mod tests {
         ];
         let blocks = [
             "Host: a\r\n\r\n",
-            "Host: b\r\n\r\n",
+            "Host: bcdefg\r\n\r\n",
             "Host: a\r\nX: \u{e9}\r\nx:y\t \r\n\r\n",
             "Host: a\r\nConnection: close\r\n\r\n",
             "Connection: keep-alive\r\nHost: a\r\n\r\n",

@@ -321,6 +321,8 @@ mod tests {
                 refused(Refusal::TargetTooLong),
             ),
             (format!("GET /{}", "x".repeat(700)), refused(Refusal::TargetTooLong)),
+            // The last byte of the version lies behind the limit.
+            (format!("GET /{} HTTP/2.0", "x".repeat(587)), refused(Refusal::TargetTooLong)),
             (
                 format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(700)),
                 refused(Refusal::HeadTooLarge),
@@ -490,6 +492,10 @@ mod tests {
             "GET /#a HTTP/1.1\r\n",
             "GET /?#a HTTP/1.1\r\n",
             "GET / HTTP/1.1\n",
+            // As long as one that ends with CR and LF.
+            "GET / HTTP/1.1\nX",
+            "GET / HTTP/1.1\n\r",
+            "\nGET / HTTP/1.1\n",
             "GET / HTTP/1.1\r",
             "GET / HTTP/1.1 \r\n",
             "GET  / HTTP/1.1\r\n",
