@@ -4,64 +4,90 @@
 //! `pool/slab.rs`), so a number of any bits leads to a place or to none, and the generation there
 //! tells whether it is late.
 //!
+//! # The word
+//!
+//! `{ generation: 32, looks: 30, held: 1, let: 1 }`
+//!
 //! | a place is | value | who may change it |
 //! |---|---|---|
-//! | free | none | whoever `reserve`d it |
-//! | let | there | whoever holds the lock: `take` |
-//! | let and held | there, and shared with the holder | the holder alone |
+//! | free: neither mark | none | whoever `reserve`d it |
+//! | let | there, and shared with those who look | nobody; whoever sets `held` becomes its holder |
+//! | let and held | there, and shared with the holder and those who look | nobody; the holder may end it |
+//! | held, and not let any more | there, until those who look have gone | the holder |
 //!
-//! The lock is held for some instructions only; a *hold* is how a thread uses the value for longer
-//! without it, to wait for a task. While a place is held its value is neither moved nor dropped, and
-//! others may look at it, under the lock.
-#![allow(unsafe_code, reason = "a holder uses the value without the lock")]
+//! ```text
+//!   free ──fill──► let ──hold──► let and held ──take──► held ──the last look ends──► free, generation + 1
+//!                   ▲                 │
+//!                   └──dropped────────┘
+//! ```
+//!
+//! A look is over after some instructions; a *hold* is how a thread uses the value for longer, to wait for a
+//! task. While a place is held its value is neither moved nor dropped.
+//!
+//! # Invariants
+//!
+//! 1. Only a word that is let is changed by whoever has a number, by a compare-exchange that knows the
+//!    generation: what is late changes nothing. So whoever reserved a place, and a holder for whom nobody looks
+//!    any more, write the word without asking what it was.
+//! 2. There is one holder: it changed the word from "not held".
+//! 3. Nobody begins to look once `let` is cleared, and a holder takes the value when those who did have gone.
+//!
+//! # Orderings
+//!
+//! A place is let with Release, and looked at and held with Acquire: the value. A look ends with Release, and
+//! the holder takes the value after an Acquire of a word without looks: all of them were before. What the next
+//! tenant must see of the last one goes through the free list.
+#![allow(unsafe_code, reason = "those who look and the holder share the value by a word")]
 
 use super::boundary::{Failure, Result};
 use super::status::{PACE_EBUSY, PACE_EFULL, PACE_ESTALE};
 use crate::pool::{Entry, Slab};
-use crate::sync::atomic::AtomicU32;
-use core::cell::UnsafeCell;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::{SpinWait, UnsafeCell};
+#[cfg(loom)]
+use loom::thread::yield_now as nap;
+
+const LET: u64 = 1;
+const HELD: u64 = 1 << 1;
+const LOOK: u64 = 1 << 2;
+const GENERATION_SHIFT: u32 = 32;
+
+/// How many look.
+fn looks(word: u64) -> u64 {
+    u64::from(word as u32) / LOOK
+}
 
 pub(crate) struct Registry<T> {
     places: Slab<Place<T>>,
 }
 
 struct Place<T> {
+    word: AtomicU64,
     index: u32,
     link: AtomicU32,
-    tenancy: Mutex<Tenancy>,
     value: UnsafeCell<Option<T>>,
 }
 
-struct Tenancy {
-    generation: u32,
-    held: bool,
-}
-
-// SAFETY: the value is changed under the lock by `T: Send` moves, and shared as `&T` only.
+// SAFETY: the value is changed by one thread at a time, by moves of `T: Send`, and otherwise shared as `&T`.
 unsafe impl<T: Send + Sync> Sync for Place<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Place<T> {}
 
 impl<T> Entry for Place<T> {
-    const CHUNK: usize = 256;
+    const CHUNK: usize = if cfg!(loom) { 2 } else { 256 };
 
     fn new(index: u32) -> Self {
         Self {
+            word: AtomicU64::new(0),
             index,
             link: AtomicU32::new(0),
-            tenancy: Mutex::new(Tenancy { generation: 0, held: false }),
             value: UnsafeCell::new(None),
         }
     }
 
     fn link(&self) -> &AtomicU32 {
         &self.link
-    }
-}
-
-impl<T> Place<T> {
-    fn lock(&self) -> MutexGuard<'_, Tenancy> {
-        // Nothing panics while it is held.
-        self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,50 +110,51 @@ impl<T: Send + Sync> Registry<T> {
     /// Shows `user` the value of `id`. It must be quick, and must not come back here: nothing
     /// of the program's may run in it.
     pub(crate) fn with<R>(&self, id: u64, user: impl FnOnce(&T) -> R) -> Result<R> {
-        let (place, _locked) = self.find(id)?;
-        // SAFETY: the lock is held, so nobody changes it.
-        unsafe { &*place.value.get() }.as_ref().map(user).ok_or(STALE)
+        let look = Look(self.change(id, |word| Ok(word + LOOK))?);
+        Ok(user(look.0.shared()))
     }
 
     /// Ends the tenancy and gives the value back.
     pub(crate) fn take(&self, id: u64) -> Result<T> {
-        let (place, mut tenancy) = self.find(id)?;
-        if tenancy.held {
-            return Err(BUSY);
-        }
-        self.end(place, &mut tenancy).ok_or(STALE)
+        self.hold(id).map(Hold::take)
     }
 
     /// Keeps the value of `id` in its place until the hold is dropped.
     pub(crate) fn hold(&self, id: u64) -> Result<Hold<'_, T>> {
-        let (place, mut tenancy) = self.find(id)?;
-        if tenancy.held {
-            return Err(BUSY);
-        }
-        tenancy.held = true;
-        drop(tenancy);
-        Ok(Hold { registry: self, place })
+        let hold = |word| if word & HELD == 0 { Ok(word | HELD) } else { Err(BUSY) };
+        Ok(Hold { registry: self, place: self.change(id, hold)? })
     }
 
-    /// The place of `id`, locked, if it is let to that tenant.
-    fn find(&self, id: u64) -> Result<(&Place<T>, MutexGuard<'_, Tenancy>)> {
+    /// Changes the word of `id`, if its place is let to that tenant.
+    fn change(&self, id: u64, next: impl Fn(u64) -> Result<u64>) -> Result<&Place<T>> {
         let index = (id as u32).checked_sub(1).ok_or(STALE)?;
         let place = self.places.get(index).ok_or(STALE)?;
-        let tenancy = place.lock();
-        // SAFETY: the lock is held, so nobody changes it.
-        let is_let = unsafe { &*place.value.get() }.is_some();
-        match is_let && u64::from(tenancy.generation) == id >> 32 {
-            true => Ok((place, tenancy)),
-            false => Err(STALE),
+        let mut word = place.word.load(Relaxed);
+        while word & LET != 0 && word >> GENERATION_SHIFT == id >> GENERATION_SHIFT {
+            match place.word.compare_exchange_weak(word, next(word)?, Acquire, Relaxed) {
+                Ok(_) => return Ok(place),
+                Err(now) => word = now,
+            }
         }
+        Err(STALE)
     }
+}
 
-    fn end(&self, place: &Place<T>, tenancy: &mut Tenancy) -> Option<T> {
-        tenancy.generation = tenancy.generation.wrapping_add(1);
-        // SAFETY: the lock is held, and nobody else holds the value.
-        let value = unsafe { &mut *place.value.get() }.take();
-        self.places.give_back(place.index);
-        value
+impl<T> Place<T> {
+    /// The value of one that is let, for whoever looks at it or holds it.
+    fn shared(&self) -> &T {
+        // SAFETY: it is not changed until the holder has taken it, after the last look (invariant 3).
+        let value = self.value.with(|value| unsafe { &*value });
+        value.as_ref().expect("a place that is let has a value")
+    }
+}
+
+/// While it lasts the value stays.
+struct Look<'a, T>(&'a Place<T>);
+
+impl<T> Drop for Look<'_, T> {
+    fn drop(&mut self) {
+        self.0.word.fetch_sub(LOOK, Release);
     }
 }
 
@@ -142,10 +169,12 @@ impl<T: Send + Sync> Reserved<'_, T> {
     pub(crate) fn fill(self, value: T) -> u64 {
         let place = self.place;
         core::mem::forget(self);
-        let tenancy = place.lock();
-        // SAFETY: the lock is held, and the place is reserved: nobody holds its value.
-        unsafe { *place.value.get() = Some(value) };
-        u64::from(tenancy.generation) << 32 | u64::from(place.index + 1)
+        // SAFETY: the place is reserved: nobody else reaches its value.
+        place.value.with_mut(|room| unsafe { *room = Some(value) });
+        // Relaxed: who had it before has given it back.
+        let generation = place.word.load(Relaxed) >> GENERATION_SHIFT << GENERATION_SHIFT;
+        place.word.store(generation | LET, Release);
+        generation | u64::from(place.index + 1)
     }
 }
 
@@ -153,6 +182,12 @@ impl<T: Send + Sync> Drop for Reserved<'_, T> {
     fn drop(&mut self) {
         self.registry.places.give_back(self.place.index);
     }
+}
+
+/// Not a yield: a thread of a real-time priority that yields keeps its CPU from one of a lower one, which looks.
+#[cfg(not(loom))]
+fn nap() {
+    std::thread::sleep(core::time::Duration::from_micros(50));
 }
 
 /// A value that stays where it is.
@@ -163,24 +198,35 @@ pub(crate) struct Hold<'a, T: Send + Sync> {
 
 impl<T: Send + Sync> Hold<'_, T> {
     pub(crate) fn value(&self) -> &T {
-        // SAFETY: while it is held nobody changes it.
-        let value = unsafe { &*self.place.value.get() };
-        value.as_ref().expect("a place that is held is let")
+        self.place.shared()
     }
 
     /// Ends the tenancy and gives the value back.
     pub(crate) fn take(self) -> T {
         let (registry, place) = (self.registry, self.place);
         core::mem::forget(self);
-        let mut tenancy = place.lock();
-        tenancy.held = false;
-        registry.end(place, &mut tenancy).expect("a place that is held is let")
+        let mut word = place.word.fetch_and(!LET, Acquire) & !LET;
+        let mut wait = SpinWait::new();
+        while looks(word) > 0 {
+            // Whoever looks runs nothing of the program's: it is a matter of its having a CPU.
+            if !wait.spin() {
+                nap();
+            }
+            word = place.word.load(Acquire);
+        }
+        // SAFETY: it is held, and nobody looks any more (invariant 3).
+        let value = place.value.with_mut(|value| unsafe { (*value).take() });
+        let next = (word >> GENERATION_SHIFT).wrapping_add(1) << GENERATION_SHIFT;
+        place.word.store(next, Relaxed);
+        registry.places.give_back(place.index);
+        value.expect("a place that is held has a value")
     }
 }
 
 impl<T: Send + Sync> Drop for Hold<'_, T> {
     fn drop(&mut self) {
-        self.place.lock().held = false;
+        // Release: the next holder may take the value, after what was done with it here.
+        self.place.word.fetch_and(!HELD, Release);
     }
 }
 
@@ -223,5 +269,64 @@ mod tests {
         }
         let places: Vec<_> = core::iter::from_fn(|| registry.reserve().ok()).collect();
         assert_eq!(places.len(), Place::<u32>::CHUNK);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::Arc;
+    use loom::cell::Cell;
+    use loom::thread;
+
+    /// Loom sees who reads it while another writes.
+    struct Value(Cell<u32>);
+
+    // SAFETY: that it is not reached by two at once while one of them writes is what the models are to show.
+    unsafe impl Sync for Value {}
+
+    fn filled(registry: &Registry<Value>, value: u32) -> u64 {
+        registry.reserve().unwrap().fill(Value(Cell::new(value)))
+    }
+
+    /// Goal: whoever looks sees the value that its number names, whole, or is late; the value is taken once, when
+    /// nobody looks. Method: one looks while another takes the value, changes it as an owner may, and lets the
+    /// place to the next tenant.
+    #[test]
+    fn a_look_meets_its_own_value_or_none() {
+        loom::model(|| {
+            let registry = Arc::new(Registry::new(1));
+            let id = filled(&registry, 1);
+            let other = Arc::clone(&registry);
+            let looks = thread::spawn(move || {
+                if let Ok(value) = other.with(id, |value| value.0.get()) {
+                    assert_eq!(value, 1);
+                }
+            });
+            let value = registry.take(id).unwrap();
+            value.0.set(2);
+            let next = filled(&registry, 3);
+            assert_eq!(registry.with(next, |value| value.0.get()).unwrap(), 3);
+            looks.join().unwrap();
+            assert!(registry.with(id, |_| ()).is_err());
+        });
+    }
+
+    /// Goal: one has it at a time. Method: two take, of whom one holds before.
+    #[test]
+    fn a_value_is_taken_once() {
+        loom::model(|| {
+            let registry = Arc::new(Registry::new(1));
+            let id = filled(&registry, 1);
+            let other = Arc::clone(&registry);
+            let takes = thread::spawn(move || other.take(id).map(|value| value.0.set(2)).is_ok());
+            let holds = registry.hold(id).map(|hold| hold.value().0.get());
+            let took = registry.take(id).map(|value| value.0.set(3)).is_ok();
+            let others = takes.join().unwrap();
+            assert!(!(took && others));
+            // Who met the other's hold was told so.
+            assert!(took || others || holds.is_ok());
+            assert_eq!(registry.take(id).is_ok(), !took && !others);
+        });
     }
 }
