@@ -14,7 +14,6 @@ use super::{Core, Hub, Work};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::time::Duration;
-use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -22,11 +21,12 @@ use std::time::Instant;
 pub trait ToKey: private::ToKey {}
 
 mod private {
-    use super::{Cow, Hub, Key, Result};
+    use super::{Hub, Key, Result};
 
     pub trait ToKey {
-        /// The key, for messages of users or of the hub itself.
-        fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>>;
+        /// Lends the key, if users may publish with it. (One that is handed on, or is owned in some cases, is written
+        /// to memory in pieces and read whole, which the processor waits for.)
+        fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R>;
     }
 }
 
@@ -37,34 +37,34 @@ impl<T: ToKey + ?Sized> ToKey for &T {}
 
 impl private::ToKey for Key {
     #[inline]
-    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         if !hub.core.keys.owns(self) {
             return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub"));
         }
         if self.channel().is_reserved() {
             key::check_key(self.as_str())?;
         }
-        Ok(Cow::Borrowed(self))
+        f(self)
     }
 }
 
 impl private::ToKey for str {
-    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         key::check_key(self)?;
-        Ok(Cow::Owned(hub.core.keys.intern(self)))
+        f(&hub.core.keys.intern(self))
     }
 }
 
 impl private::ToKey for String {
-    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
-        self.as_str().to_key(hub)
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+        self.as_str().with_key(hub, f)
     }
 }
 
 impl<T: private::ToKey + ?Sized> private::ToKey for &T {
     #[inline]
-    fn to_key(&self, hub: &Hub) -> Result<Cow<'_, Key>> {
-        (**self).to_key(hub)
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+        (**self).with_key(hub, f)
     }
 }
 
@@ -149,10 +149,11 @@ impl Hub {
         payloads: impl IntoIterator<Item = P>,
     ) -> Result<Receipt> {
         self.core.check_open()?;
-        let key = key.to_key(self)?;
-        let terms = Terms::default();
-        let (receipt, _, end) = self.core.publish_batch(&key, payloads, &terms, || Ok(()));
-        end.map(|()| receipt)
+        key.with_key(self, |key| {
+            let terms = Terms::default();
+            let (receipt, _, end) = self.core.publish_batch(key, payloads, &terms, || Ok(()));
+            end.map(|()| receipt)
+        })
     }
 
     /// A message with headers or a priority, say.
@@ -175,10 +176,11 @@ impl Hub {
     ) -> Result<Receipt> {
         self.core.check_open()?;
         self.core.check_size(payload.len())?;
-        let key = key.to_key(self)?;
-        self.core.check_may_wait(terms.may_block)?;
-        self.core.admit(&key)?;
-        Ok(self.core.publish(&key, payload, terms))
+        key.with_key(self, |key| {
+            self.core.check_may_wait(terms.may_block)?;
+            self.core.admit(key)?;
+            Ok(self.core.publish(key, payload, terms))
+        })
     }
 }
 
@@ -212,27 +214,73 @@ impl Core {
     }
 
     /// Publishes what has been checked.
+    #[inline]
     pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
-        let takers = self.histories.takers(key);
-        // A replay sees what was recorded before it subscribed, so whoever records looks for it after that.
-        let ahead = if takers.is_nobody() { key.channel().ahead() } else { None };
-        let draft = match takers.is_nobody() {
-            true => self.draft(key, payload, terms),
-            false => {
-                let make = || self.draft(key, payload, terms).into_stored();
-                let Stored { sequence, time, payload: recorded, priority, .. } =
-                    self.histories.record(takers, make);
-                *payload = recorded;
-                Draft { sequence, time, key, headers: &terms.headers, payload, priority }
-            }
-        };
+        let is_recorded = !self.histories.takers(key).is_nobody();
+        // A replay sees what was recorded before it subscribed, so whoever records looks for it after that. It is
+        // asked for before anything is counted: a count waits for its own line first.
+        let ahead = if is_recorded { None } else { key.channel().ahead() };
         self.count_key(key, 1);
-        let mut receipt = Receipt::default();
-        let mut nothing_more = core::iter::empty();
-        if let Err(draft) = self.publish_in_ring(key, draft, &mut nothing_more, &mut receipt) {
-            receipt = self.publish_stored(&draft.into_stored(), terms, ahead.as_ref());
+        if !is_recorded && ahead.is_none() {
+            let (sequence, members) = self.publish_in_ring(key, payload, terms);
+            if members > 0 {
+                return Receipt::of_all(sequence, members);
+            }
         }
-        receipt
+        self.publish_anyhow(key, payload, terms, ahead.as_ref())
+    }
+
+    /// The short way: when nobody records it, and all who get it are in the ring of the key's own channel, and have
+    /// room. Answers the message's number, and how many get it; none: it was not published.
+    // Two numbers are registers. A receipt was written to memory in pieces, and read whole for the caller's: for that
+    // the processor waits until all stores before it are done, those to the lines of the ring among them.
+    fn publish_in_ring(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> (u64, u64) {
+        if !self.may_push(key) {
+            return (0, 0);
+        }
+        let time = crate::sys::clock::recent_unix_nanos();
+        let mut sequence = 0;
+        let mut drafts = core::iter::once_with(|| {
+            sequence = self.next_sequence();
+            let Terms { ref headers, priority, .. } = *terms;
+            Draft { sequence, time, key, headers, payload, priority }
+        });
+        let (_, members) = key.channel().push_shared(self, &mut drafts, 1);
+        (sequence, members)
+    }
+
+    fn publish_anyhow(
+        &self,
+        key: &Key,
+        payload: &mut Payload,
+        terms: &Terms,
+        ahead: Option<&Snapshot>,
+    ) -> Receipt {
+        let takers = self.histories.takers(key);
+        if takers.is_nobody() {
+            let stored = self.draft(key, payload, terms).into_stored();
+            return self.publish_stored(&stored, terms, ahead);
+        }
+        let make = || self.draft(key, payload, terms).into_stored();
+        let stored = self.histories.record(takers, make);
+        let Stored { sequence, time, payload: mut recorded, priority, .. } = stored;
+        let payload = &mut recorded;
+        let mut draft =
+            Some(Draft { sequence, time, key, headers: &terms.headers, payload, priority });
+        if self.may_push(key) {
+            let mut drafts = core::iter::from_fn(|| draft.take());
+            let (_, members) = key.channel().push_shared(self, &mut drafts, 1);
+            if members > 0 {
+                return Receipt::of_all(sequence, members);
+            }
+        }
+        let stored = draft.expect("it was not pushed").into_stored();
+        self.publish_stored(&stored, terms, None)
+    }
+
+    #[inline]
+    fn next_sequence(&self) -> u64 {
+        self.sequence.fetch_add(1, Relaxed) + 1
     }
 
     #[inline]
@@ -243,7 +291,7 @@ impl Core {
         terms: &'a Terms,
     ) -> Draft<'a> {
         Draft {
-            sequence: self.sequence.fetch_add(1, Relaxed) + 1,
+            sequence: self.next_sequence(),
             time: crate::sys::clock::recent_unix_nanos(),
             key,
             headers: &terms.headers,
@@ -304,40 +352,33 @@ impl Core {
         }
         self.count_key(key, chunk.len() as u64);
         let time = crate::sys::clock::recent_unix_nanos();
-        let mut sequence = self.sequence.fetch_add(chunk.len() as u64, Relaxed);
+        let mut left = chunk.len();
+        let mut sequence = self.sequence.fetch_add(left as u64, Relaxed);
+        let last = sequence + left as u64;
         let mut messages = chunk.iter_mut().map(|payload| {
             sequence += 1;
-            Draft {
-                sequence,
-                time,
-                key,
-                headers: &terms.headers,
-                payload,
-                priority: terms.priority,
-            }
+            let Terms { ref headers, priority, .. } = *terms;
+            Draft { sequence, time, key, headers, payload, priority }
         });
-        while let Some(draft) = messages.next() {
-            if let Err(draft) = self.publish_in_ring(key, draft, &mut messages, sum) {
+        while left > 0 {
+            let (pushed, members) = match self.may_push(key) {
+                true => key.channel().push_shared(self, &mut messages, left),
+                false => (0, 0),
+            };
+            if pushed > 0 {
+                left -= pushed;
+                sum.add(Receipt::of_all(last - left as u64, pushed as u64 * members));
+            } else if let Some(draft) = messages.next() {
+                left -= 1;
                 sum.add(self.publish_stored(&draft.into_stored(), terms, None));
             }
         }
     }
 
-    /// The short way: when all who get it are in the ring of the key's own channel, and have room. Takes as
-    /// many of `more` as have room, too.
+    /// Whether all who get messages with this key may be in its own channel's ring.
     #[inline]
-    fn publish_in_ring<'a>(
-        &self,
-        key: &Key,
-        draft: Draft<'a>,
-        more: &mut impl Iterator<Item = Draft<'a>>,
-        receipt: &mut Receipt,
-    ) -> Result<(), Draft<'a>> {
-        let own = key.channel();
-        match own.is_shared() && !self.router.has_listeners(key) {
-            true => own.push_shared(self, draft, more, receipt),
-            false => Err(draft),
-        }
+    fn may_push(&self, key: &Key) -> bool {
+        key.channel().is_shared() && !self.router.has_listeners(key)
     }
 
     /// The long way: whoever gets it. `ahead` is what the key's channel has answered by that name, if it was asked.

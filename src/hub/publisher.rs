@@ -11,12 +11,12 @@ use super::notice::{Burst, Loses, Notice, Severity};
 use super::publish::{Terms, ToKey};
 use super::receipt::Receipt;
 use crate::error::{Error, Result};
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU8, AtomicU64};
+use crate::sync::{CachePadded, STANDING, seat};
 use crate::time::{Rate, Tokens};
 use core::fmt;
 use serde_json::json;
-use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
 
 /// Settings of a [`Publisher`].
@@ -61,12 +61,12 @@ impl<'a> PublisherBuilder<'a> {
             allowed,
             tokens,
             may_block: self.may_block,
-            published: AtomicU64::new(0),
+            owner: AtomicU8::new(STANDING),
+            own: CachePadded::default(),
+            others: Counts::default(),
             refused: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
             burst: Burst::default(),
-            enqueued: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
         };
         let inner = Arc::new(inner);
         let publishers = &self.hub.core.publishers;
@@ -92,11 +92,23 @@ pub(super) struct Inner {
     allowed: Box<[Pattern]>,
     tokens: Option<Tokens>,
     may_block: bool,
-    published: AtomicU64,
+    /// The seat of the thread that published first: it counts in `own`, by plain loads and stores. A locked
+    /// instruction would wait until what it has just published is out of its hands. `STANDING`: nobody yet.
+    owner: AtomicU8,
+    own: CachePadded<Counts>,
+    others: Counts,
     refused: AtomicU64,
     /// Of these, those beyond the quota.
     beyond: AtomicU64,
     burst: Burst,
+}
+
+/// What was published; `PublisherStats` says what each is.
+#[derive(Default)]
+struct Counts {
+    /// Counts as published and as enqueued: for one subscriber, one change instead of two.
+    both: AtomicU64,
+    published: AtomicU64,
     enqueued: AtomicU64,
     lost: AtomicU64,
 }
@@ -154,17 +166,15 @@ impl Publisher {
         payload: &mut Payload,
         terms: &Terms,
     ) -> Result<Receipt> {
-        let published = self.resolve(key).and_then(|key| {
+        let published = self.resolve(key, |key| {
             self.hub.core.check_size(payload.len())?;
             self.take_token()?;
-            self.hub.core.admit(&key)?;
-            Ok(self.hub.core.publish(&key, payload, terms))
+            self.hub.core.admit(key)?;
+            let receipt = self.hub.core.publish(key, payload, terms);
+            self.note(1, &receipt);
+            Ok(receipt)
         });
-        match &published {
-            Ok(receipt) => self.note(1, receipt),
-            Err(_) => self.note_refused(),
-        }
-        published
+        published.inspect_err(|_| self.note_refused())
     }
 
     /// As [`Hub::publish_batch`]. Each message takes of the quota; those before the first that is refused are
@@ -178,14 +188,13 @@ impl Publisher {
         payloads: impl IntoIterator<Item = P>,
     ) -> Result<Receipt> {
         let terms = Terms { may_block: self.inner.may_block, ..Terms::default() };
-        let published = self
-            .resolve(&key)
-            .map(|key| self.hub.core.publish_batch(&key, payloads, &terms, || self.take_token()));
-        let result = published.and_then(|(receipt, count, end)| {
+        let published = self.resolve(&key, |key| {
+            let permit = || self.take_token();
+            let (receipt, count, end) = self.hub.core.publish_batch(key, payloads, &terms, permit);
             self.note(count, &receipt);
             end.map(|()| receipt)
         });
-        result.inspect_err(|_| self.note_refused())
+        published.inspect_err(|_| self.note_refused())
     }
 
     /// Its counts.
@@ -193,17 +202,18 @@ impl Publisher {
         self.inner.stats()
     }
 
-    /// The key, if it may be published with here and now.
+    /// Lends the key, if it may be published with here and now.
     #[inline]
-    fn resolve<'a>(&self, key: &'a impl ToKey) -> Result<Cow<'a, Key>> {
+    fn resolve<R>(&self, key: &impl ToKey, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         let core = &self.hub.core;
         core.check_open()?;
-        let key = key.to_key(&self.hub)?;
-        if !self.inner.allowed.is_empty() {
-            self.check_allowed(&key)?;
-        }
-        core.check_may_wait(self.inner.may_block)?;
-        Ok(key)
+        key.with_key(&self.hub, |key| {
+            if !self.inner.allowed.is_empty() {
+                self.check_allowed(key)?;
+            }
+            core.check_may_wait(self.inner.may_block)?;
+            f(key)
+        })
     }
 
     fn check_allowed(&self, key: &Key) -> Result<()> {
@@ -227,13 +237,15 @@ impl Publisher {
         })
     }
 
+    #[inline]
     fn note(&self, published: u64, receipt: &Receipt) {
-        let inner = &self.inner;
-        inner.published.fetch_add(published, Relaxed);
-        inner.enqueued.fetch_add(receipt.enqueued, Relaxed);
-        if !receipt.is_complete() {
-            inner.lost.fetch_add(receipt.dropped + receipt.rejected, Relaxed);
+        let (inner, seat) = (&self.inner, seat());
+        if inner.owner.load(Relaxed) == seat && seat != STANDING {
+            // Nobody else changes them while this thread sits there.
+            let add = |count: &AtomicU64, more| count.store(count.load(Relaxed) + more, Relaxed);
+            return inner.own.add(published, receipt, add);
         }
+        inner.note_of_others(seat, published, receipt);
     }
 
     fn note_refused(&self) {
@@ -241,13 +253,43 @@ impl Publisher {
     }
 }
 
+impl Counts {
+    #[inline]
+    fn add(&self, published: u64, receipt: &Receipt, add: impl Fn(&AtomicU64, u64)) {
+        if receipt.enqueued == published {
+            add(&self.both, published);
+        } else {
+            add(&self.published, published);
+            add(&self.enqueued, receipt.enqueued);
+        }
+        if !receipt.is_complete() {
+            add(&self.lost, receipt.dropped + receipt.rejected);
+        }
+    }
+}
+
 impl Inner {
+    #[inline(never)]
+    fn note_of_others(&self, seat: u8, published: u64, receipt: &Receipt) {
+        if self.owner.load(Relaxed) == STANDING {
+            // The next message is counted there.
+            let _lost = self.owner.compare_exchange(STANDING, seat, Relaxed, Relaxed);
+        }
+        self.others.add(published, receipt, |count, more| {
+            count.fetch_add(more, Relaxed);
+        });
+    }
+
     fn stats(&self) -> PublisherStats {
+        let sum = |of: fn(&Counts) -> &AtomicU64| {
+            [&*self.own, &self.others].map(|counts| of(counts).load(Relaxed)).iter().sum::<u64>()
+        };
+        let both = sum(|counts| &counts.both);
         PublisherStats {
-            published: self.published.load(Relaxed),
+            published: sum(|counts| &counts.published) + both,
             refused: self.refused.load(Relaxed),
-            enqueued: self.enqueued.load(Relaxed),
-            lost: self.lost.load(Relaxed),
+            enqueued: sum(|counts| &counts.enqueued) + both,
+            lost: sum(|counts| &counts.lost),
         }
     }
 

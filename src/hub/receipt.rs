@@ -21,7 +21,14 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// All of so many will get it.
+    #[inline]
+    pub(crate) fn of_all(sequence: u64, matched: u64) -> Self {
+        Self { sequence, matched, enqueued: matched, ..Self::default() }
+    }
+
     /// Whether everybody who matched will get it.
+    #[inline]
     pub fn is_complete(&self) -> bool {
         self.enqueued == self.matched
     }

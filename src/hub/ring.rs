@@ -72,7 +72,7 @@ use super::{Core, Work};
 use crate::queue::{Page, Pen, Written};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Light, Locked, Mutex, MutexGuard};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -733,35 +733,37 @@ impl Channel {
         Pull { count, several, left, over, close }
     }
 
-    /// Appends a message and as many of `more` as have room, if everybody is in the ring and has room. Else
-    /// the first comes back.
+    /// Appends as many of the next `most` messages as have room, if everybody is in the ring. Answers how many, and
+    /// for how many subscriptions.
     #[inline]
     pub(super) fn push_shared<'a>(
         &self,
         core: &Core,
-        draft: Draft<'a>,
-        more: &mut impl Iterator<Item = Draft<'a>>,
-        receipt: &mut Receipt,
-    ) -> Result<(), Draft<'a>> {
+        drafts: &mut impl Iterator<Item = Draft<'a>>,
+        most: usize,
+    ) -> (usize, u64) {
         let mut state = self.lock();
         let nobody_else = state.own().is_empty();
         let ring = &mut state.ring;
         let members = ring.members().len() as u64;
-        if !nobody_else || members == 0 || !ring.has_room() {
-            return Err(draft);
+        if !nobody_else || members == 0 {
+            return (0, 0);
         }
-        let mut next = Some(draft);
-        while let Some(draft) = next {
-            receipt.sequence = draft.sequence;
-            receipt.matched += members;
-            receipt.enqueued += members;
+        let mut pushed = 0;
+        while pushed < most
+            && ring.has_room()
+            && let Some(draft) = drafts.next()
+        {
             ring.push(core, draft);
-            next = if ring.has_room() { more.next() } else { None };
+            pushed += 1;
+        }
+        if pushed == 0 {
+            return (0, 0);
         }
         let call = ring.call(core);
         drop(state);
         core.call(call);
-        Ok(())
+        (pushed, members)
     }
 
     /// Offers a message to all who are in the ring. Who is on his own is answered, to be offered it by the
@@ -806,9 +808,9 @@ impl Channel {
     #[cold]
     fn wait_for_room<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: Locked<'a, State, Light>,
         may_block: bool,
-    ) -> (MutexGuard<'a, State>, Vec<Arc<Subscriber>>) {
+    ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>) {
         let mut until: Option<Instant> = None;
         let mut look = 0;
         loop {

@@ -24,7 +24,7 @@ use super::text::Text;
 use crate::pool::contain;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, Mutex, MutexGuard, prefetch};
+use crate::sync::{CachePadded, Light, Lock, Locked, Mutex, MutexGuard, prefetch};
 use arc_swap::ArcSwapOption;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -46,7 +46,8 @@ pub(super) struct Channel {
     route: Route,
     /// Those on their own, for publishers; made of `state` by the first of them after a change.
     own: Own,
-    state: Mutex<State>,
+    /// A publisher gives it back right after it has written what others read.
+    state: Lock<State, Light>,
     pattern: Text,
 }
 
@@ -132,7 +133,7 @@ impl Channel {
             watch: AtomicU64::new(0),
             route: Route::default(),
             own: Own::nobody(),
-            state: Mutex::default(),
+            state: Lock::new(State::default()),
             pattern: Text::new(pattern),
         })
     }
@@ -330,8 +331,9 @@ impl Channel {
         f(offered, waiting, &mail)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    pub(super) fn lock(&self) -> Locked<'_, State, Light> {
+        self.state.lock()
     }
 }
 

@@ -17,16 +17,32 @@
 //!
 //! # Orderings
 //!
-//! The Release of [`RawLock::give_back`] pairs with the Acquire of the change from `FREE`: whoever has it
+//! The Release of [`Raw::give_back`] pairs with the Acquire of the change from `FREE`: whoever has it
 //! sees all that was done under it before.
+//!
+//! # The light lock
+//!
+//! A swap waits until all stores before it are done, also those to lines that another processor reads. Where there
+//! are such, [`Light`] gives back by a plain store, and who sleeps pays: a word of its own says whether somebody does.
+//!
+//! ```text
+//!   give back:  lock = FREE ─ light ─ asleep?          sleep:  asleep = 1 ─ heavy ─ lock taken?
+//! ```
+//!
+//! 3. One of the two sees the other (`asymmetric.rs`): who is about to sleep finds the lock free, or whoever has it
+//!    finds `asleep`, clears it, and wakes all. Each who is woken and does not get the lock sets it again.
+//! 4. Whoever sleeps does so while `asleep` is set. So who clears it before another one sleeps, wakes that one, too.
+//! 5. Where there is no heavy barrier, who sleeps may not be seen, and looks again every millisecond.
 #![allow(unsafe_code, reason = "what a lock guards is reached through a shared reference")]
 
 #[cfg(not(loom))]
 use super::UnsafeCell;
 use super::atomic::Ordering::{Acquire, Relaxed, Release};
+use super::{heavy_barrier, light_barrier};
 use crate::sys::futex::Futex;
-#[cfg(not(loom))]
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
@@ -35,12 +51,19 @@ const AWAITED: u32 = 2;
 /// Looks before it sleeps: the lock is held for a few steps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
 
+/// How a lock is taken and given back.
+pub(crate) trait Raw {
+    fn new() -> Self;
+    fn take(&self);
+    fn give_back(&self);
+}
+
 /// The word; see the head of the file.
 #[derive(Debug)]
-struct RawLock(Futex);
-
 #[cfg_attr(loom, allow(dead_code, reason = "models of what is above have loom's own"))]
-impl RawLock {
+pub(crate) struct Plain(Futex);
+
+impl Raw for Plain {
     fn new() -> Self {
         Self(Futex::new(FREE))
     }
@@ -52,6 +75,15 @@ impl RawLock {
         }
     }
 
+    #[inline(always)] // As `take`.
+    fn give_back(&self) {
+        if self.0.swap(FREE, Release) == AWAITED {
+            self.wake();
+        }
+    }
+}
+
+impl Plain {
     #[cold]
     fn wait(&self) {
         for _ in 0..LOOKS {
@@ -69,52 +101,111 @@ impl RawLock {
         }
     }
 
-    #[inline(always)] // As `take`.
-    fn give_back(&self) {
-        if self.0.swap(FREE, Release) == AWAITED {
-            self.wake();
-        }
-    }
-
     #[cold]
     fn wake(&self) {
         self.0.wake(1);
     }
 }
 
+/// One that is given back by a plain store; see the head of the file.
+#[derive(Debug)]
+#[cfg_attr(loom, allow(dead_code, reason = "as above"))]
+pub(crate) struct Light {
+    lock: Futex,
+    asleep: Futex,
+}
+
+/// So long one sleeps who may not be seen.
+const UNSEEN: Duration = Duration::from_millis(1);
+
+impl Raw for Light {
+    fn new() -> Self {
+        Self { lock: Futex::new(FREE), asleep: Futex::new(0) }
+    }
+
+    #[inline(always)] // As of `Plain`.
+    fn take(&self) {
+        if !self.try_take() {
+            self.wait();
+        }
+    }
+
+    #[inline(always)] // As `take`.
+    fn give_back(&self) {
+        self.lock.store(FREE, Release);
+        light_barrier();
+        // Relaxed: it stands for nothing else, and the barriers order it.
+        if self.asleep.load(Relaxed) != 0 {
+            self.wake();
+        }
+    }
+}
+
+impl Light {
+    #[inline(always)]
+    fn try_take(&self) -> bool {
+        self.lock.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn wait(&self) {
+        for _ in 0..LOOKS {
+            if self.lock.load(Relaxed) == FREE && self.try_take() {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        loop {
+            self.asleep.store(1, Relaxed);
+            let is_seen = heavy_barrier();
+            if self.try_take() {
+                // Others may sleep, so it stays set.
+                return;
+            }
+            self.asleep.wait(1, if is_seen { None } else { Some(UNSEEN) });
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.asleep.store(0, Relaxed);
+        self.asleep.wake(i32::MAX);
+    }
+}
+
 /// A value that one thread at a time reaches.
 #[cfg(not(loom))]
 #[repr(C)]
-pub(crate) struct Lock<T> {
-    raw: RawLock,
+pub(crate) struct Lock<T, R = Plain> {
+    raw: R,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: one thread at a time reaches the value (invariant 1), so it needs to be Send only.
 #[cfg(not(loom))]
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send, R: Sync> Sync for Lock<T, R> {}
 
 #[cfg(not(loom))]
-impl<T> Lock<T> {
+impl<T, R: Raw> Lock<T, R> {
     #[inline]
     pub(crate) fn new(value: T) -> Self {
-        Self { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        Self { raw: R::new(), value: UnsafeCell::new(value) }
     }
 
     #[inline(always)] // As `take`.
-    pub(crate) fn lock(&self) -> Locked<'_, T> {
+    pub(crate) fn lock(&self) -> Locked<'_, T, R> {
         self.raw.take();
-        Locked(self)
+        Locked(self, PhantomData)
     }
 }
 
-/// The lock is given back when this is dropped.
+/// The lock is given back when this is dropped. It is Send and Sync as the value is, and not as the lock.
 #[cfg(not(loom))]
 #[must_use = "the lock is given back when this is dropped"]
-pub(crate) struct Locked<'a, T>(&'a Lock<T>);
+pub(crate) struct Locked<'a, T, R: Raw = Plain>(&'a Lock<T, R>, PhantomData<&'a mut T>);
 
 #[cfg(not(loom))]
-impl<T> Deref for Locked<'_, T> {
+impl<T, R: Raw> Deref for Locked<'_, T, R> {
     type Target = T;
 
     #[inline(always)]
@@ -125,7 +216,7 @@ impl<T> Deref for Locked<'_, T> {
 }
 
 #[cfg(not(loom))]
-impl<T> DerefMut for Locked<'_, T> {
+impl<T, R: Raw> DerefMut for Locked<'_, T, R> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this thread has the lock (invariant 1), and `self` lends it out once.
@@ -134,7 +225,7 @@ impl<T> DerefMut for Locked<'_, T> {
 }
 
 #[cfg(not(loom))]
-impl<T> Drop for Locked<'_, T> {
+impl<T, R: Raw> Drop for Locked<'_, T, R> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.raw.give_back();
@@ -143,19 +234,35 @@ impl<T> Drop for Locked<'_, T> {
 
 /// For models of what is above: loom's lock, whose interleavings are few.
 #[cfg(loom)]
-pub(crate) struct Lock<T>(loom::sync::Mutex<T>);
+pub(crate) struct Lock<T, R = Plain>(loom::sync::Mutex<T>, PhantomData<R>);
 
 #[cfg(loom)]
-pub(crate) use loom::sync::MutexGuard as Locked;
+pub(crate) struct Locked<'a, T, R = Plain>(loom::sync::MutexGuard<'a, T>, PhantomData<R>);
 
 #[cfg(loom)]
-impl<T> Lock<T> {
+impl<T, R> Lock<T, R> {
     pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
+        Self(loom::sync::Mutex::new(value), PhantomData)
     }
 
-    pub(crate) fn lock(&self) -> Locked<'_, T> {
-        self.0.lock().unwrap()
+    pub(crate) fn lock(&self) -> Locked<'_, T, R> {
+        Locked(self.0.lock().unwrap(), PhantomData)
+    }
+}
+
+#[cfg(loom)]
+impl<T, R> Deref for Locked<'_, T, R> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+#[cfg(loom)]
+impl<T, R> DerefMut for Locked<'_, T, R> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
     }
 }
 
@@ -163,11 +270,27 @@ impl<T> Lock<T> {
 mod tests {
     use super::*;
 
+    /// Goal: several threads get a shared reference through the one that has it only if the value is Sync. Method: were
+    /// it Sync whatever the value is, there would be two to choose from, and this would not compile.
+    const _: () = {
+        trait Chosen<Which> {
+            const ONE: () = ();
+        }
+        impl<T> Chosen<()> for T {}
+        impl<T: Sync> Chosen<u8> for T {}
+        <Locked<'static, core::cell::Cell<u32>> as Chosen<_>>::ONE
+    };
+
     /// Goal: one thread at a time. Method: threads that add to a number in two steps.
     #[test]
     fn one_thread_at_a_time_has_it() {
+        one_thread_at_a_time_has::<Plain>();
+        one_thread_at_a_time_has::<Light>();
+    }
+
+    fn one_thread_at_a_time_has<R: Raw + Sync>() {
         const EACH: u64 = if cfg!(miri) { 100 } else { 100_000 };
-        let lock = Lock::new([0_u64; 2]);
+        let lock = Lock::<_, R>::new([0_u64; 2]);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -194,11 +317,20 @@ mod models {
     /// reach it at once, one that does not see what another has done, and one that sleeps for ever.
     #[test]
     fn one_thread_at_a_time_has_it_and_none_sleeps_for_ever() {
+        check::<Plain>();
+    }
+
+    #[test]
+    fn one_thread_at_a_time_has_a_light_one_and_none_sleeps_for_ever() {
+        check::<Light>();
+    }
+
+    fn check<R: Raw + Send + Sync + 'static>() {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(|| {
-            let shared = Arc::new((RawLock::new(), UnsafeCell::new(0)));
-            let add = |shared: &(RawLock, UnsafeCell<u32>)| {
+            let shared = Arc::new((R::new(), UnsafeCell::new(0)));
+            let add = |shared: &(R, UnsafeCell<u32>)| {
                 shared.0.take();
                 // SAFETY: this thread has the lock.
                 shared.1.with_mut(|number| unsafe { *number += 1 });

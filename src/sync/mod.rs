@@ -4,18 +4,25 @@
 //! a model explores every interleaving and every value a load may legally return.
 
 mod asymmetric;
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", feature = "hub"))]
+#[allow(dead_code, reason = "which of the two are used, the features say")]
 mod lock;
 mod parker;
+#[cfg(any(feature = "tasks", feature = "hub"))]
+mod seat;
 mod spin;
 #[cfg(feature = "tasks")]
 mod static_ref;
 
 pub(crate) use asymmetric::{heavy_barrier, is_asymmetric, light_barrier};
 pub(crate) use crossbeam_utils::CachePadded;
-#[cfg(feature = "net")]
-pub(crate) use lock::{Lock, Locked};
+#[cfg(any(feature = "net", feature = "hub"))]
+#[allow(unused_imports, reason = "which are used, the features say")]
+pub(crate) use lock::{Light, Lock, Locked};
 pub(crate) use parker::{Parker, Unparked, Wakes};
+#[cfg(any(feature = "tasks", feature = "hub"))]
+#[allow(unused_imports, reason = "which are used, the features say")]
+pub(crate) use seat::{SEATS, STANDING, seat};
 pub(crate) use spin::SpinWait;
 #[cfg(feature = "tasks")]
 pub(crate) use static_ref::{Lasting, StaticRef};
@@ -61,14 +68,26 @@ const LINE: usize = 64;
 /// any more.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize, len: usize) {
+    each_line(address, len, prefetch_line);
+}
+
+/// The same, for bytes that this thread will write soon, and others have read or written.
+#[inline(always)]
+#[cfg(feature = "tasks")]
+pub(crate) fn prefetch_to_write(address: usize, len: usize) {
+    each_line(address, len, prefetch_line_to_write);
+}
+
+#[inline(always)]
+fn each_line(address: usize, len: usize, f: impl Fn(usize)) {
     let mut offset = 0;
     // Not an iterator: this loop is known when compiling, and goes away.
     while offset < len - 1 {
-        prefetch_line(address.wrapping_add(offset));
+        f(address.wrapping_add(offset));
         offset += LINE;
     }
     // The bytes seldom begin with a line.
-    prefetch_line(address.wrapping_add(len - 1));
+    f(address.wrapping_add(len - 1));
 }
 
 #[inline(always)]
@@ -79,6 +98,23 @@ fn prefetch_line(address: usize) {
     unsafe {
         core::arch::asm!(
             "prefetcht0 [{}]",
+            in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+    let _ = address;
+}
+
+#[inline(always)]
+#[cfg(feature = "tasks")]
+fn prefetch_line_to_write(address: usize) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    #[allow(unsafe_code, reason = "as above")]
+    // SAFETY: as above. Processors that do not have it do nothing.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{}]",
             in(reg) address,
             options(nostack, preserves_flags, readonly)
         );

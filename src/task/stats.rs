@@ -1,70 +1,17 @@
 //! Counters, and the books that must balance.
 //!
-//! Each of the first threads that count has a shard of its own, which it changes by a plain load and
-//! store; all others share the last one. A snapshot sums the shards.
+//! Each thread that has a seat has a shard of its own, which it changes by a plain load and store; all others
+//! share the last one. A snapshot sums the shards.
 
 use super::estate::pin;
 use super::kind::{Kind, KindInner, Kinds};
 use super::record;
 use super::report::Status;
 use super::{Common, WorkerPool};
-use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::cell::Cell;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// Threads that have shards of their own.
-const OWN: usize = 64;
-const SHARED: u8 = OWN as u8;
-const UNKNOWN: u8 = u8::MAX;
-
-thread_local! {
-    static ME: Cell<u8> = const { Cell::new(UNKNOWN) };
-    static SEAT: Seat = const { Seat(Cell::new(SHARED)) };
-}
-
-/// Bit *n*: the thread with shard *n* lives.
-static TAKEN: Mutex<u64> = Mutex::new(0);
-
-/// Gives the thread's shard back when the thread ends.
-struct Seat(Cell<u8>);
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mine = self.0.get();
-        // What counts after this counts in the shared one.
-        let _gone = ME.try_with(|me| me.set(SHARED));
-        if mine != SHARED {
-            *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) &= !(1 << mine);
-        }
-    }
-}
-
-#[inline]
-fn me() -> u8 {
-    match ME.try_with(Cell::get) {
-        Ok(UNKNOWN) => find_shard(),
-        Ok(mine) => mine,
-        Err(_) => SHARED,
-    }
-}
-
-#[cold]
-fn find_shard() -> u8 {
-    let seated = SEAT.try_with(|seat| {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = taken.trailing_ones() as u8;
-        if mine < SHARED {
-            *taken |= 1 << mine;
-        }
-        seat.0.set(mine);
-        mine
-    });
-    let mine = seated.unwrap_or(SHARED);
-    ME.set(mine);
-    mine
-}
+use crate::sync::{CachePadded, SEATS, STANDING, seat};
+use std::sync::{Arc, OnceLock};
 
 /// What is counted, by its place in a shard. The ends come first, by their status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,7 +36,7 @@ type Shard = CachePadded<[AtomicU64; EVENTS]>;
 /// What has happened to the tasks of one name.
 #[derive(Debug)]
 pub(crate) struct KindStats {
-    shards: [OnceLock<Box<Shard>>; OWN + 1],
+    shards: [OnceLock<Box<Shard>>; SEATS + 1],
 }
 
 impl Default for KindStats {
@@ -101,10 +48,10 @@ impl Default for KindStats {
 impl KindStats {
     #[inline]
     pub(super) fn count(&self, event: Event) {
-        let me = me();
-        let shard = self.shards[usize::from(me)].get_or_init(Box::default);
+        let seat = seat();
+        let shard = self.shards[usize::from(seat)].get_or_init(Box::default);
         let count = &shard[event as usize];
-        if me == SHARED {
+        if seat == STANDING {
             count.fetch_add(1, Release);
         } else {
             // Release: whoever sees it sees what this thread counted before.
@@ -119,7 +66,7 @@ impl KindStats {
     }
 
     fn shared_shard(&self) -> &Shard {
-        self.shards[OWN].get_or_init(Box::default)
+        self.shards[usize::from(STANDING)].get_or_init(Box::default)
     }
 
     pub(crate) fn get(&self, event: Event) -> u64 {

@@ -22,7 +22,7 @@
 
 use super::limits::Limits;
 use super::lines::{read_lines, write_lines};
-use super::log::{Page, Shelf, Sink};
+use super::log::{Gaps, Page, Shelf, Sink};
 use super::query::{Query, literal_part};
 use crate::error::{Error, Result};
 use crate::hub::key::Key;
@@ -391,8 +391,8 @@ fn check(connection: &Connection, path: &Path) -> Result<()> {
 }
 
 fn state(connection: &Connection, name: &str) -> rusqlite::Result<Option<u64>> {
-    let find = "SELECT value FROM state WHERE name = ?1";
-    connection.query_row(find, [name], |row| Ok(row.get::<_, i64>(0)? as u64)).optional()
+    let mut find = connection.prepare_cached("SELECT value FROM state WHERE name = ?1")?;
+    find.query_row([name], |row| Ok(row.get::<_, i64>(0)? as u64)).optional()
 }
 
 fn insert(
@@ -578,10 +578,10 @@ impl Reader {
 }
 
 impl Reader {
-    /// What limits have let go of is a gap as well.
-    fn missing(&self, from: u64, below: u64) -> rusqlite::Result<Vec<(u64, u64)>> {
-        let oldest = "SELECT min(position) FROM messages";
-        let oldest: Option<i64> = self.connection.query_row(oldest, (), |row| row.get(0))?;
+    /// What limits have let go of is a gap as well, and what was given up and is ahead of the next commit.
+    fn missing(&self, from: u64, below: u64) -> rusqlite::Result<Gaps> {
+        let mut oldest = self.connection.prepare_cached("SELECT min(position) FROM messages")?;
+        let oldest: Option<i64> = oldest.query_row((), |row| row.get(0))?;
         let oldest = oldest.map_or(below, |oldest| (oldest as u64).min(below));
         let mut gaps: Vec<_> = (from < oldest).then_some((from, oldest)).into_iter().collect();
         let overlapping =
@@ -594,17 +594,41 @@ impl Reader {
             let (first, next) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
             gaps.push((first.max(from), next.min(below)));
         }
+        let next = state(&self.connection, "next")?.unwrap_or(1).max(from);
+        gaps.extend((next < below).then_some((next, below)));
         Ok(gaps)
+    }
+
+    /// In one transaction: a commit in between may let go of what was read.
+    fn rows_and_gaps(
+        &self,
+        query: &Query,
+        from: u64,
+        below: u64,
+        most: usize,
+    ) -> rusqlite::Result<(Page, Gaps)> {
+        let snapshot = self.connection.unchecked_transaction()?;
+        let page = self.rows(query, from, below, most)?;
+        let gaps = self.missing(from, page.next)?;
+        snapshot.finish()?;
+        Ok((page, gaps))
     }
 }
 
 impl Shelf for Reader {
-    fn gaps(&self, from: u64, below: u64) -> Result<Vec<(u64, u64)>> {
-        self.missing(from, below).map_err(|error| trouble("read", &self.path, &error))
-    }
-
     fn read(&self, query: &Query, from: u64, below: u64, most: usize) -> Result<Page> {
         self.rows(query, from, below, most).map_err(|error| trouble("read", &self.path, &error))
+    }
+
+    fn read_with_gaps(
+        &self,
+        query: &Query,
+        from: u64,
+        below: u64,
+        most: usize,
+    ) -> Result<(Page, Gaps)> {
+        let read = self.rows_and_gaps(query, from, below, most);
+        read.map_err(|error| trouble("read", &self.path, &error))
     }
 
     fn extent(&self, query: &Query) -> Result<Option<(u64, u64)>> {
@@ -662,6 +686,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::fs;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::{Acquire, Release};
     use std::time::SystemTime;
 
     fn open(options: &ArchiveOptions) -> (Writer, Reader) {
@@ -756,8 +782,8 @@ mod tests {
             writer.write(position, &[plain(position, 0, "a", b"")], 0).unwrap();
         }
         assert_eq!(positions(&reader), [8, 9, 10]);
-        assert_eq!(reader.gaps(5, 11).unwrap(), [(5, 8)]);
-        assert!(reader.gaps(9, 11).unwrap().is_empty());
+        assert_eq!(reader.missing(5, 11).unwrap(), [(5, 8)]);
+        assert!(reader.missing(9, 11).unwrap().is_empty());
     }
 
     #[test]
@@ -798,9 +824,41 @@ mod tests {
             let records: Vec<_> = (first..first + count).map(|n| plain(n, 0, "a", b"")).collect();
             writer.write(first, &records, 0).unwrap();
         }
-        assert_eq!(reader.gaps(1, 10).unwrap(), [(3, 5), (7, 9)]);
-        assert_eq!(reader.gaps(4, 8).unwrap(), [(4, 5), (7, 8)]);
-        assert!(reader.gaps(5, 7).unwrap().is_empty());
+        assert_eq!(reader.missing(1, 10).unwrap(), [(3, 5), (7, 9)]);
+        assert_eq!(reader.missing(4, 8).unwrap(), [(4, 5), (7, 8)]);
+        assert!(reader.missing(5, 7).unwrap().is_empty());
+        // What will be written behind a gap is not there yet.
+        assert_eq!(reader.missing(8, 12).unwrap(), [(8, 9), (10, 12)]);
+    }
+
+    /// Goal: who reads while commits let go of what is old gets each position or knows that it was lost, and
+    /// none is both. Method: a writer that keeps few, beside a reader that goes along.
+    #[test]
+    fn what_goes_while_it_is_read_is_lost_or_read() {
+        let folder = Folder::new("going");
+        let options = ArchiveOptions::at(folder.file("a")).keep(Limits::of_count(20));
+        let (mut writer, reader) = open(&options.durability(Durability::Process));
+        let next = AtomicU64::new(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for first in (1..6000).step_by(3) {
+                    let batch: Vec<_> = (first..first + 3).map(|n| plain(n, 0, "a", b"")).collect();
+                    writer.write(first, &batch, 0).unwrap();
+                    next.store(first + 3, Release);
+                }
+            });
+            let mut from = 1;
+            while from < 6000 {
+                let below = next.load(Acquire);
+                let (page, gaps) = reader.read_with_gaps(&everything(), from, below, 8).unwrap();
+                let lost = gaps.iter().flat_map(|(first, next)| *first..*next);
+                let mut known: Vec<_> =
+                    page.records.iter().map(|(at, _)| *at).chain(lost).collect();
+                known.sort_unstable();
+                assert_eq!(known, (from..page.next).collect::<Vec<_>>());
+                from = page.next;
+            }
+        });
     }
 
     /// Goal: a full disk is an error that says so, nothing of the batch is there, and when there is room the
@@ -897,7 +955,7 @@ mod tests {
             writer.write(4, &[plain(78, 6, "new", b"")], 0).unwrap();
             let found = all(&reader, &everything());
             assert_eq!(found, [(1, plain(77, 5, "old", &[0, 255])), (4, plain(78, 6, "new", b""))]);
-            assert_eq!(reader.gaps(1, 5).unwrap(), [(2, 4)]);
+            assert_eq!(reader.missing(1, 5).unwrap(), [(2, 4)]);
             let now: i64 = writer
                 .connection
                 .pragma_query_value(None, "user_version", |row| row.get(0))

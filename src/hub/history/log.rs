@@ -67,8 +67,8 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
 
-/// One look into memory sees no more records than this.
-const LOOK: u64 = if cfg!(loom) { 2 } else { 1024 };
+/// One look into memory sees no more records than this. In tests several are needed.
+const LOOK: u64 = if cfg!(any(loom, test)) { 2 } else { 1024 };
 
 /// How often a disk that cannot be read is asked, with 1, 2, 4 … milliseconds in between.
 const ATTEMPTS: u32 = 10;
@@ -86,16 +86,26 @@ pub(super) trait Sink: Send {
 
 /// Where committed records are read from.
 pub(super) trait Shelf: Send {
-    /// What the query asks for of the positions from `from` to below `below`; not more than `most`, and
-    /// perhaps less.
+    /// What the query asks for of the positions from `from` to below `below`; not more than `most`, one at
+    /// least, and perhaps less.
     fn read(&self, query: &Query, from: u64, below: u64, most: usize) -> Result<Page>;
+
+    /// As [`read`](Self::read), and the positions that were not there at that moment, in order, of those that
+    /// it passed.
+    fn read_with_gaps(
+        &self,
+        query: &Query,
+        from: u64,
+        below: u64,
+        most: usize,
+    ) -> Result<(Page, Gaps)>;
 
     /// The first and last position that can have what is asked for. None: there is none.
     fn extent(&self, query: &Query) -> Result<Option<(u64, u64)>>;
-
-    /// The positions of this range that are not there, in order.
-    fn gaps(&self, from: u64, below: u64) -> Result<Vec<(u64, u64)>>;
 }
+
+/// Ranges of positions, without the last.
+pub(super) type Gaps = Vec<(u64, u64)>;
 
 /// What a log has on disk.
 pub(super) struct Disk {
@@ -475,34 +485,42 @@ impl Log {
 
     /// Where the first record is that the query asks for. If there is none, the position of the next.
     pub(super) fn start_of(&self, query: &Query) -> Result<u64> {
-        let mut at = self.lock().saved;
-        match &self.shelf {
-            None => at = 0,
-            // What is committed after the look lies at `saved` or behind it.
-            Some(shelf) => {
+        let mut saved = self.lock().saved;
+        'looks: loop {
+            let mut at = 0;
+            if let Some(shelf) = &self.shelf {
+                // What is committed after the look lies at `saved` or behind it.
                 if let Some((start, _)) = lock(shelf).extent(query)?
-                    && start < at
+                    && start < saved
                 {
                     return Ok(start);
                 }
+                at = saved;
             }
-        }
-        loop {
-            let inner = self.lock();
-            at = at.max(inner.memory.first());
-            let batch = inner.look(query, at, 1);
-            if !batch.records.is_empty() {
-                return Ok(batch.next - 1);
+            loop {
+                let inner = self.lock();
+                if at < inner.memory.first() {
+                    if self.shelf.is_some() && saved < inner.saved {
+                        // It may have gone to the shelf since.
+                        saved = inner.saved;
+                        continue 'looks;
+                    }
+                    at = inner.memory.first();
+                }
+                let batch = inner.look(query, at, 1);
+                if !batch.records.is_empty() {
+                    return Ok(batch.next - 1);
+                }
+                if batch.next >= inner.memory.next() {
+                    return Ok(batch.next);
+                }
+                at = batch.next;
             }
-            if batch.next >= inner.memory.next() {
-                return Ok(batch.next);
-            }
-            at = batch.next;
         }
     }
 
     /// The next records at or behind the position `from` that the query asks for. At the end of the log
-    /// `sleeper`, if there is one, is noted.
+    /// `sleeper`, if there is one, is noted. None is passed if none may be brought.
     pub(super) fn read(
         &self,
         query: &Query,
@@ -510,6 +528,9 @@ impl Log {
         most: usize,
         sleeper: Option<&Arc<dyn Sleeper>>,
     ) -> Result<Batch> {
+        if most == 0 {
+            return Ok(Batch { next: from, ..Batch::default() });
+        }
         let mut inner = self.lock();
         let first = inner.memory.first();
         if from >= first {
@@ -525,9 +546,7 @@ impl Log {
         match &self.shelf {
             None => Ok(Batch { lost: first - from, next: first, ..Batch::default() }),
             Some(shelf) => {
-                let shelf = lock(shelf);
-                let page = shelf.read(query, from, first, most)?;
-                let gaps = shelf.gaps(from, page.next)?;
+                let (page, gaps) = lock(shelf).read_with_gaps(query, from, first, most)?;
                 Ok(with_losses(page, &gaps))
             }
         }
@@ -610,7 +629,7 @@ impl Log {
                 break;
             }
             below = first.max(end.saturating_sub(LOOK));
-            let records = inner.memory.from(below).rev().skip_while(|(at, _)| *at >= end);
+            let records = inner.memory.between(below, end).rev();
             let left = most - found.len();
             let selected = records.filter(|(_, stored)| query.selects(stored)).take(left);
             found.extend(selected.map(|(at, stored)| (at, stored.clone())));
@@ -795,10 +814,18 @@ mod doubles {
             Ok(first.map(|first| (first, found.next_back().map_or(first, |(at, _)| *at))))
         }
 
-        fn gaps(&self, from: u64, below: u64) -> Result<Vec<(u64, u64)>> {
+        fn read_with_gaps(
+            &self,
+            query: &Query,
+            from: u64,
+            below: u64,
+            most: usize,
+        ) -> Result<(Page, Gaps)> {
+            let page = self.read(query, from, below, most)?;
             let disk = self.0.lock().unwrap();
-            let missing = (from..below).filter(|at| !disk.records.contains_key(at));
-            Ok(missing.map(|at| (at, at + 1)).collect())
+            let missing = (from..page.next).filter(|at| !disk.records.contains_key(at));
+            let gaps = missing.map(|at| (at, at + 1)).collect();
+            Ok((page, gaps))
         }
     }
 

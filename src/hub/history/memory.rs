@@ -96,9 +96,19 @@ impl Memory {
 
     /// The records from this position on, with their positions. What is not held is left out.
     pub(super) fn from(&self, position: u64) -> impl DoubleEndedIterator<Item = (u64, &Stored)> {
-        let from = position.clamp(self.first, self.next());
-        let skipped = (from - self.first) as usize;
-        let kept = self.records.range(skipped..).enumerate();
+        self.between(position, u64::MAX)
+    }
+
+    /// As [`from`](Self::from), up to below another position. It passes none that it does not give.
+    pub(super) fn between(
+        &self,
+        from: u64,
+        below: u64,
+    ) -> impl DoubleEndedIterator<Item = (u64, &Stored)> {
+        let from = from.clamp(self.first, self.next());
+        let below = below.clamp(from, self.next());
+        let [start, end] = [from, below].map(|position| (position - self.first) as usize);
+        let kept = self.records.range(start..end).enumerate();
         kept.map(move |(index, record)| (from + index as u64, record))
     }
 
@@ -197,6 +207,9 @@ mod tests {
                 let expected: Vec<_> = (first..).zip(model.all[model.gone..].to_vec()).collect();
                 prop_assert_eq!(memory.bytes(), kept.iter().map(|(_, kept)| bytes(kept)).sum::<usize>());
                 prop_assert_eq!(memory.from(first + 3).count(), kept.len().saturating_sub(3));
+                let between: Vec<_> = memory.between(first + 1, first + 3).map(|(at, _)| at).collect();
+                let asked: Vec<_> = (first + 1..first + 3).filter(|at| *at < memory.next()).collect();
+                prop_assert_eq!(between, asked);
                 prop_assert_eq!(memory.get(first), kept.first().map(|(_, record)| record));
                 prop_assert_eq!(memory.get(first.wrapping_sub(1)), None);
                 prop_assert_eq!(kept, expected);

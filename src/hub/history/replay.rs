@@ -939,7 +939,8 @@ impl ReplayMailbox {
     /// As [`recv_batch`](Self::recv_batch), and waits for the first message so long. 0: none came.
     ///
     /// # Errors
-    /// As there, also if it ends meanwhile; [`Error::WouldDeadlock`] on a thread of the pool.
+    /// As there, also if it ends meanwhile; [`Error::ShutDown`] if the pool ends, and nothing came;
+    /// [`Error::WouldDeadlock`] on a thread of the pool.
     pub fn recv_batch_timeout(
         &self,
         into: &mut Vec<Received>,
@@ -957,7 +958,7 @@ impl ReplayMailbox {
             if count > 0 || most == 0 {
                 return Ok(count);
             }
-            if sleeps && !self.wait(rung, deadline) {
+            if sleeps && !self.wait(rung, deadline)? {
                 return Ok(0);
             }
         }
@@ -1059,22 +1060,29 @@ impl ReplayMailbox {
         Ok(())
     }
 
-    /// Until pullers were woken once more than so often. False: the time is over.
+    /// Until pullers were woken once more than so often, or for a while. False: the time is over.
     #[cfg(not(loom))]
-    fn wait(&self, rung: u64, deadline: Option<Instant>) -> bool {
+    fn wait(&self, rung: u64, deadline: Option<Instant>) -> Result<bool> {
+        // So that the end of the pool is noticed.
+        const NAP: Duration = Duration::from_millis(100);
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let left = left.unwrap_or(Duration::MAX).min(Duration::from_secs(3600));
-        let Pulling { changed, .. } = &*self.pulling;
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(false);
+        }
+        if self.core.shared.must_stop() {
+            return Err(Error::ShutDown);
+        }
+        let nap = left.unwrap_or(NAP).min(NAP);
         let state = self.pulling.state();
-        let waited = changed.wait_timeout_while(state, left, |state| state.rung == rung);
-        let (_state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        !waited.timed_out() || deadline.is_none_or(|at| Instant::now() < at)
+        let changed = &self.pulling.changed;
+        drop(changed.wait_timeout_while(state, nap, |state| state.rung == rung));
+        Ok(true)
     }
 
     /// Loom has no time.
     #[cfg(loom)]
-    fn wait(&self, _: u64, _: Option<Instant>) -> bool {
-        false
+    fn wait(&self, _: u64, _: Option<Instant>) -> Result<bool> {
+        Ok(false)
     }
 
     /// Takes what there is: how many, and whether the log wakes `sleeper` when there is more.
