@@ -521,9 +521,10 @@ pace_status_t pace_log_level(pace_log_t *log, uint32_t component, uint32_t *leve
  * What they point to is good until the next pull, or until the log is freed.
  *
  * PACE_EEMPTY: there is none, and `timeout_ns` is 0; PACE_ETIMEDOUT; PACE_ESHUTDOWN: the log was closed, and
- * nothing is left; PACE_EINVAL for a `capacity` of 0, or if pull_capacity is 0.
+ * nothing is left; PACE_EDEADLOCK inside its own callback, unless `timeout_ns` is 0; PACE_EINVAL for a `capacity`
+ * of 0, or if pull_capacity is 0.
  *
- * Threads: one at a time, and none that is the log's. In handlers: with a `timeout_ns` of 0.
+ * Threads: one at a time. In handlers: with a `timeout_ns` of 0.
  */
 pace_status_t pace_log_pull(pace_log_t *log,
                             pace_log_record_t *records,
@@ -641,7 +642,8 @@ typedef struct pace_pool_config_t {
     uint32_t strand_capacity;
     /**
      * How many handles, strands, timers and rings may exist at once, 1 to 2^24. Default 2^22.
-     * Memory is taken as they appear.
+     * Memory is taken as they appear. A worker pool takes up to two of them, for as long as the pool
+     * is there.
      */
     uint32_t max_handles;
     /** Whether a failure to pin fails pace_pool_new(), or is only told by the statistics (default). */
@@ -4478,7 +4480,7 @@ void pace_outcome_log_free(pace_outcome_log_t *log);
 /** A task's function has not returned, or its attempt is out with a host that has not completed it. */
 #define PACE_ENDED_STUCK 2
 
-/** A clean-up hook for which there was no time. */
+/** A clean-up hook for which there was no time, or that had not returned when the time was over. */
 #define PACE_ENDED_HOOK 3
 
 /** A worker pool over a pool, whose threads run its tasks beside everything else. */
@@ -4569,7 +4571,7 @@ typedef struct pace_workers_report_t {
     uint64_t cancelled;
     /** Tasks whose functions have not returned. */
     uint32_t stuck;
-    /** Clean-up hooks for which there was no time. */
+    /** Clean-up hooks for which there was no time, or that had not returned when the time was over. */
     uint32_t failed_hooks;
 } pace_workers_report_t;
 
@@ -4618,8 +4620,9 @@ pace_status_t pace_workers_new(pace_pool_t *pool,
                                pace_workers_t **workers);
 
 /**
- * Has `run` called at the end of a shutdown, the hook that was registered last first. The name is
- * copied.
+ * Has `run` called at the end of a shutdown, the hook that was registered last first. It runs on a thread of
+ * the pool; if none comes to it within a second (or half of the time that is left), or the pool takes no more
+ * work, on the thread that shuts down, which cannot leave it alone then. The name is copied.
  *
  * PACE_EINVAL for a name that is not UTF-8.
  *
@@ -4634,9 +4637,10 @@ pace_status_t pace_workers_on_shutdown(pace_workers_t *workers,
 /**
  * Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
  * cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
- * hooks for up to `clean_up_for_ns` (one that has begun is waited for). The pool beneath goes on. Hosts that
- * pull should go on meanwhile. Calling it again is harmless. `report` and `each` may be NULL; `each` is
- * called for each line of the report, on this thread, before this returns.
+ * hooks for up to `clean_up_for_ns` (one that takes longer goes on, on a thread of the pool, and its `drop` runs
+ * when it has returned). The pool beneath goes on. Hosts that pull should go on meanwhile. Calling it again is
+ * harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
+ * this returns.
  *
  * Inside the pool it is a request: new tasks are refused from then on, and it returns.
  *
@@ -4816,8 +4820,8 @@ typedef struct pace_kind_config_t {
      * For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
      * it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
      * any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
-     * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. 0 (default): it
-     * is waited for.
+     * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
+     * `max_handles` of the pool are in use it may end 100 ms late. 0 (default): it is waited for.
      */
     uint64_t lease_ns;
 } pace_kind_config_t;
@@ -7286,8 +7290,8 @@ pace_status_t pace_hub_replay_mailbox(pace_hub_t *hub,
  * As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
  * first. Each goes to one of those who pull.
  *
- * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a
- * thread of the pool, unless the time is 0.
+ * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when
+ * the pool ends; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
  *
  * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
  */

@@ -101,8 +101,8 @@ pub struct pace_kind_config_t {
     /// For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
     /// it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
     /// any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
-    /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. 0 (default): it
-    /// is waited for.
+    /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
+    /// `max_handles` of the pool are in use it may end 100 ms late. 0 (default): it is waited for.
     pub lease_ns: u64,
 }
 

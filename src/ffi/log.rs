@@ -365,9 +365,10 @@ pub unsafe extern "C" fn pace_log_level(
 /// What they point to is good until the next pull, or until the log is freed.
 ///
 /// PACE_EEMPTY: there is none, and `timeout_ns` is 0; PACE_ETIMEDOUT; PACE_ESHUTDOWN: the log was closed, and
-/// nothing is left; PACE_EINVAL for a `capacity` of 0, or if pull_capacity is 0.
+/// nothing is left; PACE_EDEADLOCK inside its own callback, unless `timeout_ns` is 0; PACE_EINVAL for a `capacity`
+/// of 0, or if pull_capacity is 0.
 ///
-/// Threads: one at a time, and none that is the log's. In handlers: with a `timeout_ns` of 0.
+/// Threads: one at a time. In handlers: with a `timeout_ns` of 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_log_pull(
     log: *mut pace_log_t,
@@ -390,7 +391,9 @@ pub unsafe extern "C" fn pace_log_pull(
                 "1 to 1048576, for records to be pulled",
             ));
         };
-        let mut held = log.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if timeout_ns > 0 {
+            log.log.check_may_wait()?;
+        }
         let mut laid = Vec::new();
         let lay = |record: Record| laid.push(Laid::new(&record));
         let wait = nanos(timeout_ns);
@@ -409,7 +412,7 @@ pub unsafe extern "C" fn pace_log_pull(
             unsafe { records.add(index).write(one.record) };
         }
         to.set(laid.len());
-        *held = laid;
+        *log.held.lock().unwrap_or_else(PoisonError::into_inner) = laid;
         Ok(())
     })
 }

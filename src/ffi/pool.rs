@@ -66,7 +66,8 @@ pub struct pace_pool_config_t {
     /// Room of each strand, 2 to 2^24, rounded up to a power of two. Default 1024.
     pub strand_capacity: u32,
     /// How many handles, strands, timers and rings may exist at once, 1 to 2^24. Default 2^22.
-    /// Memory is taken as they appear.
+    /// Memory is taken as they appear. A worker pool takes up to two of them, for as long as the pool
+    /// is there.
     pub max_handles: u32,
     /// Whether a failure to pin fails pace_pool_new(), or is only told by the statistics (default).
     pub pin_strict: bool,

@@ -510,8 +510,8 @@ pub unsafe extern "C" fn pace_hub_replay_mailbox(
 /// As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
 /// first. Each goes to one of those who pull.
 ///
-/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a
-/// thread of the pool, unless the time is 0.
+/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when
+/// the pool ends; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
 ///
 /// Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
 #[unsafe(no_mangle)]

@@ -29,7 +29,7 @@ pub const PACE_ENDED_COMPLETED: u32 = 0;
 pub const PACE_ENDED_CANCELLED: u32 = 1;
 /// A task's function has not returned, or its attempt is out with a host that has not completed it.
 pub const PACE_ENDED_STUCK: u32 = 2;
-/// A clean-up hook for which there was no time.
+/// A clean-up hook for which there was no time, or that had not returned when the time was over.
 pub const PACE_ENDED_HOOK: u32 = 3;
 
 /// A worker pool over a pool, whose threads run its tasks beside everything else.
@@ -112,7 +112,7 @@ pub struct pace_workers_report_t {
     pub cancelled: u64,
     /// Tasks whose functions have not returned.
     pub stuck: u32,
-    /// Clean-up hooks for which there was no time.
+    /// Clean-up hooks for which there was no time, or that had not returned when the time was over.
     pub failed_hooks: u32,
 }
 
@@ -284,8 +284,9 @@ unsafe fn with_middleware(
     Ok((registrations, builder))
 }
 
-/// Has `run` called at the end of a shutdown, the hook that was registered last first. The name is
-/// copied.
+/// Has `run` called at the end of a shutdown, the hook that was registered last first. It runs on a thread of
+/// the pool; if none comes to it within a second (or half of the time that is left), or the pool takes no more
+/// work, on the thread that shuts down, which cannot leave it alone then. The name is copied.
 ///
 /// PACE_EINVAL for a name that is not UTF-8.
 ///
@@ -317,9 +318,10 @@ pub unsafe extern "C" fn pace_workers_on_shutdown(
 
 /// Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
 /// cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
-/// hooks for up to `clean_up_for_ns` (one that has begun is waited for). The pool beneath goes on. Hosts that
-/// pull should go on meanwhile. Calling it again is harmless. `report` and `each` may be NULL; `each` is
-/// called for each line of the report, on this thread, before this returns.
+/// hooks for up to `clean_up_for_ns` (one that takes longer goes on, on a thread of the pool, and its `drop` runs
+/// when it has returned). The pool beneath goes on. Hosts that pull should go on meanwhile. Calling it again is
+/// harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
+/// this returns.
 ///
 /// Inside the pool it is a request: new tasks are refused from then on, and it returns.
 ///
@@ -363,7 +365,7 @@ pub unsafe extern "C" fn pace_workers_shutdown(
                 let thread = thread.map_or(PACE_NONE, |thread| thread as u32);
                 tell(PACE_ENDED_STUCK, name, 1, thread);
             }
-            for name in &report.failed_hooks {
+            for name in report.failed_hooks.iter().chain(&report.abandoned_hooks) {
                 tell(PACE_ENDED_HOOK, name, 1, PACE_NONE);
             }
         }
@@ -376,7 +378,7 @@ pub unsafe extern "C" fn pace_workers_shutdown(
                 completed: report.completed.iter().map(|(_, count)| count).sum(),
                 cancelled: report.cancelled.len() as u64,
                 stuck: report.stuck.len() as u32,
-                failed_hooks: report.failed_hooks.len() as u32,
+                failed_hooks: (report.failed_hooks.len() + report.abandoned_hooks.len()) as u32,
             });
         }
         Ok(())

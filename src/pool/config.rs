@@ -200,7 +200,7 @@ impl Builder {
 
     /// How many handles, strands, timers and rings may exist at once, and beside them how many tasks
     /// with a result, 1 to 2^24. Default 2^22. It is rounded up, to 1024 and to 256; memory is taken
-    /// as they appear.
+    /// as they appear. A worker pool takes up to two of them, for as long as the pool is there.
     pub fn max_handles(mut self, handles: usize) -> Self {
         self.max_handles = handles;
         self

@@ -26,7 +26,7 @@ thread_local! {
 }
 
 /// Makes this thread a member until the guard is dropped.
-pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop {
+pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {

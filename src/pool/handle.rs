@@ -374,7 +374,8 @@ impl Pool {
     pub(crate) fn handle_by_key(&self, key: Key) -> Option<Handle<()>> {
         let slot = self.shared().slots.get(key.index)?;
         let traits = slot.traits();
-        let is_handle = slot.descriptor() >= 0 || traits.timer && !traits.once;
+        let is_timer = traits.timer && !(traits.once || traits.service);
+        let is_handle = slot.descriptor() >= 0 || is_timer;
         is_handle.then(|| Handle::new(self.shared(), key))
     }
 }

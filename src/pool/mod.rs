@@ -84,7 +84,7 @@ mod purse;
 pub(crate) mod record;
 mod reserve;
 mod ring;
-#[cfg(feature = "hub")]
+#[cfg(any(feature = "hub", feature = "tasks"))]
 mod service;
 mod set;
 mod shared;
@@ -146,6 +146,8 @@ pub(crate) use slab::{Entry, Slab};
 pub(crate) use slots::Activity;
 #[cfg(any(feature = "capi", feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use slots::Key;
+#[cfg(feature = "tasks")]
+pub(crate) use slots::NEVER;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;
 pub(crate) use submit::message_of;

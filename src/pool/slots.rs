@@ -97,6 +97,9 @@ const READY: u64 = 0xff;
 const PASSES_PAUSE: u64 = (Ready::ERROR.bits() | Ready::HANG_UP.bits()) as u64;
 const GENERATION_SHIFT: u32 = 32;
 
+/// The deadline of a timer that rests IDLE: it runs when it is called.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// A slot and which of its tenants is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct Key {
@@ -169,7 +172,7 @@ pub(crate) struct Traits {
     pub(crate) set: u16,
     pub(crate) may_block: bool,
     pub(crate) level: bool,
-    /// A timer: it rests ARMED.
+    /// A timer: it rests ARMED, unless its deadline is [`NEVER`].
     pub(crate) timer: bool,
     /// A one-shot timer: its slot is free before its closure runs.
     pub(crate) once: bool,
@@ -177,6 +180,8 @@ pub(crate) struct Traits {
     pub(crate) pulled: bool,
     /// Its closure can be forgotten.
     pub(crate) plain: bool,
+    /// It is of those who stand on the pool: no number of the program's names it.
+    pub(crate) service: bool,
     /// Interest bits, needed to re-arm level-triggered handles.
     pub(crate) interest: u8,
 }
@@ -196,6 +201,7 @@ impl Traits {
             | u32::from(self.once) << 19
             | u32::from(self.pulled) << 20
             | u32::from(self.plain) << 21
+            | u32::from(self.service) << 22
             | u32::from(self.interest) << 24
     }
 
@@ -209,6 +215,7 @@ impl Traits {
             once: bits & 1 << 19 != 0,
             pulled: bits & 1 << 20 != 0,
             plain: bits & 1 << 21 != 0,
+            service: bits & 1 << 22 != 0,
             interest: (bits >> 24) as u8,
         }
     }
@@ -515,7 +522,7 @@ impl Slot {
     #[inline]
     pub(crate) fn finish(&self, flow: Flow, kept: Ready, yields: impl Fn() -> bool) -> Finish {
         let kept = u64::from(kept.bits());
-        let timer = self.traits().timer;
+        let timer = self.traits().timer && self.deadline() != NEVER;
         let mut word = self.word.load(Acquire);
         loop {
             let (after, result) = finish_step(word, flow, kept, &yields, timer);

@@ -113,6 +113,8 @@ impl Borrow<str> for Name {
 /// references to it.
 pub(crate) struct KindInner {
     name: Name,
+    /// The same without the NUL, for each report.
+    plain_name: &'static str,
     common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: KindStats,
@@ -142,7 +144,7 @@ pub(crate) struct KindInner {
 impl KindInner {
     #[inline]
     pub(crate) fn name(&self) -> &'static str {
-        self.name.as_str()
+        self.plain_name
     }
 
     /// As C has it.
@@ -403,7 +405,8 @@ impl<'a> KindBuilder<'a> {
     /// another as after any failure; if there is none, that is told as [`TaskEvent::End`](super::TaskEvent).
     /// [`WorkerPool::heartbeat`] is a sign of life; what a host that was not gone says later is stale, and its
     /// attempt may have run beside the next. It is independent of [`timeout`](Self::timeout), at whose
-    /// end no other attempt begins while the host is silent. Default: none, and an attempt without a time-out is
+    /// end no other attempt begins while the host is silent. While all `max_handles` of the pool are in use it
+    /// may end 100 ms late. Default: none, and an attempt without a time-out is
     /// waited for until the worker pool and its pool are gone.
     pub fn lease(mut self, time: Duration) -> Self {
         if !(LEAST_LEASE..=MAX_DELAY).contains(&time) {
@@ -530,8 +533,10 @@ impl Kinds {
             let Settings { budget, rate, max_running, limits, .. } = settings;
             let clock = common.shared.clock().clone();
             let checked = "settings that were checked";
+            let kept = Name::new(name);
             common.estate.keep(KindInner {
-                name: Name::new(name),
+                plain_name: kept.as_str(),
+                name: kept,
                 common: Arc::downgrade(common),
                 full: settings.full.unwrap_or(common.full),
                 budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),

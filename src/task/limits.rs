@@ -37,7 +37,7 @@ use super::record::{self, Head, is};
 use super::report::Status;
 use super::{OPEN, STOPPING};
 use crate::pool::record::LATE;
-use crate::pool::{Shared, Timer, current};
+use crate::pool::{Shared, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, barrier_after_change, store_load_barrier};
@@ -179,30 +179,31 @@ fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
     drop(armed);
 }
 
-/// A timer for an attempt that is out with a host, if its time is limited. It is over with the attempt.
-pub(super) fn watch_open(shared: &Arc<Shared>, head: Head, begun: &Begun) -> Option<Timer> {
-    if begun.due == NEVER {
-        return None;
-    }
-    look_at_attempt(shared, head.id(), begun.seen, begun.due)
+/// An attempt that is out with a host, and the time at which it is to be looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Watch {
+    task: u64,
+    begun: record::Look,
+    pub(super) at: u64,
 }
 
-fn look_at_attempt(shared: &Arc<Shared>, id: u64, begun: record::Look, at: u64) -> Option<Timer> {
-    let look = move || {
+impl Watch {
+    /// None: the attempt's time is not limited.
+    pub(super) fn of(head: Head, begun: &Begun) -> Option<Self> {
+        let (task, at) = (head.id(), begun.due);
+        (at != NEVER).then_some(Self { task, begun: begun.seen, at })
+    }
+
+    /// Looks at it now. None: it needs to be looked at no more.
+    pub(super) fn look(self) -> Option<Self> {
         let pin = pin();
-        let Some((head, seen)) = record::find(&pin, id) else { return };
-        if !seen.is_live() || !seen.is_same_attempt(begun) {
-            return;
+        let (head, seen) = record::find(&pin, self.task)?;
+        if !seen.is_live() || !seen.is_same_attempt(self.begun) {
+            return None;
         }
-        let due = enforce_seen(head, seen, head.kind().clock.now());
-        if due != NEVER
-            && let Some((shared, _)) = current()
-        {
-            drop(look_at_attempt(&shared, id, begun, due));
-        }
-    };
-    // Without room for a timer, waiters look after it.
-    shared.at_or_back(at, look, |_| ()).ok()
+        let at = enforce_seen(head, seen, head.kind().clock.now());
+        (at != NEVER).then_some(Self { at, ..self })
+    }
 }
 
 // --- the guard --------------------------------------------------------------------------------------

@@ -350,6 +350,7 @@ impl WorkerPoolBuilder {
         });
         // Tasks outlive the handles of their worker pool; those who observe them do, too.
         self.pool.shared().keep(Arc::clone(&common) as _);
+        common.lobby.attempts.end_with(&common.shared);
         WorkerPool { pool: self.pool, common, kinds: Arc::default() }
     }
 }

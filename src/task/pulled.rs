@@ -46,6 +46,11 @@
 //! its host has given no sign of life for that long it is taken out of the table, as if its host had said that
 //! it failed.
 //!
+//! While every timer is in use an attempt stands on a list instead, which the *keeper* goes through: a service
+//! of the pool, which has had its slot since the first task was submitted. It looks every [`LOOK`], or when the
+//! earliest time on the list is over, until each attempt has a timer of its own or is out no more. So a lease,
+//! or a limit, may end later by as much.
+//!
 //! # Orderings
 //!
 //! Both places are ordered by their locks; no lock is held while a job begins, completes or is dropped. That
@@ -56,22 +61,23 @@ use super::attempt::{Attempt, Fault, Outcome};
 use super::execute::{Begun, Body, Job};
 use super::handle::Task;
 use super::kind::Kind;
+use super::limits::Watch;
 use super::record::Head;
 use super::report::Status;
+use super::sleepers::LOOK;
 use super::submit::TaskBuilder;
 use super::{WorkerPool, limits};
 use crate::error::{Error, Rejected, Result};
-use crate::pool::{Deadline, Shared, Timer, contain, current};
-use crate::queue::{Aged, Lane, Outbox, Run, Store, Turn};
+use crate::pool::{Deadline, Key, NEVER, Shared, Timer, contain, current};
+use crate::queue::{Aged, Lane, Outbox, Store, Turn};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, MutexGuard};
-use crate::time::MAX_DELAY;
 use core::cell::Cell;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// What a task without a function has in its place: the number by which its host knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -264,7 +270,8 @@ struct Lease {
     time: u64,
     /// When it gave the last sign of life.
     heard: u64,
-    timer: Option<Timer>,
+    /// What looks next, and when.
+    timer: Option<(u64, Timer)>,
 }
 
 impl Lease {
@@ -279,9 +286,19 @@ impl Lease {
     }
 }
 
+/// Keeps the timer that is due last, and gives the other one back: whoever has armed a timer may come here when it has
+/// gone off, and the next is kept already.
+fn keep_last<T>(kept: &mut Option<(u64, T)>, due: u64, timer: T) -> Option<T> {
+    match kept {
+        Some((last, _)) if *last > due => Some(timer),
+        _ => kept.replace((due, timer)).map(|(_, timer)| timer),
+    }
+}
+
 impl Open {
     fn complete(self, result: Said) -> Option<Status> {
-        for timer in [self.timer, self.lease.and_then(|lease| lease.timer)].into_iter().flatten() {
+        let look = self.lease.and_then(|lease| lease.timer).map(|(_, timer)| timer);
+        for timer in [self.timer, look].into_iter().flatten() {
             timer.cancel();
         }
         self.job.complete(self.begun, result)
@@ -420,29 +437,44 @@ impl<J: Pull + 'static> From<Typed<J>> for Box<dyn Pull> {
     }
 }
 
+/// Attempts that every timer was in use for.
+struct Unwatched {
+    /// For their leases.
+    ids: Vec<AttemptId>,
+    /// For their limits.
+    watches: Vec<Watch>,
+    /// The earliest of their times.
+    due: u64,
+    /// The keeper runs, was called, or will run by itself.
+    kept: bool,
+}
+
+impl Unwatched {
+    const NONE: Self = Self { ids: Vec::new(), watches: Vec::new(), due: NEVER, kept: false };
+}
+
 /// See the head of the file.
 pub(crate) struct Attempts {
     desk: Desk<Box<dyn Pull>, Open>,
     /// How many jobs may wait before new tasks are refused.
     most: usize,
-    anchored: AtomicBool,
+    keeper: OnceLock<Key>,
+    unwatched: Mutex<Unwatched>,
     /// For those who would submit; who puts a job in is told by the desk.
     over: AtomicBool,
 }
 
 impl Attempts {
     pub(super) fn new(most: usize) -> Self {
-        let (anchored, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { desk: Desk::new(), most, anchored, over }
+        let (keeper, unwatched) = (OnceLock::new(), Mutex::new(Unwatched::NONE));
+        Self { desk: Desk::new(), most, keeper, unwatched, over: AtomicBool::new(false) }
     }
 
     /// Whether new tasks may come.
     pub(super) fn open(&'static self, shared: &Arc<Shared>) -> Result<()> {
         shared.check_open()?;
-        if !self.anchored.load(Relaxed) && !self.anchored.swap(true, Relaxed) {
-            // What is in a timer is dropped when the pool stops.
-            let armed = shared.after_or_back(MAX_DELAY, Anchor(self), |_| ());
-            armed.map_err(|(error, _anchor)| error)?;
+        if self.keeper.get().is_none() {
+            self.open_keeper(shared)?;
         }
         if self.over.load(Relaxed) {
             return Err(Error::ShutDown);
@@ -453,6 +485,27 @@ impl Attempts {
                 what: "places of tasks that wait to be pulled",
                 capacity: self.most,
             }),
+        }
+    }
+
+    #[cold]
+    fn open_keeper(&'static self, shared: &Arc<Shared>) -> Result<()> {
+        let one_at_a_time = self.lock_unwatched();
+        if self.keeper.get().is_none() {
+            let keeper = Keeper(self);
+            let key = shared.open_timed_service(move || keeper.run())?;
+            self.keeper.set(key).expect("it is set under this lock only");
+        }
+        drop(one_at_a_time);
+        Ok(())
+    }
+
+    /// It is over when the pool stops.
+    pub(super) fn end_with(&'static self, shared: &Shared) {
+        shared.keep(Arc::new(Over(self)));
+        // Nobody may come for it any more.
+        if shared.is_too_late() {
+            self.end();
         }
     }
 
@@ -481,7 +534,8 @@ impl Attempts {
         let deadline = Deadline::after(Some(time));
         let begin = |job: Box<dyn Pull>| {
             let (job, begun) = job.begin()?;
-            let timer = limits::watch_open(shared, job.task(), &begun);
+            let watch = Watch::of(job.task(), &begun);
+            let timer = watch.and_then(|watch| self.watch(shared, watch));
             let lease = Lease::of(job.task());
             leased.set(leased.get() || lease.is_some());
             let (task, token, number) = (job.task().id(), job.token(), begun.number);
@@ -541,19 +595,75 @@ impl Attempts {
             }
         };
         match shared.at_or_back(due, look, |_| ()) {
-            Ok(timer) => self.keep_timer(id, timer),
-            // Every timer is in use. Going round through a lane wastes work, but not the attempts.
-            Err((Error::Full { .. }, look)) => drop(shared.try_post(Lane::Low, look)),
+            Ok(timer) => self.keep_timer(id, due, timer),
+            Err((Error::Full { .. }, _)) => {
+                self.leave_to_keeper(shared, due, |unwatched| unwatched.ids.push(id));
+            }
             // The pool stops.
             Err(_) => {}
         }
     }
 
-    fn keep_timer(&self, id: AttemptId, timer: Timer) {
+    /// A timer for the limits of an attempt, which is over with it. None: the keeper looks after it.
+    fn watch(&'static self, shared: &Arc<Shared>, watch: Watch) -> Option<Timer> {
+        let look = move || {
+            if let Some(next) = watch.look()
+                && let Some((shared, _)) = current()
+            {
+                drop(self.watch(&shared, next));
+            }
+        };
+        match shared.at_or_back(watch.at, look, |_| ()) {
+            Ok(timer) => Some(timer),
+            Err((Error::Full { .. }, _)) => {
+                let add = |unwatched: &mut Unwatched| unwatched.watches.push(watch);
+                self.leave_to_keeper(shared, watch.at, add);
+                None
+            }
+            // The pool stops.
+            Err(_) => None,
+        }
+    }
+
+    #[cold]
+    fn leave_to_keeper(&self, shared: &Shared, due: u64, add: impl FnOnce(&mut Unwatched)) {
+        let mut unwatched = self.lock_unwatched();
+        add(&mut unwatched);
+        unwatched.due = unwatched.due.min(due);
+        let was_kept = core::mem::replace(&mut unwatched.kept, true);
+        drop(unwatched);
+        if let Some(&keeper) = self.keeper.get().filter(|_| !was_kept) {
+            shared.call_service(keeper);
+        }
+    }
+
+    /// Looks at each attempt that has no timer. When it is to look again.
+    fn look_at_unwatched(&'static self, shared: &Arc<Shared>) -> u64 {
+        let kept = Unwatched { kept: true, ..Unwatched::NONE };
+        let list = core::mem::replace(&mut *self.lock_unwatched(), kept);
+        for id in list.ids {
+            self.look_at_lease(shared, id);
+        }
+        for next in list.watches.into_iter().filter_map(Watch::look) {
+            drop(self.watch(shared, next));
+        }
+        let mut unwatched = self.lock_unwatched();
+        unwatched.kept = !(unwatched.ids.is_empty() && unwatched.watches.is_empty());
+        match unwatched.kept {
+            true => unwatched.due.min(shared.now().saturating_add(LOOK)),
+            false => NEVER,
+        }
+    }
+
+    fn lock_unwatched(&self) -> MutexGuard<'_, Unwatched> {
+        self.unwatched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_timer(&self, id: AttemptId, due: u64, timer: Timer) {
         let mut table = self.desk.lock();
         let open = table.place(id).and_then(|(_, open)| open.as_mut());
         let replaced = match open.and_then(|open| open.lease.as_mut()) {
-            Some(lease) => lease.timer.replace(timer),
+            Some(lease) => keep_last(&mut lease.timer, due, timer),
             // It was completed meanwhile.
             None => Some(timer),
         };
@@ -606,15 +716,20 @@ impl Attempts {
 const STALE: Error = Error::Stale { what: "attempt" };
 
 /// What the pool drops when it stops.
-struct Anchor(&'static Attempts);
+struct Over(&'static Attempts);
 
-impl Run for Anchor {
-    fn run(self) {}
-}
-
-impl Drop for Anchor {
+impl Drop for Over {
     fn drop(&mut self) {
         self.0.end();
+    }
+}
+
+/// The service that looks after leases.
+struct Keeper(&'static Attempts);
+
+impl Keeper {
+    fn run(&self) -> u64 {
+        current().map_or(NEVER, |(shared, _)| self.0.look_at_unwatched(&shared))
     }
 }
 
@@ -723,6 +838,20 @@ impl Task<()> {
         if !self.head().when_ended(|_| ()) {
             limits::arm_own(self.head());
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_has_gone_off_replaces_none_that_was_armed_since() {
+        let mut kept = None;
+        assert_eq!(keep_last(&mut kept, 3, "first"), None);
+        assert_eq!(keep_last(&mut kept, 9, "third"), Some("first"));
+        assert_eq!(keep_last(&mut kept, 6, "second"), Some("second"));
+        assert_eq!(kept, Some((9, "third")));
     }
 }
 

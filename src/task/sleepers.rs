@@ -11,38 +11,49 @@
 //!               a sweep takes out all that were left so
 //! ```
 //!
+//! While every timer is in use the *keeper* stands in for the alarm: a service of the pool, which has had its
+//! slot since the first of them slept. It looks every [`LOOK`], or when the alarm was due, until there is a timer.
+//! So who sleeps may be woken later by as much. If there was no slot for it, the alarm goes round through a lane.
+//!
 //! # Invariants
 //!
 //! 1. The wheel is touched under the lock, and so are `parked`, set, and `filed`. No code of the user
 //!    runs under it: closures are dropped, and go on, after it.
 //! 2. While the wheel is not empty an alarm is on its way that is due no later than the wheel asks
-//!    for, and it is the one whose number is `number`. Others find that they are not, and do nothing.
+//!    for, and it is the one whose number is `number`; or `stands_in` is set. Other alarms find that they are
+//!    not, and do nothing.
 //! 3. An alarm that is dropped unrun though its number is right says that the pool stops: all that
-//!    sleep end.
+//!    sleep end. So does a keeper that is dropped while it stands in.
+//! 4. While `stands_in` is set so is `kept`, or somebody is about to call the keeper: it comes.
 
-use super::record::{self, Head, Record, TaskMeta};
+use super::record::{Head, TaskMeta};
 use crate::error::{Error, Result};
-use crate::pool::record::{Parcel, Parks};
-use crate::pool::{Key, Shared, contain, current};
+use crate::pool::record::{Meta, Parcel, Parks, Record};
+use crate::pool::{Key, NEVER, Shared, contain, current};
 use crate::queue::{Lane, Run};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Mutex, MutexGuard};
 use crate::time::{MAX_DELAY, Wheel};
+use core::marker::PhantomData;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
-const NEVER: u64 = u64::MAX;
+/// How often a keeper looks, this one and that of leases.
+pub(super) const LOOK: u64 = 100_000_000;
 
 /// After so many were taken out before their time it is looked whether a sweep is worth it.
 const SWEEP_AFTER: usize = 1024;
 
 /// See the head of the file. It lasts as long as the lobby that it belongs to.
-pub(super) struct Sleepers {
+pub(super) struct Sleepers<M = TaskMeta> {
     filed: Mutex<Filed>,
+    keeper: OnceLock<Key>,
     /// Indices in the wheel that are not left behind. Who takes one out may count it late.
     asleep: AtomicUsize,
     /// How many were left behind so far.
     left: AtomicUsize,
+    records: PhantomData<fn(M)>,
 }
 
 struct Filed {
@@ -53,6 +64,10 @@ struct Filed {
     number: u64,
     /// The alarm's timer, as soon as that is known.
     key: Option<Key>,
+    /// There was no timer for the alarm.
+    stands_in: bool,
+    /// The keeper runs, was called, or will run by itself.
+    kept: bool,
     stopped: bool,
 }
 
@@ -68,24 +83,35 @@ impl Filed {
     fn rearm(&mut self, at: u64) -> Rearm {
         self.at = at;
         self.number += 1;
+        self.stands_in = false;
         Rearm { at, number: self.number, old: self.key.take() }
     }
 
     /// When the wheel asks to be looked at.
-    fn next(&self) -> u64 {
+    fn next<M: Meta>(&self) -> u64 {
         let wheel = self.wheel.as_ref();
-        wheel.and_then(|wheel| wheel.next_deadline(record::table())).unwrap_or(NEVER)
+        wheel.and_then(|wheel| wheel.next_deadline(M::table())).unwrap_or(NEVER)
     }
 }
 
-impl Sleepers {
+impl<M: Meta> Sleepers<M> {
     pub(super) fn new() -> Self {
-        let filed = Filed { wheel: None, at: NEVER, number: 0, key: None, stopped: false };
-        Self { filed: Mutex::new(filed), asleep: AtomicUsize::new(0), left: AtomicUsize::new(0) }
+        let filed = Filed {
+            wheel: None,
+            at: NEVER,
+            number: 0,
+            key: None,
+            stands_in: false,
+            kept: false,
+            stopped: false,
+        };
+        let (asleep, left) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (filed, keeper) = (Mutex::new(filed), OnceLock::new());
+        Self { filed, keeper, asleep, left, records: PhantomData }
     }
 
     /// Has `work` run in `delay` from now, unless its task ends before. Otherwise it comes back.
-    pub(super) fn put<W: Parks<TaskMeta>>(
+    pub(super) fn put<W: Parks<M>>(
         &'static self,
         shared: &Arc<Shared>,
         delay: Duration,
@@ -93,6 +119,9 @@ impl Sleepers {
     ) -> core::result::Result<(), (Error, W)> {
         if let Err(error) = check(shared, delay) {
             return Err((error, work));
+        }
+        if self.keeper.get().is_none() {
+            self.open_keeper(shared);
         }
         let now = shared.now();
         let due = now.saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(NEVER - 1));
@@ -109,7 +138,7 @@ impl Sleepers {
             }
         };
         let wheel = filed.wheel.get_or_insert_with(|| Wheel::new(now));
-        wheel.insert(record::table(), record.index(), due);
+        wheel.insert(M::table(), record.index(), due);
         self.asleep.fetch_add(1, Relaxed);
         let rearm = (due < filed.at).then(|| filed.rearm(due));
         drop(filed);
@@ -123,8 +152,11 @@ impl Sleepers {
         let key = if at == NEVER { None } else { self.set_alarm(shared, at, number) };
         let mut filed = self.lock();
         let superseded = filed.number != number;
-        if !superseded {
-            filed.key = key;
+        // None: it may be known already, by the keeper that has it armed.
+        if let Some(key) = key
+            && !superseded
+        {
+            filed.key = Some(key);
         }
         drop(filed);
         // Neither has the number any more: dropped, they do nothing.
@@ -138,10 +170,67 @@ impl Sleepers {
         let mut key = None;
         let armed = shared.at_or_back(at, alarm, |named| key = Some(named));
         if let Err((Error::Full { .. }, alarm)) = armed {
-            // Every timer is in use. Going round through a lane wastes work, but not the tasks.
-            go_round(shared, alarm);
+            match self.keeper.get() {
+                Some(&keeper) => self.leave_to_keeper(shared, keeper, alarm),
+                // Every timer was in use then, too. This wastes work, but not the tasks.
+                None => go_round(shared, alarm),
+            }
         }
         key
+    }
+
+    #[cold]
+    fn open_keeper(&'static self, shared: &Shared) {
+        let one_at_a_time = self.lock();
+        if self.keeper.get().is_none() {
+            let keeper = Keeper(self);
+            if let Ok(key) = shared.open_timed_service(move || keeper.run()) {
+                self.keeper.set(key).expect("it is set under this lock only");
+            }
+        }
+        drop(one_at_a_time);
+    }
+
+    #[cold]
+    fn leave_to_keeper(&'static self, shared: &Shared, keeper: Key, mut alarm: Alarm<M>) {
+        alarm.sleepers = None;
+        let mut filed = self.lock();
+        if filed.number != alarm.number {
+            return;
+        }
+        filed.stands_in = true;
+        let was_kept = core::mem::replace(&mut filed.kept, true);
+        drop(filed);
+        if !was_kept {
+            shared.call_service(keeper);
+        }
+        // The keeper may have gone before it stood in.
+        if shared.is_too_late() {
+            self.stop(alarm.number);
+        }
+    }
+
+    /// The keeper runs. When it is to look again.
+    fn stand_in(&'static self, shared: &Arc<Shared>) -> u64 {
+        let mut filed = self.lock();
+        if filed.stands_in {
+            let (at, number) = (filed.at, filed.number);
+            if at <= shared.now() {
+                drop(filed);
+                self.wake(shared, number);
+            } else {
+                // There may be a timer by now.
+                filed.stands_in = false;
+                drop(filed);
+                self.arm(shared, Rearm { at, number, old: None });
+            }
+            filed = self.lock();
+        }
+        filed.kept = filed.stands_in;
+        match filed.kept {
+            true => filed.at.min(shared.now().saturating_add(LOOK)),
+            false => NEVER,
+        }
     }
 
     /// Takes those out that are due, arms the alarm for the next, and lets them go on.
@@ -154,12 +243,12 @@ impl Sleepers {
         filed.key = None;
         let now = shared.now();
         if let Some(wheel) = &mut filed.wheel {
-            wheel.advance(record::table(), now, |index| {
+            wheel.advance(M::table(), now, |index| {
                 awake.push(index);
                 None
             });
         }
-        let next = filed.next();
+        let next = filed.next::<M>();
         let rearm = filed.rearm(next);
         drop(filed);
         self.arm(shared, rearm);
@@ -169,22 +258,10 @@ impl Sleepers {
     /// Gives what was parked in each record to `then`.
     fn each(&self, indices: Vec<u32>, then: impl Fn(Parcel)) {
         for index in indices {
-            if let Some(parcel) = record_of(index).unfile() {
+            if let Some(parcel) = record_of::<M>(index).unfile() {
                 self.asleep.fetch_sub(1, Relaxed);
                 let _panicked = contain(|| then(parcel));
             }
-        }
-    }
-
-    /// A task has ended, and its closure was taken out here. Its index stays in the wheel.
-    pub(super) fn drop_taken(&'static self, head: Head, parcel: Parcel) {
-        let was_last = self.asleep.fetch_sub(1, Relaxed) == 1;
-        let left = self.left.fetch_add(1, Relaxed);
-        let _panicked = contain(|| drop(parcel));
-        if (was_last || left.is_multiple_of(SWEEP_AFTER))
-            && let Some(common) = head.kind().common()
-        {
-            self.sweep(&common.shared);
         }
     }
 
@@ -197,8 +274,8 @@ impl Sleepers {
         let Some(wheel) = filed.wheel.as_mut().filter(|wheel| wheel.len() > 2 * asleep) else {
             return;
         };
-        wheel.sweep(record::table(), |index| {
-            let is_dead = !record_of(index).is_parked();
+        wheel.sweep(M::table(), |index| {
+            let is_dead = !record_of::<M>(index).is_parked();
             if is_dead {
                 dead.push(index);
             }
@@ -221,7 +298,7 @@ impl Sleepers {
         filed.stopped = true;
         let mut all = Vec::new();
         if let Some(mut wheel) = filed.wheel.take() {
-            wheel.sweep(record::table(), |index| {
+            wheel.sweep(M::table(), |index| {
                 all.push(index);
                 true
             });
@@ -235,6 +312,20 @@ impl Sleepers {
     }
 }
 
+impl Sleepers {
+    /// A task has ended, and its closure was taken out here. Its index stays in the wheel.
+    pub(super) fn drop_taken(&'static self, head: Head, parcel: Parcel) {
+        let was_last = self.asleep.fetch_sub(1, Relaxed) == 1;
+        let left = self.left.fetch_add(1, Relaxed);
+        let _panicked = contain(|| drop(parcel));
+        if (was_last || left.is_multiple_of(SWEEP_AFTER))
+            && let Some(common) = head.kind().common()
+        {
+            self.sweep(&common.shared);
+        }
+    }
+}
+
 fn check(shared: &Shared, delay: Duration) -> Result<()> {
     shared.check_open()?;
     match delay > MAX_DELAY {
@@ -243,13 +334,13 @@ fn check(shared: &Shared, delay: Duration) -> Result<()> {
     }
 }
 
-fn record_of(index: u32) -> &'static Record {
-    record::table().get(index).expect("an index that was given out")
+fn record_of<M: Meta>(index: u32) -> &'static Record<M> {
+    M::table().get(index).expect("an index that was given out")
 }
 
 /// Posts the alarm to whichever lane has room; without any it is dropped, as if the pool stopped.
 #[cold]
-fn go_round(shared: &Shared, mut alarm: Alarm) {
+fn go_round<M: Meta>(shared: &Shared, mut alarm: Alarm<M>) {
     for lane in Lane::ALL.into_iter().rev() {
         match shared.try_post(lane, alarm) {
             Ok(()) => return,
@@ -258,14 +349,38 @@ fn go_round(shared: &Shared, mut alarm: Alarm) {
     }
 }
 
+/// See the head of the file.
+struct Keeper<M: Meta>(&'static Sleepers<M>);
+
+impl<M: Meta> Keeper<M> {
+    fn run(&self) -> u64 {
+        current().map_or(NEVER, |(shared, _)| self.0.stand_in(&shared))
+    }
+}
+
+impl<M: Meta> Drop for Keeper<M> {
+    fn drop(&mut self) {
+        // None: there was no slot for it, and whoever wanted one has the lock.
+        if self.0.keeper.get().is_none() {
+            return;
+        }
+        let filed = self.0.lock();
+        let (stands_in, number) = (filed.stands_in, filed.number);
+        drop(filed);
+        if stands_in {
+            self.0.stop(number);
+        }
+    }
+}
+
 /// Wakes sleepers when it runs.
-struct Alarm {
+struct Alarm<M: Meta> {
     /// None: it has run.
-    sleepers: Option<&'static Sleepers>,
+    sleepers: Option<&'static Sleepers<M>>,
     number: u64,
 }
 
-impl Run for Alarm {
+impl<M: Meta> Run for Alarm<M> {
     fn run(mut self) {
         if let (Some(sleepers), Some((shared, _))) = (self.sleepers.take(), current()) {
             sleepers.wake(&shared, self.number);
@@ -273,10 +388,133 @@ impl Run for Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl<M: Meta> Drop for Alarm<M> {
     fn drop(&mut self) {
         if let Some(sleepers) = self.sleepers {
             sleepers.stop(self.number);
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::pool::models::explore;
+    use crate::pool::models::house::House;
+    use crate::pool::models::record::{CANCELLED, COMPLETED, Case, Noted};
+    use loom::thread;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    /// A little longer than the keeper waits.
+    const AFTER_LOOK: Duration = Duration::from_nanos(LOOK + LOOK / 10);
+
+    /// The real pool, with a keeper, and with every other slot in use.
+    struct Night {
+        house: House,
+        case: Case,
+        sleepers: &'static Sleepers<Noted>,
+        slots: Vec<u32>,
+    }
+
+    impl Night {
+        /// loom does not see that a `OnceLock` orders anything, so the keeper is there before threads are.
+        fn new() -> Self {
+            let (house, case) = (House::new(1, 1), Case::new(false));
+            let sleepers: &'static Sleepers<_> = Box::leak(Box::new(Sleepers::new()));
+            sleepers.open_keeper(&house.shared);
+            let slots = core::iter::from_fn(|| house.shared.slots.take()).collect();
+            Self { house, case, sleepers, slots }
+        }
+
+        /// A task goes to sleep, or is cancelled.
+        fn put(&self, delay: Duration) {
+            let put = self.sleepers.put(&self.house.shared, delay, self.case.sleeping());
+            if let Err((_, refused)) = put {
+                drop(refused);
+            }
+        }
+
+        /// A member, who ends when nothing is left to be run.
+        fn member(&self, first: impl FnOnce(&Shared) + 'static) -> thread::JoinHandle<()> {
+            self.house.spawn(move |shared, _| {
+                first(shared);
+                while House::run_next(shared) {}
+            })
+        }
+
+        /// Once the sleepers are woken the keeper rests.
+        fn is_over(self, tasks: usize) {
+            assert_eq!(self.case.count(COMPLETED), tasks);
+            let filed = self.sleepers.lock();
+            assert!(!filed.kept && !filed.stands_in);
+            drop(filed);
+            assert!(self.house.is_at_rest());
+            self.case.settle(tasks);
+        }
+    }
+
+    /// Goal: who goes to sleep while every timer is in use is woken when it is due, or at the keeper's next look; and
+    /// the keeper rests then. Method: two go to sleep, while the keeper looks after the first; then time goes by.
+    #[test]
+    fn nobody_sleeps_beside_a_keeper_that_rests() {
+        for delays in [[Duration::ZERO; 2], [HOUR, Duration::ZERO], [HOUR, HOUR]] {
+            explore(3, move || {
+                let night = Night::new();
+                let _inside = night.house.enter();
+                night.put(delays[0]);
+                let member = night.member(|_| ());
+                night.put(delays[1]);
+                member.join().unwrap();
+                night.house.pass(AFTER_LOOK);
+                let due = delays.iter().filter(|delay| delay.is_zero()).count();
+                assert_eq!(night.case.count(COMPLETED), due);
+                night.house.pass(HOUR);
+                night.is_over(2);
+            });
+        }
+    }
+
+    /// Goal: when there are timers again there is one alarm, and it is known: another one takes its place. Method:
+    /// two slots come free as a sleeper is left to the keeper, who looks; then another goes to sleep, who is due before.
+    #[test]
+    fn an_alarm_of_the_keeper_can_be_cancelled() {
+        explore(3, || {
+            let night = Night::new();
+            let _inside = night.house.enter();
+            let slots = night.slots[..2].to_vec();
+            let member = night.member(move |shared| shared.slots.give_back_all(&slots));
+            night.put(2 * HOUR);
+            night.put(HOUR);
+            member.join().unwrap();
+            night.house.pass(AFTER_LOOK);
+            assert!(night.house.shared.slots_in_use() <= 2, "the keeper, and an alarm");
+            night.house.pass(HOUR);
+            assert_eq!(night.case.count(COMPLETED), 1);
+            night.house.pass(HOUR);
+            night.is_over(2);
+        });
+    }
+
+    /// Goal: whoever sleeps, or goes to sleep, when the pool ends is cancelled. Method: two go to sleep as a member
+    /// lets the keeper look, and then ends the pool and sweeps.
+    #[test]
+    fn nobody_sleeps_when_the_pool_has_ended() {
+        for free in [0, 1] {
+            explore(3, move || {
+                let night = Night::new();
+                night.house.shared.slots.give_back_all(&night.slots[..free]);
+                let _inside = night.house.enter();
+                let member = night.house.spawn(|shared, _| {
+                    House::run_next(shared);
+                    shared.stop();
+                    shared.sweep();
+                });
+                night.put(2 * HOUR);
+                night.put(HOUR);
+                member.join().unwrap();
+                assert_eq!(night.case.count(CANCELLED), 2);
+                night.case.settle(2);
+            });
         }
     }
 }

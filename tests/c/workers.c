@@ -374,7 +374,7 @@ static void outlives(void *data, pace_attempt_t *attempt, int32_t *outcome) {
 }
 
 static void overlapping(void) {
-    pace_pool_t *pool = pool_of(2);
+    pace_pool_t *pool = pool_of(4);
     pace_workers_t *workers = workers_of(pool);
     pace_kind_config_t config;
     OK(pace_kind_config_init(&config, sizeof config));
@@ -397,6 +397,20 @@ static void overlapping(void) {
     OK(pace_kind_stats(kind, &stats));
     CHECK(stats.completed == 1 && stats.discarded == report.attempts - 1);
     CHECK(atomic_load(&counts.runs) == (int)report.attempts);
+
+    /* All of a batch. */
+    counts_t both = {0};
+    pace_attempt_work_t work[2] = {{outlives, &both, count_drop}, {outlives, &both, count_drop}};
+    pace_task_t tasks[2];
+    size_t accepted = 55;
+    OK(pace_workers_submit_batch(workers, kind, work, 2, NULL, tasks, &accepted));
+    CHECK(accepted == 2);
+    for (int i = 0; i < 2; i++) {
+        report = wait_for(workers, tasks[i]);
+        CHECK(report.status == PACE_TASK_COMPLETED && report.attempts >= 2);
+    }
+    atomic_store(&both.gate, true);
+    UNTIL(atomic_load(&both.drops) == 2);
     pace_kind_free(kind);
     settle(workers, true);
     finish(pool);
@@ -939,10 +953,602 @@ static void hosts(void) {
     finish(pool);
 }
 
+/* --- what each setting changes ------------------------------------------------------------------- */
+
+/* A kind whose settings are all other ones than the defaults, and none like another. */
+static pace_kind_config_t peculiar(void) {
+    pace_kind_config_t config;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.lane = PACE_LANE_HIGH;
+    config.retry = (pace_retry_t){PACE_RETRY_FIXED, PACE_JITTER_EQUAL, 3, 0, MILLI, 2 * MILLI, 3603 * SECOND};
+    config.timeout_ns = 3600 * SECOND;
+    config.queue_timeout_ns = 3601 * SECOND;
+    config.deadline_ns = 3602 * SECOND;
+    config.retry_budget = true;
+    config.budget_per_second = 5;
+    config.budget_ratio = 0.5;
+    config.budget_burst = 50;
+    config.rate_starts = 3;
+    config.rate_per_ns = 2 * SECOND;
+    config.rate_burst = 4;
+    config.max_running = 5;
+    config.soft_timeout_ns = 3604 * SECOND;
+    config.grace_ns = 3605 * SECOND;
+    config.full = PACE_FULL_WAIT;
+    config.full_wait_ns = 3606 * SECOND;
+    config.lease_ns = 3607 * SECOND;
+    return config;
+}
+
+/* One name has one set of settings: what differs in any of them is refused, so none is lost on the way. */
+static void settings_of_kinds(void) {
+    enum { MOST = 64 };
+    static pace_kind_config_t all[MOST];
+    size_t count = 1;
+    all[0] = peculiar();
+#define VARIANT(field, value) all[count] = all[0], all[count++].field = (value)
+    VARIANT(lane, PACE_LANE_LOW);
+    VARIANT(lane, PACE_LANE_NORMAL);
+    VARIANT(lane, PACE_LANE_CRITICAL);
+    VARIANT(retry.shape, PACE_RETRY_NONE);
+    VARIANT(retry.shape, PACE_RETRY_LINEAR);
+    VARIANT(retry.shape, PACE_RETRY_EXPONENTIAL);
+    all[count] = all[count - 1], all[count++].retry.jitter = PACE_JITTER_NONE;
+    all[count] = all[count - 1], all[count++].retry.jitter = PACE_JITTER_FULL;
+    VARIANT(retry.shape, PACE_RETRY_RANDOM);
+    VARIANT(retry.jitter, PACE_JITTER_NONE);
+    VARIANT(retry.jitter, PACE_JITTER_FULL);
+    VARIANT(retry.retries, 4);
+    VARIANT(retry.first_ns, MILLI + 1);
+    VARIANT(retry.cap_ns, 2 * MILLI + 1);
+    VARIANT(retry.cap_ns, 0);
+    VARIANT(retry.within_ns, 3603 * SECOND + 1);
+    VARIANT(retry.within_ns, 0);
+    VARIANT(timeout_ns, 3600 * SECOND + 1);
+    VARIANT(timeout_ns, 0);
+    VARIANT(queue_timeout_ns, 3601 * SECOND + 1);
+    VARIANT(queue_timeout_ns, 0);
+    VARIANT(deadline_ns, 3602 * SECOND + 1);
+    VARIANT(deadline_ns, 0);
+    VARIANT(retry_budget, false);
+    VARIANT(budget_per_second, 6);
+    VARIANT(budget_ratio, 0.25);
+    VARIANT(budget_burst, 51);
+    VARIANT(rate_starts, 2);
+    VARIANT(rate_starts, 0);
+    VARIANT(rate_per_ns, 2 * SECOND + 1);
+    VARIANT(rate_burst, 5);
+    VARIANT(max_running, 6);
+    VARIANT(max_running, 0);
+    VARIANT(soft_timeout_ns, 3604 * SECOND + 1);
+    VARIANT(soft_timeout_ns, 0);
+    VARIANT(grace_ns, 3605 * SECOND + 1);
+    VARIANT(grace_ns, 0);
+    VARIANT(full, PACE_FULL_REJECT);
+    VARIANT(full, PACE_FULL_RUN_HERE);
+    VARIANT(full, PACE_FULL_DROP_OLDEST);
+    VARIANT(full, PACE_FULL_DEFAULT);
+    VARIANT(full_wait_ns, 3606 * SECOND + 1);
+    VARIANT(full_wait_ns, PACE_FOREVER);
+    VARIANT(full_wait_ns, 0);
+    VARIANT(lease_ns, 3607 * SECOND + 1);
+    VARIANT(lease_ns, 0);
+    VARIANT(overlap_retries, true);
+#undef VARIANT
+    CHECK(count < MOST);
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = NULL, *again = NULL;
+    for (size_t i = 0; i < count; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%zu", i);
+        OK(pace_kind_new(workers, name, &all[i], &kind));
+        for (size_t j = 0; j < count; j++) {
+            if (i == j) {
+                OK(pace_kind_new(workers, name, &all[j], &again));
+                pace_kind_free(again);
+                continue;
+            }
+            pace_status_t status = pace_kind_new(workers, name, &all[j], &again);
+            if (status != PACE_EINVAL) fprintf(stderr, "settings %zu and %zu are one\n", i, j);
+            CHECK(status == PACE_EINVAL);
+            TELLS("kind is ");
+        }
+        pace_kind_free(kind);
+    }
+    /* Exponential delays of 0 are those that the header names. */
+    pace_kind_config_t config;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = PACE_RETRY_EXPONENTIAL;
+    config.retry.retries = 2;
+    OK(pace_kind_new(workers, "exponential", &config, &kind));
+    config.retry.first_ns = 100 * MILLI;
+    config.retry.cap_ns = 30 * SECOND;
+    OK(pace_kind_new(workers, "exponential", &config, &again));
+    pace_kind_free(again);
+    pace_kind_free(kind);
+    config.retry.shape = PACE_RETRY_RANDOM;
+    config.retry.first_ns = 31 * SECOND;
+    SAYS(PACE_EINVAL, pace_kind_new(workers, "random", &config, &kind));
+    settle(workers, true);
+    finish(pool);
+}
+
+/* Between two marks of this it has waited or run for at least as long. */
+static uint64_t now(void) {
+    struct timespec time;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &time) == 0);
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void nap_for(uint64_t nanos) {
+    for (uint64_t begin = now(); now() - begin < nanos;) check_nap();
+}
+
+/* What single tasks have in place of their kind's settings. */
+static void settings_of_tasks(void) {
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "tasks"), *late = NULL;
+    pace_kind_config_t config;
+    pace_task_options_t options;
+    pace_task_t task = {0}, delayed = {0}, held = {0};
+    counts_t gate = {0}, same = {0}, other = {0};
+    bool cancelled = false;
+
+    /* It waits for its key, and what has another key does not. */
+    OK(pace_task_options_init(&options, sizeof options));
+    options.keyed = true;
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, &options, &held));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_workers_submit(workers, kind, third, &same, NULL, &options, NULL));
+    options.key = 1;
+    OK(pace_workers_submit(workers, kind, third, &other, NULL, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_COMPLETED);
+    CHECK(atomic_load(&same.runs) == 0);
+    atomic_store(&gate.gate, true);
+    wait_for(workers, held);
+    UNTIL(atomic_load(&same.runs) == 3);
+
+    OK(pace_task_options_init(&options, sizeof options));
+    options.delay_ns = 3600 * SECOND;
+    OK(pace_workers_submit(workers, kind, third, &same, NULL, &options, &delayed));
+    OK(pace_workers_submit(workers, kind, third, &other, NULL, NULL, &task));
+    wait_for(workers, task);
+    SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, delayed, 20 * MILLI, NULL));
+    OK(pace_workers_cancel(workers, delayed, &cancelled));
+    CHECK(cancelled && wait_for(workers, delayed).attempts == 0 && atomic_load(&same.runs) == 3);
+
+    OK(pace_task_options_init(&options, sizeof options));
+    options.retry.shape = PACE_RETRY_RANDOM;
+    options.retry.first_ns = 2;
+    options.retry.cap_ns = 1;
+    SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &same, NULL, &options, NULL));
+
+    /* It need not return for its task to end, since the task's grace is shorter than the kind's. */
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.timeout_ns = MILLI;
+    config.grace_ns = 3600 * SECOND;
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 1;
+    OK(pace_kind_new(workers, "late", &config, &late));
+    OK(pace_task_options_init(&options, sizeof options));
+    options.grace_ns = MILLI;
+    atomic_store(&gate.gate, false);
+    OK(pace_workers_submit(workers, late, waits_for_gate, &gate, NULL, &options, &task));
+    CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+    atomic_store(&gate.gate, true);
+
+    /* In the lane of its own, which is that of most that come out first. */
+    pace_task_event_t events[80];
+    pace_attempt_end_t done[80];
+    uint64_t tokens[80];
+    size_t count = 0, accepted = 0, urgent = 0;
+    for (size_t i = 0; i < 80; i++) tokens[i] = UINT64_MAX - i;
+    OK(pace_task_options_init(&options, sizeof options));
+    options.lane = PACE_LANE_LOW;
+    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 40, &options, NULL, &accepted));
+    options.lane = PACE_LANE_CRITICAL;
+    OK(pace_workers_submit_pulled_batch(workers, kind, tokens + 40, 40, &options, NULL, &accepted));
+    OK(pace_workers_pull(workers, events, 80, PACE_FOREVER, &count));
+    CHECK(count == 80);
+    for (size_t i = 0; i < 40; i++) urgent += events[i].token <= UINT64_MAX - 40;
+    CHECK(urgent >= 30);
+    uint64_t low = 0, critical = 40;
+    for (size_t i = 0; i < 80; i++) {
+        bool is_critical = events[i].token <= UINT64_MAX - 40;
+        CHECK(events[i].token == UINT64_MAX - (is_critical ? critical++ : low++));
+        memset(&done[i], 0, sizeof done[i]);
+        done[i].attempt = events[i].attempt;
+    }
+    OK(pace_workers_complete(workers, done, 80));
+    pace_kind_free(kind);
+    pace_kind_free(late);
+    settle(workers, true);
+    finish(pool);
+}
+
+typedef struct watched {
+    counts_t counts;
+    atomic_ullong id;
+} watched_t;
+
+/* Its time is an hour, of which a heartbeat gives back what has gone. */
+static void keeps_time(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    watched_t *watched = (watched_t *)data;
+    uint64_t id = 0, first = 0, left = 0, more = 0;
+    OK(pace_attempt_task(attempt, &id));
+    atomic_store(&watched->id, id);
+    OK(pace_attempt_time_left(attempt, &first));
+    /* Times are rounded up to ticks. */
+    CHECK(first <= 3601 * SECOND && first > 1800 * SECOND);
+    do {
+        check_nap();
+        OK(pace_attempt_time_left(attempt, &left));
+        OK(pace_attempt_heartbeat(attempt));
+        OK(pace_attempt_time_left(attempt, &more));
+    } while (more <= left);
+    *outcome = 0;
+}
+
+static void comes_back_in_an_hour(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    atomic_fetch_add(&((counts_t *)data)->runs, 1);
+    OK(pace_attempt_retry_after(attempt, 3600 * SECOND));
+    *outcome = 1;
+}
+
+static uint64_t an_hour(void *data, uint32_t retry) {
+    CHECK(retry == 1);
+    (void)data;
+    return 3600 * SECOND;
+}
+
+static void times(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "times"), *slow = NULL;
+    pace_kind_config_t config;
+    pace_task_options_t options;
+    pace_task_t first = {0}, second = {0};
+    counts_t gate = {0}, counts = {0};
+    watched_t watched = {0};
+    bool cancelled = false;
+
+    /* One runs meanwhile, and the other waits. */
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &first));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, &second));
+    uint64_t begin = now();
+    nap_for(30 * MILLI);
+    uint64_t took = now() - begin;
+    atomic_store(&gate.gate, true);
+    pace_task_report_t ran = wait_for(workers, first), waited = wait_for(workers, second);
+    CHECK(ran.run_time_ns >= took && waited.queue_time_ns >= took);
+    CHECK(ran.id != waited.id);
+
+    OK(pace_task_options_init(&options, sizeof options));
+    options.timeout_ns = 3600 * SECOND;
+    OK(pace_workers_submit(workers, kind, keeps_time, &watched, NULL, &options, &first));
+    pace_task_report_t report = wait_for(workers, first);
+    CHECK(report.status == PACE_TASK_COMPLETED && report.id == atomic_load(&watched.id));
+
+    OK(pace_workers_submit(workers, kind, comes_back_in_an_hour, &counts, NULL, NULL, &first));
+    SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, first, 20 * MILLI, NULL));
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = PACE_RETRY_CUSTOM;
+    config.retry.retries = 1;
+    config.retry_delay = an_hour;
+    OK(pace_kind_new(workers, "slow", &config, &slow));
+    OK(pace_workers_submit(workers, slow, fails, &counts, NULL, NULL, &second));
+    SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, second, 20 * MILLI, NULL));
+    for (int i = 0; i < 2; i++) {
+        pace_task_t task = i ? second : first;
+        uint32_t status = 0;
+        UNTIL((pace_workers_status(workers, task, &status), status == PACE_TASK_RETRYING));
+        OK(pace_workers_cancel(workers, task, &cancelled));
+        CHECK(cancelled && wait_for(workers, task).attempts == 1);
+    }
+    pace_kind_free(slow);
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* Each figure is a number that no other is. */
+static void books(void) {
+    enum { ROOM = 40, RUN = 7 };
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_config_t settings;
+    pace_workers_t *workers = NULL;
+    pace_task_options_t options;
+    pace_task_t task = {0};
+    pace_task_event_t events[ROOM];
+    pace_attempt_end_t done[ROOM];
+    pace_kind_stats_t stats = {0};
+    pace_workers_audit_t audit = {0};
+    size_t count = 0, accepted = 0;
+    bool flag = false;
+    uint64_t tokens[ROOM + 1] = {0};
+    OK(pace_workers_config_init(&settings, sizeof settings));
+    settings.max_pulled = ROOM;
+    OK(pace_workers_new(pool, &settings, &workers));
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL, *poor = NULL;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 5;
+    OK(pace_kind_new(workers, "booked", &config, &kind));
+    config.retry_budget = true;
+    config.budget_ratio = 0;
+    config.budget_per_second = 0;
+    config.budget_burst = 1;
+    OK(pace_kind_new(workers, "poor", &config, &poor));
+
+    /* 1 completes, 2 fail, one of which is tried three times more. */
+    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
+    OK(pace_workers_pull(workers, events, 3, PACE_FOREVER, &count));
+    CHECK(count == 3);
+    for (int i = 0; i < 3; i++) {
+        memset(&done[i], 0, sizeof done[i]);
+        done[i].attempt = events[i].attempt;
+        done[i].outcome = i;
+        done[i].advice = i == 1 ? PACE_ADVICE_PERMANENT : PACE_ADVICE_ANY;
+    }
+    OK(pace_workers_complete(workers, done, 3));
+    for (int i = 0; i < 3; i++) {
+        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+        done[2].attempt = events[0].attempt;
+        done[2].advice = i == 2 ? PACE_ADVICE_PERMANENT : PACE_ADVICE_ANY;
+        OK(pace_workers_complete(workers, &done[2], 1));
+    }
+    CHECK(done[2].status == PACE_TASK_FAILED);
+    /* 3 are cancelled, 5 are dropped, and the time of 4 is over. */
+    for (int i = 0; i < 8; i++) {
+        OK(pace_workers_submit_pulled(workers, kind, 0, NULL, &task));
+        OK((i < 3 ? pace_workers_cancel : pace_workers_drop)(workers, task, &flag));
+        CHECK(flag);
+        pace_task_report_t report = wait_for(workers, task);
+        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+        CHECK(count == 1 && events[0].kind == PACE_TASK_EVENT_END && events[0].id == report.id);
+    }
+    OK(pace_task_options_init(&options, sizeof options));
+    options.queue_timeout_ns = 1;
+    for (int i = 0; i < 4; i++) {
+        OK(pace_workers_submit_pulled(workers, kind, 0, &options, &task));
+        CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
+        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+        CHECK(events[0].kind == PACE_TASK_EVENT_END && events[0].status == PACE_TASK_TIMED_OUT);
+    }
+    /* Ends come out before what waits: what has ended there takes room until a pull comes past it. */
+    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, ROOM, 0, &count));
+    /* So many wait that 6 are refused, and of those 7 run. */
+    SAYS(PACE_EFULL,
+         pace_workers_submit_pulled_batch(workers, kind, tokens, ROOM + 1, NULL, NULL, &accepted));
+    CHECK(accepted == ROOM);
+    for (int i = 1; i < 6; i++)
+        SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 0, NULL, NULL));
+    OK(pace_workers_pull(workers, events, RUN, PACE_FOREVER, &count));
+    CHECK(count == RUN);
+
+    stats.struct_size = sizeof stats;
+    audit.struct_size = sizeof audit;
+    OK(pace_kind_stats(kind, &stats));
+    CHECK(stats.submitted == 15 + ROOM + 6 && stats.accepted == 15 + ROOM && stats.rejected == 6);
+    CHECK(stats.completed == 1 && stats.failed == 2 && stats.cancelled == 3 && stats.timed_out == 4);
+    CHECK(stats.dropped == 5 && stats.retried == 3 && stats.running == RUN);
+    CHECK(stats.retries_refused == 0 && stats.discarded == 0);
+    OK(pace_workers_audit(workers, &audit));
+    CHECK(audit.submitted == 15 + ROOM + 6 && audit.accepted == 15 + ROOM && audit.rejected == 6);
+    CHECK(audit.completed == 1 && audit.failed == 2 && audit.cancelled == 3 && audit.timed_out == 4);
+    CHECK(audit.dropped == 5 && audit.in_flight == ROOM && audit.balances);
+
+    /* What runs is told that its task was cancelled, and a number names it in events and in its report. */
+    for (size_t i = 0; i < RUN; i++) {
+        memset(&done[i], 0, sizeof done[i]);
+        done[i].attempt = events[i].attempt;
+    }
+    OK(pace_workers_complete(workers, done, RUN));
+    OK(pace_task_options_init(&options, sizeof options));
+    options.lane = PACE_LANE_CRITICAL;
+    OK(pace_workers_submit_pulled(workers, kind, UINT64_MAX, &options, &task));
+    do OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+    while (events[0].token != UINT64_MAX);
+    OK(pace_workers_cancel(workers, task, &flag));
+    CHECK(!flag);
+    OK(pace_workers_is_cancelled(workers, events[0].attempt, &flag));
+    CHECK(flag);
+    uint64_t id = events[0].id;
+    done[0].attempt = events[0].attempt;
+    done[0].outcome = 5;
+    OK(pace_workers_complete(workers, done, 1));
+    CHECK(done[0].status == PACE_TASK_CANCELLED && wait_for(workers, task).id == id);
+
+    /* One retry is paid for, and the next one is refused. */
+    OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
+    pace_kind_free(kind);
+    pace_kind_free(poor);
+    pace_workers_free(workers);
+    workers = workers_of(pool);
+    OK(pace_kind_new(workers, "poor", &config, &poor));
+    OK(pace_workers_submit_pulled(workers, poor, 1, NULL, NULL));
+    for (int i = 0; i < 2; i++) {
+        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+        done[0].attempt = events[0].attempt;
+        done[0].outcome = 1;
+        done[0].advice = PACE_ADVICE_ANY;
+        OK(pace_workers_complete(workers, done, 1));
+    }
+    OK(pace_kind_stats(poor, &stats));
+    CHECK(stats.failed == 1 && stats.retried == 1 && stats.retries_refused == 1 && stats.running == 0);
+    /* A host says that another attempt may come in an hour: none comes before. */
+    pace_kind_t *later = kind_of(workers, "later");
+    OK(pace_workers_submit_pulled(workers, later, 2, NULL, &task));
+    OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
+    done[0].attempt = events[0].attempt;
+    done[0].advice = PACE_ADVICE_AFTER;
+    done[0].after_ns = 3600 * SECOND;
+    OK(pace_workers_complete(workers, done, 1));
+    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, 1, 100 * MILLI, &count));
+    OK(pace_workers_cancel(workers, task, &flag));
+    CHECK(flag && wait_for(workers, task).attempts == 1);
+    pace_kind_free(later);
+    pace_kind_free(poor);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* An attempt that is out for much longer than its time, but says that it goes on. */
+static void heartbeats(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_config_t config;
+    pace_kind_t *kind = NULL;
+    pace_task_event_t event;
+    size_t count = 0;
+    bool cancelled = true;
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.timeout_ns = 20 * MILLI;
+    OK(pace_kind_new(workers, "beats", &config, &kind));
+    /* Who is not let run for so long has been silent, and tries again. */
+    while (cancelled) {
+        OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
+        do OK(pace_workers_pull(workers, &event, 1, PACE_FOREVER, &count));
+        while (event.kind != PACE_TASK_EVENT_ATTEMPT);
+        cancelled = false;
+        for (uint64_t begin = now(); !cancelled && now() - begin < 100 * MILLI; check_nap()) {
+            pace_status_t status = pace_workers_heartbeat(workers, event.attempt);
+            if (status == PACE_OK)
+                status = pace_workers_is_cancelled(workers, event.attempt, &cancelled);
+            cancelled = cancelled || status == PACE_ESTALE;
+        }
+        pace_attempt_end_t done = completion(event.attempt, 0);
+        (void)pace_workers_complete(workers, &done, 1);
+        cancelled = cancelled || done.status != PACE_TASK_COMPLETED;
+    }
+    pace_kind_free(kind);
+    OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
+    pace_workers_free(workers);
+    finish(pool);
+}
+
+typedef struct submitter {
+    pace_kind_t *kind;
+    pace_workers_t *workers;
+    counts_t *counts;
+    atomic_bool asks;
+} submitter_t;
+
+static void *submits(void *data) {
+    submitter_t *of = (submitter_t *)data;
+    atomic_store(&of->asks, true);
+    OK(pace_workers_submit(of->workers, of->kind, third, of->counts, NULL, NULL, NULL));
+    return NULL;
+}
+
+/* Who has all the time waits for room; how many may be dropped; what a post that is refused keeps. */
+static void room(void) {
+    pace_pool_config_t settings;
+    pace_workers_config_t how;
+    pace_kind_config_t config;
+    pace_pool_t *pool = NULL;
+    pace_workers_t *workers = NULL;
+    pace_kind_t *patient = NULL, *hasty = NULL, *dropped = NULL;
+    pace_task_t oldest = {0};
+    counts_t gate = {0}, counts = {0}, refused = {0};
+    pthread_t thread;
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 1;
+    settings.pin = "none";
+    settings.lane_capacity = 4;
+    OK(pace_pool_new(&settings, &pool));
+    OK(pace_workers_config_init(&how, sizeof how));
+    how.max_droppable = 1;
+    OK(pace_workers_new(pool, &how, &workers));
+    OK(pace_kind_config_init(&config, sizeof config));
+    config.retry.shape = PACE_RETRY_FIXED;
+    config.retry.retries = 2;
+    config.full = PACE_FULL_WAIT;
+    config.full_wait_ns = PACE_FOREVER;
+    OK(pace_kind_new(workers, "patient", &config, &patient));
+    config.full = PACE_FULL_REJECT;
+    OK(pace_kind_new(workers, "hasty", &config, &hasty));
+    config.full = PACE_FULL_DROP_OLDEST;
+    OK(pace_kind_new(workers, "dropped", &config, &dropped));
+    OK(pace_workers_submit(workers, hasty, waits_for_gate, &gate, NULL, NULL, NULL));
+    UNTIL(atomic_load(&gate.runs) == 1);
+    OK(pace_workers_submit(workers, dropped, third, &counts, NULL, NULL, &oldest));
+    OK(pace_workers_submit(workers, dropped, third, &counts, NULL, NULL, NULL));
+    CHECK(wait_for(workers, oldest).status == PACE_TASK_REJECTED);
+    while (pace_workers_submit(workers, hasty, third, &counts, NULL, NULL, NULL) == PACE_OK) continue;
+    SAYS(PACE_EFULL, pace_kind_post(hasty, count_run, &refused, count_drop));
+    CHECK(atomic_load(&refused.drops) == 0);
+    submitter_t submitter = {.kind = patient, .workers = workers, .counts = &counts};
+    CHECK(pthread_create(&thread, NULL, submits, &submitter) == 0);
+    UNTIL(atomic_load(&submitter.asks));
+    nap_for(20 * MILLI);
+    atomic_store(&gate.gate, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    pace_kind_free(patient);
+    pace_kind_free(hasty);
+    pace_kind_free(dropped);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* The first tasks of a pool and of a worker pool on it: the name of one is none of the other. */
+static void first_names(void) {
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "first");
+    counts_t gate = {0};
+    pace_task_t own = {0}, task = {0};
+    uint32_t status = 0;
+    bool done = false;
+    OK(pace_pool_submit(pool, PACE_LANE_NORMAL, count_gated, &gate, NULL, &own));
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &task));
+    SAYS(PACE_ESTALE, pace_workers_status(workers, own, &status));
+    SAYS(PACE_ESTALE, pace_task_is_done(pool, task, &done));
+    atomic_store(&gate.gate, true);
+    OK(pace_task_detach(pool, own));
+    SAYS(PACE_ESTALE, pace_task_is_done(pool, own, &done));
+    OK(pace_workers_detach(workers, task));
+    SAYS(PACE_ESTALE, pace_workers_status(workers, task, &status));
+    pace_kind_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
+/* How many threads take tasks when none has waited yet, and what scaling may not be. */
+static void scaled(void) {
+    pace_pool_t *pool = pool_of(3);
+    pace_workers_config_t config;
+    pace_workers_t *workers = NULL;
+    pace_health_t health = {0};
+    OK(pace_workers_config_init(&config, sizeof config));
+    config.scaling = true;
+    config.scaling_period_ns = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("period is ");
+    config.scaling_period_ns = 20 * MILLI;
+    config.scaling_patience = 0;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("patience is ");
+    config.scaling_patience = 1;
+    config.min_active = 4;
+    SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
+    TELLS("min_active is ");
+    config.min_active = 2;
+    OK(pace_workers_new(pool, &config, &workers));
+    health.struct_size = sizeof health;
+    UNTIL((pace_workers_health(workers, &health), health.capacity == 2));
+    settle(workers, true);
+    finish(pool);
+}
+
 /* --- again and again, and figures --------------------------------------------------------------- */
 
 static void periodic(void) {
-    pace_pool_t *pool = pool_of(1);
+    pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
     pace_kind_t *kind = kind_of(workers, "periodic");
     pace_periodic_t *periodic = NULL;
@@ -966,6 +1572,40 @@ static void periodic(void) {
         UNTIL(atomic_load(&counts.drops) == (int)how + 1);
     }
     pace_periodic_free(NULL);
+
+    /* One run holds up all others, and its options are followed. */
+    counts_t gate = {0};
+    pace_task_options_t options;
+    pace_kind_stats_t stats = {0};
+    OK(pace_workers_every(workers, kind, MILLI, PACE_MISSED_SKIP, waits_for_gate, &gate, NULL, NULL,
+                          &periodic));
+    UNTIL((pace_periodic_counts(periodic, &runs, &missed), missed >= 3));
+    CHECK(runs == 1);
+    pace_periodic_free(periodic);
+    atomic_store(&gate.gate, true);
+    /* One run makes up for those that were missed, as soon as the one before has ended: long before a tick
+     * that comes after the last one. Who is not let run for so long tries again. */
+    for (bool at_once = false; !at_once;) {
+        counts_t held = {0};
+        OK(pace_workers_every(workers, kind, 200 * MILLI, PACE_MISSED_COALESCE, waits_for_gate, &held,
+                              count_drop, NULL, &periodic));
+        UNTIL((pace_periodic_counts(periodic, NULL, &missed), missed >= 1));
+        uint64_t begin = now();
+        atomic_store(&held.gate, true);
+        UNTIL(atomic_load(&held.runs) >= 2);
+        at_once = now() - begin < 100 * MILLI;
+        pace_periodic_free(periodic);
+        UNTIL(atomic_load(&held.drops) == 1);
+    }
+    pace_kind_t *once = kind_of(workers, "once");
+    OK(pace_task_options_init(&options, sizeof options));
+    options.retry.shape = PACE_RETRY_NONE;
+    OK(pace_workers_every(workers, once, MILLI, PACE_MISSED_SKIP, fails, &gate, NULL, &options, &periodic));
+    stats.struct_size = sizeof stats;
+    UNTIL((pace_kind_stats(once, &stats), stats.failed >= 2));
+    CHECK(stats.retried == 0);
+    pace_periodic_free(periodic);
+    pace_kind_free(once);
     pace_kind_free(kind);
     settle(workers, true);
     finish(pool);
@@ -1085,6 +1725,8 @@ static void figures(void) {
     OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, text, 4 * needed, &needed));
     CHECK(strlen(text) == needed - 1 && strstr(text, "workers=\"figures\"") != NULL);
     CHECK(strstr(text, "kind=\"figured\"") != NULL || strstr(text, "figured") != NULL);
+    CHECK(strstr(text, "\nprocess_threads ") != NULL || strstr(text, "\nprocess_threads{") != NULL);
+    CHECK(strstr(text, "{pool=\"figures\"") != NULL);
     OK(pace_workers_metrics(workers, PACE_METRICS_JSON, text, 4 * needed, &needed));
     CHECK(text[0] == '{');
     SAYS(PACE_EINVAL, pace_workers_metrics(workers, 2, text, 1, &needed));
@@ -1096,6 +1738,21 @@ static void figures(void) {
     UNTIL((pace_pool_thread_stats(pool, 1, &thread), thread.role == PACE_ROLE_PARKED));
     UNTIL((pace_workers_health(workers, &health), health.capacity == 1));
     OK(pace_pool_set_active(pool, 2));
+
+    /* One runs, and what comes after two waits. */
+    counts_t busy = {0};
+    pace_task_t at_work[4];
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &busy, NULL, NULL, &at_work[0]));
+    UNTIL(atomic_load(&busy.runs) == 1);
+    UNTIL((pace_workers_health(workers, &health), health.capacity == 2 && health.free == 1));
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &busy, NULL, NULL, &at_work[1]));
+    UNTIL(atomic_load(&busy.runs) == 2);
+    for (int i = 2; i < 4; i++)
+        OK(pace_workers_submit(workers, kind, waits_for_gate, &busy, NULL, NULL, &at_work[i]));
+    OK(pace_workers_health(workers, &health));
+    CHECK(health.queued == 2 && health.free == 0 && health.health == PACE_HEALTH_READY);
+    atomic_store(&busy.gate, true);
+    for (int i = 0; i < 4; i++) wait_for(workers, at_work[i]);
 
     /* A function that does not listen: degraded until it returns. */
     pace_task_options_t options;
@@ -1166,6 +1823,16 @@ static void from_a_file(void) {
     CHECK(config.full == PACE_FULL_REJECT && config.max_waiting == 7);
     OK(pace_workers_config_load(&config, path, false));
     CHECK(config.max_waiting == 6);
+    const char *names[3] = {"wait", "run_here", "drop_oldest"};
+    for (uint32_t full = 0; full < 3; full++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"workers\": {\"full\": \"%s\"}}", names[full]);
+        write_file(path, text);
+        OK(pace_workers_config_load(&config, path, false));
+        CHECK(config.full == PACE_FULL_WAIT + full);
+        CHECK(config.full_wait_ns == (full == 0 ? PACE_FOREVER : 0));
+        CHECK(config.max_waiting == 6);
+    }
     write_file(path, "{\"workers\": {\"max_waiting\": 0, \"min_actve\": 1}}");
     SAYS(PACE_EINVAL, pace_workers_config_load(&config, path, false));
     TELLS("workers.max_waiting");
@@ -1270,6 +1937,99 @@ static void requests_it(void *data, pace_attempt_t *attempt, int32_t *outcome) {
     *outcome = 0;
 }
 
+typedef struct ended {
+    counts_t hook;
+    pthread_t caller;
+    int hooks, completed;
+} ended_t;
+
+static void note_ended(void *data, uint32_t what, const char *name, uint64_t count, uint32_t thread) {
+    ended_t *ended = (ended_t *)data;
+    CHECK(thread == PACE_NONE && (what == PACE_ENDED_HOOK || what == PACE_ENDED_COMPLETED));
+    if (what == PACE_ENDED_COMPLETED) {
+        CHECK(strcmp(name, "work") == 0);
+        ended->completed += (int)count;
+    } else {
+        CHECK(strcmp(name, "slow") == 0 || strcmp(name, "first") == 0);
+        ended->hooks += (int)count;
+    }
+}
+
+/* In the thread that shuts down, if none of the pool has come in time, it is waited for. */
+static void slow_hook(void *data) {
+    ended_t *ended = (ended_t *)data;
+    int32_t outcome;
+    if (!pthread_equal(pthread_self(), ended->caller)) count_gated(&ended->hook, &outcome);
+}
+
+static void drop_ended(void *data) { count_drop(&((ended_t *)data)->hook); }
+
+typedef struct ender {
+    pace_workers_t *workers;
+    pace_workers_report_t report;
+    ended_t ended;
+} ender_t;
+
+static void *ends_it(void *data) {
+    ender_t *ender = (ender_t *)data;
+    OK(pace_workers_shutdown(ender->workers, 3600 * SECOND, 3600 * SECOND, 0, &ender->report, note_ended,
+                             &ender->ended));
+    return NULL;
+}
+
+/* A hook that does not return in its time is told of, and keeps what it was given until it has; one for
+ * which there is no time is told of, too. False: no thread of the pool has come to it in time. */
+static bool is_left_alone(pace_pool_t *pool, ended_t *ended) {
+    pace_workers_t *workers = workers_of(pool);
+    pace_workers_report_t report = {0};
+    memset(ended, 0, sizeof *ended);
+    ended->caller = pthread_self();
+    report.struct_size = sizeof report;
+    OK(pace_workers_on_shutdown(workers, "first", slow_hook, ended, NULL));
+    OK(pace_workers_on_shutdown(workers, "slow", slow_hook, ended, drop_ended));
+    OK(pace_workers_shutdown(workers, 0, 3600 * SECOND, 20 * MILLI, &report, note_ended, ended));
+    bool left_alone = atomic_load(&ended->hook.drops) == 0;
+    CHECK(!left_alone || (report.drained && report.failed_hooks == 2 && ended->hooks == 2));
+    atomic_store(&ended->hook.gate, true);
+    pace_workers_free(workers);
+    return left_alone;
+}
+
+/* And so is what completes meanwhile. */
+static void hooks_without_time(void) {
+    pace_pool_t *pool = pool_of(2);
+    ended_t ended;
+    UNTIL(is_left_alone(pool, &ended));
+
+    pace_workers_t *workers = workers_of(pool);
+    pace_kind_t *kind = kind_of(workers, "work");
+    ender_t ender = {.workers = workers};
+    ender.ended.caller = pthread_self();
+    counts_t gate = {0}, counts = {0};
+    pthread_t thread;
+    ender.report.struct_size = sizeof ender.report;
+    OK(pace_workers_on_shutdown(workers, "first", slow_hook, &ender.ended, NULL));
+    for (int i = 0; i < 2; i++)
+        OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
+    UNTIL(atomic_load(&gate.runs) == 2);
+    for (int i = 0; i < 3; i++)
+        OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL));
+    CHECK(pthread_create(&thread, NULL, ends_it, &ender) == 0);
+    pace_status_t status;
+    /* What is refused says that it has begun. */
+    while ((status = pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL)) == PACE_OK)
+        check_nap();
+    CHECK(status == PACE_ESHUTDOWN);
+    atomic_store(&gate.gate, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(ender.report.drained && ender.report.failed_hooks == 1 && ender.ended.hooks == 1);
+    CHECK(ender.report.completed == (uint64_t)ender.ended.completed && ender.ended.completed >= 5);
+    pace_kind_free(kind);
+    pace_workers_free(workers);
+    finish(pool);
+    CHECK(atomic_load(&ended.hook.drops) == 1 && atomic_load(&ender.ended.hook.runs) == 0);
+}
+
 static void shut_down(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
@@ -1342,6 +2102,11 @@ static void settings(void) {
     pace_kind_t *kind = kind_of(workers, "few");
     OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
     SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 2, NULL, NULL));
+    const uint64_t tokens[3] = {3, 4, 5};
+    size_t accepted = 55;
+    SAYS(PACE_EFULL,
+         pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
+    CHECK(accepted == 0);
     pace_kind_free(kind);
     pace_workers_free(workers);
     finish(pool);
@@ -1355,7 +2120,11 @@ int main(int argc, char **argv) {
     outcomes();
     options();
     kinds();
+    settings_of_kinds();
+    settings_of_tasks();
+    times();
     bounds();
+    room();
     overlapping();
     batches();
     broken_batches();
@@ -1365,6 +2134,10 @@ int main(int argc, char **argv) {
     logged();
     pulled();
     leased();
+    heartbeats();
+    books();
+    first_names();
+    scaled();
     hosts();
     periodic();
     ends();
@@ -1373,6 +2146,7 @@ int main(int argc, char **argv) {
     if (argc == 1) figures();
     from_a_file();
     shut_down();
+    hooks_without_time();
     signals();
     return 0;
 }

@@ -1,9 +1,9 @@
 //! Tasks that wait for their time.
 
-use super::common::{Count, hang_guard};
-use super::kit::{Notes, Stage, pool, settled};
-use paceline::Rejected;
-use paceline::task::{Attempt, Status, WorkerPool};
+use super::common::{Count, Gate, hang_guard};
+use super::kit::{Notes, Stage, pool, settled, small_stage, use_up_timers};
+use paceline::task::{Attempt, Status, Task, WorkerPool};
+use paceline::{Lane, Pin, Pool, Rejected};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -142,4 +142,60 @@ fn a_pool_that_stops_ends_what_sleeps() {
         assert_eq!(task.wait().unwrap().status, Status::Cancelled);
     }
     assert_eq!(drops.get(), 3);
+}
+
+/// Goal: those that wait for their time do so though every timer is in use when the alarm is to be armed anew,
+/// and every place of all lanes, and begin when they are due. Method: one that is due before those that sleep.
+#[test]
+fn an_alarm_needs_no_free_timer() {
+    let _guard = hang_guard();
+    let stage = small_stage();
+    let (pool, workers) = (&stage.pool, &stage.workers);
+    let notes = Notes::default();
+    let later = |hours: u32| workers.task("later", notes.pen(hours)).delay(HOUR * hours).submit();
+    let last = later(4).unwrap();
+    let mut timers = use_up_timers(pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    pool.lane(Lane::Critical).post(move || inner.wait()).unwrap();
+    gate.until_entered(1);
+    for lane in Lane::ALL {
+        while pool.lane(lane).try_post(|| ()).is_ok() {}
+    }
+    let tasks = [3, 1].map(|hours| later(hours).unwrap());
+    // Its alarm was another.
+    timers.extend(use_up_timers(pool));
+    assert_eq!(tasks.each_ref().map(Task::status), [Status::Pending; 2]);
+    gate.open();
+    stage.pass(HOUR - MS);
+    assert_eq!(notes.take(), [0; 0]);
+    stage.pass(101 * MS);
+    assert_eq!(notes.take(), [1]);
+    stage.pass(2 * HOUR);
+    assert_eq!(notes.take(), [3]);
+    // From now on there is a timer.
+    timers.iter().for_each(|timer| assert!(timer.cancel()));
+    stage.pass(HOUR - 101 * MS);
+    assert_eq!(notes.take(), [0; 0]);
+    stage.pass(2 * MS);
+    assert_eq!((notes.take(), last.status()), (vec![4], Status::Completed));
+    settled(workers);
+}
+
+/// Those that sleep without a timer end with the pool, as all do.
+#[test]
+fn a_pool_that_stops_ends_what_sleeps_without_a_timer() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).pin(Pin::None).max_handles(8).build().unwrap();
+    let workers = WorkerPool::new(&pool);
+    let mut timers = Vec::new();
+    let tasks = [2, 1].map(|hours| {
+        let task = workers.task("sleeps", |_: &Attempt<'_>| ()).delay(HOUR * hours).submit();
+        timers.extend(use_up_timers(&pool));
+        task.unwrap()
+    });
+    let _report = pool.shutdown(Duration::ZERO);
+    for task in tasks {
+        assert_eq!(task.wait().unwrap().status, Status::Cancelled);
+    }
 }

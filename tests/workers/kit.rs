@@ -2,9 +2,11 @@
 
 use super::common::until;
 use paceline::task::{Attempt, WorkerPool};
-use paceline::{Pool, ScriptedSource, SourceKind};
+use paceline::{Builder, Pool, ScriptedSource, SourceKind, Timer};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// `threads` threads that are not pinned.
 pub fn pool(threads: usize) -> Pool {
@@ -51,9 +53,14 @@ impl Stage {
     }
 
     pub fn with(threads: usize) -> Self {
+        Self::of(Pool::builder().threads(threads))
+    }
+
+    /// Of such a pool.
+    pub fn of(builder: Builder) -> Self {
         let script = ScriptedSource::new();
         let kind = SourceKind::Scripted(script.clone());
-        let pool = Pool::builder().threads(threads).source(kind).build().unwrap();
+        let pool = builder.source(kind).build().unwrap();
         let workers = WorkerPool::new(&pool);
         Self { script, pool, workers }
     }
@@ -97,4 +104,14 @@ impl Notes {
     pub fn take(&self) -> Vec<u32> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
+}
+
+/// A worker pool by the test's clock, whose pool has room for few handles and tasks of a lane.
+pub fn small_stage() -> Stage {
+    Stage::of(Pool::builder().threads(1).max_handles(8).lane_capacity(2))
+}
+
+/// Arms timers until all are in use.
+pub fn use_up_timers(pool: &Pool) -> Vec<Timer> {
+    core::iter::from_fn(|| pool.after(1000 * HOUR, || ()).ok()).collect()
 }

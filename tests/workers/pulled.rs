@@ -1,7 +1,7 @@
 //! Tasks whose attempts a host takes as data.
 
-use super::common::{hang_guard, readable, until};
-use super::kit::{Stage, pool, settled};
+use super::common::{Gate, hang_guard, readable, until};
+use super::kit::{Stage, pool, settled, small_stage, use_up_timers};
 use paceline::task::{AttemptId, Fault, Phases, Retry, Status, TaskEvent, WorkerPool};
 use paceline::{Error, Lane, Rejected};
 use std::collections::HashSet;
@@ -260,6 +260,110 @@ fn a_lease_frees_the_key_of_a_task_that_has_ended() {
     let (second, _) = pull_one(&stage.workers);
     assert_eq!(complete(&stage.workers, id, Ok(())), None);
     assert_eq!(complete(&stage.workers, second, Ok(())), Some(Status::Completed));
+    settled(&stage.workers);
+}
+
+/// Goal: a lease is kept though every timer is in use when the attempt is pulled, and every place of the low
+/// lane; and so again when timers were free meanwhile. Method: three attempts; one is completed, one gives a
+/// sign of life, and one is silent.
+#[test]
+fn a_lease_needs_no_free_timer() {
+    let _guard = hang_guard();
+    let stage = small_stage();
+    let (pool, workers) = (&stage.pool, &stage.workers);
+    let kind = workers.kind("leased").lease(HOUR).build().unwrap();
+    for _ in 0..2 {
+        let tasks = [0, 1, 2].map(|token| kind.task_pulled(token).submit().unwrap());
+        let end = |at: u64| TaskEvent::End {
+            token: at,
+            task: tasks[at as usize].id(),
+            status: Status::Failed,
+        };
+        let timers = use_up_timers(pool);
+        let gate = Gate::new();
+        let inner = gate.clone();
+        pool.lane(Lane::Critical).post(move || inner.wait()).unwrap();
+        gate.until_entered(1);
+        while pool.lane(Lane::Low).try_post(|| ()).is_ok() {}
+        let ids: Vec<_> = pull_all(workers).iter().map(attempt).collect();
+        gate.open();
+        stage.pass(HOUR - MS);
+        assert_eq!(complete(workers, ids[0], Ok(())), Some(Status::Completed));
+        workers.heartbeat(ids[1]).unwrap();
+        stage.pass(100 * MS);
+        let seen = [0, 1, 2].map(|at: usize| tasks[at].status());
+        assert_eq!(seen, [Status::Completed, Status::Running, Status::Failed]);
+        assert_eq!(pull_all(workers), [end(2)]);
+        // From now on it has a timer of its own.
+        timers.iter().for_each(|timer| assert!(timer.cancel()));
+        stage.pass(200 * MS);
+        stage.pass(HOUR - 299 * MS);
+        assert_eq!((pull_all(workers), tasks[1].status()), (vec![end(1)], Status::Failed));
+    }
+    settled(workers);
+}
+
+/// Goal: an attempt's time is kept though every timer is in use when it is pulled, and nobody waits for its task; and
+/// so is the rest of it when a timer is free meanwhile. Method: three attempts; one is completed in time, one may take
+/// longer, and one not.
+#[test]
+fn a_limit_needs_no_free_timer() {
+    let _guard = hang_guard();
+    let stage = small_stage();
+    let (pool, workers) = (&stage.pool, &stage.workers);
+    let kind = workers.kind("limited").timeout(HOUR).build().unwrap();
+    for _ in 0..2 {
+        let limits = [HOUR, 2 * HOUR, HOUR];
+        let tasks = [0, 1, 2].map(|token: usize| {
+            kind.task_pulled(token as u64).timeout(limits[token]).submit().unwrap()
+        });
+        let status = || [0, 1, 2].map(|at: usize| tasks[at].status());
+        let end = |at: usize| TaskEvent::End {
+            token: at as u64,
+            task: tasks[at].id(),
+            status: Status::TimedOut,
+        };
+        let timers = use_up_timers(pool);
+        let ids: Vec<_> = pull_all(workers).iter().map(attempt).collect();
+        stage.pass(HOUR - MS);
+        assert_eq!(complete(workers, ids[0], Ok(())), Some(Status::Completed));
+        assert_eq!(status(), [Status::Completed, Status::Running, Status::Running]);
+        stage.pass(200 * MS);
+        assert_eq!(status(), [Status::Completed, Status::Running, Status::TimedOut]);
+        assert_eq!(pull_all(workers), [end(2)]);
+        // From now on it has a timer of its own.
+        timers.iter().for_each(|timer| assert!(timer.cancel()));
+        stage.pass(200 * MS);
+        stage.pass(HOUR);
+        assert_eq!((pull_all(workers), tasks[1].status()), (vec![end(1)], Status::TimedOut));
+        ids[1..].iter().for_each(|&id| assert_eq!(complete(workers, id, Ok(())), None));
+    }
+    settled(workers);
+}
+
+#[track_caller]
+fn attempt(event: &TaskEvent) -> AttemptId {
+    match *event {
+        TaskEvent::Attempt { id, .. } => id,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+/// Who is refused since every handle is in use is not refused for ever.
+#[test]
+fn the_first_that_is_pulled_may_come_when_handles_are_free() {
+    let _guard = hang_guard();
+    let stage = small_stage();
+    let kind = stage.workers.kind("pulled").build().unwrap();
+    let timers = use_up_timers(&stage.pool);
+    let refused = kind.task_pulled(1).submit().unwrap_err();
+    assert!(matches!(refused, Rejected::Full(_)), "{refused:?}");
+    timers.iter().for_each(|timer| assert!(timer.cancel()));
+    stage.settle();
+    let task = kind.task_pulled(2).submit().unwrap();
+    let (id, _) = pull_one(&stage.workers);
+    assert_eq!(complete(&stage.workers, id, Ok(())), Some(Status::Completed));
+    assert_eq!(task.wait().unwrap().status, Status::Completed);
     settled(&stage.workers);
 }
 
@@ -602,4 +706,20 @@ fn many_hosts_and_submitters_lose_nothing() {
     assert_eq!(ends.len() as u64, 3 * EACH);
     assert_eq!(ends.iter().collect::<HashSet<_>>().len() as u64, 3 * EACH);
     settled(&workers);
+}
+
+/// Goal: who waits for attempts hears that the pool has stopped, though no task was ever submitted, and whether the
+/// worker pool was there before it stopped or not. Method: pulls that would wait for an hour.
+#[test]
+fn a_pull_hears_of_the_end_of_a_pool_without_tasks() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let before = WorkerPool::new(&pool);
+    let other = before.clone();
+    let waits = thread::spawn(move || other.pull(&mut Vec::new(), 1, HOUR));
+    let _report = pool.shutdown(Duration::ZERO);
+    let after = WorkerPool::new(&pool);
+    let pulls = [waits.join().unwrap(), before.pull(&mut Vec::new(), 1, HOUR)];
+    let pulls = pulls.into_iter().chain([after.pull(&mut Vec::new(), 1, HOUR)]);
+    pulls.for_each(|pulled| assert!(matches!(pulled, Err(Error::ShutDown)), "{pulled:?}"));
 }

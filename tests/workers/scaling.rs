@@ -54,6 +54,36 @@ fn quick_tasks_need_no_more_threads() {
     settled(&workers);
 }
 
+/// Goal: a thread that does not come back is not counted: another one takes its place, though nothing waits.
+/// Method: a function outlives its time while the least number is active; when it returns that is enough again.
+#[test]
+fn a_stuck_thread_is_replaced() {
+    let _guard = hang_guard();
+    let pool = pool(3);
+    // Nothing but the stuck thread calls for another.
+    let scaling = Scaling { high: 3600 * 1000 * MS, period: 20 * MS, ..quick() };
+    let workers = WorkerPool::builder(&pool).scaling(scaling).build().unwrap();
+    assert_eq!(pool.stats().active, 1);
+    for _ in 0..2 {
+        let gate = Gate::new();
+        let inner = gate.clone();
+        let deaf = move |_: &Attempt<'_>| inner.wait();
+        let stuck = workers.task("deaf", deaf).timeout(MS).submit().unwrap();
+        gate.until_entered(1);
+        assert_eq!(stuck.wait().unwrap().status, Status::TimedOut);
+        until("another thread", || pool.stats().active == 2);
+        let held = workers.health().stuck[0];
+        let quick = workers.task("quick", |_: &Attempt<'_>| ()).submit().unwrap();
+        let report = quick.wait().unwrap();
+        assert_eq!(report.status, Status::Completed);
+        assert_ne!(report.worker, Some(held));
+        assert_eq!(workers.health().stuck.len(), 1);
+        gate.open();
+        until("the least number", || pool.stats().active == 1);
+    }
+    settled(&workers);
+}
+
 #[test]
 fn senseless_scaling_is_refused_by_name() {
     let pool = pool(2);

@@ -1,22 +1,23 @@
 //! A pool without threads of its own: its real state, by a clock that stands still.
 
-use crate::pool::Shared;
 use crate::pool::config::Builder;
 use crate::pool::placement::{Occupancy, Pin};
 use crate::pool::set::HandleSet;
 use crate::pool::slots::{Claim, Key, Payload, Traits};
 use crate::pool::strand::Strand;
 use crate::pool::worker::Worker;
+use crate::pool::{Shared, context};
 use crate::queue::{Erased, Lane};
 use crate::source::{ScriptedSource, Source};
 use crate::sys::topology::Topology;
+use core::time::Duration;
 use loom::thread;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// What became of closures, in plain memory, so that counting costs the models nothing.
 #[derive(Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     runs: AtomicUsize,
     drops: AtomicUsize,
 }
@@ -44,14 +45,15 @@ impl Record {
     }
 }
 
-pub(super) struct House {
-    pub(super) shared: Arc<Shared>,
+pub(crate) struct House {
+    pub(crate) shared: Arc<Shared>,
+    script: ScriptedSource,
     pub(super) record: Arc<Record>,
 }
 
 impl House {
     /// A pool whose threads are the model's to start.
-    pub(super) fn new(threads: usize, capacity: usize) -> Self {
+    pub(crate) fn new(threads: usize, capacity: usize) -> Self {
         Self::with_reserve(threads, 0, capacity)
     }
 
@@ -68,13 +70,14 @@ impl House {
             .lane_capacity(capacity)
             .strand_capacity(capacity)
             .max_handles(4);
-        let source = Source::scripted(&ScriptedSource::new());
+        let script = ScriptedSource::new();
+        let source = Source::scripted(&script);
         let now = source.clock().now();
         let placement =
             Occupancy::of_process().place(&Pin::None, threads + reserved, machine).unwrap();
         let sets = [HandleSet::new(source, now)].into();
         let shared = Arc::new(Shared::new(&config, threads, sets, placement).unwrap());
-        Self { shared, record: Arc::default() }
+        Self { shared, script, record: Arc::default() }
     }
 
     /// A member with its whole loop.
@@ -86,7 +89,7 @@ impl House {
         })
     }
 
-    pub(super) fn spawn<R: 'static>(
+    pub(crate) fn spawn<R: 'static>(
         &self,
         body: impl FnOnce(&Shared, &Arc<Record>) -> R + 'static,
     ) -> thread::JoinHandle<R> {
@@ -114,11 +117,19 @@ impl House {
     }
 
     /// Runs one activation, if there is one: `Worker::run_activation`.
-    pub(super) fn run_next(shared: &Shared) -> bool {
+    pub(crate) fn run_next(shared: &Shared) -> bool {
         let mut chain = shared.stack.take_all(&shared.slots);
         let Some(index) = chain.pop(&shared.slots) else { return false };
         assert!(chain.is_empty(), "one slot has one entry");
+        Self::run(shared, index);
+        true
+    }
+
+    fn run(shared: &Shared, index: u32) {
         match shared.slots.slot(index).claim() {
+            Claim::Run(_) if shared.slots.slot(index).traits().once => {
+                shared.take_once(index).run()
+            }
             Claim::Run(ready) => {
                 let flow = shared.run_claimed(shared.slots.slot(index), ready);
                 let _ = shared.finish(index, flow, ready, || true);
@@ -126,7 +137,34 @@ impl House {
             Claim::Free => shared.bury(index),
             Claim::Nothing => {}
         }
-        true
+    }
+
+    /// All of the model's threads are members from now on, until what comes back is dropped.
+    pub(crate) fn enter(&self) -> impl Drop + use<> {
+        context::enter(&self.shared, 0)
+    }
+
+    /// Some time later: runs what is ready, and what is due then. No other thread is at work.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.script.advance(time);
+        let (shared, set) = (&*self.shared, &self.shared.sets[0]);
+        let mut lead = set.try_lead(0).expect("nobody leads");
+        lead.take_in_timers(&shared.slots);
+        let harvest = lead.sort_out(&shared.slots, &shared.stack, shared.now());
+        lead.promote();
+        let surplus = core::iter::from_fn(|| set.surplus.pop().map(|index| index as u32));
+        for index in harvest.first.into_iter().chain(surplus) {
+            Self::run(shared, index);
+        }
+        while Self::run_next(shared) {}
+    }
+
+    /// Whether no timer waits.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let mut lead = self.shared.sets[0].try_lead(0).expect("nobody leads");
+        let earliest = lead.take_in_timers(&self.shared.slots);
+        lead.promote();
+        earliest == u64::MAX
     }
 
     /// Every closure has ended once, and the books say how.

@@ -34,6 +34,24 @@ pub(crate) struct Books {
     cleared: AtomicUsize,
     /// Somebody is told of each end.
     is_told: bool,
+    kind: Kind,
+}
+
+/// What ends of tasks look at, and is freed behind them.
+#[derive(Default)]
+struct Kind(Option<UnsafeCell<()>>);
+
+// SAFETY: there is nothing in it, and loom watches it.
+unsafe impl Sync for Kind {}
+
+impl Kind {
+    fn look(&self) {
+        self.0.iter().for_each(|kind| kind.with(|_| ()));
+    }
+
+    fn free(&self) {
+        self.0.iter().for_each(|kind| kind.with_mut(|_| ()));
+    }
 }
 
 impl Books {
@@ -69,10 +87,12 @@ impl Meta for Noted {
     }
 
     fn is_told(owner: &'static Books) -> bool {
+        owner.kind.look();
         owner.is_told
     }
 
     fn count(owner: &'static Books, status: u32) {
+        owner.kind.look();
         owner.ends[status as usize].fetch_add(1, Relaxed);
     }
 
@@ -95,7 +115,8 @@ impl Meta for Noted {
         &self.wake_at
     }
 
-    fn is_forked(_: &'static Books) -> bool {
+    fn is_forked(owner: &'static Books) -> bool {
+        owner.kind.look();
         false
     }
 }
@@ -121,8 +142,12 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn new(is_told: bool) -> Self {
+        Self::of(Books { is_told, ..Books::default() })
+    }
+
+    fn of(books: Books) -> Self {
         let table: &'static _ = Box::leak(Box::new(RecordTable::new(2)));
-        let books: &'static _ = Box::leak(Box::new(Books { is_told, ..Books::default() }));
+        let books: &'static _ = Box::leak(Box::new(books));
         TABLE.set(Some(table));
         let case = Self { table, books, made: Arc::default(), dropped: Arc::default() };
         // The table makes its records here, because loom does not see that the `OnceLock` of a chunk
@@ -160,6 +185,17 @@ impl Case {
 
     /// Every task has ended once and was told once if it was to be, every value was dropped once, and
     /// both records are free.
+    /// How many tasks have ended so.
+    pub(crate) fn count(&self, status: u32) -> usize {
+        self.books.ends[status as usize].load(Relaxed)
+    }
+
+    /// A task that nobody waits for, as it is parked. It completes when it runs.
+    pub(crate) fn sleeping(&self) -> Sleeping {
+        let (runner, _) = self.open();
+        Sleeping { runner, value: self.value() }
+    }
+
     pub(crate) fn settle(self, tasks: usize) {
         assert_eq!(self.books.ended(), tasks);
         assert_eq!(self.books.told.load(Relaxed), if self.books.is_told { tasks } else { 0 });
@@ -289,6 +325,35 @@ fn release_against_completion() {
     });
 }
 
+/// Goal: a kind is freed behind all ends of its tasks (`task/estate.rs`). Method: a sweep looks at the record once;
+/// against it a handle that goes, or somebody who ends the task as the pool that would have run it does.
+#[test]
+fn a_kind_is_freed_behind_all_ends() {
+    for cancels in [false, true] {
+        explore(3, move || {
+            let kind = Kind(Some(UnsafeCell::new(())));
+            let case = Case::of(Books { kind, ..Books::default() });
+            let (runner, holder) = case.open();
+            let record = holder.record();
+            let other = if cancels {
+                let other = thread::spawn(move || {
+                    record.end_if(CANCELLED, |_| true, |_| {}, "");
+                });
+                drop((runner, holder));
+                other
+            } else {
+                assert!(runner.begin().is_some() && runner.finish(COMPLETED, case.value(), None));
+                thread::spawn(move || drop(holder))
+            };
+            if !record.look().is_let() {
+                case.books.kind.free();
+            }
+            other.join().unwrap();
+            case.settle(1);
+        });
+    }
+}
+
 /// Goal: who asks to be told of the end is told once, by the end or at once. Method: the request, and
 /// then the handle's going, against the run.
 #[test]
@@ -378,7 +443,7 @@ fn a_late_submission_against_shutdown() {
 }
 
 /// A closure that waits for its time, and ends its task when it runs.
-struct Sleeping {
+pub(crate) struct Sleeping {
     runner: Runner<Noted, Counted>,
     value: Counted,
 }
