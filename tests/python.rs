@@ -82,7 +82,7 @@ fn pools_queues_and_rings() {
 
 #[test]
 fn worker_pools() {
-    unittest("test_workers.py");
+    unittest("test_workers*.py");
     unittest("test_extensions.py");
 }
 

@@ -7217,8 +7217,8 @@ private:
 class [[nodiscard]] ReplayMailbox {
 public:
     /// Waits for up to `time` for the next messages: the part of `messages` that was filled. They stay until
-    /// this thread pulls again. Code::TimedOut: none came; Code::Stale: it has ended; Code::WouldDeadlock on a
-    /// thread of the pool.
+    /// this thread pulls again. Code::TimedOut: none came; Code::Stale: it has ended; Code::ShutDown when the pool
+    /// ends; Code::WouldDeadlock on a thread of the pool.
     Result<span<Message>> pull(span<Message> messages, nanoseconds time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_replay_mailbox_pull(

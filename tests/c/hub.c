@@ -1328,6 +1328,13 @@ static void figures(pace_pool_t *pool) {
     CHECK(needed > 100 && needed < sizeof text);
     OK(pace_hub_metrics(hub, PACE_METRICS_HUB, text, sizeof text, &needed));
     CHECK(needed == strlen(text) + 1 && strstr(text, "\"published\":4") != NULL);
+    /* Exactly as much as it needs, and one byte less. */
+    size_t size = needed;
+    text[size - 1] = text[size] = 'x';
+    SAYS(PACE_EFULL, pace_hub_metrics(hub, PACE_METRICS_HUB, text, size - 1, &needed));
+    CHECK(needed == size && text[size - 1] == 'x');
+    OK(pace_hub_metrics(hub, PACE_METRICS_HUB, text, size, &needed));
+    CHECK(text[size - 1] == 0 && text[size] == 'x');
     CHECK(strstr(text, "\"pattern\":\"a.*\"") != NULL);
     CHECK(strstr(text, "{\"key\":\"a.b\",\"published\":3}") != NULL);
     OK(pace_hub_metrics(hub, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed));

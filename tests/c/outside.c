@@ -186,7 +186,7 @@ typedef struct health {
 /* Three times well, three times not, and then well again. */
 static int32_t is_well(void *data) {
     int asked = atomic_fetch_add(&((health_t *)data)->counts.runs, 1);
-    return asked < 3 || asked >= 6;
+    return asked < 3 || asked >= 6 ? -2 : 0;
 }
 
 static void drop_health(void *data) { count_drop(&((health_t *)data)->counts); }
@@ -237,10 +237,32 @@ static void services(pace_pool_t *pool) {
         UNTIL(atomic_load(&health.counts.drops) == 1);
         do hear(fd, text, sizeof text);
         while (strcmp(text, "STOPPING=1") != 0);
+        /* Of a pool that has ended none is made, and what was given is the caller's still. */
+        pace_pool_t *ended = pool_of(1);
+        OK(pace_pool_shutdown(ended, PACE_FOREVER, NULL));
+        service = NULL;
+        SAYS(PACE_ESHUTDOWN, pace_service_start(ended, is_well, &health, drop_health, &service));
+        CHECK(service == NULL);
+        pace_pool_free(ended);
+        CHECK(atomic_load(&health.counts.drops) == 1);
         /* Without a function it is well while the pool is. */
         OK(pace_service_start(pool, NULL, NULL, NULL, &service));
         do hear(fd, text, sizeof text);
         while (strcmp(text, "WATCHDOG=1") != 0);
+        /* A child is told that it is none of its own, and tells nothing. */
+        pid_t child = fork();
+        if (child == 0) {
+            if (pace_service_status(service, "from a child") != PACE_EFORKED) _exit(1);
+            pace_service_free(service);
+            _exit(0);
+        }
+        int status = -1;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+        OK(pace_service_status(service, "after a child"));
+        do {
+            hear(fd, text, sizeof text);
+            CHECK(strcmp(text, "STOPPING=1") != 0 && strcmp(text, "STATUS=from a child") != 0);
+        } while (strcmp(text, "STATUS=after a child") != 0);
         pace_service_free(service);
     }
     close(fd);

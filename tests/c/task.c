@@ -13,6 +13,11 @@ static void reports_nothing(void *data, int32_t *outcome) {
 
 static atomic_uint sum;
 
+static void fails_with_bytes(void *bytes, size_t size, int32_t *outcome) {
+    CHECK(bytes != NULL && size == 0);
+    *outcome = 3;
+}
+
 static void add_bytes(void *bytes, size_t size, int32_t *outcome) {
     CHECK((uintptr_t)bytes % 8 == 0);
     for (size_t i = 0; i < size; i++) atomic_fetch_add(&sum, ((unsigned char *)bytes)[i]);
@@ -51,6 +56,8 @@ static void outcomes(void) {
     audit.struct_size = sizeof audit;
     OK(pace_pool_audit(pool, &audit));
     CHECK(audit.failed == 2);
+    OK(pace_pool_post_bytes(pool, PACE_LANE_NORMAL, fails_with_bytes, NULL, 0));
+    UNTIL((pace_pool_audit(pool, &audit), audit.failed == 3));
     finish(pool);
 }
 

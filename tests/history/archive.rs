@@ -3,10 +3,10 @@
 use super::replay::joins;
 use super::*;
 use crate::common::{Random, hang_guard, in_child_blocking, is_child, start_child};
-use paceline::hub::ErrorFilter;
 use paceline::hub::history::{
     Archive, ArchiveOptions, Durability, Limits, LinesOptions, ReplayFrom, WhenFull, read_lines,
 };
+use paceline::hub::{DeadFilter, ErrorFilter};
 use paceline::{Error, Pool};
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,6 +51,31 @@ fn the_disk_is_joined_to_what_is_live() {
     let _guard = hang_guard();
     let folder = Folder::new("joins");
     joins(archived(folder.file("a")).commit(256, Duration::from_millis(1)));
+}
+
+/// Goal: who pulls nothing, or no more than the letters that come again, passes nothing that is on the disk.
+#[test]
+fn a_pull_without_room_passes_nothing() {
+    let _guard = hang_guard();
+    let folder = Folder::new("room");
+    let pool = pool(1);
+    let hub = hub(&pool, archived(folder.file("a")));
+    (0..3).for_each(|_| {
+        hub.publish("a", "x").unwrap();
+    });
+    hub.flush_histories().unwrap();
+    let replay = hub.replay(">", ReplayFrom::Beginning).mailbox().unwrap();
+    let mut taken = Vec::new();
+    assert_eq!(replay.recv_batch(&mut taken, 0).unwrap(), 0);
+    assert_eq!(replay.recv_batch(&mut taken, 1).unwrap(), 1);
+    replay.bury(&taken[0], None, 1).unwrap();
+    assert_eq!(hub.redeliver(&DeadFilter::all()).unwrap().enqueued, 1);
+    assert_eq!(replay.recv_batch(&mut taken, 1).unwrap(), 1);
+    assert_eq!(replay.recv_batch(&mut taken, 9).unwrap(), 2);
+    let sequences: Vec<_> = taken.iter().map(|received| received.sequence()).collect();
+    assert_eq!((sequences, replay.stats().lost), (vec![1, 1, 2, 3], 0));
+    drop((replay, hub));
+    finish(&pool);
 }
 
 #[test]

@@ -655,6 +655,27 @@ fn pullers_share_what_comes() {
     finish(&pool);
 }
 
+/// Goal: who waits for a replay hears that the pool has ended, and gets first what came before.
+#[test]
+fn who_waits_for_a_replay_hears_of_the_end_of_the_pool() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept(">"));
+    let replay = hub.replay(">", ReplayFrom::Beginning).mailbox().unwrap();
+    let waits = |taken: &mut Vec<_>| replay.recv_batch_timeout(taken, 1, HOUR);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut taken = Vec::new();
+            (waits(&mut taken), waits(&mut taken))
+        });
+        hub.publish("a", "").unwrap();
+        finish(&pool);
+        let (first, second) = waiter.join().unwrap();
+        assert_eq!(first.unwrap(), 1);
+        assert!(matches!(second, Err(Error::ShutDown)), "{second:?}");
+    });
+}
+
 #[test]
 fn what_is_kept_can_be_asked_for() {
     let pool = pool(1);

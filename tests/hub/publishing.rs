@@ -169,6 +169,66 @@ fn handlers_publish() {
     settle(&hub);
 }
 
+/// Goal: a publisher counts what its receipts say. Method: messages for nobody, for one and for two, alone and in
+/// batches, and some that are refused.
+#[test]
+fn a_publisher_counts_what_its_receipts_say() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let publisher = hub.publisher("feed").build().unwrap();
+    let mut sum = (0, 0, 0);
+    let mut publish = |count: usize, enqueued: u64, rejected: u64| {
+        let receipt = match count {
+            1 => publisher.publish("a", "").unwrap(),
+            _ => publisher.publish_batch("a", vec![""; count]).unwrap(),
+        };
+        sum = (sum.0 + count as u64, sum.1 + enqueued, sum.2 + rejected);
+        assert_eq!((receipt.enqueued, receipt.rejected), (enqueued, rejected));
+        assert_eq!((receipt.matched, receipt.sequence), (enqueued + rejected, sum.0));
+        let stats = publisher.stats();
+        assert_eq!((stats.published, stats.enqueued, stats.lost), sum);
+    };
+    publish(1, 0, 0);
+    publish(3, 0, 0);
+    let one = hub.subscription("a").capacity(40).pull().unwrap();
+    publish(1, 1, 0);
+    publish(36, 36, 0);
+    let two = hub.subscription("a").capacity(40).pull().unwrap();
+    publish(1, 2, 0);
+    publish(4, 6, 2);
+    publish(1, 1, 1);
+    drop(one);
+    publish(1, 1, 0);
+    drop(two);
+    assert_eq!(hub.audit().published, sum.0);
+    settle(&hub);
+}
+
+/// Goal: what several threads publish by one publisher is counted to the last message, though one of them counts
+/// for itself. Method: threads at once, among them the first, and threads one after the other, which sit where others
+/// sat.
+#[test]
+fn a_publisher_counts_what_several_threads_publish() {
+    const EACH: u64 = 20_000;
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let settings = hub.subscription("a").execution(Execution::Inline);
+    let _subscription = settings.serve_shared(|_: &Message<'_>| {}).unwrap();
+    let publisher = hub.publisher("feed").build().unwrap();
+    let key = hub.key("a").unwrap();
+    let publish = || (0..EACH).for_each(|_| assert!(publisher.publish(&key, "").is_ok()));
+    publish();
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(publish)));
+        publish();
+    });
+    for _ in 0..3 {
+        std::thread::scope(|scope| drop(scope.spawn(publish)));
+    }
+    let stats = publisher.stats();
+    assert_eq!((stats.published, stats.enqueued), (8 * EACH, 8 * EACH));
+}
+
 #[test]
 fn a_publisher_keeps_to_its_patterns_and_its_quota() {
     let _guard = hang_guard();

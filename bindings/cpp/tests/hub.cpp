@@ -2,9 +2,14 @@
 
 #include "common.hpp"
 
+#include <cctype>
+#include <cstdlib>
 #include <future>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdexcept>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 using paceline::Error;
 using paceline::Execution;
@@ -468,6 +473,7 @@ TEST_CASE("webhooks and services, if the library has them") {
         CHECK(webhook->post("{}").has_value());
         CHECK(webhook->flush(paceline::forever).has_value());
         CHECK(webhook->stats().value().failed == 1);
+        CHECK(webhook->stats().value().retried == 0);
         CHECK_FALSE(webhook->last_error().value().empty());
         CHECK(webhook->forward(hub, "a..b").error() == Code::Invalid);
         CHECK(webhook->forward(hub, "$SYS.>").value().stats().has_value());
@@ -485,6 +491,194 @@ TEST_CASE("webhooks and services, if the library has them") {
         CHECK(Service::start(pool).has_value() == service.has_value());
     }
     CHECK(alive == 0);
+}
+
+namespace {
+
+/// Answers one request for each of its statuses, and 200 to others; not before it may.
+class Answering {
+public:
+    explicit Answering(std::vector<int> answers)
+        : answers_(std::move(answers)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        auto *raw = reinterpret_cast<sockaddr *>(&address);
+        REQUIRE(::bind(listener_, raw, size) == 0);
+        REQUIRE(::listen(listener_, 16) == 0);
+        REQUIRE(::getsockname(listener_, raw, &size) == 0);
+        url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/hook";
+        thread_ = std::thread([this] { serve(); });
+    }
+    Answering(const Answering &) = delete;
+    Answering &operator=(const Answering &) = delete;
+    ~Answering() {
+        held = false;
+        ::shutdown(listener_, SHUT_RDWR);
+        thread_.join();
+        ::close(listener_);
+    }
+
+    /// Heads and bodies, in lower case.
+    std::vector<std::string> requests() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return requests_;
+    }
+
+    std::string url;
+    std::atomic<bool> held{false};
+
+private:
+    void serve() {
+        for (int fd = 0; (fd = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(fd)) {
+            const std::string request = read(fd);
+            int status = 200;
+            {
+                std::lock_guard<std::mutex> lock(mutex_);
+                if (requests_.size() < answers_.size()) {
+                    status = answers_[requests_.size()];
+                }
+                requests_.push_back(request);
+            }
+            while (held) {
+                std::this_thread::yield();
+            }
+            const std::string answer = "HTTP/1.1 " + std::to_string(status) +
+                                       " So\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+        }
+    }
+
+    static std::string read(int fd) {
+        std::string text;
+        std::size_t whole = std::string::npos;
+        for (char byte = 0; text.size() < whole && ::recv(fd, &byte, 1, 0) == 1;) {
+            text += static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
+            const std::string name = "content-length: ";
+            if (whole == std::string::npos && text.find("\r\n\r\n") != std::string::npos) {
+                whole = text.size() + std::stoul(text.substr(text.find(name) + name.size()));
+            }
+        }
+        return text;
+    }
+
+    std::vector<int> answers_;
+    int listener_;
+    std::mutex mutex_;
+    std::vector<std::string> requests_;
+    std::thread thread_;
+};
+
+bool ends_with(const std::string &text, const std::string &end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+} // namespace
+
+TEST_CASE("a webhook tries again, has headers and room, and forwards what a hub says") {
+    using paceline::Webhook;
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    Answering server({503, 200, 400});
+    auto config = paceline::WebhookConfig().add_header("Token", "17").set_capacity(1);
+    config.set_retry(paceline::Retry::fixed(2, 1ms));
+    const auto made = Webhook::create(server.url, config);
+    if (!made) {
+        CHECK(made.error() == Code::Unsupported);
+        return;
+    }
+    const Webhook &webhook = *made;
+    CHECK(webhook.last_error().value().empty());
+    CHECK(webhook.post("one").has_value());
+    CHECK(webhook.flush(paceline::forever).has_value());
+    CHECK(webhook.post("two").has_value());
+    CHECK(webhook.flush(paceline::forever).has_value());
+    auto stats = webhook.stats().value();
+    CHECK(stats.posted == 2);
+    CHECK(stats.delivered == 1);
+    CHECK(stats.retried == 1);
+    CHECK(stats.failed == 1);
+    CHECK(webhook.last_error().value().find("400") != std::string::npos);
+    const auto forwarded = webhook.forward(hub, "a.*").value();
+    CHECK(hub.publish("b", "not for it").value().matched == 0);
+    CHECK(hub.publish("a.b", "three").value().matched == 1);
+    while (server.requests().size() < 4) {
+        std::this_thread::yield();
+    }
+    CHECK(webhook.flush(paceline::forever).has_value());
+    const auto requests = server.requests();
+    const char *bodies[] = {"one", "one", "two", "three"};
+    REQUIRE(requests.size() == 4);
+    for (std::size_t at = 0; at < requests.size(); ++at) {
+        CHECK(requests[at].find("\r\ntoken: 17\r\n") != std::string::npos);
+        CHECK(ends_with(requests[at], std::string("\r\n\r\n") + bodies[at]));
+    }
+    server.held = true;
+    CHECK(webhook.post("under way").has_value());
+    while (server.requests().size() < 5) {
+        std::this_thread::yield();
+    }
+    CHECK(webhook.post("waits").has_value());
+    CHECK(webhook.post("finds no room").error() == Code::Full);
+    CHECK(webhook.flush(1ms).error() == Code::TimedOut);
+    server.held = false;
+    CHECK(webhook.flush(paceline::forever).has_value());
+    stats = webhook.stats().value();
+    CHECK(stats.delivered == 4);
+    CHECK(stats.dropped == 1);
+    CHECK(ends_with(server.requests().back(), "waits"));
+}
+
+TEST_CASE("a service tells its manager how it is") {
+    using paceline::Service;
+    const Pool pool = make_pool();
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = "/tmp/paceline-notify-" + std::to_string(::getpid());
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const int manager = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::bind(manager, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0);
+    const timeval patience{60, 0};
+    REQUIRE(::setsockopt(manager, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
+    ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+    ::setenv("WATCHDOG_USEC", "4000", 1);
+    std::atomic<int> asked{0};
+    auto started = Service::start(pool, [&] {
+        if (++asked == 3) {
+            throw std::runtime_error("not well");
+        }
+        return asked != 6;
+    });
+    const auto hear = [&] {
+        char line[256];
+        const ssize_t size = ::recv(manager, line, sizeof line, 0);
+        REQUIRE(size > 0);
+        return std::string(line, static_cast<std::size_t>(size));
+    };
+    if (started) {
+        {
+            const Service service = std::move(started).value();
+            CHECK(service.status("serving").has_value());
+            bool fed = false, told = false;
+            int ill = 0;
+            while (!(fed && told && ill == 2)) {
+                const std::string line = hear();
+                fed = fed || line.find("WATCHDOG=1") == 0;
+                told = told || line.find("STATUS=serving") == 0;
+                ill += line.find("STATUS=not well") == 0;
+            }
+        }
+        while (hear().find("STOPPING=1") != 0) {
+        }
+        CHECK(asked >= 6);
+    } else {
+        CHECK(started.error() == Code::Unsupported);
+    }
+    ::unsetenv("NOTIFY_SOCKET");
+    ::unsetenv("WATCHDOG_USEC");
+    ::close(manager);
+    ::unlink(path.c_str());
 }
 
 TEST_CASE("what is kept is asked for, and replayed into what is published") {

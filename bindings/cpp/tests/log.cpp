@@ -2,6 +2,8 @@
 
 #include "common.hpp"
 
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 
@@ -49,6 +51,10 @@ TEST_CASE("a log tells what happens in a pool") {
         CHECK(log.set_levels("loud").error() == Code::Invalid);
         pool.set_active(2).value();
         log.flush(hours(1)).value();
+        {
+            const std::lock_guard<std::mutex> lock(mutex);
+            CHECK(records.size() == 2);
+        }
         finish(pool);
     }
     log.close(hours(1)).value();
@@ -76,6 +82,35 @@ TEST_CASE("a log tells what happens in a pool") {
     CHECK_FALSE(records[0].field<std::uint64_t>("nothing").has_value());
     CHECK(std::string(paceline::name_of(LogLevel::Warn)) == "warn");
     CHECK(std::string(paceline::name_of(LogComponent::History)) == "history");
+}
+
+TEST_CASE("a log's file is written when it is flushed") {
+    const std::string path = "/tmp/paceline-cpp-log-" + std::to_string(::getpid());
+    LogConfig config;
+    config.file = path;
+    config.levels = "off,pool=info";
+    std::atomic<bool> held{true};
+    config.on_record = [&](const LogRecord &) {
+        while (held) {
+            std::this_thread::yield();
+        }
+    };
+    const Log log = Log::create(config).value();
+    const auto written = [&] {
+        std::ifstream file(path);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    {
+        const Pool pool = logged(log);
+        CHECK(log.flush(nanoseconds(1000)).error() == Code::TimedOut);
+        held = false;
+        log.flush(hours(1)).value();
+        CHECK(written().find("\"event\":\"pool.started\"") != std::string::npos);
+        finish(pool);
+    }
+    log.close(hours(1)).value();
+    CHECK(written().find("\"event\":\"pool.stopped\"") != std::string::npos);
+    ::unlink(path.c_str());
 }
 
 TEST_CASE("wrong settings of a log are named") {

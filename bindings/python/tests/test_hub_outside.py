@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import tempfile
@@ -13,7 +14,8 @@ from typing import Any
 from unittest import mock
 
 import paceline
-from paceline import Hub, Pool, Retry, Service, Webhook
+from paceline import Hub, Pool, Retry, Service, Webhook, _outside
+from paceline import _layout as layout
 from support import Case
 
 
@@ -99,6 +101,24 @@ class Outside(Case):
         self.assertTrue(webhook.flush())
         self.assertEqual([body for _, body in got], [b"tried twice", b"tried twice", b"waits"])
         self.assertEqual(webhook.stats()[:5], (3, 1, 1, 1, 1))
+
+    def test_an_error_is_whole_however_long_it_is(self) -> None:
+        """What the library says grows from call to call, over the end of each buffer, which its text may just fill."""
+        webhook = self.webhook("http://localhost")
+        for lengths in ((0,), (1023,), (1024,), (5000,), (2000, 3000, 9000), (4000, 7)):
+            texts = [bytes(97 + at % 26 for at in range(length)) for length in lengths]
+
+            def say(_: object, room: Any, size: int, needed: Any) -> int:
+                told = texts.pop(0) if len(texts) > 1 else texts[0]
+                needed._obj.value = len(told) + 1
+                if len(told) >= size:
+                    return layout.EFULL
+                ctypes.memmove(room, told + b"\0", len(told) + 1)
+                return layout.OK
+
+            with mock.patch.object(_outside.quick, "pace_webhook_last_error", say):
+                error = webhook.stats().last_error
+            self.assertEqual((error or "").encode(), texts[-1])
 
     def test_a_webhook_says_what_is_wrong(self) -> None:
         self.webhook("http://localhost")

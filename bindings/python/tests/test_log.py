@@ -64,6 +64,35 @@ class Logs(Case):
         stats = log.stats()
         self.assertEqual((stats.told, stats.dropped, stats.errors, stats.last_error), (3, 0, 0, None))
 
+    def test_the_end_is_waited_for_until_functions_were_told(self) -> None:
+        """``flush`` and ``close`` wait for Python's functions, too, as long as they are asked to; and a log that
+        ends tells of no error."""
+        kept, gate, told = Kept(), threading.Event(), []
+        logger = logging.getLogger("paceline")
+        self.addCleanup(logger.removeHandler, kept)
+        self.addCleanup(gate.set)
+        logger.addHandler(kept)
+
+        def tell(record: LogRecord) -> None:
+            gate.wait()
+            told.append(record)
+
+        log = Log(levels="info", callback=tell, logger=False)
+        with Pool(1, log=log):
+            for wait in (log.flush, log.close):
+                with self.assertRaises(TimeoutError):
+                    wait(0.001)
+            waiting = [threading.Thread(target=wait, args=(LONG,)) for wait in (log.flush, log.close)]
+            waiting.append(threading.Thread(target=log.flush))
+            for thread in waiting:
+                thread.start()
+            self.assertTrue(all(thread.is_alive() for thread in waiting))
+            gate.set()
+            self.until(lambda: not any(thread.is_alive() for thread in waiting), 60)
+            self.assertEqual([record.event for record in told], ["pool.started"])
+        self.until(lambda: "paceline_log" not in [one.name for one in threading.enumerate()])
+        self.assertEqual([record.getMessage() for record in kept.records], [])
+
     def test_logging_is_told(self) -> None:
         kept = Kept()
         logger = logging.getLogger("paceline.pool")
@@ -84,7 +113,8 @@ class Logs(Case):
 
     def test_a_file_and_levels(self) -> None:
         path = self.folder / "all.log"
-        log = Log(path, levels="off,hub=warn", logger=False)
+        told: list[LogRecord] = []
+        log = Log(path, levels="off,hub=warn", logger=False, callback=told.append)
         levels = log.levels()
         self.assertEqual((levels["hub"], levels["pool"], len(levels)), ("warn", "off", 9))
         with Pool(1, log=log) as pool:
@@ -93,6 +123,8 @@ class Logs(Case):
             for _ in range(3):
                 hub.publish("full", b"x")
             log.flush(LONG)
+            self.assertIn("subscription.overflow", path.read_text())
+            self.assertEqual(told[0].fields["pattern"], "full")
             log.set_levels("info")
             self.assertEqual(set(log.levels().values()), {"info"})
             del full
@@ -111,6 +143,8 @@ class Logs(Case):
         log = Log(settings=path, logger=False)
         with Pool(1, log=log) as pool:
             WorkerPool(pool, threads=1).shutdown()
+            log.flush(LONG)
+            self.assertIn("workers.stopped", file.read_text())
         log.close(LONG)
         events = [json.loads(line)["event"] for line in file.read_text().splitlines()]
         self.assertEqual(events, ["workers.draining", "workers.stopping", "workers.stopped"])

@@ -258,7 +258,9 @@ class _Posted:
         self._outcome: Any = None
         self.asked = self.begun = False
         self.last: Optional[BaseException] = None
-        self.due = 0.0 if calls.deadline is None else time.monotonic()
+        self.due = 0.0
+        if calls.deadline is not None:
+            self.due = time.monotonic() + (calls._chosen.delay or 0)
 
     def fail_as(self, end: int, exception: BaseException) -> None:
         log.error("a task of %r has failed", self._calls.name, exc_info=exception)
