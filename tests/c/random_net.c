@@ -290,8 +290,9 @@ static void any_client(int *client, const char *http_address) {
     char got[4096];
     switch (*client < 0 ? 0 : 1 + below(6)) {
     case 0:
-        *client = dial(below(2) ? address : http_address);
-        CHECK(fcntl(*client, F_SETFL, O_NONBLOCK) == 0);
+        /* Reset as it is opened, or by its neighbour's hooks: connect() itself may hear of it. */
+        *client = try_dial(below(2) ? address : http_address);
+        CHECK(*client >= 0 ? fcntl(*client, F_SETFL, O_NONBLOCK) == 0 : errno == ECONNRESET);
         break;
     case 1: {
         struct linger abrupt = {1, 0};
