@@ -3,7 +3,7 @@
 use super::care::{After, Care};
 use super::dead::DeadReason;
 use super::handler::{Failure, Handler};
-use super::mailbox::{Back, Close, Entry, Offer, Settled};
+use super::mailbox::{Back, Close, Entry, Mail, Offer, Settled};
 use super::message::{Message, Stored};
 use super::ring::{InPlace, Next, Taken};
 use super::subscribe::Subscriber;
@@ -169,6 +169,14 @@ impl<'a> Iterator for Lent<'a> {
     }
 }
 
+/// The handler, for a run that is active beside others. It is dropped before the run leaves.
+#[allow(unsafe_code, reason = "as `handler.rs` says")]
+fn lend_shared(mail: &Mail<Handler>) -> Option<Handler> {
+    // SAFETY: whoever calls has an active run, and lets go of what is lent before `leave`; `end_if_over` alone gives
+    // the handler up, when no run is active.
+    mail.share(|handler| unsafe { handler.lend_shared() })
+}
+
 impl Subscriber {
     /// Serves the mailbox for a while, or looks only whether there is more behind what a run has `taken`. Answers
     /// what is to be put on the ready list again.
@@ -202,7 +210,7 @@ impl Subscriber {
         if !mail.begin() {
             return Left::Nothing;
         }
-        let handler = if shared { mail.share(Handler::share) } else { mail.lend() };
+        let handler = if shared { lend_shared(&mail) } else { mail.lend() };
         drop(mail);
         let Some(mut handler) = handler else { unreachable!("a mailbox that is served has one") };
         let in_handler = InHandler::enter();
@@ -464,7 +472,7 @@ impl Subscriber {
             Err(Offer::Dead) => return Inline::Dead,
             Err(_) => return Inline::Closed,
         };
-        let handler = mail.share(Handler::share);
+        let handler = lend_shared(&mail);
         drop(mail);
         let Some(mut handler) = handler else { unreachable!("an inline mailbox has a shared one") };
         let failure = {

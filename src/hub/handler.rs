@@ -1,4 +1,5 @@
 //! What subscribers hand over: handlers, what they may answer, and how one is called.
+#![allow(unsafe_code, reason = "runs beside others borrow the handler that their mailbox keeps")]
 
 use super::execute::Lent;
 use super::message::Message;
@@ -6,7 +7,6 @@ use crate::pool::{discard, message_of};
 use core::fmt;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 /// Why a handler could not deal with a message.
 pub struct Failure {
@@ -133,7 +133,9 @@ pub(super) enum Handler {
     /// For one thread at a time.
     Serial(Box<dyn Serial>),
     /// For several threads at once.
-    Shared(Arc<SharedFn>),
+    Shared(Box<SharedFn>),
+    /// One of those, which a mailbox keeps; see [`lend_shared`](Self::lend_shared).
+    Borrowed(&'static SharedFn),
 }
 
 /// What handles one message, or some, one after the other: as a loop around what was handed over, so that a message of
@@ -176,14 +178,21 @@ impl Handler {
         F: Fn(&Message<'_>) -> A + Send + Sync + 'static,
         A: Answer,
     {
-        Self::Shared(Arc::new(move |message| handler(message).into_failure().map(Box::new)))
+        Self::Shared(Box::new(move |message| handler(message).into_failure().map(Box::new)))
     }
 
-    /// A clone, of one for several threads.
-    pub(super) fn share(&self) -> Option<Handler> {
+    /// Lends one that is for several threads. A count of references is a line that all of them write, and one more
+    /// that no cache has.
+    ///
+    /// # Safety
+    /// What is lent is used by a run only that is active, and neither called nor kept after that: the mailbox gives up
+    /// its handler when no run is.
+    pub(super) unsafe fn lend_shared(&self) -> Option<Handler> {
         match self {
             Self::Serial(_) => None,
-            Self::Shared(handler) => Some(Self::Shared(Arc::clone(handler))),
+            // SAFETY: as the caller says, this one outlives what is lent; it is in a box, so it does not move.
+            Self::Shared(handler) => Some(Self::Borrowed(unsafe { &*(&raw const **handler) })),
+            &Self::Borrowed(handler) => Some(Self::Borrowed(handler)),
         }
     }
 
@@ -193,6 +202,7 @@ impl Handler {
         contained(|| match self {
             Self::Serial(handler) => handler.call(message),
             Self::Shared(handler) => handler(message),
+            Self::Borrowed(handler) => handler(message),
         })
     }
 
@@ -202,6 +212,7 @@ impl Handler {
         contained(|| match self {
             Self::Serial(handler) => handler.call_all(messages),
             Self::Shared(handler) => messages.find_map(|message| handler(&message)),
+            Self::Borrowed(handler) => messages.find_map(|message| handler(&message)),
         })
     }
 }

@@ -653,9 +653,9 @@ impl<H> Mail<H> {
         self.handler.take()
     }
 
-    /// A clone of the handler, for runs beside others.
-    pub(super) fn share(&self, clone: impl FnOnce(&H) -> Option<H>) -> Option<H> {
-        self.handler.as_ref().and_then(clone)
+    /// The handler, for runs beside others.
+    pub(super) fn share(&self, lend: impl FnOnce(&H) -> Option<H>) -> Option<H> {
+        self.handler.as_ref().and_then(lend)
     }
 
     /// Takes messages for a run, which then has them to settle. False: there are none.
