@@ -125,6 +125,40 @@ fn concurrent_is_on_k_threads_and_no_more() {
     settle(&hub);
 }
 
+/// Goal: a handler, and what it has, is there until the last thread has left it, and is dropped once then. Method: two
+/// threads are inside when its subscription ends.
+#[test]
+fn a_shared_handler_outlives_those_who_are_inside() {
+    let _guard = hang_guard();
+    for execution in [Execution::Inline, Execution::Concurrent(2)] {
+        let hub = hub(2);
+        let (gate, drops, left) = (Gate::new(), Count::new(), Count::new());
+        let (wait, told, leave) = (gate.clone(), drops.on_drop(), (drops.clone(), left.clone()));
+        let shared = hub
+            .subscription("a")
+            .execution(execution)
+            .serve_shared(move |_: &Message<'_>| {
+                wait.wait();
+                let _it_is_there = &told;
+                assert_eq!(leave.0.get(), 0);
+                leave.1.up();
+            })
+            .unwrap();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| hub.publish("a", "").unwrap());
+            }
+            gate.until_entered(2);
+            drop(shared);
+            gate.open();
+        });
+        left.until(2);
+        drops.until(1);
+        settle(&hub);
+        assert_eq!((left.get(), drops.get()), (2, 1));
+    }
+}
+
 /// Goal: one order over all keys, the same for all on the strand. Method: several publishers and keys, and
 /// subscriptions that each see all, with handlers that would see another beside them.
 #[test]
