@@ -191,7 +191,9 @@ impl Handler {
         match self {
             Self::Serial(_) => None,
             // SAFETY: as the caller says, this one outlives what is lent; it is in a box, so it does not move.
-            Self::Shared(handler) => Some(Self::Borrowed(unsafe { &*(&raw const **handler) })),
+            Self::Shared(handler) => {
+                Some(Self::Borrowed(unsafe { &*core::ptr::from_ref(&**handler) }))
+            }
             &Self::Borrowed(handler) => Some(Self::Borrowed(handler)),
         }
     }
