@@ -190,8 +190,8 @@ impl Handler {
     pub(super) unsafe fn lend_shared(&self) -> Option<Handler> {
         match self {
             Self::Serial(_) => None,
-            // SAFETY: as the caller says, this one outlives what is lent; it is in a box, so it does not move.
             Self::Shared(handler) => {
+                // SAFETY: as the caller says, this one outlives what is lent; it is in a box, so it does not move.
                 Some(Self::Borrowed(unsafe { &*core::ptr::from_ref(&**handler) }))
             }
             &Self::Borrowed(handler) => Some(Self::Borrowed(handler)),
