@@ -26,10 +26,30 @@
 
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{Arc, UnsafeCell, prefetch_to_write};
+use crate::sync::{Arc, UnsafeCell};
 
 /// How far ahead of a push a slot is asked for: its lines are with those who have read what was in it.
 const AHEAD: usize = 2;
+const LINE: usize = 64;
+
+/// Asks for the lines of a slot in a state that can be written.
+#[inline(always)]
+fn prefetch<T>(slot: &UnsafeCell<T>) {
+    for offset in (0..size_of::<T>()).step_by(LINE) {
+        let line = core::ptr::from_ref(slot).cast::<u8>().wrapping_add(offset);
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
+        unsafe {
+            core::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+        let _ = line;
+    }
+}
 
 /// See the head of the file.
 pub(crate) struct Page<T> {
@@ -105,7 +125,7 @@ impl<T> Pen<T> {
         // Release: pairs with the Acquire in `written`.
         self.page.written.store(index + 1, Release);
         if let Some(slot) = self.page.slots.get(index + AHEAD) {
-            prefetch_to_write(core::ptr::from_ref(slot).addr(), size_of::<T>());
+            prefetch(slot);
         }
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn prefetch(address: usize, len: usize) {
 
 /// The same, for bytes that this thread will write soon, and others have read or written.
 #[inline(always)]
-#[cfg(any(feature = "tasks", feature = "hub"))]
+#[cfg(feature = "tasks")]
 pub(crate) fn prefetch_to_write(address: usize, len: usize) {
     each_line(address, len, prefetch_line_to_write);
 }
@@ -107,7 +107,7 @@ fn prefetch_line(address: usize) {
 }
 
 #[inline(always)]
-#[cfg(any(feature = "tasks", feature = "hub"))]
+#[cfg(feature = "tasks")]
 fn prefetch_line_to_write(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     #[allow(unsafe_code, reason = "as above")]
