@@ -104,6 +104,18 @@ impl<const SIZE: usize> ErasedIn<SIZE> {
         }
     }
 
+    /// Makes a task where it will lie. Panics if the closure does not fit, which folds away when compiling.
+    #[inline(always)]
+    pub(crate) fn put_inline<F: Run>(place: &mut MaybeUninit<Self>, work: F) {
+        assert!(Self::fits::<F>(), "too large or over-aligned to be a task inline");
+        let place = place.as_mut_ptr();
+        // SAFETY: the place is there to be written, and `F` fits its storage.
+        unsafe {
+            (&raw mut (*place).act).write(act_inline::<F, SIZE>);
+            (&raw mut (*place).storage).cast::<F>().write(work);
+        }
+    }
+
     /// `act` must consume a `V`.
     #[inline(always)]
     fn store<V>(value: V, act: unsafe fn(Act, *mut Storage<SIZE>)) -> Self {

@@ -264,8 +264,16 @@ impl TaskQueue {
         work: F,
         origin: Origin,
     ) -> Result<(), PushError<F>> {
-        self.push(lane, Erased::new(work), origin).map_err(|refused| {
-            // SAFETY: what comes back is what was made from an `F` by `new` above.
+        if const { Erased::fits::<F>() } {
+            // SAFETY: `put_inline` makes a task there.
+            return unsafe {
+                self.ring(lane).try_push_with(work, origin, |place, work| {
+                    Erased::put_inline(place, work);
+                })
+            };
+        }
+        self.push(lane, Erased::boxed(work), origin).map_err(|refused| {
+            // SAFETY: what comes back is what was made from an `F` by `boxed` above, as `new` would.
             refused.map(|task| unsafe { task.into_inner::<F>() })
         })
     }

@@ -185,6 +185,27 @@ impl<T> MpmcRing<T> {
     /// Appends `value`, or gives it back.
     #[inline]
     pub(crate) fn try_push(&self, value: T, origin: Origin) -> Result<(), PushError<T>> {
+        // SAFETY: the value is written.
+        unsafe {
+            self.try_push_with(value, origin, |place, value| {
+                place.write(value);
+            })
+        }
+    }
+
+    /// Appends what `put` makes of `value` in its place, or gives it back. `put` runs while its slot holds
+    /// up everyone, so it must be short; if it panics the process is aborted.
+    ///
+    /// # Safety
+    ///
+    /// On return of `put` there is a `T` in the place that it is given.
+    #[inline(always)]
+    pub(crate) unsafe fn try_push_with<V>(
+        &self,
+        value: V,
+        origin: Origin,
+        put: impl FnOnce(&mut MaybeUninit<T>, V),
+    ) -> Result<(), PushError<V>> {
         let position = match self.claim_one_free() {
             Some(position) => position,
             None => match self.claim_one_free_again(origin) {
@@ -194,9 +215,11 @@ impl<T> MpmcRing<T> {
         };
         self.slots.prefetch(position + PUSH_AHEAD);
         let slot = self.slots.at(position);
+        let unpublished = AbortOnUnwind;
         // SAFETY: the position is ours to write (invariant 1).
-        unsafe { slot.write(value) };
+        unsafe { slot.write_with(|place| put(place, value)) };
         slot.publish(self.slots.lap(position));
+        core::mem::forget(unpublished);
         Ok(())
     }
 
@@ -576,8 +599,19 @@ impl<T> Slot<T> {
     /// is written before it is published, once.
     #[inline(always)]
     unsafe fn write(&self, value: T) {
+        // SAFETY: as the caller promises.
+        unsafe { self.write_with(|place| *place = MaybeUninit::new(value)) };
+    }
+
+    /// The same, by `put`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write`](Self::write); on return of `put` there is a value.
+    #[inline(always)]
+    unsafe fn write_with(&self, put: impl FnOnce(&mut MaybeUninit<T>)) {
         // SAFETY: the slot is free and ours (invariant 1), so nobody else looks at the value.
-        self.value.with_mut(|place| unsafe { place.write(MaybeUninit::new(value)) });
+        self.value.with_mut(|place| put(unsafe { &mut *place }));
     }
 
     #[inline(always)]
