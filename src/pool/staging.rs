@@ -331,7 +331,7 @@ impl Own {
         &shared.sets[self.set as usize]
     }
 
-    /// Arms a timer for the work that is `given`, and tells its key. If there is no cell or no slot for
+    /// Arms a timer for the work that is `given`, and tells its key's token. If there is no cell or no slot for
     /// it, nothing is taken.
     #[inline]
     pub(crate) fn stage<F: Run, N: FnOnce(Key)>(
@@ -339,7 +339,7 @@ impl Own {
         shared: &Shared,
         deadline: u64,
         given: &mut Option<(F, N)>,
-    ) -> Option<Key> {
+    ) -> Option<u64> {
         let (index, cell) = match self.ready.pop() {
             Some(ready) => ready,
             None => self.make_ready(shared)?,
@@ -358,7 +358,7 @@ impl Own {
         // Against *say more, then look at the cells* in the leader, and *stop, then sweep*.
         store_load_barrier();
         self.home(shared).ask(deadline);
-        Some(key)
+        Some(key.token())
     }
 
     #[inline(always)] // Where it is called most often.
@@ -367,10 +367,10 @@ impl Own {
         shared: &Arc<Shared>,
         deadline: u64,
         given: &mut Option<(F, N)>,
-    ) -> Option<Key> {
-        let key = self.stage(shared, deadline, given)?;
+    ) -> Option<u64> {
+        let token = self.stage(shared, deadline, given)?;
         self.lend(shared);
-        Some(key)
+        Some(token)
     }
 
     /// Cancels a timer that is still staged, by whomever. False: it is not. The caller drops what is its
@@ -524,20 +524,20 @@ impl Drop for Own {
 }
 
 impl Shared {
-    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken. Else a reference to
-    /// the pool has been counted, for the caller.
+    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken. Else the
+    /// key's token, and a reference to the pool has been counted, for the caller.
     #[inline]
     pub(super) fn stage_timer<F: Run, N: FnOnce(Key)>(
         self: &Arc<Self>,
         deadline: u64,
         given: &mut Option<(F, N)>,
-    ) -> Option<Key> {
+    ) -> Option<u64> {
         // A host that polls has an alarm to be set, by whoever arms. Models have all their threads on one.
         if self.hosted.load(Relaxed) || cfg!(loom) {
             return None;
         }
         match with_own(self, |own| own.stage_and_lend(self, deadline, given)) {
-            Some(key) => key,
+            Some(token) => token,
             None => self.stage_as_owner(deadline, given),
         }
     }
@@ -548,7 +548,7 @@ impl Shared {
         self: &Arc<Self>,
         deadline: u64,
         given: &mut Option<(F, N)>,
-    ) -> Option<Key> {
+    ) -> Option<u64> {
         become_owner(self);
         with_own(self, |own| own.stage_and_lend(self, deadline, given)).flatten()
     }

@@ -166,31 +166,32 @@ impl Shared {
         named: impl FnOnce(Key),
     ) -> Result<Timer, (Error, F)> {
         let mut given = Some((work, named));
-        if let Some(key) = self.arm_staged(deadline, &mut given) {
+        if let Some(token) = self.arm_staged(deadline, &mut given) {
             #[allow(unsafe_code, reason = "a reference was counted beforehand")]
             // SAFETY: `arm_staged` has counted one for this timer.
             let shared = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
-            return Ok(Timer::new(shared, key));
+            return Ok(Timer::new(shared, Key::from_token(token)));
         }
         let key = self.arm_shared(deadline, given)?;
         Ok(Timer::new(Arc::clone(self), key))
     }
 
     /// Arms a timer in this thread's shard, if it has one and the pool is open, and counts a reference to the
-    /// pool for it. Not part of its caller, so that only the key, in a register, has to come back.
+    /// pool for it. Not part of its caller, so that only the key has to come back: as its token, which two
+    /// registers hold, where an `Option<Key>` is written to memory in pieces and read whole.
     #[inline(never)]
     fn arm_staged<F: Run, N: FnOnce(Key)>(
         self: &Arc<Self>,
         deadline: u64,
         given: &mut Option<(F, N)>,
-    ) -> Option<Key> {
+    ) -> Option<u64> {
         self.check_open().ok()?;
-        let key = self.stage_timer(deadline, given)?;
+        let token = self.stage_timer(deadline, given)?;
         // It has passed the barrier that `is_too_late` has.
         if self.is_stopping() {
-            self.cancel_timer(key);
+            self.cancel_timer(Key::from_token(token));
         }
-        Some(key)
+        Some(token)
     }
 
     #[inline(never)]

@@ -25,7 +25,8 @@ fn stage(
     deadline: u64,
     work: impl FnOnce() + Send + 'static,
 ) -> Key {
-    own.stage(shared, deadline, &mut Some((work, |_| ()))).expect("there is room")
+    let token = own.stage(shared, deadline, &mut Some((work, |_| ())));
+    Key::from_token(token.expect("there is room"))
 }
 
 fn cancel(own: &mut Own, shared: &Shared, key: Key) -> bool {
