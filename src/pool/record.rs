@@ -4,7 +4,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
+//! { generation: 32, attempt: 8, …, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
 //!   handle left: 1, runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
@@ -26,10 +26,17 @@
 //!
 //! `asked` and `late` speak to the function only; they decide nothing here.
 //!
+//! # Where it lies
+//!
+//! A record is one line of the cache: it goes to the thread that runs the task and comes back with what
+//! became of it, and time is what a line takes from one core's cache to another's. What few tasks need
+//! lies in the record's *annex*: the room, and whatever the tenant says. A success without a value, that
+//! of most tasks, takes no room: `plain` in the word says all of it.
+//!
 //! # Waiting for its time
 //!
 //! While a task waits for its time its closure lies in the room, and the record's index in a wheel: so
-//! it takes no more memory than its record. Two marks say so. Whoever clears `parked` has the closure,
+//! it takes no more memory than its record and the annex. Two marks say so. Whoever clears `parked` has the closure,
 //! and with it the runner: whoever takes the index out of the wheel, or whoever ends the task, who leaves
 //! the index behind. `filed` is cleared by the holder of the wheel alone.
 //!
@@ -86,8 +93,10 @@ use crate::time::WheelEntries;
 use core::cell::RefCell;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ptr::NonNull;
 use core::time::Duration;
 use crossbeam_queue::ArrayQueue;
+use std::sync::OnceLock;
 use std::thread::LocalKey;
 
 const STATUS: u64 = 0b111;
@@ -114,6 +123,8 @@ const FILED: u64 = 1 << 13;
 const RETURNED: u64 = 1 << 14;
 /// Attempts that were overtaken have not returned.
 const OVERTAKEN: u64 = 1 << 15;
+/// The value is one that takes no room.
+const PLAIN: u64 = 1 << 16;
 /// Somebody is ending it, a wheel has it, or an attempt that was overtaken.
 const KEPT: u64 = ENDING | FILED | OVERTAKEN;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
@@ -181,6 +192,8 @@ fn is_over(word: u64) -> bool {
 pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     /// What counts the ends; it outlives the record's tenancy.
     type Owner: Copy;
+    /// What few tenants need, in the annex.
+    type Seldom: Default + Send + Sync;
 
     fn table() -> &'static RecordTable<Self>;
     /// This thread's few free records of that table.
@@ -199,7 +212,7 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     /// The runner goes without having finished. Called before the end is set, if it was not set before.
     fn gone_unrun(_record: &'static Record<Self>) {}
     /// When it is to be woken; a wheel's while the record is in one.
-    fn wake_at(&self) -> &AtomicU64;
+    fn wake_at(seldom: &Self::Seldom) -> &AtomicU64;
     /// In a forked child nothing is touched.
     fn is_forked(owner: Self::Owner) -> bool;
 }
@@ -223,34 +236,52 @@ pub(crate) trait Parks<M>: Run {
     fn record(&self) -> &'static Record<M>;
 }
 
-/// One type-stable record. It is not a multiple of a line of the cache: there may be a million that wait.
+/// What a task comes to: a value of `Value`, or something else.
+pub(crate) trait Yield: Sized {
+    type Value;
+
+    fn split(self) -> Result<Self::Value, Self>;
+    fn join(value: Self::Value) -> Self;
+}
+
+/// One type-stable record.
+#[repr(C, align(64))]
 pub(crate) struct Record<M> {
     word: AtomicU64,
-    epoch: Futex,
     index: u32,
     link: AtomicU32,
     pub(crate) meta: M,
+}
+
+/// The part of a record that few tasks need. It is not a multiple of a line of the cache: there may be a
+/// million that wait for their time.
+pub(crate) struct Annex<M: Meta> {
     room: UnsafeCell<Room>,
+    pub(crate) seldom: M::Seldom,
+    epoch: Futex,
 }
 
 // SAFETY: the room is touched by one end at a time, as the word says (invariant 3), and only `Send`
-// values are put into it.
-unsafe impl<M: Sync> Sync for Record<M> {}
-// SAFETY: as above; the rest is atomics and `M`.
-unsafe impl<M: Send> Send for Record<M> {}
+// values are put into it; the rest is Sync by itself.
+unsafe impl<M: Meta> Sync for Annex<M> {}
+// SAFETY: as above.
+unsafe impl<M: Meta> Send for Annex<M> {}
+
+impl<M: Meta> Annex<M> {
+    fn new() -> Self {
+        Self {
+            room: UnsafeCell::new(Room(MaybeUninit::uninit())),
+            seldom: M::Seldom::default(),
+            epoch: Futex::new(0),
+        }
+    }
+}
 
 impl<M: Meta> Entry for Record<M> {
-    const CHUNK: usize = if cfg!(loom) { 2 } else { 256 };
+    const CHUNK: usize = if cfg!(loom) { 2 } else { 1024 };
 
     fn new(index: u32) -> Self {
-        Self {
-            word: AtomicU64::new(0),
-            epoch: Futex::new(0),
-            index,
-            link: AtomicU32::new(0),
-            meta: M::default(),
-            room: UnsafeCell::new(Room(MaybeUninit::uninit())),
-        }
+        Self { word: AtomicU64::new(0), index, link: AtomicU32::new(0), meta: M::default() }
     }
 
     fn link(&self) -> &AtomicU32 {
@@ -263,6 +294,11 @@ impl<M: Meta> Record<M> {
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.word.load(Relaxed) >> GENERATION_SHIFT << GENERATION_SHIFT | u64::from(self.index)
+    }
+
+    #[inline]
+    pub(crate) fn annex(&self) -> &'static Annex<M> {
+        M::table().annex(self.index)
     }
 
     /// The index and the generation of an id.
@@ -359,19 +395,21 @@ impl<M: Meta> Record<M> {
     /// At worst it wakes the next tenant's waiters, who look again.
     #[cold]
     fn wake_waiters(&self) {
-        self.epoch.fetch_add(1, AcqRel);
-        self.epoch.wake(i32::MAX);
+        let epoch = &self.annex().epoch;
+        epoch.fetch_add(1, AcqRel);
+        epoch.wake(i32::MAX);
     }
 
     /// Sleeps until the end, at most for `timeout`. False: it has not come, as far as is known.
     pub(crate) fn sleep(&self, timeout: Option<Duration>) -> bool {
+        let annex = self.annex();
         // Acquire: a wake-up that comes after this load changes the epoch.
-        let epoch = self.epoch.load(Acquire);
+        let epoch = annex.epoch.load(Acquire);
         // Acquire: pairs with whoever set the end.
         if is_ended(self.word.fetch_or(WAITING, AcqRel)) {
             return true;
         }
-        self.epoch.wait(epoch, timeout);
+        annex.epoch.wait(epoch, timeout);
         is_ended(self.word.load(Acquire))
     }
 
@@ -384,7 +422,7 @@ impl<M: Meta> Record<M> {
     /// # Safety
     /// The caller is the runner, and has set no end with `VALUE`.
     unsafe fn write<V>(&self, value: V) {
-        self.room.with_mut(|room| {
+        self.annex().room.with_mut(|room| {
             // SAFETY: the room is the runner's (invariant 3); size and alignment are checked.
             unsafe {
                 if const { fits::<V>() } {
@@ -396,10 +434,44 @@ impl<M: Meta> Record<M> {
         });
     }
 
+    /// Keeps what a task came to, and says how: `PLAIN` if it takes no room.
+    ///
+    /// # Safety
+    /// The caller is the runner, and has set no end with `VALUE`.
+    #[inline]
+    unsafe fn keep<V: Yield>(&self, value: V) -> u64 {
+        let value = match value.split() {
+            Ok(value) if const { size_of::<V::Value>() == 0 } => {
+                core::mem::forget(value);
+                return PLAIN;
+            }
+            Ok(value) => V::join(value),
+            Err(other) => other,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.write(value) };
+        0
+    }
+
+    /// What was kept; `how` says so.
+    ///
+    /// # Safety
+    /// A `V` was kept like that, the room is the caller's (invariant 3), and it is taken only once.
+    #[inline]
+    unsafe fn regain<V: Yield>(&self, how: u64) -> V {
+        if how & PLAIN == 0 {
+            // SAFETY: as the caller promises.
+            return unsafe { self.take() };
+        }
+        assert!(size_of::<V::Value>() == 0, "only what has no size is plain");
+        // SAFETY: it has no size, so it lies wherever it is aligned; and one was forgotten for this.
+        V::join(unsafe { NonNull::<V::Value>::dangling().read() })
+    }
+
     /// # Safety
     /// A `V` was written, the room is the caller's (invariant 3), and it is taken only once.
     unsafe fn take<V>(&self) -> V {
-        self.room.with_mut(|room| {
+        self.annex().room.with_mut(|room| {
             // SAFETY: as the caller promises.
             unsafe {
                 if const { fits::<V>() } {
@@ -519,7 +591,7 @@ pub(crate) struct Runner<M: Meta, V> {
     value: PhantomData<fn(V)>,
 }
 
-impl<M: Meta, V> Runner<M, V> {
+impl<M: Meta, V: Yield> Runner<M, V> {
     #[inline]
     pub(crate) fn record(&self) -> &'static Record<M> {
         self.record
@@ -587,12 +659,12 @@ impl<M: Meta, V> Runner<M, V> {
         let owner = record.meta.owner();
         let told = M::is_told(owner);
         // SAFETY: this is the runner, and only below it sets an end with `VALUE`.
-        unsafe { record.write(value) };
+        let how = unsafe { record.keep(value) };
         let mut now = record.word.load(Relaxed);
         loop {
             if is_ended(now) {
                 // SAFETY: another end leaves the room with the runner.
-                let unwanted = unsafe { record.take::<V>() };
+                let unwanted = unsafe { record.regain::<V>(how) };
                 record.leave(RUNNER_LEFT);
                 super::context::next_lap();
                 let _panicked = super::context::contain(|| drop(unwanted));
@@ -600,12 +672,12 @@ impl<M: Meta, V> Runner<M, V> {
             }
             let lingers = told || now & (NOTIFY | HANDLE_LEFT) != 0;
             let leaving = if lingers { 0 } else { RUNNER_LEFT };
-            let wanted = if now & HANDLE_LEFT != 0 { 0 } else { VALUE };
+            let wanted = if now & HANDLE_LEFT != 0 { 0 } else { VALUE | how };
             let next = now & !STATUS | u64::from(status) | leaving | wanted;
             // Release: the value. Acquire: it may have been marked by a handle that left.
             match record.word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) if lingers => {
-                    Self::linger(record, now, status, message);
+                    Self::linger(record, now, how, status, message);
                     return true;
                 }
                 Ok(_) => break,
@@ -620,7 +692,13 @@ impl<M: Meta, V> Runner<M, V> {
 
     /// After an end with somebody to be told, or without a handle.
     #[cold]
-    fn linger(record: &'static Record<M>, before: u64, status: u32, message: Option<&str>) {
+    fn linger(
+        record: &'static Record<M>,
+        before: u64,
+        how: u64,
+        status: u32,
+        message: Option<&str>,
+    ) {
         let owner = record.meta.owner();
         M::count(owner, status);
         super::context::next_lap();
@@ -632,7 +710,7 @@ impl<M: Meta, V> Runner<M, V> {
             M::notify(record);
         }
         // SAFETY: the handle had left, so the room has stayed with the runner.
-        let unwanted = (before & HANDLE_LEFT != 0).then(|| unsafe { record.take::<V>() });
+        let unwanted = (before & HANDLE_LEFT != 0).then(|| unsafe { record.regain::<V>(how) });
         record.leave(RUNNER_LEFT);
         let _panicked = super::context::contain(|| drop(unwanted));
     }
@@ -667,16 +745,16 @@ impl<M: Meta, V> Drop for Runner<M, V> {
 }
 
 /// The handle's side.
-pub(crate) struct Holder<M: Meta, V> {
+pub(crate) struct Holder<M: Meta, V: Yield> {
     record: &'static Record<M>,
     taken: bool,
     value: PhantomData<V>,
 }
 
 // SAFETY: `&Holder` gives no access to the value, and the record is Sync.
-unsafe impl<M: Meta, V: Send> Sync for Holder<M, V> {}
+unsafe impl<M: Meta, V: Yield + Send> Sync for Holder<M, V> {}
 
-impl<M: Meta, V> Holder<M, V> {
+impl<M: Meta, V: Yield> Holder<M, V> {
     #[inline]
     pub(crate) fn record(&self) -> &'static Record<M> {
         self.record
@@ -695,11 +773,11 @@ impl<M: Meta, V> Holder<M, V> {
         }
         self.taken = true;
         // SAFETY: `VALUE` was seen with Acquire, and `taken` makes this the only time.
-        (seen.0 & VALUE != 0).then(|| unsafe { self.record.take::<V>() })
+        (seen.0 & VALUE != 0).then(|| unsafe { self.record.regain::<V>(seen.0) })
     }
 }
 
-impl<M: Meta, V> Drop for Holder<M, V> {
+impl<M: Meta, V: Yield> Drop for Holder<M, V> {
     #[inline]
     fn drop(&mut self) {
         let record = self.record;
@@ -715,14 +793,15 @@ impl<M: Meta, V> Drop for Holder<M, V> {
     }
 }
 
-impl<M: Meta, V> Holder<M, V> {
+impl<M: Meta, V: Yield> Holder<M, V> {
     /// Somebody else needs the record still, or the value was not taken.
     #[cold]
     fn leave(&self, mut word: u64) {
         let record = self.record;
         let unwanted = loop {
+            let is_here = word & VALUE != 0 && !self.taken;
             // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
-            let take = || (word & VALUE != 0 && !self.taken).then(|| unsafe { record.take::<V>() });
+            let take = || is_here.then(|| unsafe { record.regain::<V>(word) });
             if word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT {
                 let unwanted = take();
                 record.free();
@@ -745,12 +824,17 @@ impl<M: Meta, V> Holder<M, V> {
 }
 
 /// All records. They are recycled, so a task allocates only while more are under way than ever before.
-pub(crate) struct RecordTable<M: 'static> {
+pub(crate) struct RecordTable<M: Meta> {
     records: Slab<Record<M>>,
+    /// Those of the records, chunk by chunk.
+    annexes: Box<[Annexes<M>]>,
     /// Free ones by the share. They need not be touched to be taken, as the slab's are, which are linked:
     /// their lines may be in another core's cache.
     shares: ArrayQueue<Share<M>>,
 }
+
+/// Those of a chunk of records.
+type Annexes<M> = OnceLock<Box<[Annex<M>]>>;
 
 /// So many records go from a thread's magazine, or come to it, at once.
 const SHARE: usize = 64;
@@ -760,7 +844,12 @@ const SHARES: usize = 256;
 
 impl<M: Meta> RecordTable<M> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { records: Slab::new(limit), shares: ArrayQueue::new(SHARES) }
+        let chunks = limit.div_ceil(Record::<M>::CHUNK);
+        Self {
+            records: Slab::new(limit),
+            annexes: (0..chunks).map(|_| OnceLock::new()).collect(),
+            shares: ArrayQueue::new(SHARES),
+        }
     }
 
     /// A free record, whose fields the caller writes before `publish`. None: all are in use.
@@ -775,12 +864,27 @@ impl<M: Meta> RecordTable<M> {
 
     #[cold]
     fn take_alone(&'static self) -> Option<&'static Record<M>> {
-        self.records.take().map(|index| &self.records[index])
+        self.take_from_slab().map(|index| &self.records[index])
+    }
+
+    fn take_from_slab(&self) -> Option<u32> {
+        let index = self.records.take()?;
+        let chunk = &self.annexes[index as usize / Record::<M>::CHUNK];
+        chunk.get_or_init(|| (0..Record::<M>::CHUNK).map(|_| Annex::new()).collect());
+        Some(index)
+    }
+
+    /// That of a record that has been taken before.
+    #[inline]
+    fn annex(&self, index: u32) -> &Annex<M> {
+        let index = index as usize;
+        let chunk = self.annexes[index / Record::<M>::CHUNK].get();
+        &chunk.expect("it was made with the first tenancy")[index % Record::<M>::CHUNK]
     }
 
     /// The two ends of a record that the caller has taken.
     #[inline]
-    pub(crate) fn publish<V: Send + 'static>(
+    pub(crate) fn publish<V: Yield + Send + 'static>(
         &'static self,
         record: &'static Record<M>,
     ) -> (Runner<M, V>, Holder<M, V>) {
@@ -809,7 +913,7 @@ impl<M: Meta> WheelEntries for RecordTable<M> {
     }
 
     fn deadline(&self, index: u32) -> &AtomicU64 {
-        self.records[index].meta.wake_at()
+        M::wake_at(&self.annex(index).seldom)
     }
 }
 
@@ -871,7 +975,7 @@ impl<M: Meta> Free<M> {
         }
         table.records.take_free(SHARE, &mut self.coming);
         if self.coming.is_empty() {
-            self.coming.extend(core::iter::from_fn(|| table.records.take()).take(SHARE));
+            self.coming.extend(core::iter::from_fn(|| table.take_from_slab()).take(SHARE));
             self.coming.reverse();
         }
         self.records.extend(self.coming.drain(..).map(|index| &table.records[index]));

@@ -11,11 +11,11 @@ use super::overlap::Again;
 use super::report::Status;
 use super::{observe, pulled, waiting};
 pub(super) use crate::pool::record::Seen as Look;
-use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen};
+use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen, Yield};
 use crate::pool::{contain, lap};
 use crate::queue::Lane;
 use crate::sync::StaticRef;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use crate::sys::clock;
 use crate::time::Retry;
@@ -30,7 +30,7 @@ pub(super) const MAX_TASKS: usize = 1 << 24;
 
 /// A million of them may wait for their time, and nothing else is kept for one.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Record>() <= 112);
+const _: () = assert!(size_of::<Record>() == 64 && size_of::<Annex>() <= 56);
 
 /// Nobody, as a worker's number.
 const NOBODY: u16 = u16::MAX;
@@ -40,10 +40,29 @@ const EXTRAS: u8 = 1;
 const RELEASED: u8 = 2;
 /// It has one of the places of those that run.
 const PLACE: u8 = 4;
+/// Its time in the queue is in the annex. Otherwise its first attempt is the last one, and says it.
+const NOTED: u8 = 8;
 
 pub(super) type Record = record::Record<TaskMeta>;
 pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
 pub(super) type Holder<T> = record::Holder<TaskMeta, Result<T, Fault>>;
+
+#[cfg(not(loom))]
+type Annex = record::Annex<TaskMeta>;
+
+impl<T> Yield for Result<T, Fault> {
+    type Value = T;
+
+    #[inline]
+    fn split(self) -> Result<T, Self> {
+        self.map_err(Err)
+    }
+
+    #[inline]
+    fn join(value: T) -> Self {
+        Ok(value)
+    }
+}
 
 /// All tasks of the process.
 #[inline]
@@ -61,9 +80,8 @@ thread_local! {
 pub(crate) struct TaskMeta {
     kind: StaticRef<KindInner>,
     submitted: AtomicU64,
-    /// Of the attempt that runs, or of the last one; for a task that waits for its time, when that is.
+    /// Of the attempt that runs, or of the last one.
     began: AtomicU64,
-    queue_time: AtomicU64,
     run_time: AtomicU64,
     /// Of each attempt; u64::MAX: none.
     attempt_limit: AtomicU64,
@@ -73,7 +91,15 @@ pub(crate) struct TaskMeta {
     flags: AtomicU8,
 }
 
-/// What few tasks have is kept apart, by the address of their records, so that a million tasks that have
+/// The tenant's part of an annex.
+#[derive(Default)]
+pub(crate) struct Seldom {
+    queue_time: AtomicU64,
+    /// Of a task that waits for its time.
+    wake_at: AtomicU64,
+}
+
+/// What fewer tasks have is kept apart, by the address of their records, so that a million tasks that have
 /// nothing of it take no room for it.
 static APART: [Apart; 64] = [const { Apart::new(BTreeMap::new()) }; 64];
 
@@ -108,6 +134,7 @@ pub(super) type Callback = Box<dyn FnOnce(Status) + Send>;
 
 impl Meta for TaskMeta {
     type Owner = &'static KindInner;
+    type Seldom = Seldom;
 
     #[inline]
     fn table() -> &'static RecordTable<Self> {
@@ -156,8 +183,8 @@ impl Meta for TaskMeta {
         }
     }
 
-    fn wake_at(&self) -> &AtomicU64 {
-        &self.began
+    fn wake_at(seldom: &Seldom) -> &AtomicU64 {
+        &seldom.wake_at
     }
 
     #[inline]
@@ -197,7 +224,6 @@ pub(super) fn open<T: Send + 'static>(
     let meta = &record.meta;
     meta.kind.set(kind);
     meta.submitted.store(now, Relaxed);
-    meta.queue_time.store(0, Relaxed);
     meta.run_time.store(0, Relaxed);
     meta.attempt_limit.store(attempt_limit, Relaxed);
     meta.attempts.store(0, Relaxed);
@@ -285,7 +311,31 @@ impl Head {
 
     #[inline]
     pub(super) fn queue_time(self) -> Duration {
-        Duration::from_nanos(self.0.meta.queue_time.load(Relaxed))
+        // Acquire: whoever changes the time of the begin has noted this before.
+        let began = self.0.meta.began.load(Acquire);
+        Duration::from_nanos(match self.0.meta.flags.load(Relaxed) & NOTED {
+            0 if self.attempts() == 0 => 0,
+            0 => began.saturating_sub(self.submitted()),
+            _ => self.0.annex().seldom.queue_time.load(Relaxed),
+        })
+    }
+
+    /// The first attempt's begin is about to be forgotten.
+    #[cold]
+    fn keep_queue_time(self) {
+        // Acquire: pairs with `renew`, which notes it before.
+        let began = self.0.meta.began.load(Acquire);
+        if self.0.meta.flags.load(Relaxed) & NOTED == 0 {
+            self.note_queue_time(began);
+        }
+    }
+
+    /// Its time in the queue was until then.
+    #[cold]
+    fn note_queue_time(self, until: u64) {
+        let waited = until.saturating_sub(self.submitted());
+        self.0.annex().seldom.queue_time.store(waited, Relaxed);
+        self.0.meta.flags.fetch_or(NOTED, Release);
     }
 
     #[inline]
@@ -371,9 +421,11 @@ impl Head {
 
     /// The function has given a sign of life: the time of its attempt begins anew.
     pub(super) fn renew(self, now: u64) {
+        self.keep_queue_time();
         let meta = &self.0.meta;
-        // A sign of one that was overtaken meanwhile is older than the begin of the next.
-        meta.run_time.fetch_add(now.saturating_sub(meta.began.fetch_max(now, Relaxed)), Relaxed);
+        // A sign of one that was overtaken meanwhile is older than the begin of the next. Release: the time
+        // in the queue is noted.
+        meta.run_time.fetch_add(now.saturating_sub(meta.began.fetch_max(now, Release)), Relaxed);
     }
 
     /// Notes what the attempt that is about to begin is like, and says its number.
@@ -381,10 +433,11 @@ impl Head {
     pub(super) fn note_begin(self, now: u64, worker: Option<usize>) -> u32 {
         let meta = &self.0.meta;
         let number = meta.attempts.load(Relaxed) + 1;
-        if number == 1 {
-            meta.queue_time.store(now.saturating_sub(self.submitted()), Relaxed);
+        if number > 1 {
+            self.keep_queue_time();
         }
-        meta.began.store(now, Relaxed);
+        // Release: the time in the queue is noted.
+        meta.began.store(now, Release);
         let worker = worker.and_then(|worker| u16::try_from(worker).ok());
         meta.worker.store(worker.unwrap_or(NOBODY), Relaxed);
         meta.attempts.store(number, Relaxed);
@@ -418,9 +471,7 @@ impl Head {
             Status::Running => {
                 meta.run_time.fetch_add(now.saturating_sub(self.began()), Relaxed);
             }
-            _ if self.attempts() == 0 => {
-                meta.queue_time.store(now.saturating_sub(self.submitted()), Relaxed);
-            }
+            _ if self.attempts() == 0 => self.note_queue_time(now),
             _ => {}
         }
     }

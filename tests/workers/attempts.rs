@@ -1,13 +1,14 @@
 //! Attempts: what they are told, what they answer, and what follows.
 
 use super::common::{Count, Gate, hang_guard};
-use super::kit::{pool, settled};
+use super::kit::{Stage, pool, settled};
 use paceline::Lane;
 use paceline::task::{Attempt, EndRecord, Fault, Observer, Retry, Status, WorkerPool};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_value_comes_back_with_its_report() {
@@ -162,4 +163,42 @@ fn observers_hear_of_each_retry_and_each_end() {
     assert_eq!(task.wait().unwrap().status, Status::Completed);
     settled(&workers);
     assert_eq!(*heard.0.lock().unwrap(), ["o retry 1 once 1ms", "o COMPLETED 2 -"]);
+}
+
+/// Whatever comes after it: signs of life, which let the time of the attempt begin anew, and other attempts.
+#[test]
+fn the_time_in_the_queue_is_that_before_the_first_attempt() {
+    let _guard = hang_guard();
+    for (beats, attempts) in [(false, 1), (true, 1), (false, 3), (true, 3)] {
+        let stage = Stage::new();
+        let (busy, inside) = (Gate::new(), Gate::new());
+        let inner = busy.clone();
+        stage.pool.post(move || inner.wait()).unwrap();
+        busy.until_entered(1);
+        let inner = inside.clone();
+        let work = move |attempt: &Attempt<'_>| {
+            if attempt.number() == 1 {
+                inner.wait();
+            }
+            if beats {
+                attempt.heartbeat();
+            }
+            if attempt.number() < attempts { Err(Fault::new("again")) } else { Ok(()) }
+        };
+        let task = stage.workers.task("late", work).retry(Retry::fixed(9, 10 * SECOND));
+        let task = task.submit().unwrap();
+        _ = stage.pass_without_settling(5 * SECOND);
+        busy.open();
+        inside.until_entered(1);
+        _ = stage.pass_without_settling(3 * SECOND);
+        inside.open();
+        stage.settle();
+        for _ in 1..attempts {
+            stage.pass(11 * SECOND);
+        }
+        let report = task.wait().unwrap();
+        assert_eq!(report.attempts, attempts);
+        let times = (report.queue_time, report.run_time);
+        assert_eq!(times, (5 * SECOND, 3 * SECOND), "beats: {beats}, attempts: {attempts}");
+    }
 }

@@ -4,6 +4,8 @@ use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{pool, settled};
 use paceline::task::{Attempt, Fault, Retry, Status, Task, WorkerPool};
 use paceline::{Error, Pool, Rejected};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -196,4 +198,62 @@ fn what_comes_between_two_attempts_is_in_neither() {
         drop(handle);
         settled(&workers);
     }
+}
+
+/// What has no size is not kept anywhere. It is one value all the same.
+#[test]
+fn a_value_without_size_is_dropped_once() {
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    struct Mark;
+    impl Drop for Mark {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Relaxed);
+        }
+    }
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let dropped = || {
+        settled(&workers);
+        until("the end of its closure", || pool.audit().in_flight == 0);
+        DROPPED.swap(0, Relaxed)
+    };
+    let mark = |_: &Attempt<'_>| Ok::<_, Fault>(Mark);
+    let gated = || {
+        let gate = Gate::new();
+        let inner = gate.clone();
+        let work = move |_: &Attempt<'_>| {
+            inner.wait();
+            Ok::<_, Fault>(Mark)
+        };
+        (gate, workers.task("gated", work))
+    };
+
+    let report = workers.task("taken", mark).submit().unwrap().wait().unwrap();
+    assert_eq!(dropped(), 0, "the report has it");
+    drop(report);
+    assert_eq!(dropped(), 1);
+
+    let task = workers.task("left", mark).submit().unwrap();
+    until("its end", || task.status() == Status::Completed);
+    assert_eq!(dropped(), 0, "the handle has it");
+    drop(task);
+    assert_eq!(dropped(), 1);
+
+    let (gate, task) = gated();
+    drop(task.submit().unwrap());
+    gate.open();
+    assert_eq!(dropped(), 1, "nobody wants it");
+
+    let (gate, task) = gated();
+    let report = task.deadline(Duration::from_millis(1)).submit().unwrap().wait().unwrap();
+    assert_eq!(report.status, Status::TimedOut);
+    assert!(report.result.is_err());
+    gate.open();
+    assert_eq!(dropped(), 1, "it came too late");
+
+    let told = workers.task("told", mark).submit().unwrap();
+    told.on_end(|_| ());
+    assert!(told.wait().unwrap().result.is_ok());
+    assert_eq!(dropped(), 1);
 }

@@ -9,7 +9,7 @@
 use super::explore;
 use crate::pool::record::{
     ASKED, FIRST_END, Holder, LATE, Magazine, Meta, PENDING, Parks, RETRYING, RUNNING, Record,
-    RecordTable, Runner, Seen,
+    RecordTable, Runner, Seen, Yield,
 };
 use crate::queue::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64};
@@ -63,7 +63,6 @@ impl Books {
 #[derive(Default)]
 pub(crate) struct Noted {
     books: StaticRef<Books>,
-    wake_at: AtomicU64,
 }
 
 thread_local! {
@@ -73,6 +72,7 @@ thread_local! {
 
 impl Meta for Noted {
     type Owner = &'static Books;
+    type Seldom = AtomicU64;
 
     fn table() -> &'static RecordTable<Self> {
         TABLE.get().expect("inside a case")
@@ -111,8 +111,8 @@ impl Meta for Noted {
         self.owner().cleared.fetch_add(1, Relaxed);
     }
 
-    fn wake_at(&self) -> &AtomicU64 {
-        &self.wake_at
+    fn wake_at(wake_at: &AtomicU64) -> &AtomicU64 {
+        wake_at
     }
 
     fn is_forked(owner: &'static Books) -> bool {
@@ -127,6 +127,18 @@ pub(crate) struct Counted(Arc<AtomicUsize>);
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Yield for Counted {
+    type Value = Self;
+
+    fn split(self) -> Result<Self, Self> {
+        Ok(self)
+    }
+
+    fn join(value: Self) -> Self {
+        value
     }
 }
 
