@@ -21,12 +21,16 @@ use std::time::Instant;
 pub trait ToKey: private::ToKey {}
 
 mod private {
-    use super::{Hub, Key, Result};
+    use super::{Error, Hub, Key, Result};
 
     pub trait ToKey {
         /// Lends the key, if users may publish with it. (One that is handed on, or is owned in some cases, is written
         /// to memory in pieces and read whole, which the processor waits for.)
-        fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R>;
+        fn with_key<R, E: From<Error>>(
+            &self,
+            hub: &Hub,
+            f: impl FnOnce(&Key) -> Result<R, E>,
+        ) -> Result<R, E>;
     }
 }
 
@@ -37,9 +41,13 @@ impl<T: ToKey + ?Sized> ToKey for &T {}
 
 impl private::ToKey for Key {
     #[inline]
-    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+    fn with_key<R, E: From<Error>>(
+        &self,
+        hub: &Hub,
+        f: impl FnOnce(&Key) -> Result<R, E>,
+    ) -> Result<R, E> {
         if !hub.core.keys.owns(self) {
-            return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub"));
+            return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub").into());
         }
         if self.channel().is_reserved() {
             key::check_key(self.as_str())?;
@@ -49,21 +57,33 @@ impl private::ToKey for Key {
 }
 
 impl private::ToKey for str {
-    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+    fn with_key<R, E: From<Error>>(
+        &self,
+        hub: &Hub,
+        f: impl FnOnce(&Key) -> Result<R, E>,
+    ) -> Result<R, E> {
         key::check_key(self)?;
         f(&hub.core.keys.intern(self))
     }
 }
 
 impl private::ToKey for String {
-    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+    fn with_key<R, E: From<Error>>(
+        &self,
+        hub: &Hub,
+        f: impl FnOnce(&Key) -> Result<R, E>,
+    ) -> Result<R, E> {
         self.as_str().with_key(hub, f)
     }
 }
 
 impl<T: private::ToKey + ?Sized> private::ToKey for &T {
     #[inline]
-    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+    fn with_key<R, E: From<Error>>(
+        &self,
+        hub: &Hub,
+        f: impl FnOnce(&Key) -> Result<R, E>,
+    ) -> Result<R, E> {
         (**self).with_key(hub, f)
     }
 }
@@ -176,11 +196,19 @@ impl Hub {
     ) -> Result<Receipt> {
         self.core.check_open()?;
         self.core.check_size(payload.len())?;
-        key.with_key(self, |key| {
+        let (mut sequence, mut other) = (0, Receipt::default());
+        let members = key.with_key(self, |key| {
             self.core.check_may_wait(terms.may_block)?;
             self.core.admit(key)?;
-            Ok(self.core.publish(key, payload, terms))
-        })
+            let (number, members) = self.core.publish_lean(key, payload, terms, &mut other);
+            sequence = number;
+            Ok::<_, Box<Error>>(members)
+        });
+        match members {
+            Ok(0) => Ok(other),
+            Ok(members) => Ok(Receipt::of_all(sequence, members)),
+            Err(error) => Err(*error),
+        }
     }
 }
 
@@ -214,8 +242,26 @@ impl Core {
     }
 
     /// Publishes what has been checked.
-    #[inline]
     pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
+        let mut other = Receipt::default();
+        match self.publish_lean(key, payload, terms, &mut other) {
+            (_, 0) => other,
+            (sequence, members) => Receipt::of_all(sequence, members),
+        }
+    }
+
+    /// The same. Answers the message's number, and how many get it; none: what became of it is in `other`.
+    // Two numbers are registers. A receipt was written to memory in pieces, and read whole for the caller's, at each
+    // step: for that the processor waits until all stores before it are done, those to the lines of the ring among
+    // them. So is an error in a box one.
+    #[inline]
+    pub(super) fn publish_lean(
+        &self,
+        key: &Key,
+        payload: &mut Payload,
+        terms: &Terms,
+        other: &mut Receipt,
+    ) -> (u64, u64) {
         let is_recorded = !self.histories.takers(key).is_nobody();
         // A replay sees what was recorded before it subscribed, so whoever records looks for it after that. It is
         // asked for before anything is counted: a count waits for its own line first.
@@ -224,16 +270,15 @@ impl Core {
         if !is_recorded && ahead.is_none() {
             let (sequence, members) = self.publish_in_ring(key, payload, terms);
             if members > 0 {
-                return Receipt::of_all(sequence, members);
+                return (sequence, members);
             }
         }
-        self.publish_anyhow(key, payload, terms, ahead.as_ref())
+        *other = self.publish_anyhow(key, payload, terms, ahead.as_ref());
+        (0, 0)
     }
 
     /// The short way: when nobody records it, and all who get it are in the ring of the key's own channel, and have
     /// room. Answers the message's number, and how many get it; none: it was not published.
-    // Two numbers are registers. A receipt was written to memory in pieces, and read whole for the caller's: for that
-    // the processor waits until all stores before it are done, those to the lines of the ring among them.
     fn publish_in_ring(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> (u64, u64) {
         if !self.may_push(key) {
             return (0, 0);

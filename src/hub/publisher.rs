@@ -166,15 +166,30 @@ impl Publisher {
         payload: &mut Payload,
         terms: &Terms,
     ) -> Result<Receipt> {
-        let published = self.resolve(key, |key| {
+        let (mut sequence, mut other) = (0, Receipt::default());
+        let members = self.resolve(key, |key| {
             self.hub.core.check_size(payload.len())?;
             self.take_token()?;
             self.hub.core.admit(key)?;
-            let receipt = self.hub.core.publish(key, payload, terms);
-            self.note(1, &receipt);
-            Ok(receipt)
+            let core = &self.hub.core;
+            let (number, members) = core.publish_lean(key, payload, terms, &mut other);
+            sequence = number;
+            Ok::<_, Box<Error>>(members)
         });
-        published.inspect_err(|_| self.note_refused())
+        match members {
+            Ok(0) => {
+                self.note(1, other.enqueued, other.lost());
+                Ok(other)
+            }
+            Ok(members) => {
+                self.note(1, members, 0);
+                Ok(Receipt::of_all(sequence, members))
+            }
+            Err(error) => {
+                self.note_refused();
+                Err(*error)
+            }
+        }
     }
 
     /// As [`Hub::publish_batch`]. Each message takes of the quota; those before the first that is refused are
@@ -191,7 +206,7 @@ impl Publisher {
         let published = self.resolve(&key, |key| {
             let permit = || self.take_token();
             let (receipt, count, end) = self.hub.core.publish_batch(key, payloads, &terms, permit);
-            self.note(count, &receipt);
+            self.note(count, receipt.enqueued, receipt.lost());
             end.map(|()| receipt)
         });
         published.inspect_err(|_| self.note_refused())
@@ -204,7 +219,11 @@ impl Publisher {
 
     /// Lends the key, if it may be published with here and now.
     #[inline]
-    fn resolve<R>(&self, key: &impl ToKey, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
+    fn resolve<R, E: From<Error>>(
+        &self,
+        key: &impl ToKey,
+        f: impl FnOnce(&Key) -> Result<R, E>,
+    ) -> Result<R, E> {
         let core = &self.hub.core;
         core.check_open()?;
         key.with_key(&self.hub, |key| {
@@ -238,14 +257,14 @@ impl Publisher {
     }
 
     #[inline]
-    fn note(&self, published: u64, receipt: &Receipt) {
+    fn note(&self, published: u64, enqueued: u64, lost: u64) {
         let (inner, seat) = (&self.inner, seat());
         if inner.owner.load(Relaxed) == seat && seat != STANDING {
             // Nobody else changes them while this thread sits there.
             let add = |count: &AtomicU64, more| count.store(count.load(Relaxed) + more, Relaxed);
-            return inner.own.add(published, receipt, add);
+            return inner.own.add(published, enqueued, lost, add);
         }
-        inner.note_of_others(seat, published, receipt);
+        inner.note_of_others(seat, published, enqueued, lost);
     }
 
     fn note_refused(&self) {
@@ -255,27 +274,27 @@ impl Publisher {
 
 impl Counts {
     #[inline]
-    fn add(&self, published: u64, receipt: &Receipt, add: impl Fn(&AtomicU64, u64)) {
-        if receipt.enqueued == published {
+    fn add(&self, published: u64, enqueued: u64, lost: u64, add: impl Fn(&AtomicU64, u64)) {
+        if enqueued == published {
             add(&self.both, published);
         } else {
             add(&self.published, published);
-            add(&self.enqueued, receipt.enqueued);
+            add(&self.enqueued, enqueued);
         }
-        if !receipt.is_complete() {
-            add(&self.lost, receipt.dropped + receipt.rejected);
+        if lost > 0 {
+            add(&self.lost, lost);
         }
     }
 }
 
 impl Inner {
     #[inline(never)]
-    fn note_of_others(&self, seat: u8, published: u64, receipt: &Receipt) {
+    fn note_of_others(&self, seat: u8, published: u64, enqueued: u64, lost: u64) {
         if self.owner.load(Relaxed) == STANDING {
             // The next message is counted there.
             let _lost = self.owner.compare_exchange(STANDING, seat, Relaxed, Relaxed);
         }
-        self.others.add(published, receipt, |count, more| {
+        self.others.add(published, enqueued, lost, |count, more| {
             count.fetch_add(more, Relaxed);
         });
     }

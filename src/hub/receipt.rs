@@ -33,6 +33,12 @@ impl Receipt {
         self.enqueued == self.matched
     }
 
+    /// How many of those who matched have dropped or refused it.
+    #[inline]
+    pub(crate) fn lost(&self) -> u64 {
+        self.dropped + self.rejected
+    }
+
     /// Adds what became of a later message of the same batch.
     pub(crate) fn add(&mut self, later: Receipt) {
         self.sequence = later.sequence;
