@@ -118,7 +118,7 @@ impl<'a, F> TaskBuilder<'a, F> {
     }
 
     /// Not before `delay` (up to 100 years) from its submission. Its limits begin when it is due, and so
-    /// does its time in the queue. Until then it takes about 112 bytes, if its closure has at most 16 and
+    /// does its time in the queue. Until then it takes about 120 bytes, if its closure has at most 16 and
     /// it has no key.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
