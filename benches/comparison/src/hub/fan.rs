@@ -1,9 +1,12 @@
 //! One publisher and some subscribers. A burst is published, and over when every subscriber has counted
 //! all of it; so no peer loses anything, and each is measured from the first publish to the last handler.
+//!
+//! Who waits for that looks for a moment, as a wake-up would take longer than the rest of a short burst, and then
+//! sleeps: a thread that looks for milliseconds takes a CPU from those whose deliveries are counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use paceline::Pool;
@@ -43,9 +46,48 @@ pub const ALL: [(&str, Make); if cfg!(has_zmq) { 5 } else { 4 }] = [
     (ZEROMQ, |shape, finished| Ok(Box::new(zmq::Sockets::new(shape, finished)?))),
 ];
 
-/// How many subscribers have counted the whole burst.
-#[derive(Default)]
-pub struct Finished(AtomicUsize);
+/// So long the end of a burst is looked for without sleep.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// How many subscribers have counted the whole burst, and who is woken when all have.
+pub struct Finished {
+    count: AtomicUsize,
+    all: usize,
+    publisher: Thread,
+}
+
+impl Finished {
+    /// By the publisher.
+    fn of(all: usize) -> Self {
+        Self { count: AtomicUsize::new(0), all, publisher: std::thread::current() }
+    }
+
+    fn reset(&self) {
+        self.count.store(0, Ordering::Relaxed);
+    }
+
+    fn one(&self) {
+        if self.count.fetch_add(1, Ordering::Release) + 1 == self.all {
+            self.publisher.unpark();
+        }
+    }
+
+    /// By the publisher: until all have counted.
+    fn wait(&self) -> Result<(), String> {
+        let start = Instant::now();
+        while self.count.load(Ordering::Acquire) < self.all {
+            if start.elapsed() < LOOK {
+                std::thread::yield_now();
+            } else if start.elapsed() < PATIENCE {
+                std::thread::park_timeout(PATIENCE);
+            } else {
+                let count = self.count.load(Ordering::Relaxed);
+                return Err(format!("{count} of {} subscribers got all", self.all));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What a subscriber counts with.
 struct Counter {
@@ -64,29 +106,21 @@ impl Counter {
         self.left -= 1;
         if self.left == 0 {
             self.left = self.burst;
-            self.finished.0.fetch_add(1, Ordering::Release);
+            self.finished.one();
         }
     }
 }
 
 /// Millions of deliveries per second.
 pub fn rate(make: Make, shape: Shape, window: Duration) -> Result<f64, String> {
-    let finished = Arc::new(Finished::default());
+    let finished = Arc::new(Finished::of(shape.subscribers));
     let mut peer = make(shape, &finished)?;
     let mut next = 0;
     let mut burst = |peer: &mut dyn Peer| {
-        finished.0.store(0, Ordering::Relaxed);
+        finished.reset();
         peer.publish(next..next + shape.burst);
         next += shape.burst;
-        let start = Instant::now();
-        while finished.0.load(Ordering::Acquire) < shape.subscribers {
-            if start.elapsed() > PATIENCE {
-                let count = finished.0.load(Ordering::Relaxed);
-                return Err(format!("{count} of {} subscribers got all", shape.subscribers));
-            }
-            std::thread::yield_now();
-        }
-        Ok(())
+        finished.wait()
     };
     for _ in 0..3 {
         burst(&mut *peer)?;
@@ -213,6 +247,7 @@ impl Drop for Channel {
 mod zmq {
     use super::*;
     use std::ffi::{c_int, c_void};
+    use std::sync::atomic::AtomicBool;
 
     const PUB: c_int = 1;
     const SUB: c_int = 2;
