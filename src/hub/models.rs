@@ -408,7 +408,7 @@ fn linger(looks: u32, stuck: fn() -> Vec<Turn>, fault: Fault) {
     let services = stuck().len() + 1;
     let (ready, served) = (Arc::new(Ready::new(services)), Arc::new(AtomicU64::new(0)));
     let list = move |ready: &Ready<Turn>, served: &AtomicU64, work: Vec<Turn>| {
-        if let Some(service) = ready.push_all(work.into_iter()) {
+        if let Some(service) = ready.push_all(work.len(), work.into_iter().enumerate()) {
             serve_lingering(ready, service, served, fault);
         }
     };

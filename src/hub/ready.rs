@@ -16,6 +16,14 @@
 //! 4. What is *held* will be put there later, by a timer: it is counted from before its run ends until, under one
 //!    lock, it is put there; so nobody who looks finds it in neither place. Or until somebody takes it back.
 //!
+//! # Shelves
+//!
+//! What waits lies on shelves, one for each service, so that mailboxes which are neighbours in memory, and in
+//! the list of their channel, are not served by two threads at once: their lines would go from one processor
+//! to the other with each message. A service takes the first of its own shelf; if that is empty the last of
+//! another one, away from where its service is; and each eighth time the first of another one, in turns, so
+//! that nothing waits for ever beside a shelf that never gets empty.
+//!
 //! All of it is under one lock, held for a push or a pop. That the list is looked at before a service rests,
 //! and that it is then seen resting by the next push, is the lock's doing; that a call is never lost, the
 //! slot's (`pool/service.rs`).
@@ -37,7 +45,7 @@ pub(super) struct Ready<W> {
 }
 
 struct List<W> {
-    waiting: VecDeque<W>,
+    waiting: Shelves<W>,
     lingering: VecDeque<W>,
     /// What lingers is next, if both are there.
     lingering_next: bool,
@@ -45,7 +53,6 @@ struct List<W> {
     resting: Vec<usize>,
     /// Services that are called and have not begun.
     called: usize,
-    services: usize,
     /// What will be put there later.
     held: usize,
 }
@@ -57,12 +64,11 @@ impl<W> Ready<W> {
     /// With so many services, all of which rest.
     pub(super) fn new(services: usize) -> Self {
         let list = List {
-            waiting: VecDeque::new(),
+            waiting: Shelves::new(services),
             lingering: VecDeque::new(),
             lingering_next: false,
             resting: (0..services).rev().collect(),
             called: 0,
-            services,
             held: 0,
         };
         let zero = || AtomicUsize::new(0);
@@ -70,19 +76,30 @@ impl<W> Ready<W> {
         Self { list: Mutex::new(list), waiting: zero(), lingering: zero(), resting }
     }
 
-    /// Puts something at the end of the list.
+    /// Puts something at the end of a shelf, in turns.
     #[must_use]
     pub(super) fn push(&self, work: W) -> Call {
         let mut list = self.lock();
-        list.waiting.push_back(work);
+        list.waiting.push(work);
         self.note_call(&mut list)
     }
 
-    /// Puts several there, in order.
+    /// A service puts something at the end of its own.
     #[must_use]
-    pub(super) fn push_all(&self, work: impl Iterator<Item = W>) -> Call {
+    pub(super) fn push_back(&self, service: usize, work: W) -> Call {
         let mut list = self.lock();
-        list.waiting.extend(work);
+        list.waiting.push_to(service, work);
+        self.note_call(&mut list)
+    }
+
+    /// Puts some of `count` there, in order, by their places among these: neighbours lie on the same shelf.
+    #[must_use]
+    pub(super) fn push_all(&self, count: usize, work: impl Iterator<Item = (usize, W)>) -> Call {
+        let mut list = self.lock();
+        let shelves = list.waiting.shelves.len();
+        for (place, work) in work {
+            list.waiting.push_to((place * shelves / count).min(shelves - 1), work);
+        }
         self.note_call(&mut list)
     }
 
@@ -103,7 +120,7 @@ impl<W> Ready<W> {
     pub(super) fn push_due(&self, work: W) -> Call {
         let mut list = self.lock();
         list.held -= 1;
-        list.waiting.push_back(work);
+        list.waiting.push(work);
         self.note_call(&mut list)
     }
 
@@ -142,7 +159,7 @@ impl<W> Ready<W> {
             true => list.lingering.pop_front(),
             false => None,
         };
-        let waits = if lingers.is_none() { list.waiting.pop_front() } else { None };
+        let waits = if lingers.is_none() { list.waiting.pop(service) } else { None };
         // It enters a handler, as far as anybody knows.
         let left = !list.waiting.is_empty() || waits.is_some() && !list.lingering.is_empty();
         let call = if left { list.call_one() } else { None };
@@ -167,7 +184,7 @@ impl<W> Ready<W> {
     }
 
     fn note(&self, list: &List<W>) {
-        self.waiting.store(list.waiting.len(), Relaxed);
+        self.waiting.store(list.waiting.count, Relaxed);
         self.lingering.store(list.lingering.len(), Relaxed);
         self.resting.store(list.resting.len(), Relaxed);
     }
@@ -195,11 +212,68 @@ impl<W> Ready<W> {
         let list = self.lock();
         let is_empty = list.waiting.is_empty() && list.lingering.is_empty();
         let holds = held && list.held > 0;
-        is_empty && !holds && list.resting.len() == list.services
+        is_empty && !holds && list.resting.len() == list.waiting.shelves.len()
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, List<W>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What waits. See the head of the file.
+struct Shelves<W> {
+    shelves: Box<[VecDeque<W>]>,
+    /// How much lies on all of them.
+    count: usize,
+    /// Where the next thing goes that belongs nowhere.
+    next: usize,
+    pops: usize,
+}
+
+/// Every so often a service takes something of another one's.
+const FOREIGN: usize = 8;
+
+impl<W> Shelves<W> {
+    fn new(count: usize) -> Self {
+        let shelves = (0..count).map(|_| VecDeque::new()).collect();
+        Self { shelves, count: 0, next: 0, pops: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn push(&mut self, work: W) {
+        self.next = (self.next + 1) % self.shelves.len();
+        self.push_to(self.next, work);
+    }
+
+    fn push_to(&mut self, shelf: usize, work: W) {
+        self.count += 1;
+        self.shelves[shelf].push_back(work);
+    }
+
+    fn pop(&mut self, own: usize) -> Option<W> {
+        if self.count == 0 {
+            return None;
+        }
+        self.count -= 1;
+        self.pops += 1;
+        let (turn, left) = (self.pops / FOREIGN, self.pops % FOREIGN);
+        let foreign = if left == 0 { self.first_from(turn) } else { None };
+        let mine = foreign.or_else(|| self.shelves[own].pop_front());
+        mine.or_else(|| self.from(own).find_map(|shelf| self.shelves[shelf].pop_back()))
+    }
+
+    /// The first of some shelf.
+    fn first_from(&mut self, turn: usize) -> Option<W> {
+        self.from(turn).find_map(|shelf| self.shelves[shelf].pop_front())
+    }
+
+    /// All shelves, from one on.
+    fn from(&self, first: usize) -> impl Iterator<Item = usize> + use<W> {
+        let count = self.shelves.len();
+        (first..first + count).map(move |shelf| shelf % count)
     }
 }
 
@@ -218,6 +292,27 @@ impl<W> List<W> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_lie_on_one_shelf_and_nothing_waits_for_ever() {
+        let ready = Ready::new(2);
+        let call = ready.push_all(6, (0..6).map(|place| (place, place)));
+        assert!(call.is_some());
+        ready.begin();
+        let pop = |service| ready.pop(service).map(|(work, _)| work);
+        // Each its own, in order; and then the last of the other one.
+        assert_eq!([pop(0), pop(1), pop(0), pop(1)], [Some(0), Some(3), Some(1), Some(4)]);
+        assert_eq!([pop(1), pop(1)], [Some(5), Some(2)]);
+        // One that never gets empty, beside one that nobody serves: each eighth turn is another's.
+        let _called = ready.push_all(2, [(0, 10), (0, 11), (1, 20)].into_iter());
+        let mut turns = 1..=2 * FOREIGN;
+        let found = turns.find(|_| {
+            let work = pop(0).expect("there is some");
+            let _called = ready.push_back(0, work);
+            work == 20
+        });
+        assert!(found.is_some(), "it waits beside a shelf that never gets empty");
+    }
 
     #[test]
     fn what_lingers_calls_nobody_until_a_handler_is_entered() {

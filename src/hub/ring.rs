@@ -50,6 +50,8 @@
 //!    in without the channel's lock, which publishers need (*streaming*): `written` of the page says how far
 //!    it may go. Before, it looks at its mailbox, by invariant 2: a message in the ring that it sees was
 //!    appended after what the same publisher brought to the mailbox, so it sees that, too.
+//!    What a run takes with the channel's lock may lie in several segments. It *turns over* from one to the next
+//!    under the mailbox's lock alone, and tells there who waits for room.
 //! 7. `started` says up to which message all have begun. It is behind the truth at the most, so no member is
 //!    given more than its capacity by a publisher that looks at it without the mailbox's lock.
 //! 8. A puller that sleeps has found its mailbox resting, under the mailbox's lock, and is counted before it gives
@@ -78,8 +80,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-/// Slots of a segment, which is what a run takes at once at the most.
+/// Slots of a segment.
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
+/// How many segments a run takes at once at the most: the channel's lock, which all of its runs and publishers
+/// need, and the count of references of each segment are what threads that serve it fight for.
+const AT_ONCE: usize = if cfg!(loom) { 2 } else { 8 };
 /// How many segments, and flows, are kept for whoever needs one next.
 const SPARES: usize = 256;
 /// Of those that are kept, how many are asked whether somebody reads them still.
@@ -250,15 +255,19 @@ impl Cursor {
     }
 }
 
-/// What a run takes from the ring.
+/// What a run takes from the ring: messages of a segment, and maybe of those that follow.
 pub(super) struct Taken {
     page: crate::sync::Arc<Messages>,
     from: usize,
+    /// Of this segment.
     pub(super) count: usize,
     /// The position of the first.
     pub(super) position: u64,
     /// How often somebody has looked for more behind it.
     looks: u32,
+    /// How many there are in the segments that follow.
+    after: usize,
+    following: [Option<crate::sync::Arc<Messages>>; AT_ONCE - 1],
 }
 
 /// Messages behind what was taken that are worth a run. When they are fewer, who comes back a little later
@@ -287,8 +296,14 @@ fn pause(looks: u32) {
 }
 
 impl Taken {
+    /// Those of this segment.
     pub(super) fn messages(&self) -> InPlace<'_> {
         read(&self.page, self.from, self.count)
+    }
+
+    /// How many there are, in all segments.
+    pub(super) fn total(&self) -> usize {
+        self.count + self.after
     }
 
     /// How many there are behind it in its segment.
@@ -331,10 +346,28 @@ impl Taken {
         self.looks = 0;
     }
 
-    /// What is left after the first so many, for a mailbox.
+    /// Goes on to the segment that follows. The caller knows that something was taken of it.
+    fn turn_over(&mut self) {
+        self.following.rotate_left(1);
+        let last = self.following.last_mut().and_then(Option::take);
+        self.page = last.expect("taken with the messages in it");
+        self.from = 0;
+        self.position += self.count as u64;
+        self.count = self.after.min(SEGMENT);
+        self.after -= self.count;
+        self.looks = 0;
+    }
+
+    /// What is left after the first so many of this segment, for a mailbox.
     pub(super) fn rest(&self, begun: usize) -> impl Iterator<Item = Entry> {
         let left = read(&self.page, self.from + begun, self.count - begun);
-        left.map(|stored| Entry::of_ring(stored, 0))
+        let mut after = self.after;
+        let following = self.following.iter().map_while(Option::as_ref).flat_map(move |page| {
+            let count = after.min(SEGMENT);
+            after -= count;
+            read(page, 0, count)
+        });
+        left.chain(following).map(|stored| Entry::of_ring(stored, 0))
     }
 }
 
@@ -478,19 +511,37 @@ impl Ring {
         }
     }
 
-    /// Takes what is next for a member, up to the end of a segment and up to `most`.
-    pub(super) fn take(&mut self, member: &Subscriber, most: usize) -> Option<Taken> {
+    /// Takes what is next for a member, up to the end of so many `segments` and up to `most`.
+    pub(super) fn take(
+        &mut self,
+        member: &Subscriber,
+        segments: usize,
+        most: usize,
+    ) -> Option<Taken> {
         let next = member.cursor.next();
         if next == self.head {
             return None;
         }
         let flow = self.flow.as_ref()?;
         let index = (next - flow.base) as usize;
-        let left = (self.head - next) as usize;
-        let count = left.min(SEGMENT - index % SEGMENT).min(most);
-        member.cursor.advance(count);
-        let page = crate::sync::Arc::clone(flow.segments[index / SEGMENT].pen.page());
-        Some(Taken { page, from: index % SEGMENT, count, position: next, looks: 0 })
+        let (first, from) = (index / SEGMENT, index % SEGMENT);
+        let total = most.min((self.head - next) as usize).min(segments * SEGMENT - from);
+        member.cursor.advance(total);
+        let page = |segment: usize| crate::sync::Arc::clone(flow.segments[segment].pen.page());
+        let count = total.min(SEGMENT - from);
+        let after = total - count;
+        let mut taken = Taken {
+            page: page(first),
+            from,
+            count,
+            position: next,
+            looks: 0,
+            after,
+            following: Default::default(),
+        };
+        let following = taken.following.iter_mut().take(after.div_ceil(SEGMENT));
+        following.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
+        Some(taken)
     }
 
     /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
@@ -556,12 +607,15 @@ impl Flow {
         let call = match self.resting == members.len() {
             true => {
                 let called = members.iter().filter(|member| called(member));
-                core.ready.push_all(called.map(|member| Work::Mailbox(Arc::clone(member))))
+                let placed =
+                    called.map(|member| (member.place(), Work::Mailbox(Arc::clone(member))));
+                core.ready.push_all(members.len(), placed)
             }
             // The room for them is kept.
             false => {
                 let called = self.idle.drain(..).filter(called);
-                core.ready.push_all(called.map(Work::Mailbox))
+                let placed = called.map(|member| (member.place(), Work::Mailbox(member)));
+                core.ready.push_all(members.len(), placed)
             }
         };
         self.resting = 0;
@@ -618,13 +672,18 @@ impl Channel {
         member.mail().keep_room(&member.rules, begun)
     }
 
-    /// Takes what is next for a subscription that shares.
+    /// Takes what is next for a subscription that shares, up to `most` messages.
     /// Publishers that wait for room are told.
-    pub(super) fn next(&self, member: &Arc<Subscriber>, batch: &mut VecDeque<Entry>) -> Next {
+    pub(super) fn next(
+        &self,
+        member: &Arc<Subscriber>,
+        batch: &mut VecDeque<Entry>,
+        most: usize,
+    ) -> Next {
         let mut state = self.lock();
         let mut mail = member.mail();
         let waiters = core::mem::take(&mut mail.has_waiters);
-        let next = Self::next_of(&mut state, &mut mail, member, batch);
+        let next = Self::next_of(&mut state, &mut mail, member, batch, most);
         drop((mail, state));
         if waiters {
             member.notify_room();
@@ -637,11 +696,15 @@ impl Channel {
         mail: &mut Mail<Handler>,
         member: &Arc<Subscriber>,
         batch: &mut VecDeque<Entry>,
+        most: usize,
     ) -> Next {
         if mail.is_empty() && mail.phase() == Phase::Open && member.cursor.is_in_ring() {
-            let Some(taken) = state.ring.take(member, SEGMENT) else { return Next::Nothing };
+            // Whose handler fails is likely to give the rest back, which has to be copied then.
+            let segments = if member.care().is_some() { 1 } else { AT_ONCE };
+            let taken = state.ring.take(member, segments, most);
+            let Some(taken) = taken else { return Next::Nothing };
             member.begun.store(0, Relaxed);
-            let lost = mail.take_shared(taken.count as u32);
+            let lost = mail.take_shared(taken.total() as u32);
             return Next::Ring(taken, lost);
         }
         member.begun.store(0, Relaxed);
@@ -707,7 +770,7 @@ impl Channel {
         }
         let mut several = None;
         if count < most && member.cursor.is_in_ring() {
-            several = state.ring.take(member, most - count).map(|taken| {
+            several = state.ring.take(member, 1, most - count).map(|taken| {
                 count += taken.count;
                 (mail.pull_shared(taken.count), taken)
             });
@@ -856,6 +919,11 @@ impl Subscriber {
         }
     }
 
+    /// Where its channel has it among those in the ring. Under the channel's lock.
+    fn place(&self) -> usize {
+        self.place.load(Relaxed) as usize
+    }
+
     /// Whether something is in the ring for those who pull. Under the mailbox's lock.
     pub(super) fn is_called(&self) -> bool {
         self.cursor.is_in_ring() && !self.resting.load(Relaxed)
@@ -892,6 +960,24 @@ impl Subscriber {
         drop(mail);
         taken.advance(more);
         Some(lost)
+    }
+
+    /// Goes on to the next of the segments that a run has taken, having said what became of the messages in this
+    /// one. False: there is none. Publishers that wait for room are told.
+    pub(super) fn turn_over(&self, taken: &mut Taken, settled: &mut Settled) -> bool {
+        if taken.after == 0 {
+            return false;
+        }
+        let mut mail = self.mail();
+        mail.settle(&core::mem::take(settled));
+        self.begun.store(0, Relaxed);
+        let waiters = core::mem::take(&mut mail.has_waiters);
+        drop(mail);
+        if waiters {
+            self.notify_room();
+        }
+        taken.turn_over();
+        true
     }
 
     /// Offers a message to a mailbox that has just come from the ring, because it was full there.

@@ -1,9 +1,10 @@
 //! Where handlers run, and in what order.
 
-use crate::common::{Count, Gate, Random, hang_guard, quiet_panic};
+use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
 use crate::kit::{Log, at_rest, hub, settle, text};
 use paceline::hub::{
-    DeadFilter, Execution, Failure, Intensity, Message, OnFailure, Overflow, Retry,
+    DeadFilter, Execution, Failure, Hub, Intensity, Message, OnFailure, Overflow, Retry,
+    Subscription,
 };
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -416,4 +417,123 @@ fn come(
     let subscription = hub.subscription(pattern).capacity(capacity).overflow(overflow);
     let subscription = subscription.on_failure(policy).intensity(intensity);
     subscription.execution(execution).serve_shared(handler).unwrap()
+}
+
+/// Messages in more segments of the channel's ring than one, which a run takes at once.
+const BACKLOG: u64 = 700;
+
+/// Publishes a backlog to a subscription whose pool is held up, and lets it go on.
+fn backlog(hub: &Hub, key: &str) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    hub.pool().post(move || held.wait()).unwrap();
+    until("the pool is held up", || gate.entered() == 1);
+    for number in 0..BACKLOG {
+        assert_eq!(hub.publish(key, number.to_string()).unwrap().enqueued, 1);
+    }
+    gate.open();
+}
+
+#[test]
+fn a_backlog_comes_whole_and_in_order() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let log = Log::default();
+    let seen = log.clone();
+    let one = hub.subscription("a").serve(move |message: &Message<'_>| seen.note(message)).unwrap();
+    backlog(&hub, "a");
+    assert_eq!(at_rest(&hub).delivered, BACKLOG);
+    assert_eq!(log.lines(), (0..BACKLOG).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(one.stats().waiting, 0);
+    settle(&hub);
+}
+
+/// What a run has taken and not begun is discarded when its subscription ends, in all segments.
+#[test]
+fn a_backlog_is_discarded_when_its_handler_ends_the_subscription() {
+    let _guard = hang_guard();
+    for last in [0, 127, 128, 200] {
+        let hub = hub(1);
+        let own = Arc::new(Mutex::new(None::<Subscription>));
+        let mine = Arc::clone(&own);
+        let one = hub.subscription("a").serve(move |message: &Message<'_>| {
+            if text(message) == last.to_string() {
+                drop(mine.lock().unwrap().take());
+            }
+        });
+        *own.lock().unwrap() = Some(one.unwrap());
+        backlog(&hub, "a");
+        let audit = at_rest(&hub);
+        let ends = (audit.delivered, audit.discarded);
+        assert_eq!(ends, (last + 1, BACKLOG - last - 1));
+        settle(&hub);
+    }
+}
+
+/// Past its intensity a handler is suspended: what it had taken becomes dead letters, in order.
+#[test]
+fn a_backlog_is_buried_when_its_handler_is_suspended() {
+    let _guard = hang_guard();
+    for first in [1, 126, 130] {
+        let hub = hub(1);
+        let handler = move |message: &Message<'_>| match text(message).parse::<u64>().unwrap() {
+            number if number >= first => Err(Failure::new("it is the test's")),
+            _ => Ok(()),
+        };
+        let one = hub.subscription("a").serve(handler).unwrap();
+        backlog(&hub, "a");
+        let audit = at_rest(&hub);
+        assert_eq!(audit.delivered, first);
+        assert_eq!(audit.delivered + audit.failed + audit.dead_lettered, BACKLOG);
+        let buried = hub.dead_letters(&DeadFilter::all());
+        let numbers = buried.iter().map(|dead| {
+            String::from_utf8(dead.message().payload().to_vec()).unwrap().parse::<u64>().unwrap()
+        });
+        assert!(numbers.is_sorted());
+        drop(one);
+        settle(&hub);
+    }
+}
+
+/// Goal: a publisher that waits for room is told while the run is in the segments that it has taken. Method: it
+/// falls asleep while the handler is in the first one, and the handler stops in the second until it has gone on.
+#[test]
+fn a_run_of_several_segments_tells_who_waits_for_room() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let (start, first, second) = (Gate::new(), Gate::new(), Gate::new());
+    let (held, in_first, in_second) = (start.clone(), first.clone(), second.clone());
+    let one = hub
+        .subscription("a")
+        .capacity(300)
+        .overflow(Overflow::Block(Duration::MAX))
+        .serve(move |message: &Message<'_>| match text(message).as_str() {
+            "5" => in_first.wait(),
+            "130" => in_second.wait(),
+            _ => {}
+        })
+        .unwrap();
+    hub.pool().post(move || held.wait()).unwrap();
+    until("the pool is held up", || start.entered() == 1);
+    let publish = |number: u64| {
+        let publication = hub.message("a").payload(number.to_string()).may_block();
+        assert_eq!(publication.publish().unwrap().enqueued, 1);
+    };
+    (0..300).for_each(publish);
+    start.open();
+    until("the handler is in the first segment", || first.entered() == 1);
+    // Those that have begun have made room.
+    (300..306).for_each(publish);
+    assert_eq!(one.stats().waiting, 300);
+    thread::scope(|scope| {
+        let publisher = scope.spawn(|| publish(306));
+        thread::sleep(Duration::from_millis(5));
+        assert!(!publisher.is_finished());
+        first.open();
+        until("the handler is in the second segment", || second.entered() == 1);
+        publisher.join().unwrap();
+        second.open();
+    });
+    assert_eq!(at_rest(&hub).delivered, 307);
+    settle(&hub);
 }
