@@ -2338,8 +2338,9 @@ typedef struct pace_server_options_t {
     /** How many. Default 0: such a server only connects. */
     size_t listener_count;
     /**
-     * Settings of outgoing connections: max_connections of them at once, and what else is not about
-     * listening. NULL: the defaults.
+     * Settings of outgoing connections, and of no listener: max_connections of them at once, and what
+     * else is about connections. Its address and fd are not looked at; what is about accepting (refusal,
+     * backlog, socket_mode, v6_only, reuse_port, filter) must have its default. NULL: the defaults.
      */
     const pace_listener_options_t *outgoing;
     /** An outgoing connection must be made within this, at least 1 ms. Default 10 s. */

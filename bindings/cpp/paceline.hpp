@@ -3162,7 +3162,8 @@ inline Result<std::vector<Inherited>> inherited() {
 struct ServerConfig {
     /// Where to listen. None: such a server only connects.
     std::vector<Listen> listeners{};
-    /// Settings of outgoing connections; what is about listening does not matter.
+    /// Settings of outgoing connections, and of no listener. Its address and fd are not looked at; what
+    /// is about accepting (refusal, backlog, socket_mode, v6_only, reuse_port, filter) must not be set.
     std::optional<Listen> outgoing{};
     std::optional<nanoseconds> connect_timeout{};
     /// Called once each time that accepting pauses for want of descriptors or memory, with what to

@@ -6,9 +6,10 @@ use super::filter::{self, Filters, pace_filter_hooks_t};
 use super::pool::{PACE_DEFAULT, PACE_FOREVER};
 use super::sized;
 use super::status::*;
-use crate::net::{Listen, ServerBuilder};
+use crate::net::{Listen, Outgoing};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
+use core::fmt::Display;
 use core::mem::offset_of;
 use core::ptr;
 use std::os::fd::BorrowedFd;
@@ -151,11 +152,11 @@ unsafe impl sized::Sized for pace_listener_options_t {
     };
 }
 
-/// What is told to a [`Listen`], or to a [`ServerBuilder`] for its outgoing connections, which have the
-/// same words: all that is not the default.
+/// What is told to a [`Listen`], or to [`Outgoing`], which have the same words: all that is not the
+/// default, since the defaults of Rust and of a server on top are others in places.
 macro_rules! tell {
-    ($to:expr, $options:expr, $messages:expr) => {{
-        let (options, (refusal, busy)): (&pace_listener_options_t, _) = ($options, $messages);
+    ($to:expr, $options:expr) => {{
+        let options: &pace_listener_options_t = $options;
         let mut to = $to;
         tell!(@ to, options, max_connections, |value| size(value));
         tell!(@ to, options, max_requests, |value| size(value));
@@ -167,23 +168,15 @@ macro_rules! tell {
         tell!(@ to, options, keep_alive_ns => keep_alive, |value| nanos(value));
         tell!(@ to, options, send_buffer, |value| size(value));
         tell!(@ to, options, receive_buffer, |value| size(value));
-        tell!(@ to, options, socket_mode, |value| value);
-        tell!(@ to, options, backlog, |value| i32::try_from(value).unwrap_or(i32::MAX));
         tell!(@ to, options, no_delay, |value| value);
-        tell!(@ to, options, v6_only, |value| value);
-        tell!(@ to, options, reuse_port, |value| value);
         let marks = [options.output_low, options.output_high, options.output_max];
         if marks != [LISTENER.output_low, LISTENER.output_high, LISTENER.output_max] {
             let [low, high, max] = marks.map(size);
             to = to.output_marks(low, high, max);
         }
-        if !refusal.is_empty() {
-            to = to.refusal(refusal);
-        }
-        if !busy.is_empty() {
-            to = to.busy(busy);
-        }
-        to
+        // SAFETY: as the header demands.
+        let busy = unsafe { boundary::bytes(options.busy, options.busy_size, 1, "busy") }?;
+        if busy.is_empty() { to } else { to.busy(busy) }
     }};
     (@ $to:ident, $options:ident, $field:ident, |$value:ident| $as:expr) => {
         tell!(@ $to, $options, $field => $field, |$value| $as)
@@ -200,24 +193,35 @@ fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Outgoing connections get these settings.
+/// What outgoing connections, and they alone, are told.
 ///
 /// # Safety
 ///
 /// As the header demands of `options`.
-pub(super) unsafe fn outgoing(
-    builder: ServerBuilder,
-    options: *const pace_listener_options_t,
-) -> Result<ServerBuilder> {
+pub(super) unsafe fn outgoing(options: *const pace_listener_options_t) -> Result<Outgoing> {
     // SAFETY: as the caller promises.
     let options = unsafe { sized::read(options, "outgoing") }?;
-    if !options.filter.is_null() {
-        let allowed = "NULL: only connections that are accepted have one";
-        return Err(Failure::invalid("filter", "set", allowed));
-    }
     // SAFETY: as the caller promises.
-    let messages = unsafe { messages(&options) }?;
-    Ok(tell!(builder, &options, messages))
+    let refusal = unsafe { refusal(&options) }?;
+    let bytes = format!("{} bytes", refusal.len());
+    is_default("refusal", bytes, refusal.is_empty(), "NULL")?;
+    is_default("filter", "set", options.filter.is_null(), "NULL")?;
+    let backlog = LISTENER.backlog;
+    is_default("backlog", options.backlog, options.backlog == backlog, &backlog.to_string())?;
+    let mode = format!("{:#o}", options.socket_mode);
+    is_default("socket_mode", mode, options.socket_mode == PACE_DEFAULT, "PACE_DEFAULT")?;
+    is_default("v6_only", true, !options.v6_only, "false")?;
+    is_default("reuse_port", true, !options.reuse_port, "false")?;
+    Ok(tell!(Outgoing::new(), &options))
+}
+
+/// What is about accepting would have no effect on what is made here.
+fn is_default(name: &str, value: impl Display, is_default: bool, default: &str) -> Result {
+    if is_default {
+        return Ok(());
+    }
+    let allowed = format!("{default} in outgoing: it is for connections that are accepted");
+    Err(Failure::invalid(name, value, &allowed))
 }
 
 /// All listeners of an array, whose structs are as large as the first says, and what their filters own.
@@ -266,9 +270,16 @@ unsafe fn listener(
     }
     // SAFETY: as the caller promises.
     let place = unsafe { place(&options) }?;
+    let mut listener = tell!(place, &options);
+    tell!(@ listener, options, socket_mode, |value| value);
+    tell!(@ listener, options, backlog, |value| i32::try_from(value).unwrap_or(i32::MAX));
+    tell!(@ listener, options, v6_only, |value| value);
+    tell!(@ listener, options, reuse_port, |value| value);
     // SAFETY: as the caller promises.
-    let messages = unsafe { messages(&options) }?;
-    let listener = tell!(place, &options, messages);
+    let refusal = unsafe { refusal(&options) }?;
+    if !refusal.is_empty() {
+        listener = listener.refusal(refusal);
+    }
     match options.filter.is_null() {
         true => Ok(listener),
         // SAFETY: not NULL, and as the caller promises.
@@ -292,15 +303,12 @@ unsafe fn place(options: &pace_listener_options_t) -> Result<Listen> {
     Ok(Listen::on(unsafe { boundary::text(options.address, "address") }?))
 }
 
-/// What is sent to connections, and to requests, that are too many.
+/// What is sent to connections that are too many.
 ///
 /// # Safety
 ///
 /// As the header demands of `options`.
-unsafe fn messages<'a>(options: &pace_listener_options_t) -> Result<(&'a [u8], &'a [u8])> {
+unsafe fn refusal<'a>(options: &pace_listener_options_t) -> Result<&'a [u8]> {
     // SAFETY: as the caller promises.
-    unsafe {
-        let refusal = boundary::bytes(options.refusal, options.refusal_size, 1, "refusal")?;
-        Ok((refusal, boundary::bytes(options.busy, options.busy_size, 1, "busy")?))
-    }
+    unsafe { boundary::bytes(options.refusal, options.refusal_size, 1, "refusal") }
 }

@@ -43,8 +43,9 @@ pub struct pace_server_options_t {
     pub listeners: *const pace_listener_options_t,
     /// How many. Default 0: such a server only connects.
     pub listener_count: usize,
-    /// Settings of outgoing connections: max_connections of them at once, and what else is not about
-    /// listening. NULL: the defaults.
+    /// Settings of outgoing connections, and of no listener: max_connections of them at once, and what
+    /// else is about connections. Its address and fd are not looked at; what is about accepting (refusal,
+    /// backlog, socket_mode, v6_only, reuse_port, filter) must have its default. NULL: the defaults.
     pub outgoing: *const pace_listener_options_t,
     /// An outgoing connection must be made within this, at least 1 ms. Default 10 s.
     pub connect_timeout_ns: u64,
@@ -427,7 +428,7 @@ pub(super) unsafe fn builder(
     let mut builder = builder.connect_timeout(nanos(options.connect_timeout_ns));
     if !options.outgoing.is_null() {
         // SAFETY: as the caller promises.
-        builder = unsafe { outgoing(builder, options.outgoing) }?;
+        builder = builder.outgoing(unsafe { outgoing(options.outgoing) }?);
     }
     // SAFETY: as the caller promises.
     let (listeners, filters) =

@@ -16,7 +16,7 @@
 //! | `conn.rs` | what users see: the handler trait, `Conn`, `ConnRef` |
 //! | `listener.rs` | accepting, refusing, waiting for descriptors |
 //! | `server.rs` | start, registry, drain |
-//! | `settings.rs` | what a server and each of its listeners are told |
+//! | `settings.rs` | what a server, each of its listeners and its outgoing connections are told |
 //! | `udp.rs` | datagrams, which have no connections |
 //! | `udp_pulled.rs` | the same as data, for hosts that cannot be called back |
 //! | `inherited.rs` | sockets that a supervisor has opened |
@@ -66,6 +66,6 @@ pub use inherited::{Inherited, inherited};
 pub(crate) use output::Foreign;
 pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
 pub use server::{DrainReport, Server};
-pub use settings::{Listen, ServerBuilder};
+pub use settings::{Listen, Outgoing, ServerBuilder};
 pub use udp::{Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpReport, UdpSocket, UdpStats};
 pub use udp_pulled::{PulledUdp, UdpEvent};

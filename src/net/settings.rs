@@ -1,7 +1,12 @@
 //! What a server is started with: its listeners, and the settings of each.
 //!
 //! Every setting of a connection is its listener's. What a [`ServerBuilder`] is told holds for every
-//! listener that was not told otherwise, and for outgoing connections.
+//! listener that was not told otherwise, and for outgoing connections, unless [`Outgoing`] says otherwise.
+//!
+//! ```text
+//!   builder's ──► listeners' defaults ──► a Listen's changes   = the limits of that listener
+//!      └────────► an Outgoing's changes                        = the limits of outgoing connections
+//! ```
 
 use super::address::{Address, ToAddress};
 use super::books::Origin;
@@ -20,12 +25,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Settings of a server; see [`Server::builder`]. Those that a [`Listen`] has too are for listeners
-/// that do not have their own, in whatever order they are told, and for outgoing connections.
+/// that do not have their own, in whatever order they are told, and for outgoing connections, which may
+/// have [their own](Self::outgoing), too.
 #[must_use]
 pub struct ServerBuilder {
     pub(super) pool: Pool,
     listeners: Vec<Listen>,
     limits: Limits,
+    outgoing: Vec<Change>,
     on_exhausted: Option<Box<ExhaustedHook>>,
 }
 
@@ -47,12 +54,29 @@ pub struct Listen {
     changes: Vec<Change>,
 }
 
+/// Settings of outgoing connections where the server's, which are those of its listeners, are not right.
+///
+/// ```
+/// # use paceline::net::{Outgoing, Server};
+/// # let pool = paceline::Pool::new()?;
+/// let builder = Server::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .max_connections(1000)
+///     .outgoing(Outgoing::new().max_connections(10));
+/// # Ok::<(), paceline::Error>(())
+/// ```
+#[must_use]
+#[derive(Default)]
+pub struct Outgoing {
+    changes: Vec<Change>,
+}
+
 enum Source {
     Bind(Result<Address>),
     Inherited(OwnedFd),
 }
 
-/// One setting of a listener.
+/// One setting of a listener, or of outgoing connections.
 type Change = Box<dyn FnOnce(&mut Limits) + Send>;
 
 /// A listener that is ready to accept.
@@ -68,6 +92,7 @@ impl ServerBuilder {
             pool: pool.clone(),
             listeners: Vec::new(),
             limits: Limits::default(),
+            outgoing: Vec::new(),
             on_exhausted: None,
         }
     }
@@ -84,6 +109,13 @@ impl ServerBuilder {
     /// Accepts from a socket that listens already: [`Listen::inherited`].
     pub fn listen_on(self, socket: impl Into<OwnedFd>) -> Self {
         self.listen(Listen::inherited(socket))
+    }
+
+    /// Outgoing connections have these settings, in whatever order they are told, where they would have
+    /// the server's. Told twice, both hold, and of one setting the later.
+    pub fn outgoing(mut self, settings: Outgoing) -> Self {
+        self.outgoing.extend(settings.changes);
+        self
     }
 
     /// An outgoing connection must be made within this, at least 1 ms. Default 10 s.
@@ -115,13 +147,14 @@ impl ServerBuilder {
     }
 
     fn start(self, factory: Box<Factory>) -> Result<Server> {
-        let Self { pool, listeners, limits, on_exhausted } = self;
+        let Self { pool, listeners, limits, outgoing, on_exhausted } = self;
         limits.check()?;
+        let outgoing = changed(&limits, outgoing)?;
         // Before an address is bound in vain.
         pool.shared().check_open()?;
         let opened: Vec<_> =
             listeners.into_iter().map(|listener| listener.open(&limits)).collect::<Result<_>>()?;
-        let outgoing = Origin::new(limits, Address::Unnamed);
+        let outgoing = Origin::new(outgoing, Address::Unnamed);
         Server::start(&pool, opened, outgoing, factory, on_exhausted)
     }
 
@@ -156,14 +189,31 @@ impl Listen {
     }
 
     fn open(self, defaults: &Limits) -> Result<Opened> {
-        let mut limits = defaults.clone();
-        self.changes.into_iter().for_each(|change| change(&mut limits));
-        limits.check()?;
+        let limits = changed(defaults, self.changes)?;
         match self.source {
             Source::Bind(address) => bind(address?, limits),
             Source::Inherited(fd) => adopt(fd, limits),
         }
     }
+}
+
+impl Outgoing {
+    /// Nothing but the server's.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+}
+
+fn changed(defaults: &Limits, changes: Vec<Change>) -> Result<Limits> {
+    let mut limits = defaults.clone();
+    changes.into_iter().for_each(|change| change(&mut limits));
+    limits.check()?;
+    Ok(limits)
 }
 
 fn bind(address: Address, limits: Limits) -> Result<Opened> {
@@ -185,19 +235,14 @@ impl<A: ToAddress> From<A> for Listen {
     }
 }
 
-/// The settings that a server has for all its listeners, and a listener for itself.
+/// The settings of connections, that a server has for all of them, and others for their own.
 macro_rules! settings_of_connections {
     ($($settings:ty),*) => { $(impl $settings {
-        /// Connections at once, 1 to 2^24; more are sent the refusal and closed. Each listener counts
-        /// its own, and the server its outgoing ones. Default 2^20.
+        /// Connections at once, 1 to 2^24. Each listener counts its own, and sends more the refusal and
+        /// closes them; the server counts its outgoing ones, of which more are
+        /// [`Error::Full`]. Default 2^20.
         pub fn max_connections(self, connections: usize) -> Self {
             self.set(move |limits| limits.max_connections = connections)
-        }
-
-        /// What connections beyond the maximum are sent, up to 64 KiB. Default: nothing.
-        pub fn refusal(self, message: impl Into<Vec<u8>>) -> Self {
-            let message = message.into();
-            self.set(move |limits| limits.refusal = message)
         }
 
         /// Admitted requests at once over all connections of a listener, at least 1; see
@@ -251,12 +296,6 @@ macro_rules! settings_of_connections {
             self.set(move |limits| limits.linger = nanos(time))
         }
 
-        /// Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
-        /// (`net.core.somaxconn`). Default 4096.
-        pub fn backlog(self, connections: i32) -> Self {
-            self.set(move |limits| limits.backlog = connections)
-        }
-
         /// TCP sends small writes at once. Default: yes.
         pub fn no_delay(self, on: bool) -> Self {
             self.set(move |limits| limits.no_delay = on)
@@ -265,6 +304,35 @@ macro_rules! settings_of_connections {
         /// TCP asks silent peers whether they are there, first after this time. Default: no.
         pub fn keep_alive(self, time: Duration) -> Self {
             self.set(move |limits| limits.keep_alive = Some(time))
+        }
+
+        /// Bytes that the kernel buffers for sending (it doubles them). Default: the system's.
+        pub fn send_buffer(self, bytes: usize) -> Self {
+            self.set(move |limits| limits.send_buffer = Some(bytes))
+        }
+
+        /// Bytes that the kernel buffers for receiving (it doubles them). Default: the system's.
+        pub fn receive_buffer(self, bytes: usize) -> Self {
+            self.set(move |limits| limits.receive_buffer = Some(bytes))
+        }
+    })* };
+}
+
+settings_of_connections!(ServerBuilder, Listen, Outgoing);
+
+/// The settings that are about listening.
+macro_rules! settings_of_listeners {
+    ($($settings:ty),*) => { $(impl $settings {
+        /// What connections beyond the maximum are sent, up to 64 KiB. Default: nothing.
+        pub fn refusal(self, message: impl Into<Vec<u8>>) -> Self {
+            let message = message.into();
+            self.set(move |limits| limits.refusal = message)
+        }
+
+        /// Connections that may wait to be accepted, 1 to 2^20; the kernel has a limit of its own
+        /// (`net.core.somaxconn`). Default 4096.
+        pub fn backlog(self, connections: i32) -> Self {
+            self.set(move |limits| limits.backlog = connections)
         }
 
         /// IPv6 listeners take no IPv4. Default: `[::]` takes both.
@@ -283,20 +351,10 @@ macro_rules! settings_of_connections {
         pub fn socket_mode(self, mode: u32) -> Self {
             self.set(move |limits| limits.socket_mode = Some(mode))
         }
-
-        /// Bytes that the kernel buffers for sending (it doubles them). Default: the system's.
-        pub fn send_buffer(self, bytes: usize) -> Self {
-            self.set(move |limits| limits.send_buffer = Some(bytes))
-        }
-
-        /// Bytes that the kernel buffers for receiving (it doubles them). Default: the system's.
-        pub fn receive_buffer(self, bytes: usize) -> Self {
-            self.set(move |limits| limits.receive_buffer = Some(bytes))
-        }
     })* };
 }
 
-settings_of_connections!(ServerBuilder, Listen);
+settings_of_listeners!(ServerBuilder, Listen);
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -311,5 +369,11 @@ impl fmt::Debug for Listen {
             Source::Inherited(fd) => format!("{fd:?}"),
         };
         f.debug_struct("Listen").field("place", &place).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing").field("settings", &self.changes.len()).finish()
     }
 }

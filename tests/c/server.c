@@ -138,6 +138,75 @@ static void settings_out_of_range(void) {
     CHECK(atomic_load(&drops) == 0 && server == NULL);
 }
 
+/* Goal: settings of outgoing connections are theirs alone, and a listener's are the listener's. Method: both in
+   one server, with a listener that says nothing: it has the defaults, and so lets several in and waits. */
+static void outgoing_settings_are_of_outgoing_connections_alone(void) {
+    char address[2][PACE_ADDRESS_SIZE];
+    pace_pool_t *pool = pool_of(2);
+    pace_conn_hooks_t hooks = echo_hooks();
+    pace_conn_id_t id;
+    pace_listener_options_t at[] = {listener_at(TCP), listener_at(TCP)}, outgoing = listener_at(NULL);
+    pace_server_options_t options = options_with(at, 2);
+    at[1].max_connections = 3;
+    outgoing.max_connections = 2;
+    options.outgoing = &outgoing;
+    pace_server_t *server;
+    OK(pace_server_new(pool, &options, &hooks, &server));
+    int inside[2][3];
+    for (size_t i = 0; i < 2; i++) {
+        OK(pace_server_address(server, i, address[i], sizeof address[i]));
+        for (size_t n = 0; n < 3; n++) {
+            inside[i][n] = dial(address[i]);
+            send_text(inside[i][n], "x");
+            expect_text(inside[i][n], "x");
+        }
+    }
+    expect_end(dial(address[1]));
+    /* To the one that has room. */
+    OK(pace_server_connect(server, address[0], &hooks, &id));
+    OK(pace_server_connect(server, address[0], &hooks, &id));
+    SAYS(PACE_EFULL, pace_server_connect(server, address[0], &hooks, &id));
+    TELLS("all 2 outgoing connections");
+    for (size_t i = 0; i < 6; i++) close(inside[i / 3][i % 3]);
+    stop(server);
+
+    /* A time: of two ends that are silent only the outgoing one may not be. */
+    outgoing.idle_timeout_ns = SECOND / 50;
+    OK(pace_server_new(pool, &options, &hooks, &server));
+    OK(pace_server_address(server, 0, address[0], sizeof address[0]));
+    OK(pace_server_connect(server, address[0], &hooks, &id));
+    UNTIL(stats_of(server).closed_peer == 1);
+    CHECK(stats_of(server).closed_timed_out == 1);
+    stop(server);
+    finish(pool);
+}
+
+/* What would have no effect on outgoing connections is not swallowed. */
+static void settings_about_accepting_in_outgoing(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_conn_hooks_t hooks = echo_hooks();
+    pace_server_t *server = NULL;
+    const char *why = "in outgoing: it is for connections that are accepted";
+#define REFUSES_IN_OUTGOING(field, value, told)                                                    \
+    do {                                                                                           \
+        pace_listener_options_t outgoing = listener_at(NULL);                                      \
+        pace_server_options_t options = options_with(NULL, 0);                                     \
+        options.outgoing = &outgoing;                                                              \
+        outgoing.refusal = "no";                                                                   \
+        outgoing.field = (value);                                                                  \
+        SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &server));                       \
+        TELLS(told);                                                                               \
+        TELLS(why);                                                                                \
+    } while (0)
+    REFUSES_IN_OUTGOING(refusal_size, 2, "refusal is 2 bytes, but must be NULL");
+    REFUSES_IN_OUTGOING(backlog, 5, "backlog is 5, but must be 4096");
+    REFUSES_IN_OUTGOING(socket_mode, 0600, "socket_mode is 0o600, but must be PACE_DEFAULT");
+    REFUSES_IN_OUTGOING(v6_only, true, "v6_only is true, but must be false");
+    REFUSES_IN_OUTGOING(reuse_port, true, "reuse_port is true, but must be false");
+    CHECK(server == NULL);
+    finish(pool);
+}
+
 static void structs_of_other_sizes(void) {
     pace_pool_t *pool = pool_of(1);
     pace_conn_hooks_t hooks = echo_hooks();
@@ -459,6 +528,8 @@ int main(int argc, char **argv) {
     listens_at_many_places();
     texts_that_do_not_fit();
     settings_out_of_range();
+    outgoing_settings_are_of_outgoing_connections_alone();
+    settings_about_accepting_in_outgoing();
     structs_of_other_sizes();
     a_listener_that_cannot_bind();
     a_pool_without_room();

@@ -3,7 +3,7 @@
 use crate::common::{Count, hang_guard, in_child, until};
 use crate::kit::*;
 use paceline::Error;
-use paceline::net::{Admission, Conn, Listen, Reason, Server, ServerBuilder, Timeout};
+use paceline::net::{Admission, Conn, Listen, Outgoing, Reason, Server, ServerBuilder, Timeout};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,6 +68,71 @@ fn outgoing_connections_have_a_maximum_of_their_own() {
     conn.close().unwrap();
     log.closed.until(1);
     end(&server);
+}
+
+/// Goal: what outgoing connections are told is theirs alone. Method: both kinds of settings in one server,
+/// told in the wrong order, and a listener that has neither.
+#[test]
+fn outgoing_connections_have_settings_of_their_own() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let server = Server::builder(&pool)
+            .outgoing(Outgoing::new().max_connections(2).linger(TICK))
+            .outgoing(Outgoing::new().max_connections(1))
+            .max_connections(3)
+            .listen(kind.address())
+            .listen(Listen::on(kind.address()).max_connections(4));
+        let server = server.serve(move |_| Echo(inner.clone())).unwrap();
+        for (address, most) in server.addresses().iter().zip([3, 4]) {
+            let before = log.closed.get();
+            let inside: Vec<_> = (0..most)
+                .map(|_| {
+                    let mut client = Client::connect(address);
+                    client.send("x");
+                    client.expect("x");
+                    client
+                })
+                .collect();
+            assert!(Client::connect(address).rest().is_empty(), "beyond {most}");
+            drop(inside);
+            log.closed.until(before + most);
+        }
+        let (there, own) = (&server.addresses()[1], Log::new());
+        let conn = server.connect(there, Echo(own.clone())).unwrap();
+        let full = server.connect(there, Echo(Log::new())).unwrap_err();
+        assert_eq!(full.to_string(), "all 1 outgoing connections are in use");
+        conn.close().unwrap();
+        own.closed.until(1);
+        end(&server);
+    }
+}
+
+/// Goal: the same of a time. Method: of two ends that are silent only the outgoing one may not be.
+#[test]
+fn outgoing_connections_have_times_of_their_own() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, own) = (pool(2), Log::new());
+        let (server, log) = echo(&pool, kind, |builder| {
+            builder
+                .outgoing(Outgoing::new().idle_timeout(TICK))
+                .idle_timeout(Duration::from_secs(600))
+        });
+        server.connect(&server.addresses()[0], Echo(own.clone())).unwrap();
+        assert_eq!(own.reason(0), Reason::TimedOut(Timeout::Idle));
+        assert_eq!(log.reason(0), Reason::Peer);
+        assert_eq!(end(&server).closed.timed_out, 1);
+    }
+}
+
+#[test]
+fn settings_of_outgoing_connections_out_of_range_are_named() {
+    let pool = pool(1);
+    let builder = Server::builder(&pool).outgoing(Outgoing::new().max_connections(0));
+    let message = builder.serve(|_| Echo(Log::new())).unwrap_err().to_string();
+    assert_eq!(message, "max_connections is 0, but must be 1 to 16777216");
 }
 
 /// Goal: a listener's times are its own. Method: the same silence on two listeners, of which one

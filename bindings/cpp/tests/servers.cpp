@@ -294,6 +294,42 @@ TEST_CASE("requests in work are bounded, and a drain waits for them") {
     CHECK(stats.in_work == 0);
 }
 
+TEST_CASE("outgoing connections have settings of their own, and listeners theirs") {
+    Seen seen;
+    struct Silent : ConnHandler {
+        explicit Silent(Seen &s) : seen(s) {}
+        std::size_t data(Conn &, std::string_view bytes) override { return bytes.size(); }
+        void close(Conn &, Reason reason) override { seen.add(reason); }
+
+        Seen &seen;
+    };
+    auto pool = Pool::create({2}).value();
+    ServerConfig config;
+    config.add_listener(Listen{"127.0.0.1:0"});
+    config.add_listener(Listen{"127.0.0.1:0"}.set_max_connections(1));
+    config.set_outgoing(Listen{""}.set_max_connections(2).set_idle_timeout(20ms));
+    auto server = Server::create_for<Echo>(pool, config).value();
+    // The one that says nothing has the defaults.
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int n = 0; n < 3; ++n) {
+        clients.push_back(std::make_unique<Client>(server));
+        clients.back()->send("x");
+        CHECK(clients.back()->receive(1) == "x");
+    }
+    server.connect(server.address(0).value(), std::make_unique<Silent>(seen)).value();
+    REQUIRE(seen.closed.wait());
+    CHECK(seen.reasons == std::vector<Reason::Kind>{Reason::TimedOut});
+    for (auto &client : clients) {
+        client->send("y");
+        CHECK(client->receive(1) == "y");
+    }
+    CHECK(server.stats().value().closed_timed_out == 1);
+    config.outgoing->set_reuse_port(true);
+    const auto refused = Server::create_for<Echo>(pool, config).error();
+    CHECK(refused == Code::Invalid);
+    CHECK(std::string(refused.message()).find("reuse_port is true") == 0);
+}
+
 TEST_CASE("outgoing connections have a handler of their own") {
     struct Caller : ConnHandler {
         explicit Caller(Seen &s) : seen(s) {}

@@ -213,6 +213,31 @@ class Servers(Case):
             self.next(told, "close", Reason.TIMED_OUT, Timeout.IDLE)
         self.end(server)
 
+    def test_a_listen_has_what_it_says(self) -> None:
+        """Goal: keywords are for plain addresses and outgoing connections, and for no Listen. Method: both in
+        one server, where only the Listen allows silence."""
+        handler, told = telling()
+        keywords: dict[str, Any] = {"idle_timeout": 0.02, "max_connections": 2, "backlog": 100}
+        places = [paceline.Listen("127.0.0.1:0"), "127.0.0.1:0"]
+        server = self.serve(handler, places, refusal=b"two are here", v6_only=True, **keywords)
+        patient = [dial(server) for _ in range(3)]
+        for _ in patient:
+            self.next(told, "open")
+        ended: queue.Queue[Any] = queue.Queue()
+
+        class Silent(ConnHandler):
+            def close(self, conn: Conn, reason: Reason, detail: Any) -> None:
+                ended.put((reason, detail))
+
+        server.connect(server.addresses[0], Silent)
+        self.assertEqual(ended.get(timeout=60), (Reason.TIMED_OUT, Timeout.IDLE))
+        with dial(server, 1) as strict:
+            self.assertEqual(rest(strict), b"")
+        for client in patient:
+            client.sendall(b"x")
+            client.close()
+        self.assertEqual(self.end(server).closed[Reason.TIMED_OUT], 2)
+
     def test_pressure(self) -> None:
         handler, told = telling()
         marks = (1000, 2000, 1 << 24)

@@ -69,6 +69,8 @@ Places = Union[str, HasFileno, Listen, Iterable[Union[str, HasFileno, Listen]]]
 _PLAIN = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode")
 _SMALL = ("socket_mode", "backlog")
 _FLAGS = ("no_delay", "v6_only", "reuse_port")
+#: About accepting: senseless for connections that are made here.
+_ACCEPTING = ("refusal", "socket_mode", "backlog", "v6_only", "reuse_port")
 _TIMES = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
 
 
@@ -98,9 +100,10 @@ class Listeners:
 
 
 def outgoing(settings: dict[str, Any]) -> layout.ListenerOptions:
-    """Settings of connections that are made here."""
+    """Settings of connections that are made here: those of ``settings`` that are about connections."""
     options = layout.ListenerOptions()
-    fill(options, Listen("", **settings))
+    about = {name: value for name, value in settings.items() if name not in _ACCEPTING}
+    fill(options, Listen("", **about))
     options.address = None
     return options
 

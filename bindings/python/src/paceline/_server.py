@@ -597,7 +597,8 @@ class Server(Serving):
     ``handler(conn)`` makes what has the hooks of a connection, a ConnHandler as a rule. ``listen`` is
     an address, a socket that listens, a Listen, or several of them; without, the server only connects.
     Other keywords are those of Listen, for what is listened at by plain addresses and for connections
-    that are made here. ``threads`` host threads run the hooks; with 0 you do: ``run``, ``attach``.
+    that are made here; a Listen has what it says, whatever they are. ``threads`` host threads run the
+    hooks; with 0 you do: ``run``, ``attach``.
 
     Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
     ForkedError.
