@@ -2239,7 +2239,10 @@ typedef struct pace_listener_options_t {
      * Without it, closing can destroy what was just sent. Default 2 s; 0: none.
      */
     uint64_t linger_ns;
-    /** TCP asks silent peers whether they are there, first after this time. Default 0: it does not. */
+    /**
+     * TCP asks silent peers whether they are there, first after this time: 1 s to 32767 s, in whole
+     * seconds, to which it is rounded up. Default 0: it does not.
+     */
     uint64_t keep_alive_ns;
     /**
      * Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the

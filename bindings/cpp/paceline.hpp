@@ -2998,8 +2998,10 @@ struct Listen {
     std::optional<std::uint64_t> max_unconsumed{};
     /// Bytes: low < high <= max.
     std::optional<std::uint64_t> output_low{}, output_high{}, output_max{};
-    std::optional<nanoseconds> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{},
-        keep_alive{};
+    std::optional<nanoseconds> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{};
+    /// TCP asks silent peers whether they are there, first after this time: 1 s to 32767 s, in whole
+    /// seconds, to which it is rounded up; 0: it does not, as without.
+    std::optional<nanoseconds> keep_alive{};
     std::optional<std::uint64_t> send_buffer{}, receive_buffer{};
     std::optional<std::uint32_t> backlog{};
     std::optional<bool> no_delay{};

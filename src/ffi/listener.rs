@@ -66,7 +66,8 @@ pub struct pace_listener_options_t {
     /// How long a peer that was told the end may take to end too; what it sends meanwhile is dropped.
     /// Without it, closing can destroy what was just sent. Default 2 s; 0: none.
     pub linger_ns: u64,
-    /// TCP asks silent peers whether they are there, first after this time. Default 0: it does not.
+    /// TCP asks silent peers whether they are there, first after this time: 1 s to 32767 s, in whole
+    /// seconds, to which it is rounded up. Default 0: it does not.
     pub keep_alive_ns: u64,
     /// Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the
     /// system's.

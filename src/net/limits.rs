@@ -87,6 +87,7 @@ impl Limits {
         range("send_buffer", self.send_buffer.unwrap_or(1), 1, 1 << 30)?;
         range("receive_buffer", self.receive_buffer.unwrap_or(1), 1, 1 << 30)?;
         mode("socket_mode", self.socket_mode.unwrap_or(0))?;
+        keep_alive(self.keep_alive)?;
         time("idle_timeout", self.idle)?;
         time("read_timeout", self.read)?;
         time("stall_timeout", self.stall)?;
@@ -110,6 +111,24 @@ fn mode(name: &'static str, value: u32) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(name, format!("{value:#o}"), "0 to 0o777"))
+}
+
+/// The longest that Linux takes.
+const LONGEST_KEEP_ALIVE: u64 = 32_767;
+
+/// Beyond its bounds the kernel refuses it, and would go on with its own two hours.
+fn keep_alive(time: Option<Duration>) -> Result<()> {
+    let Some(time) = time else { return Ok(()) };
+    if (Duration::from_secs(1)..=Duration::from_secs(LONGEST_KEEP_ALIVE)).contains(&time) {
+        return Ok(());
+    }
+    let allowed = format!("1 s to {LONGEST_KEEP_ALIVE} s");
+    Err(Error::invalid("keep_alive", format!("{time:?}"), allowed))
+}
+
+/// The kernel counts whole seconds.
+pub(super) fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 pub(super) fn time(name: &'static str, value: u64) -> Result<()> {

@@ -301,7 +301,8 @@ macro_rules! settings_of_connections {
             self.set(move |limits| limits.no_delay = on)
         }
 
-        /// TCP asks silent peers whether they are there, first after this time. Default: no.
+        /// TCP asks silent peers whether they are there, first after this time: 1 s to 32,767 s, in
+        /// whole seconds, to which it is rounded up. Default: no.
         pub fn keep_alive(self, time: Duration) -> Self {
             self.set(move |limits| limits.keep_alive = Some(time))
         }

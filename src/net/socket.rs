@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::books::Origin;
-use super::limits::{Limits, Marks};
+use super::limits::{Limits, Marks, whole_seconds};
 use super::output::Wire;
 use crate::sys::stream::{self, Lent};
 use core::net::SocketAddr;
@@ -164,7 +164,8 @@ pub(super) fn is_connected(socket: &Socket) -> io::Result<bool> {
     }
 }
 
-/// What can be had: a socket that is gone already says so when it is read.
+/// The values have been checked, so what is refused is a socket that is gone already: it says so when it
+/// is read.
 pub(super) fn set_options(socket: &Socket, peer: &Address, limits: &Limits) {
     if peer.tcp().is_none() {
         // Unix sockets take over nothing from their listener.
@@ -175,7 +176,7 @@ pub(super) fn set_options(socket: &Socket, peer: &Address, limits: &Limits) {
         let _ = socket.set_tcp_nodelay(true);
     }
     if let Some(time) = limits.keep_alive {
-        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time));
+        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(whole_seconds(time)));
     }
 }
 

@@ -113,6 +113,10 @@ static void settings_out_of_range(void) {
     REFUSES(idle_timeout_ns, 0, "idle_timeout");
     REFUSES(read_timeout_ns, 999999, "read_timeout");
     REFUSES(stall_timeout_ns, 1, "stall_timeout");
+    REFUSES(keep_alive_ns, 1, "keep_alive is 1ns, but must be 1 s to 32767 s");
+    REFUSES(keep_alive_ns, SECOND - 1, "keep_alive");
+    REFUSES(keep_alive_ns, 32767 * SECOND + 1, "keep_alive");
+    REFUSES(keep_alive_ns, PACE_FOREVER, "keep_alive");
     REFUSES(backlog, 0, "backlog");
     REFUSES(backlog, UINT32_MAX, "backlog");
     REFUSES(send_buffer, UINT64_MAX, "send_buffer");

@@ -6,7 +6,8 @@ use crate::common::{
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{
-    Admission, Conn, ConnHandler, Patience, Reason, Server, Timeout, ToAddress, Verdict, Wrote,
+    Admission, Conn, ConnHandler, Listen, Outgoing, Patience, Reason, Server, ServerBuilder,
+    Timeout, ToAddress, Verdict, Wrote,
 };
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
@@ -424,6 +425,23 @@ fn times_out_of_range_are_named() {
     ] {
         let error = builder.serve(|_| Echo(Log::new())).unwrap_err().to_string();
         assert_eq!(error, format!("{name} is 10µs, but must be at least 1 ms"));
+    }
+}
+
+/// Goal: what the kernel would refuse is refused here, for listeners and for outgoing connections.
+#[test]
+fn a_keep_alive_that_the_kernel_would_not_take_is_named() {
+    let pool = pool(1);
+    let (short, long) = (Duration::from_nanos(999_999_999), Duration::from_millis(32_767_001));
+    let refused =
+        |builder: ServerBuilder| builder.serve(|_| Echo(Log::new())).unwrap_err().to_string();
+    for (time, told) in [(Duration::ZERO, "0ns"), (short, "999.999999ms"), (long, "32767.001s")] {
+        let expected = format!("keep_alive is {told}, but must be 1 s to 32767 s");
+        assert_eq!(refused(Server::builder(&pool).keep_alive(time)), expected);
+        let listen = Listen::on("127.0.0.1:0").keep_alive(time);
+        assert_eq!(refused(Server::builder(&pool).listen(listen)), expected);
+        let outgoing = Outgoing::new().keep_alive(time);
+        assert_eq!(refused(Server::builder(&pool).outgoing(outgoing)), expected);
     }
 }
 

@@ -81,6 +81,25 @@ fn options_are_set_at_accepted_and_at_outgoing_connections() {
     });
 }
 
+/// Goal: what is within the range reaches the kernel. Method: its ends, and a part of a second.
+#[test]
+fn keep_alive_is_rounded_up_to_whole_seconds() {
+    in_child(|| {
+        let _guard = hang_guard();
+        for (told, had) in [(1_000, 1), (1_001, 2), (32_766_001, 32_767), (32_767_000, 32_767)] {
+            let pool = pool(1);
+            let time = Duration::from_millis(told);
+            let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.keep_alive(time));
+            let client = Client::connect(&server.addresses()[0]);
+            log.opened.until(1);
+            let own = client.0.local_addr().unwrap().as_socket().unwrap();
+            assert_eq!(options_of(own).1, Some(Duration::from_secs(had)), "{time:?}");
+            drop(client);
+            end(&server);
+        }
+    });
+}
+
 #[test]
 fn several_servers_may_share_a_port_if_all_say_so() {
     in_child(|| {

@@ -330,6 +330,18 @@ TEST_CASE("outgoing connections have settings of their own, and listeners theirs
     CHECK(std::string(refused.message()).find("reuse_port is true") == 0);
 }
 
+TEST_CASE("a setting out of its range is named") {
+    auto pool = Pool::create({1}).value();
+    ServerConfig config;
+    config.add_listener(Listen{"127.0.0.1:0"}.set_keep_alive(999ms));
+    const auto refused = Server::create_for<Echo>(pool, config).error();
+    CHECK(refused == Code::Invalid);
+    CHECK(std::string(refused.message()) == "keep_alive is 999ms, but must be 1 s to 32767 s");
+    // 0 is "off".
+    config.listeners[0].set_keep_alive(0ns);
+    CHECK(Server::create_for<Echo>(pool, config).has_value());
+}
+
 TEST_CASE("outgoing connections have a handler of their own") {
     struct Caller : ConnHandler {
         explicit Caller(Seen &s) : seen(s) {}

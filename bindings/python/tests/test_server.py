@@ -238,6 +238,14 @@ class Servers(Case):
             client.close()
         self.assertEqual(self.end(server).closed[Reason.TIMED_OUT], 2)
 
+    def test_a_setting_out_of_its_range_is_named(self) -> None:
+        told = "keep_alive is 500ms, but must be 1 s to 32767 s"
+        with self.assertRaisesRegex(paceline.InvalidError, told):
+            self.serve(Echo, keep_alive=0.5)
+        with self.assertRaisesRegex(paceline.InvalidError, told):
+            self.serve(Echo, paceline.Listen("127.0.0.1:0", keep_alive=0.5))
+        self.serve(Echo, keep_alive=0)
+
     def test_pressure(self) -> None:
         handler, told = telling()
         marks = (1000, 2000, 1 << 24)

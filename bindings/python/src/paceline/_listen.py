@@ -46,7 +46,8 @@ class Listen:
     stall_timeout: Optional[float] = None
     #: How long a peer that was told the end may take to end too. Default 2; 0: none.
     linger: Optional[float] = None
-    #: TCP asks silent peers whether they are there, first after this time. Default: it does not.
+    #: TCP asks silent peers whether they are there, first after this time: 1 to 32767, rounded up to
+    #: whole seconds. Default 0: it does not.
     keep_alive: Optional[float] = None
     #: Bytes that the kernel buffers (it doubles them). Default: the system's.
     send_buffer: Optional[int] = None
