@@ -93,6 +93,10 @@ pub struct pace_http_options_t {
     pub max_headers: u32,
     /// Where to listen: an array of structs of one size. Where idle_timeout_ns and read_timeout_ns have
     /// their defaults, they are keep_alive_timeout_ns and head_timeout_ns; a refusal of NULL is a 503.
+    /// max_requests bounds requests in work on the listener's connections, beyond the max_requests of
+    /// all; what other protocols admit on them after an upgrade counts, too. max_unconsumed is max_head +
+    /// 128 KiB where it has its default, which is also the least that it may be. busy must be NULL, since
+    /// a request beyond the maximum is answered with 503.
     pub listeners: *const pace_listener_options_t,
     /// How many.
     pub listener_count: usize,
@@ -106,7 +110,7 @@ pub struct pace_http_options_t {
     /// waited for; below: 408. Default 500, 0: any.
     pub body_rate: u64,
     /// Requests in work at once over all connections, at least 1; beyond: 503. Default UINT64_MAX: no
-    /// limit.
+    /// limit. A listener may have a lower one for its own.
     pub max_requests: u64,
     /// A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s.
     pub head_timeout_ns: u64,

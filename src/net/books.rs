@@ -101,6 +101,11 @@ impl Origin {
         self.exhausted.fetch_add(1, Relaxed);
     }
 
+    /// Whether there is a maximum.
+    pub(super) fn limits_requests(&self) -> bool {
+        self.limits.max_requests != usize::MAX
+    }
+
     /// False: as many are in work as may be.
     #[must_use]
     pub(super) fn begin_request(&self) -> bool {

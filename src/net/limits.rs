@@ -37,6 +37,11 @@ pub(super) struct Limits {
     pub(super) filter: Option<FilterFactory>,
 }
 
+/// Stand for what was not told to a server whose protocol has defaults of its own. Nobody can tell them:
+/// they are out of range.
+pub(super) const UNTOLD_TIME: u64 = 1;
+pub(super) const UNTOLD_SIZE: usize = usize::MAX;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -30,9 +30,10 @@ use std::sync::Arc;
 #[must_use]
 pub struct ServerBuilder {
     pub(super) pool: Pool,
+    pub(super) limits: Limits,
     listeners: Vec<Listen>,
-    limits: Limits,
     outgoing: Vec<Change>,
+    protocol: Option<Protocol>,
     on_exhausted: Option<Box<ExhaustedHook>>,
 }
 
@@ -71,6 +72,14 @@ pub struct Outgoing {
     changes: Vec<Change>,
 }
 
+/// What a protocol on the stream server has to say about the limits of listeners.
+pub(super) struct Protocol {
+    /// What they have where they were not told otherwise, in place of the server's.
+    pub(super) defaults: Limits,
+    /// An error that names the setting which cannot be so.
+    pub(super) check: Box<dyn Fn(&Limits) -> Result<()>>,
+}
+
 enum Source {
     Bind(Result<Address>),
     Inherited(OwnedFd),
@@ -90,9 +99,10 @@ impl ServerBuilder {
     pub(super) fn new(pool: &Pool) -> Self {
         Self {
             pool: pool.clone(),
-            listeners: Vec::new(),
             limits: Limits::default(),
+            listeners: Vec::new(),
             outgoing: Vec::new(),
+            protocol: None,
             on_exhausted: None,
         }
     }
@@ -147,20 +157,34 @@ impl ServerBuilder {
     }
 
     fn start(self, factory: Box<Factory>) -> Result<Server> {
-        let Self { pool, listeners, limits, outgoing, on_exhausted } = self;
+        let Self { pool, limits, listeners, outgoing, protocol, on_exhausted } = self;
         limits.check()?;
         let outgoing = changed(&limits, outgoing)?;
+        let Protocol { defaults, check } = protocol.unwrap_or_else(|| Protocol::plain(limits));
         // Before an address is bound in vain.
         pool.shared().check_open()?;
-        let opened: Vec<_> =
-            listeners.into_iter().map(|listener| listener.open(&limits)).collect::<Result<_>>()?;
+        let open = |listener: Listen| listener.open(&defaults, &*check);
+        let opened: Vec<_> = listeners.into_iter().map(open).collect::<Result<_>>()?;
         let outgoing = Origin::new(outgoing, Address::Unnamed);
         Server::start(&pool, opened, outgoing, factory, on_exhausted)
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+    /// For a protocol on top.
+    pub(super) fn with_protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = Some(protocol);
+        self
+    }
+
+    pub(super) fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
         change(&mut self.limits);
         self
+    }
+}
+
+impl Protocol {
+    /// None.
+    fn plain(defaults: Limits) -> Self {
+        Self { defaults, check: Box::new(|_| Ok(())) }
     }
 }
 
@@ -188,8 +212,9 @@ impl Listen {
         self
     }
 
-    fn open(self, defaults: &Limits) -> Result<Opened> {
+    fn open(self, defaults: &Limits, check: &dyn Fn(&Limits) -> Result<()>) -> Result<Opened> {
         let limits = changed(defaults, self.changes)?;
+        check(&limits)?;
         match self.source {
             Source::Bind(address) => bind(address?, limits),
             Source::Inherited(fd) => adopt(fd, limits),

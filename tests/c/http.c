@@ -621,6 +621,18 @@ static void settings(void) {
     REFUSES(keep_alive_requests, 0, "keep_alive_requests");
     REFUSES(reserved, 1, "reserved");
     REFUSES(listeners, NULL, "listeners is NULL");
+    listener.busy = "busy", listener.busy_size = 4;
+    SAYS(PACE_EINVAL, pace_http_start(http, &options));
+    TELLS("busy is 4 bytes, but must be empty: what HTTP answers beyond max_requests is 503");
+    listener = listener_at(TCP);
+    listener.max_unconsumed = 147455;
+    SAYS(PACE_EINVAL, pace_http_start(http, &options));
+    TELLS("max_unconsumed is 147455, but must be 147456, which is max_head and 128 KiB, or more");
+    listener = listener_at(TCP);
+    listener.max_requests = 0;
+    SAYS(PACE_EINVAL, pace_http_start(http, &options));
+    TELLS("max_requests is 0");
+    listener = listener_at(TCP);
     options.struct_size = 3;
     SAYS(PACE_EVERSION, pace_http_start(http, &options));
     options.struct_size = sizeof options;
@@ -683,6 +695,46 @@ static void settings(void) {
     end();
 }
 
+/* --- requests in work at a listener --------------------------------------------------------------- */
+
+/* Goal: a listener's maximum is its own. Method: one that has one, and one that has none, which is last. */
+static void requests_in_work_at_a_listener(void) {
+    static const char ask[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    pace_listener_options_t at[] = {listener_at(TCP), listener_at(TCP)};
+    pace_http_options_t options = options_at(at);
+    int one, two;
+    at[0].max_requests = 1;
+    options.listener_count = 2;
+    prepare();
+    OK(pace_http_route(http, "GET", "/", keep, D));
+    begin(&options);
+    one = dial(address), two = dial(address);
+    send_text(one, ask);
+    pace_response_t *first = taken(0);
+    send_text(two, ask);
+    expect_answer(two, "503", "503 Service Unavailable\n");
+    OK(pace_server_address(beneath, 1, address, sizeof address));
+    int others[2] = {dial(address), dial(address)};
+    for (int i = 0; i < 2; i++) {
+        send_text(others[i], ask);
+        OK(pace_response_text(taken(i + 1), "other"));
+        expect_answer(others[i], "200", "other");
+        close(others[i]);
+    }
+    OK(pace_response_text(first, "first"));
+    expect_answer(one, "200", "first");
+    pace_server_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)), stats.in_work == 0));
+    send_text(two, ask);
+    OK(pace_response_text(taken(3), "second"));
+    expect_answer(two, "200", "second");
+    close(one), close(two);
+    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)), stats.answered == 2));
+    CHECK(stats.requests == 2 && stats.balances && stats.busy == 1 && books().refused_busy == 1);
+    end();
+}
+
 /* --- a handler that frees everything -------------------------------------------------------------- */
 
 static void free_everything(void *data, const pace_request_t *request, pace_response_t *response) {
@@ -714,6 +766,7 @@ int main(void) {
     bodies_of_requests();
     upgrades();
     settings();
+    requests_in_work_at_a_listener();
     freed_inside();
     return 0;
 }

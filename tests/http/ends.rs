@@ -6,9 +6,13 @@ use crate::common::{
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
 use paceline::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
-use paceline::net::{Conn, ConnHandler, Filter, Inflow, Listen, Reason, Server, Verdict};
+use paceline::net::{
+    Admission, Conn, ConnHandler, Filter, Inflow, Listen, Outgoing, Reason, Server, ServerBuilder,
+    Timeout, Verdict,
+};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 const HOST: &str = "HTTP/1.1\r\nHost: h\r\n";
 
@@ -124,6 +128,198 @@ fn requests_beyond_the_maximum_are_told_that_it_is_busy() {
         let stats = end(&server);
         assert_eq!((stats.begun, stats.refused.busy, stats.answered.successful), (6, 3, 3));
     }
+}
+
+/// Goal: a listener's maximum of requests is its own, beside the server's, in its books too. Method: three
+/// listeners, one with the default of the stream server beneath, one that says otherwise, and one of
+/// which the server's maximum is the lower; requests that stay in work, and are answered then.
+#[test]
+fn each_listener_has_its_own_requests_in_work() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, kept) = (pool(2), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&kept);
+        let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+        let server = root(Http::builder(&pool))
+            .listen(kind.address())
+            .listen(Listen::on(kind.address()).max_requests(2))
+            .listen(Listen::on(kind.address()).max_requests(100))
+            .server(|server| server.max_requests(1))
+            .max_requests(4)
+            .route("GET", "/keep", keep)
+            .serve()
+            .unwrap();
+        let keep = format!("GET /keep {HOST}\r\n");
+        let mut askers = Vec::new();
+        for (address, most) in server.addresses().iter().zip([1, 2, 1]) {
+            for _ in 0..most {
+                askers.push(Asker::connect(address));
+                askers.last_mut().unwrap().send(&keep);
+            }
+            until_stats(&server, "they are in work", |stats| stats.in_work == askers.len());
+            let mut beyond = Asker::connect(address);
+            for _ in 0..2 {
+                let answer = beyond.ask(&keep);
+                assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+            }
+        }
+        until("all are kept", || kept.lock().unwrap().len() == 4);
+        kept.lock().unwrap().drain(..).for_each(|response| response.send("at last").unwrap());
+        for asker in &mut askers {
+            assert_eq!(asker.answer().text(), "at last");
+            assert_eq!(
+                asker.ask(format!("GET / {HOST}\r\n")).text(),
+                "root",
+                "there is room again"
+            );
+        }
+        drop(askers);
+        let stats = end(&server);
+        assert_eq!((stats.refused.busy, stats.answered.successful), (6, 8));
+        let of = |at: usize| {
+            let at = &stats.server.listeners[at];
+            (at.requests, at.answered, at.requests_aborted, at.busy)
+        };
+        // What the server's maximum refuses never comes to the listener's.
+        assert_eq!([0, 1, 2].map(of), [(2, 2, 0, 2), (4, 4, 0, 2), (2, 2, 0, 0)]);
+    }
+}
+
+/// Goal: what a protocol admits after an upgrade counts at the listener with its HTTP requests.
+#[test]
+fn requests_of_other_protocols_count_at_their_listener() {
+    /// Admits a request, and keeps it as long as the connection.
+    struct Keeps(Option<Admission>);
+    impl ConnHandler for Keeps {
+        fn open(&mut self, conn: &Conn) -> Verdict {
+            self.0 = conn.admit();
+            conn.write(if self.0.is_some() { b"yes" } else { b"no " }).unwrap();
+            Verdict::Accept
+        }
+        fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+    }
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let server = root(Http::builder(&pool))
+        .listen(Listen::on(Kind::Tcp.address()).max_requests(1))
+        .route("GET", "/up", |_: &Request, response: Response| response.upgrade("x", Keeps(None)))
+        .serve()
+        .unwrap();
+    let connect = || Asker::connect(&server.addresses()[0]);
+    let up = format!("GET /up {HOST}Connection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    let mut first = connect();
+    assert_eq!(first.ask(&up).status, 101);
+    assert_eq!(first.take(3), b"yes");
+    let mut second = connect();
+    assert_eq!(second.ask(&up).status, 503);
+    drop(first);
+    until_stats(&server, "it has ended", |stats| stats.server.in_work == 0);
+    assert_eq!(second.ask(format!("GET / {HOST}\r\n")).status, 200);
+    drop(second);
+    end(&server);
+}
+
+#[test]
+fn what_a_listener_cannot_have_is_named() {
+    let pool = pool(1);
+    let listen = || Listen::on(Kind::Abstract.address());
+    let least = "147456, which is max_head and 128 KiB, or more";
+    let refused = |settings: &dyn Fn(HttpBuilder) -> HttpBuilder| {
+        settings(Http::builder(&pool)).serve().unwrap_err().to_string()
+    };
+    let small = format!("max_unconsumed is 147455, but must be {least}");
+    assert_eq!(refused(&|http| http.listen(listen().max_unconsumed(147_455))), small);
+    let beneath = |settings: fn(ServerBuilder) -> ServerBuilder| {
+        refused(&|http| http.listen(listen()).server(settings))
+    };
+    assert_eq!(beneath(|server| server.max_unconsumed(147_455)), small);
+    let busy = "busy is 4 bytes, but must be empty: what HTTP answers beyond max_requests is 503";
+    assert_eq!(refused(&|http| http.listen(listen().busy("busy"))), busy);
+    assert_eq!(beneath(|server| server.busy("busy")), busy);
+    let idle = "idle_timeout is 1s, but must be told as keep_alive_timeout, or to a Listen";
+    assert_eq!(beneath(|server| server.idle_timeout(Duration::from_secs(1))), idle);
+    let read = beneath(|server| server.read_timeout(Duration::MAX));
+    assert!(read.starts_with("read_timeout is "), "{read}");
+    assert!(read.ends_with(", but must be told as head_timeout, or to a Listen"), "{read}");
+    // It grows with the head, which is as large as its maximum.
+    let small = Http::builder(&pool).max_head(64).listen(listen().max_unconsumed(64 + (128 << 10)));
+    end(&small.serve().unwrap());
+}
+
+/// Goal: a listener may have more of unconsumed bytes than HTTP needs. Method: a protocol that an upgrade
+/// has brought wants more than that at once.
+#[test]
+fn what_may_be_left_unconsumed_is_the_listeners_to_say() {
+    const MESSAGE: usize = 600_000;
+    struct Long;
+    impl ConnHandler for Long {
+        fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+            if bytes.len() < MESSAGE {
+                return 0;
+            }
+            conn.write(b"whole").unwrap();
+            bytes.len()
+        }
+    }
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let server = root(Http::builder(&pool))
+        .listen(Kind::Tcp.address())
+        .listen(Listen::on(Kind::Tcp.address()).max_unconsumed(MESSAGE))
+        .listen(Listen::on(Kind::Tcp.address()).max_unconsumed(150_000))
+        .server(|server| server.max_unconsumed(1 << 20))
+        .route("GET", "/up", |_: &Request, response: Response| response.upgrade("x", Long))
+        .serve()
+        .unwrap();
+    for (address, expected) in server.addresses().iter().zip([true, true, false]) {
+        let mut asker = Asker::connect(address);
+        asker.send(format!("GET /up {HOST}Connection: Upgrade\r\nUpgrade: x\r\n\r\n"));
+        assert_eq!(asker.answer().status, 101);
+        asker.try_send(vec![0; MESSAGE]);
+        match expected {
+            true => assert_eq!(asker.take(5), b"whole"),
+            false => assert!(asker.rest_or_reset().0.is_empty()),
+        }
+    }
+    until_stats(&server, "the last has ended", |stats| stats.server.closed.unconsumed == 1);
+    end(&server);
+}
+
+/// Goal: what HTTP sets for its listeners is not for what is connected from its server.
+#[test]
+fn outgoing_connections_of_its_server_have_settings_of_their_own() {
+    struct Silent(Arc<Mutex<Option<Reason>>>);
+    impl ConnHandler for Silent {
+        fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+        fn close(&mut self, _: &Conn, reason: Reason) {
+            *self.0.lock().unwrap() = Some(reason);
+        }
+    }
+    let _guard = hang_guard();
+    let pool = pool(2);
+    // Its other end is what ends the silence.
+    let builder = Server::builder(&pool)
+        .listen(Listen::on(Kind::Tcp.address()).idle_timeout(TICK * 3))
+        .listen(Kind::Tcp.address());
+    let peer = builder.serve(|_| Silent(Arc::default())).unwrap();
+    let strict = Outgoing::new().idle_timeout(TICK);
+    let cases = [(Outgoing::new(), Reason::Peer), (strict, Reason::TimedOut(Timeout::Idle))];
+    for ((own, expected), there) in cases.into_iter().zip(peer.addresses()) {
+        let builder = root(Http::builder(&pool)).keep_alive_timeout(TICK);
+        let server = builder.server(|server| server.outgoing(own)).serve().unwrap();
+        let reason = Arc::new(Mutex::new(None));
+        let conn = Silent(Arc::clone(&reason));
+        server.server().connect(there, conn).unwrap();
+        until("it has ended", || reason.lock().unwrap().is_some());
+        let ended = reason.lock().unwrap().unwrap();
+        assert_eq!(ended, expected);
+        end(&server);
+    }
+    assert!(peer.drain(LONG).drained);
 }
 
 #[test]

@@ -216,6 +216,11 @@ TEST_CASE("an HTTP server that cannot be names the reason, and may be tried agai
     };
     CHECK(message(local().set_max_headers(0)).find("max_headers") != std::string::npos);
     CHECK(message(local().set_head_timeout(0ns)).find("head_timeout") != std::string::npos);
+    HttpConfig narrow, busy;
+    narrow.add_listener(Listen{"127.0.0.1:0"}.set_max_unconsumed(1000));
+    CHECK(message(narrow).find("max_unconsumed is 1000, but must be 147456, ") == 0);
+    busy.add_listener(Listen{"127.0.0.1:0"}.set_busy("busy"));
+    CHECK(message(busy).find("busy is 4 bytes, but must be empty: ") == 0);
     HttpConfig nowhere;
     nowhere.add_listener(Listen{"256.0.0.1:1"});
     CHECK(message(nowhere).find("256.0.0.1:1") != std::string::npos);

@@ -262,6 +262,10 @@ class Https(Case):
         ):
             with self.assertRaises(paceline.InvalidError, msg=str(wrong)):
                 self.serve({}, **wrong)
+        narrow = "max_unconsumed is 1000, but must be 147456, which is max_head and 128 KiB, or more"
+        for wrong in ({"max_unconsumed": 1000}, {"listen": paceline.Listen("127.0.0.1:0", max_unconsumed=1000)}):
+            with self.assertRaisesRegex(paceline.InvalidError, narrow):
+                self.serve({}, **wrong)
         self.assertRaises(TypeError, self.serve, {}, colour="red")
         self.assertRaises(paceline.InvalidError, self.serve, {"GET {": str})
         self.assertRaises(TypeError, Http(self.pool).get("/"), 5)

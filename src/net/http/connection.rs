@@ -386,7 +386,7 @@ impl Talk {
             missing => return self.refuse_missing(service, conn, head, &missing),
         };
         if service.counts_all() {
-            if !service.begin_work() {
+            if !self.begin_counting(service) {
                 return self.refuse_whole(service, conn, head, Refusal::Busy, "Retry-After: 1\r\n");
             }
             self.counted = true;
@@ -662,7 +662,7 @@ impl Talk {
 
     /// All that a request can have left.
     fn conclude_fully(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
-        self.end_work(service);
+        self.end_work(service, outcome.is_answer());
         count(service, conn, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
@@ -731,12 +731,27 @@ impl Talk {
         self.working || self.counted
     }
 
-    fn end_work(&mut self, service: &Hook<'_>) {
+    /// False: as many are in work as may be, at the server or at the listener.
+    fn begin_counting(&mut self, service: &Hook<'_>) -> bool {
+        let origin = &self.exchange.link.origin;
+        let fits = service.begin_work();
+        if fits && origin.limits_requests() && !origin.begin_request() {
+            service.end_work();
+            return false;
+        }
+        fits
+    }
+
+    fn end_work(&mut self, service: &Hook<'_>, answered: bool) {
         if core::mem::take(&mut self.working) {
             self.exchange.link.end_work();
         }
         if core::mem::take(&mut self.counted) {
             service.end_work();
+            let origin = &self.exchange.link.origin;
+            if origin.limits_requests() {
+                origin.end_request(answered);
+            }
         }
     }
 
@@ -801,7 +816,7 @@ impl Talk {
         let refused = exchange.inside(|| refuse(exchange, refusal, self.asked, fields));
         let outcome = exchange.outcome();
         conn.touched.set(true);
-        self.end_work(service);
+        self.end_work(service, refused.is_ok() || outcome.is_some_and(Outcome::is_answer));
         match (refused, outcome) {
             (Ok(closes), _) => {
                 service.refused(refusal, conn);
@@ -828,7 +843,7 @@ impl Talk {
 
     #[cold]
     fn abort(&mut self, service: &Hook<'_>, conn: &Conn, abort: Abort) {
-        self.end_work(service);
+        self.end_work(service, false);
         service.books.aborted(abort);
         self.exchange.seal();
         self.stage = Stage::Over;
@@ -880,8 +895,8 @@ impl Talk {
             // It gets its answer.
             Stage::Work => self.last = true,
             Stage::Collect(_) | Stage::Feed(_) => {
-                self.end_work(service);
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
+                self.end_work(service, outcome.is_answer());
                 count(service, conn, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
@@ -892,8 +907,8 @@ impl Talk {
 
     fn end(&mut self, service: &Hook<'_>, conn: &Conn, reason: Reason) {
         if self.working {
-            self.end_work(service);
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
+            self.end_work(service, outcome.is_answer());
             count(service, conn, outcome, Abort::by(reason));
         }
         self.exchange.end();

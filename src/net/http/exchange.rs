@@ -73,6 +73,11 @@ const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 
 impl Outcome {
+    /// The peer has got one.
+    pub(super) fn is_answer(self) -> bool {
+        !matches!(self, Self::Unfinished | Self::Lost)
+    }
+
     #[inline]
     fn to_word(self) -> u32 {
         let (status, outcome) = match self {

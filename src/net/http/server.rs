@@ -6,13 +6,14 @@ use super::request::{Request, RequestBody};
 use super::response::Response;
 use super::routes::{Route, Routes};
 use super::stats::{Books, HttpStats};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::{Component, Logger};
-use crate::net::limits::{range, time};
+use crate::net::limits::{Limits, UNTOLD_SIZE, UNTOLD_TIME, nanos, range, time};
+use crate::net::settings::Protocol;
 use crate::net::{Address, Conn, Listen, Server, ServerBuilder};
 use crate::pool::{Pool, discard, message_of};
-use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
@@ -60,10 +61,61 @@ impl HttpLimits {
         range("max_body", self.max_body, 0, 1 << 40)?;
         range("max_requests", self.max_requests, 1, usize::MAX)?;
         range("keep_alive_requests", self.keep_alive_requests as usize, 1, u32::MAX as usize)?;
-        time("head_timeout", crate::net::limits::nanos(self.head_time))?;
-        time("body_timeout", crate::net::limits::nanos(self.body_time))?;
-        time("keep_alive_timeout", crate::net::limits::nanos(self.keep_alive_time))
+        time("head_timeout", nanos(self.head_time))?;
+        time("body_timeout", nanos(self.body_time))?;
+        time("keep_alive_timeout", nanos(self.keep_alive_time))
     }
+
+    /// What listeners have where they are not told otherwise.
+    fn of_listeners(&self, told: &Limits) -> Result<Limits> {
+        untold("idle_timeout", told.idle, "keep_alive_timeout")?;
+        untold("read_timeout", told.read, "head_timeout")?;
+        let max_unconsumed = match told.max_unconsumed {
+            UNTOLD_SIZE => self.least_unconsumed(),
+            bytes => bytes,
+        };
+        let (idle, read) = (nanos(self.keep_alive_time), nanos(self.head_time));
+        Ok(Limits { idle, read, max_unconsumed, ..told.clone() })
+    }
+
+    /// A head that is not whole lies there.
+    fn least_unconsumed(&self) -> usize {
+        self.head.bytes + BESIDE_HEAD
+    }
+
+    /// What a listener was told, and cannot have.
+    fn check_listener(&self, limits: &Limits) -> Result<()> {
+        let least = self.least_unconsumed();
+        if limits.max_unconsumed < least {
+            let allowed = format!("{least}, which is max_head and 128 KiB, or more");
+            return Err(Error::invalid("max_unconsumed", limits.max_unconsumed, allowed));
+        }
+        if !limits.busy.is_empty() {
+            let allowed = "empty: what HTTP answers beyond max_requests is 503";
+            return Err(Error::invalid("busy", format!("{} bytes", limits.busy.len()), allowed));
+        }
+        Ok(())
+    }
+}
+
+/// The stream server's word for a time that has another one here.
+fn untold(name: &'static str, time: u64, own: &str) -> Result<()> {
+    if time == UNTOLD_TIME {
+        return Ok(());
+    }
+    let value = format!("{:?}", Duration::from_nanos(time));
+    Err(Error::invalid(name, value, format!("told as {own}, or to a Listen")))
+}
+
+/// What a stream server has that has no protocol.
+fn of_outgoing(told: &Limits) -> Limits {
+    let mut limits = told.clone();
+    let plain = Limits::default();
+    (limits.idle, limits.read) = (plain.idle, plain.read);
+    if limits.max_unconsumed == UNTOLD_SIZE {
+        limits.max_unconsumed = plain.max_unconsumed;
+    }
+    limits
 }
 
 /// Settings of an HTTP server; see [`Http::builder`].
@@ -75,16 +127,25 @@ pub struct HttpBuilder {
 }
 
 impl HttpBuilder {
-    /// Listens here, too: an address, or a [`Listen`] with settings of its own, whose `idle_timeout` is
-    /// its [`keep_alive_timeout`](Self::keep_alive_timeout), and `read_timeout` its
-    /// [`head_timeout`](Self::head_timeout).
+    /// Listens here, too: an address, or a [`Listen`] with settings of its own, of which
+    ///
+    /// - `idle_timeout` is its [`keep_alive_timeout`](Self::keep_alive_timeout), and `read_timeout` its
+    ///   [`head_timeout`](Self::head_timeout);
+    /// - `max_requests` bounds requests in work on its connections, beyond the [`max_requests`](Self::max_requests)
+    ///   of all; what other protocols [admit](Conn::admit) on them after an upgrade counts, too;
+    /// - `max_unconsumed` is [`max_head`](Self::max_head) + 128 KiB if it is not told, which is also the
+    ///   least that it may be;
+    /// - `busy` is an error, since a request beyond the maximum is answered with 503.
     pub fn listen(mut self, place: impl Into<Listen>) -> Self {
         self.server = self.server.listen(place);
         self
     }
 
-    /// All other settings of the stream server beneath, under their names there. Its times for idling
-    /// and reading, its `max_unconsumed` and its `max_requests` are set by this one.
+    /// Settings of the stream server beneath, under their names there: defaults of its listeners, which
+    /// are then as told at [`listen`](Self::listen), and of outgoing connections. To tell it an
+    /// `idle_timeout` or a `read_timeout` is an error: they are called
+    /// [`keep_alive_timeout`](Self::keep_alive_timeout) and [`head_timeout`](Self::head_timeout) here, and
+    /// are not for outgoing connections, which have [their own](ServerBuilder::outgoing).
     pub fn server(mut self, settings: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         self.server = settings(self.server);
         self
@@ -185,7 +246,8 @@ impl HttpBuilder {
         self
     }
 
-    /// Requests in work at once over all connections, at least 1; beyond: 503. Default: no limit.
+    /// Requests in work at once over all connections, at least 1; beyond: 503. Default: no limit. A
+    /// listener may have a lower one for its own.
     pub fn max_requests(mut self, requests: usize) -> Self {
         self.limits.max_requests = requests;
         self
@@ -199,11 +261,9 @@ impl HttpBuilder {
     pub fn serve(self) -> Result<Http> {
         let Self { server, limits, routes } = self;
         limits.check()?;
-        let server = server
-            .max_unconsumed(limits.head.bytes + BESIDE_HEAD)
-            .idle_timeout(limits.keep_alive_time)
-            .read_timeout(limits.head_time);
+        let defaults = limits.of_listeners(&server.limits)?;
         let service = Arc::new(HttpService {
+            counts_all: AtomicBool::new(limits.max_requests != usize::MAX),
             limits,
             routes: Routes::new(routes)?,
             books: Books::default(),
@@ -211,7 +271,12 @@ impl HttpBuilder {
             log: server.pool.shared().log.clone(),
         });
         let inner = Arc::clone(&service);
-        let server = server.serve(move |conn| HttpConn::new(&inner, conn))?;
+        let check = Box::new(move |limits: &Limits| inner.check_listener(limits));
+        let inner = Arc::clone(&service);
+        let server = server
+            .with_protocol(Protocol { defaults, check })
+            .set(|limits| *limits = of_outgoing(limits))
+            .serve(move |conn| HttpConn::new(&inner, conn))?;
         Ok(Http { server, service })
     }
 }
@@ -264,7 +329,10 @@ impl Http {
     /// Settings to start a server with.
     pub fn builder(pool: &Pool) -> HttpBuilder {
         HttpBuilder {
-            server: Server::builder(pool).refusal(REFUSAL),
+            server: Server::builder(pool).refusal(REFUSAL).set(|limits| {
+                (limits.idle, limits.read) = (UNTOLD_TIME, UNTOLD_TIME);
+                limits.max_unconsumed = UNTOLD_SIZE;
+            }),
             limits: HttpLimits::default(),
             routes: Vec::new(),
         }
@@ -312,6 +380,8 @@ pub(super) struct HttpService {
     pub(super) limits: HttpLimits,
     pub(super) routes: Routes,
     pub(super) books: Books,
+    /// Every request counts as in work from its beginning, since there is a maximum.
+    counts_all: AtomicBool,
     in_work: AtomicUsize,
     log: Logger,
 }
@@ -339,10 +409,19 @@ impl HttpService {
         discard(panic);
     }
 
-    /// Whether every request is counted as in work from its beginning, since there is a maximum.
+    /// Before anything listens.
+    fn check_listener(&self, limits: &Limits) -> Result<()> {
+        if limits.max_requests != usize::MAX {
+            self.counts_all.store(true, Relaxed);
+        }
+        self.limits.check_listener(limits)
+    }
+
+    /// Whether every request is counted as in work from its beginning, since there is a maximum: of the
+    /// server, or of a listener.
     #[inline]
     pub(super) fn counts_all(&self) -> bool {
-        self.limits.max_requests != usize::MAX
+        self.counts_all.load(Relaxed)
     }
 
     /// False: as many are in work as may be.

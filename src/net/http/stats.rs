@@ -119,7 +119,8 @@ pub struct HttpStats {
     pub in_work: usize,
     /// Handlers, bodies and hooks that panicked.
     pub panics: u64,
-    /// The connections beneath. What it says of requests is for servers that admit them themselves.
+    /// The connections beneath. What it says of requests is of those that count at their listener: all
+    /// of a listener with a `max_requests` of its own, and what other protocols admit after an upgrade.
     pub server: ServerStats,
 }
 
