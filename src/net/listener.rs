@@ -1,14 +1,14 @@
 //! Accepting: an edge-triggered handle per listener.
 //!
-//! It accepts in batches until nobody waits. When descriptors or memory run out it pauses and is
-//! resumed by a timer, since the edge does not come again for those that wait already, and to look
-//! again at once would be to spin.
+//! It accepts in batches until nobody waits. When descriptors or memory run out it rests until a time
+//! has come, since the edge does not come again for those that wait already, and to look again at once
+//! would be to spin. Its slot is the timer, so there is one though all of the pool are in use.
 
 use super::books::Origin;
 use super::link::Place;
 use super::server::Service;
 use super::socket::{self, OwnFile};
-use crate::pool::{Activity, Flow, Key};
+use crate::pool::{Activity, Flow, Key, NEVER};
 use crate::source::Ready;
 use core::any::Any;
 use core::time::Duration;
@@ -33,6 +33,8 @@ pub(super) struct Listener {
     service: Arc<Service>,
     /// Descriptors had run out at the last look.
     exhausted: bool,
+    /// It looks again when [`RETRY`] is over, and not before.
+    retries: bool,
     /// Dropped after the socket: it listens as long as its descriptor is open.
     _listens: Listens,
 }
@@ -57,7 +59,16 @@ impl Listener {
         service.began_listening();
         let _listens = Listens(Arc::clone(service), Arc::clone(&origin));
         let service = Arc::clone(service);
-        Self { _file: file, origin, socket, place, service, exhausted: false, _listens }
+        Self {
+            _file: file,
+            origin,
+            socket,
+            place,
+            service,
+            exhausted: false,
+            retries: false,
+            _listens,
+        }
     }
 
     /// A drain takes those in first who wait already: to them it is a connection.
@@ -103,19 +114,19 @@ impl Listener {
         if !core::mem::replace(&mut self.exhausted, true) {
             self.service.tell_exhausted(&self.origin, error);
         }
-        let place = Arc::clone(&self.place);
-        let later = move || place.resume();
-        match self.service.pool().map(|pool| pool.after(RETRY, later)) {
-            Some(Ok(_)) => Flow::Pause,
-            // The pool ends, or has no room for a timer either.
-            _ => Flow::Again,
-        }
+        self.retries = true;
+        Flow::Wait
     }
 }
 
 impl Activity for Listener {
     fn run(&mut self, _: Ready) -> Flow {
+        self.retries = false;
         self.accept_some()
+    }
+
+    fn next_deadline(&mut self, now: u64) -> u64 {
+        if self.retries { now.saturating_add(RETRY.as_nanos() as u64) } else { NEVER }
     }
 
     fn let_to(&mut self, key: Key) {

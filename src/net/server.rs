@@ -384,7 +384,7 @@ impl Service {
     ) -> Result<()> {
         let place = Arc::new(Place::new(pool.shared()));
         lock(&self.listeners).push(Arc::clone(&place));
-        let options = HandleOptions::new().interest(Interest::READABLE).paused();
+        let options = HandleOptions::new().interest(Interest::READABLE).paused().timed();
         let handle = pool.register_activity(Arc::new(socket), options, false, |socket| {
             Box::new(Listener::new(self, origin, socket, file, place))
         })?;

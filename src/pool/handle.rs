@@ -1,7 +1,7 @@
 //! Handles: registered descriptors and periodic timers.
 
 use super::pull::HandleId;
-use super::slots::{Activity, Close, Key, Payload, Start, Traits};
+use super::slots::{Activity, Close, Key, NEVER, Payload, Start, Traits};
 use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
@@ -22,11 +22,18 @@ pub struct HandleOptions {
     level: bool,
     may_block: bool,
     paused: bool,
+    timed: bool,
 }
 
 impl Default for HandleOptions {
     fn default() -> Self {
-        Self { interest: Interest::BOTH, level: false, may_block: false, paused: false }
+        Self {
+            interest: Interest::BOTH,
+            level: false,
+            may_block: false,
+            paused: false,
+            timed: false,
+        }
     }
 }
 
@@ -59,6 +66,15 @@ impl HandleOptions {
     /// Registers paused: nothing is delivered before [`Handle::resume`]. Default: no.
     pub fn paused(mut self) -> Self {
         self.paused = true;
+        self
+    }
+
+    /// Its activity says at the end of each run when it is to run [by itself](Activity::next_deadline).
+    /// It has its slot for that, so it never waits for a timer to be free. While it waits for that time
+    /// readiness is kept, and does not make it run.
+    #[cfg(feature = "net")]
+    pub(crate) fn timed(mut self) -> Self {
+        self.timed = true;
         self
     }
 }
@@ -314,12 +330,17 @@ impl Pool {
             may_block: options.may_block,
             level: options.level,
             interest: options.interest.bits(),
+            timer: options.timed,
             pulled,
             ..Traits::default()
         };
         let payload = Payload::Activity(activity(io));
         let key = shared.allocate(traits, descriptor, payload)?;
         let slot = shared.slots.slot(key.index);
+        if options.timed {
+            // It rests until it has run.
+            slot.set_deadline(NEVER);
+        }
         // Whoever finds the activity elsewhere may have its slot made runnable from now on. A run that ended
         // it would close the descriptor, whose number may be another one's then: so none begins before the
         // source knows it.

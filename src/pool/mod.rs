@@ -146,7 +146,7 @@ pub(crate) use slab::{Entry, Slab};
 pub(crate) use slots::Activity;
 #[cfg(any(feature = "capi", feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use slots::Key;
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "net", feature = "tasks"))]
 pub(crate) use slots::NEVER;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;

@@ -19,7 +19,7 @@
 //! |---|---|---|---|
 //! | FREE | none | the free list | the table |
 //! | IDLE | waits for readiness | none | nobody runs it |
-//! | ARMED | a timer that waits | one, in a timer intake or wheel; *staged*: none | nobody runs it |
+//! | ARMED | a timer that waits, or a handle that waits for a time alone | one, in a timer intake or wheel; *staged*: none | nobody runs it |
 //! | QUEUED | runnable: an activation | one, in ready work | nobody runs it |
 //! | RUNNING | its handler runs, or it is being registered | none | the runner, or who registers it |
 //! | CLOSING | its handler runs, to be closed after | none | the runner |
@@ -142,7 +142,8 @@ pub(crate) trait Activity: Send {
     fn kept(&self) -> Ready {
         unreachable!("not pulled")
     }
-    /// For periodic timers: when the next run is due, asked after each run.
+    /// For periodic timers and what is timed: when the next run is due, asked after each run. [`NEVER`]: when
+    /// something happens.
     fn next_deadline(&mut self, _now: u64) -> u64 {
         unreachable!("only timers have deadlines")
     }
@@ -172,7 +173,7 @@ pub(crate) struct Traits {
     pub(crate) set: u16,
     pub(crate) may_block: bool,
     pub(crate) level: bool,
-    /// A timer: it rests ARMED, unless its deadline is [`NEVER`].
+    /// A timer, or what has times to run at: it rests ARMED, unless its deadline is [`NEVER`].
     pub(crate) timer: bool,
     /// A one-shot timer: its slot is free before its closure runs.
     pub(crate) once: bool,

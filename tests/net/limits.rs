@@ -1,14 +1,15 @@
 //! Times, maxima, and what happens beyond them.
 
 use crate::common::{
-    Count, Gate, hang_guard, in_child, limit, open_descriptors, until, with_longer_ticks,
+    Count, Gate, LONG, hang_guard, in_child, limit, open_descriptors, until, with_longer_ticks,
 };
 use crate::kit::*;
-use paceline::Error;
 use paceline::net::{
     Admission, Conn, ConnHandler, Listen, Outgoing, Patience, Reason, Server, ServerBuilder,
     Timeout, ToAddress, Verdict, Wrote,
 };
+use paceline::{Error, Pool, Timer};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -336,6 +337,91 @@ fn without_descriptors_accepting_pauses() {
         }
         drop((first, clients));
         end(&server);
+    });
+}
+
+/// As many timers as the pool has room for, of which none is due; from a thread of the pool, too, since each has
+/// a few slots of its own.
+fn fill(pool: &Pool) -> Vec<Timer> {
+    fn timers(pool: &Pool) -> Vec<Timer> {
+        let mut timers = Vec::new();
+        loop {
+            match pool.after(LONG * 100, || ()) {
+                Ok(timer) => timers.push(timer),
+                Err(Error::Full { .. }) => return timers,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    let mut all = timers(pool);
+    let inside = pool.clone();
+    all.extend(pool.submit(move || timers(&inside)).unwrap().wait().unwrap());
+    all
+}
+
+/// A server that has neither descriptors nor room in its pool for a timer, in a process of its own; then the
+/// rest. The runs of the pool's thread are counted meanwhile.
+fn without_descriptors_and_room(
+    rest: impl FnOnce(&Pool, Server, Client, Client, Vec<Timer>, Vec<File>),
+) {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).max_handles(100).build().unwrap();
+    let said = Count::new();
+    let hook = said.clone();
+    let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.on_exhausted(move |_| hook.up()));
+    let address = server.addresses()[0].clone();
+    let first = Client::connect(&address);
+    log.opened.until(1);
+    let late = Client::unconnected(&address).unwrap();
+    let timers = fill(&pool);
+    limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 10);
+    let plugs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    late.reach(&address).unwrap();
+    said.until(1);
+    let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
+    let (start, before_it) = (Instant::now(), handled());
+    thread::sleep(TICK * 4);
+    until("it has looked again, twice", || handled() >= before_it + 2);
+    let most = 10 + 4 * start.elapsed().as_millis() as u64 / 50;
+    assert!(handled() - before_it <= most, "{} runs", handled() - before_it);
+    assert_eq!((said.get(), server.stats().exhausted), (1, 1));
+    rest(&pool, server, first, late, timers, plugs);
+}
+
+#[test]
+fn without_descriptors_and_without_room_in_the_pool_accepting_pauses() {
+    in_child(|| {
+        without_descriptors_and_room(|_, server, first, mut late, timers, plugs| {
+            timers.iter().for_each(|timer| assert!(timer.cancel()));
+            drop(plugs);
+            late.send("y");
+            late.expect("y");
+            drop((first, late));
+            end(&server);
+        });
+    });
+}
+
+#[test]
+fn a_server_without_descriptors_and_without_room_in_the_pool_can_be_drained() {
+    in_child(|| {
+        without_descriptors_and_room(|_, server, first, late, _timers, _plugs| {
+            // One of them has a descriptor to give up, with which the other may be taken in.
+            end(&server);
+            drop((first, late));
+        });
+    });
+}
+
+#[test]
+fn a_server_without_descriptors_and_without_room_in_the_pool_ends_with_it() {
+    in_child(|| {
+        without_descriptors_and_room(|pool, server, first, late, _timers, _plugs| {
+            let _report = pool.shutdown(Duration::ZERO);
+            server.wait().unwrap();
+            assert!(server.stats().balances());
+            drop((first, late));
+        });
     });
 }
 
