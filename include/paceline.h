@@ -2736,6 +2736,18 @@ pace_status_t pace_frame_prefixed(const void *bytes,
                                   size_t max,
                                   pace_frame_t *frame);
 
+/**
+ * Finds the first of messages that are all of `length` bytes, 1 or more.
+ *
+ * PACE_EEMPTY as for pace_frame_delimited(); PACE_EINVAL for a length of 0.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_frame_fixed(const void *bytes,
+                               size_t size,
+                               size_t length,
+                               pace_frame_t *frame);
+
 /* ----------------------------------------------------- Servers whose events are pulled as data */
 
 /** The connection is there. It may be refused. */

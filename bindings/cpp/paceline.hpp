@@ -3360,6 +3360,7 @@ public:
 
 private:
     friend class LengthPrefixed;
+    friend class FixedLength;
 
     static Result<std::optional<Frame>> made(pace_status_t status, const pace_frame_t &frame) {
         if (status == PACE_EEMPTY) {
@@ -3400,12 +3401,11 @@ class FixedLength {
 public:
     explicit FixedLength(std::size_t length) noexcept : length_(length) {}
 
-    /// The first message. nullopt: a part of one, or nothing.
-    std::optional<Frame> next(std::string_view bytes) const noexcept {
-        if (length_ == 0 || bytes.size() < length_) {
-            return std::nullopt;
-        }
-        return Frame{bytes.substr(0, length_), length_};
+    /// The first message. nullopt: a part of one, or nothing. Code::Invalid: the length is 0.
+    Result<std::optional<Frame>> next(std::string_view bytes) const {
+        pace_frame_t frame{};
+        const auto status = pace_frame_fixed(bytes.data(), bytes.size(), length_, &frame);
+        return Delimited::made(status, frame);
     }
 
 private:

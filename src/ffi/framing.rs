@@ -3,7 +3,7 @@
 
 use super::boundary::{self, Failure, Out, Result, call};
 use super::status::*;
-use crate::net::{Frame, LengthPrefixed, next_delimited};
+use crate::net::{FixedLength, Frame, LengthPrefixed, next_delimited};
 use core::ffi::c_void;
 
 /// The first message of some bytes. It points into them.
@@ -72,6 +72,27 @@ pub unsafe extern "C" fn pace_frame_prefixed(
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(frame, "frame") }?;
         put(LengthPrefixed::new(width, max)?.next(bytes), to)
+    })
+}
+
+/// Finds the first of messages that are all of `length` bytes, 1 or more.
+///
+/// PACE_EEMPTY as for pace_frame_delimited(); PACE_EINVAL for a length of 0.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_frame_fixed(
+    bytes: *const c_void,
+    size: usize,
+    length: usize,
+    frame: *mut pace_frame_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(frame, "frame") }?;
+        put(FixedLength::new(length)?.next(bytes), to)
     })
 }
 

@@ -44,9 +44,27 @@ static void lengths(void) {
     SAYS(PACE_EINVAL, pace_frame_prefixed("\0", 1, 1, 10, NULL));
 }
 
+static void one_length(void) {
+    const char text[] = "abcde";
+    pace_frame_t frame;
+    OK(pace_frame_fixed(text, 5, 2, &frame));
+    CHECK(is(frame, "ab", 2) && frame.body == text);
+    OK(pace_frame_fixed(text + 2, 3, 3, &frame));
+    CHECK(is(frame, "cde", 3));
+    SAYS(PACE_EEMPTY, pace_frame_fixed(text + 4, 1, 2, &frame));
+    SAYS(PACE_EEMPTY, pace_frame_fixed(NULL, 0, 2, &frame));
+    SAYS(PACE_EEMPTY, pace_frame_fixed(text, 5, SIZE_MAX, &frame));
+    CHECK(is(frame, "cde", 3)); /* left alone */
+    SAYS(PACE_EINVAL, pace_frame_fixed(text, 5, 0, &frame));
+    TELLS("length is 0, but must be 1 or more");
+    SAYS(PACE_EINVAL, pace_frame_fixed(NULL, 2, 2, &frame));
+    SAYS(PACE_EINVAL, pace_frame_fixed(text, 5, 2, NULL));
+}
+
 int main(void) {
     check_begin();
     lines();
     lengths();
+    one_length();
     return 0;
 }

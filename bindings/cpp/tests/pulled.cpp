@@ -261,9 +261,11 @@ TEST_CASE("messages have ends") {
     CHECK(message->length == 5);
     CHECK(prefixed.next({"\0\4", 2}).error() == Code::Full);
     CHECK(LengthPrefixed(9, 3).next("abc").error() == Code::Invalid);
-    CHECK(!FixedLength(4).next("abc"));
-    CHECK(!FixedLength(0).next("abc"));
-    CHECK(FixedLength(2).next("abc")->body == "ab");
+    CHECK_FALSE(FixedLength(4).next("abc").value());
+    CHECK_FALSE(FixedLength(1).next("").value());
+    CHECK(FixedLength(0).next("abc").error() == Code::Invalid);
+    CHECK(FixedLength(2).next("abc").value()->body == "ab");
+    CHECK(FixedLength(2).next("abc").value()->length == 2);
 }
 
 namespace {
