@@ -1950,7 +1950,8 @@ pace_status_t pace_conn_close(pace_conn_t *conn);
 pace_status_t pace_conn_abort(pace_conn_t *conn);
 
 /**
- * Reads no more, and calls `data` no more, before a resume.
+ * Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
+ * and that it has ended, or was reset, is seen behind that, or by a write that fails.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */

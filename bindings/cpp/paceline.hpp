@@ -2732,7 +2732,8 @@ public:
     void close() { (void)pace_conn_close(raw_); }
     /// Closes at once. What is queued is lost.
     void abort() { (void)pace_conn_abort(raw_); }
-    /// Reads no more before resume().
+    /// Reads no more before resume(). What the peer has sent is not lost meanwhile, and that it has ended
+    /// is seen behind that, or by a write that fails.
     void pause() { (void)pace_conn_pause(raw_); }
     void resume() { (void)pace_conn_resume(raw_); }
     /// Has `timeout` called with Timeout::Deadline after `time`, in place of what was set before;

@@ -344,7 +344,8 @@ pub unsafe extern "C" fn pace_conn_abort(conn: *mut pace_conn_t) -> pace_status_
     unsafe { tell(conn, Conn::abort) }
 }
 
-/// Reads no more, and calls `data` no more, before a resume.
+/// Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
+/// and that it has ended, or was reset, is seen behind that, or by a write that fails.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]

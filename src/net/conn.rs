@@ -341,7 +341,8 @@ impl Conn {
         self.link.call(Calls::ABORT);
     }
 
-    /// Reads no more, and calls `data` no more, before [`ConnRef::resume`].
+    /// Reads no more, and calls `data` no more, before [`ConnRef::resume`]. What the peer has sent is not
+    /// lost meanwhile, and that it has ended, or was reset, is seen behind that, or by a write that fails.
     pub fn pause(&self) {
         self.link.pause();
     }

@@ -98,8 +98,19 @@ static void close_session(void *data, pace_conn_t *conn, uint32_t reason, int32_
     atomic_fetch_sub(&sessions, 1);
 }
 
+static atomic_int session_error;
+
+/* Before the end, with what `open` has made. */
+static void note_session_error(void *data, pace_conn_t *conn, int32_t os_error) {
+    pace_conn_id_t id;
+    OK(pace_conn_id(conn, &id));
+    CHECK(((session_t *)data)->id.id == id.id && atomic_load(&session_reason) != PACE_REASON_FAILED);
+    CHECK(atomic_exchange(&session_error, os_error) == 0);
+}
+
 static pace_conn_hooks_t session_hooks(void) {
     pace_conn_hooks_t hooks = hooks_with(count_lines);
+    hooks.error = note_session_error;
     hooks.open = open_session;
     hooks.finished = last_words;
     hooks.close = close_session;
@@ -122,12 +133,13 @@ static void lives_of_connections(void) {
     expect_text(one, "bye\n");
     expect_end(one);
     UNTIL(atomic_load(&sessions) == 1);
-    CHECK(atomic_load(&session_reason) == PACE_REASON_PEER);
+    CHECK(atomic_load(&session_reason) == PACE_REASON_PEER && atomic_load(&session_error) == 0);
     struct linger abrupt = {1, 0};
     CHECK(setsockopt(two, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
     close(two);
     UNTIL(atomic_load(&sessions) == 0);
     CHECK(atomic_load(&session_reason) == PACE_REASON_FAILED && atomic_load(&session_detail) == ECONNRESET);
+    CHECK(atomic_exchange(&session_error, 0) == ECONNRESET);
     end();
 }
 

@@ -7,7 +7,7 @@ use crate::common::{
 use crate::kit::*;
 use paceline::net::{Admission, Conn, ConnHandler, ConnRef, Reason, Server, Verdict, Wrote};
 use paceline::{Error, Pool};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -37,6 +37,74 @@ fn a_drain_closes_idle_connections_and_the_listener() {
             finish(&pool);
         }
     });
+}
+
+/// Writes down its errors and its end, in order.
+struct Writes(Log, Arc<Mutex<Vec<String>>>);
+
+impl ConnHandler for Writes {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        self.0.open(conn);
+        Verdict::Accept
+    }
+
+    /// "p" pauses, and "w" is answered with more than the kernel takes.
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        match bytes {
+            b"p" => conn.pause(),
+            b"w" => drop(conn.write(&vec![0; 8 << 20]).unwrap()),
+            _ => {}
+        }
+        self.0.notified.up();
+        bytes.len()
+    }
+
+    fn error(&mut self, _: &Conn, kind: ErrorKind) {
+        self.1.lock().unwrap().push(format!("error {kind:?}"));
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.1.lock().unwrap().push(format!("close {reason:?}"));
+        self.0.close(reason);
+    }
+}
+
+/// Goal: a socket's failure is told, once and before the end; what is no failure is not. Method: resets while
+/// nothing happens, while output waits, and during a pause; an orderly end; and ends by this side.
+#[test]
+fn a_peers_reset_is_an_error_and_then_the_end() {
+    let _guard = hang_guard();
+    let reset = ["error ConnectionReset", "close Failed(ConnectionReset)"];
+    for kind in [Kind::Tcp, Kind::Tcp6] {
+        let (pool, log, told) = (pool(2), Log::new(), Arc::new(Mutex::new(Vec::new())));
+        let (inner, writes) = (log.clone(), Arc::clone(&told));
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| Writes(inner.clone(), Arc::clone(&writes))).unwrap();
+        let mut ended = 0;
+        let mut ends = |first: &str, end: &dyn Fn(Client, ConnRef), expected: &[&str]| {
+            let mut client = Client::connect(&server.addresses()[0]);
+            let conn = log.conn(ended);
+            client.send(first);
+            log.notified.until(ended as u64 + 1);
+            end(client, conn);
+            ended += 1;
+            log.closed.until(ended as u64);
+            assert_eq!(core::mem::take(&mut *told.lock().unwrap()), expected, "{first}");
+        };
+        ends("x", &|client, _| client.reset(), &reset);
+        ends("w", &|client, _| client.reset(), &reset);
+        // What comes before it is not lost by a pause, so it is seen when that ends.
+        let after_pause = |client: Client, conn: ConnRef| {
+            client.reset();
+            conn.resume().unwrap();
+        };
+        ends("p", &after_pause, &reset);
+        ends("x", &|client, _| drop(client), &["close Peer"]);
+        ends("x", &|_client, conn| conn.close().unwrap(), &["close Local"]);
+        ends("x", &|_client, conn| conn.abort().unwrap(), &["close Aborted"]);
+        let stats = end(&server);
+        assert_eq!((stats.closed.failed, stats.closed.total()), (3, 6));
+    }
 }
 
 /// Answers a line by the same line, from another thread and later.

@@ -212,7 +212,8 @@ class Conn:
             check(status)
 
     def pause(self) -> None:
-        """Reads no more before ``resume``. Raises StaleError."""
+        """Reads no more before ``resume``. What the peer has sent is not lost meanwhile, and that it has
+        ended is seen behind that, or by a write that fails. Raises StaleError."""
         check(quick.pace_server_conn_pause(self._core.server, self.id))
 
     def resume(self) -> None:
