@@ -221,9 +221,11 @@ pub unsafe extern "C" fn pace_hub_new(
         let figures = crate::metrics::Registry::new();
         #[cfg(feature = "metrics")]
         let builder = builder.metrics(&figures, &name);
+        let hub = builder.build()?;
+        let fork = hub.pool().shared().fork_guard();
         to.set(Box::into_raw(Box::new(pace_hub_t {
-            hub: builder.build()?,
-            subscriptions: Registry::new(NAMES),
+            hub,
+            subscriptions: Registry::new(NAMES, fork),
             #[cfg(feature = "metrics")]
             figures,
             #[cfg(feature = "metrics")]

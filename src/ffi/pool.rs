@@ -362,7 +362,8 @@ fn build(config: &pace_pool_config_t) -> Result<pace_pool_t> {
 }
 
 fn own(pool: Pool, limit: usize) -> pace_pool_t {
-    pace_pool_t { pool, tasks: Registry::new(limit), strands: Registry::new(limit) }
+    let fork = pool.shared().fork_guard();
+    pace_pool_t { pool, tasks: Registry::new(limit, fork), strands: Registry::new(limit, fork) }
 }
 
 fn settings(config: &pace_pool_config_t) -> Result<Builder> {

@@ -31,6 +31,8 @@
 //!    any more, write the word without asking what it was.
 //! 2. There is one holder: it changed the word from "not held".
 //! 3. Nobody begins to look once `let` is cleared, and a holder takes the value when those who did have gone.
+//! 4. In a forked child the looks of threads that it does not have never end. So there a holder that meets one
+//!    leaves the value where it is, and the place held.
 //!
 //! # Orderings
 //!
@@ -39,12 +41,13 @@
 //! tenant must see of the last one goes through the free list.
 #![allow(unsafe_code, reason = "those who look and the holder share the value by a word")]
 
-use super::boundary::{Failure, Result};
+use super::boundary::{FORKED, Failure, Result};
 use super::status::{PACE_EBUSY, PACE_EFULL, PACE_ESTALE};
 use crate::pool::{Entry, Slab};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{SpinWait, UnsafeCell};
+use crate::sys::fork::ForkGuard;
 #[cfg(loom)]
 use loom::thread::yield_now as nap;
 
@@ -60,6 +63,7 @@ fn looks(word: u64) -> u64 {
 
 pub(crate) struct Registry<T> {
     places: Slab<Place<T>>,
+    fork: ForkGuard,
 }
 
 struct Place<T> {
@@ -97,8 +101,9 @@ const BUSY: Failure = Failure::plain(PACE_EBUSY, c"another thread waits for this
 const NO_ID_LEFT: Failure = Failure::plain(PACE_EFULL, c"all ids are in use");
 
 impl<T: Send + Sync> Registry<T> {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { places: Slab::new(limit) }
+    /// `fork` is of the process whose threads it is for.
+    pub(crate) fn new(limit: usize, fork: ForkGuard) -> Self {
+        Self { places: Slab::new(limit), fork }
     }
 
     /// A place for a value that is still to be made.
@@ -116,7 +121,7 @@ impl<T: Send + Sync> Registry<T> {
 
     /// Ends the tenancy and gives the value back.
     pub(crate) fn take(&self, id: u64) -> Result<T> {
-        self.hold(id).map(Hold::take)
+        self.hold(id).and_then(Hold::take)
     }
 
     /// Keeps the value of `id` in its place until the hold is dropped.
@@ -201,8 +206,8 @@ impl<T: Send + Sync> Hold<'_, T> {
         self.place.shared()
     }
 
-    /// Ends the tenancy and gives the value back.
-    pub(crate) fn take(self) -> T {
+    /// Ends the tenancy and gives the value back. It fails in a forked child only.
+    pub(crate) fn take(self) -> Result<T> {
         let (registry, place) = (self.registry, self.place);
         core::mem::forget(self);
         let mut word = place.word.fetch_and(!LET, Acquire) & !LET;
@@ -210,6 +215,9 @@ impl<T: Send + Sync> Hold<'_, T> {
         while looks(word) > 0 {
             // Whoever looks runs nothing of the program's: it is a matter of its having a CPU.
             if !wait.spin() {
+                if registry.fork.is_child() {
+                    return Err(FORKED);
+                }
                 nap();
             }
             word = place.word.load(Acquire);
@@ -219,7 +227,7 @@ impl<T: Send + Sync> Hold<'_, T> {
         let next = (word >> GENERATION_SHIFT).wrapping_add(1) << GENERATION_SHIFT;
         place.word.store(next, Relaxed);
         registry.places.give_back(place.index);
-        value.expect("a place that is held has a value")
+        Ok(value.expect("a place that is held has a value"))
     }
 }
 
@@ -234,9 +242,13 @@ impl<T: Send + Sync> Drop for Hold<'_, T> {
 mod tests {
     use super::*;
 
+    fn registry(limit: usize) -> Registry<u32> {
+        Registry::new(limit, ForkGuard::new().unwrap())
+    }
+
     #[test]
     fn numbers_of_any_bits_are_stale_and_do_no_harm() {
-        let registry = Registry::new(1000);
+        let registry = registry(1000);
         let id = registry.reserve().unwrap().fill(7);
         for made_up in [0, 1 << 32, id + 1, id + (1 << 32), u64::MAX, u64::MAX - 1, 1 << 63] {
             assert!(registry.with(made_up, |_| ()).is_err(), "{made_up:#x}");
@@ -250,25 +262,48 @@ mod tests {
 
     #[test]
     fn what_is_held_can_be_looked_at_but_not_taken() {
-        let registry = Registry::new(10);
+        let registry = registry(10);
         let id = registry.reserve().unwrap().fill(7);
         let hold = registry.hold(id).unwrap();
         assert!(registry.take(id).is_err() && registry.hold(id).is_err());
         assert_eq!(registry.with(id, |value| *value).unwrap(), 7);
         assert_eq!(*hold.value(), 7);
         drop(hold);
-        assert_eq!(registry.hold(id).unwrap().take(), 7);
+        assert_eq!(registry.hold(id).unwrap().take().unwrap(), 7);
         assert!(registry.with(id, |_| ()).is_err());
     }
 
     #[test]
     fn a_reservation_that_is_dropped_gives_its_place_back() {
-        let registry = Registry::<u32>::new(1);
+        let registry = registry(1);
         for _ in 0..2000 {
             drop(registry.reserve().unwrap());
         }
         let places: Vec<_> = core::iter::from_fn(|| registry.reserve().ok()).collect();
         assert_eq!(places.len(), Place::<u32>::CHUNK);
+    }
+
+    /// Goal: in a forked child a value that somebody looks at, who is not there, is not waited for. Method: a fork
+    /// beside a look; an alarm ends a child that waits.
+    #[test]
+    fn a_child_does_not_wait_for_looks_of_its_parents_threads() {
+        let registry = registry(1);
+        let id = registry.reserve().unwrap().fill(7);
+        // SAFETY: the child uses atomics, sleeps, and ends without running anything of the parent's.
+        let take_in_child = |_: &u32| match unsafe { libc::fork() } {
+            0 => unsafe {
+                libc::alarm(10);
+                let was_taken = registry.take(id).is_ok() || registry.with(id, |_| ()).is_ok();
+                libc::_exit(i32::from(was_taken))
+            },
+            child => child,
+        };
+        let child = registry.with(id, take_in_child).unwrap();
+        let mut status = 0;
+        // SAFETY: `status` is valid to write to.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
+        assert_eq!(registry.take(id).unwrap(), 7);
     }
 }
 
@@ -285,6 +320,10 @@ mod models {
     // SAFETY: that it is not reached by two at once while one of them writes is what the models are to show.
     unsafe impl Sync for Value {}
 
+    fn registry() -> Registry<Value> {
+        Registry::new(1, ForkGuard::new().unwrap())
+    }
+
     fn filled(registry: &Registry<Value>, value: u32) -> u64 {
         registry.reserve().unwrap().fill(Value(Cell::new(value)))
     }
@@ -295,7 +334,7 @@ mod models {
     #[test]
     fn a_look_meets_its_own_value_or_none() {
         loom::model(|| {
-            let registry = Arc::new(Registry::new(1));
+            let registry = Arc::new(registry());
             let id = filled(&registry, 1);
             let other = Arc::clone(&registry);
             let looks = thread::spawn(move || {
@@ -316,7 +355,7 @@ mod models {
     #[test]
     fn a_value_is_taken_once() {
         loom::model(|| {
-            let registry = Arc::new(Registry::new(1));
+            let registry = Arc::new(registry());
             let id = filled(&registry, 1);
             let other = Arc::clone(&registry);
             let takes = thread::spawn(move || other.take(id).map(|value| value.0.set(2)).is_ok());

@@ -242,7 +242,7 @@ pub unsafe extern "C" fn pace_task_wait(
         if !is_over {
             return Err(TIMED_OUT);
         }
-        outcome.set(hold.take().wait_timeout(Duration::ZERO)?);
+        outcome.set(hold.take()?.wait_timeout(Duration::ZERO)?);
         Ok(())
     })
 }

@@ -58,7 +58,8 @@ pub struct pace_task_options_t {
     pub queue_timeout_ns: u64,
     /// How long it may take in all, from now to its end.
     pub deadline_ns: u64,
-    /// Not before so long from now, up to 100 years. Its limits begin when it is due.
+    /// Not before so long from now, up to 100 years; up to 100 ms later while all `max_handles` of the pool are in
+    /// use. Its limits begin when it is due.
     pub delay_ns: u64,
     /// If `keyed`: of the tasks of a worker pool with equal keys one runs at a time, in the order of their
     /// submission.
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn pace_workers_wait(
         if !is_over {
             return Err(TIMED_OUT);
         }
-        let mut task = hold.take();
+        let mut task = hold.take()?;
         let name = task.c_name();
         let made = task.wait_timeout(Duration::ZERO)?;
         if let Some(room) = room {

@@ -256,7 +256,7 @@ pub unsafe extern "C" fn pace_workers_new(
             }
         };
         registrations.into_iter().for_each(Registration::keep);
-        let tasks = Registry::new(config.max_tasks as usize);
+        let tasks = Registry::new(config.max_tasks as usize, pool.pool.shared().fork_guard());
         to.set(Box::into_raw(Box::new(pace_workers_t { workers, tasks, registry })));
         Ok(())
     })

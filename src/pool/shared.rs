@@ -228,7 +228,7 @@ impl Shared {
     }
 
     /// For those who must be able to ask when the pool is gone.
-    #[cfg(any(feature = "net", feature = "tasks"))]
+    #[cfg(any(feature = "net", feature = "tasks", feature = "capi"))]
     pub(crate) fn fork_guard(&self) -> ForkGuard {
         self.fork
     }
