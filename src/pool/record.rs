@@ -4,7 +4,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
+//! { generation: 32, attempt: 8, …, odd: 1, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
 //!   handle left: 1, runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
@@ -59,6 +59,11 @@
 //! One of `claim` and `overtake` changes the word first. `overtaken` keeps the record until the last of
 //! those attempts has returned. The attempt's number in the word wraps; who claims compares the whole one,
 //! too, which is noted before `begin`.
+//!
+//! # How many attempts
+//!
+//! The tenant notes the number of an attempt before it begins, since the attempt may be over a moment later. An
+//! end that comes in between finds one too many. `odd` is set if as many have begun, so whoever asks can tell.
 //!
 //! # Invariants
 //!
@@ -125,6 +130,8 @@ const RETURNED: u64 = 1 << 14;
 const OVERTAKEN: u64 = 1 << 15;
 /// The value is one that takes no room.
 const PLAIN: u64 = 1 << 16;
+/// So many attempts have begun that it is an odd number.
+const ODD: u64 = 1 << 17;
 /// Somebody is ending it, a wheel has it, or an attempt that was overtaken.
 const KEPT: u64 = ENDING | FILED | OVERTAKEN;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
@@ -211,6 +218,8 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     fn clear(&self);
     /// The runner goes without having finished. Called before the end is set, if it was not set before.
     fn gone_unrun(_record: &'static Record<Self>) {}
+    /// That is its end.
+    fn note_unrun(_record: &'static Record<Self>) {}
     /// When it is to be woken; a wheel's while the record is in one.
     fn wake_at(seldom: &Self::Seldom) -> &AtomicU64;
     /// In a forked child nothing is touched.
@@ -315,6 +324,15 @@ impl<M: Meta> Record<M> {
     #[inline]
     pub(crate) fn has(&self, flags: u64) -> bool {
         self.word.load(Relaxed) & flags != 0
+    }
+
+    /// How many attempts have begun. `noted` is how many were noted, each before it began.
+    #[inline]
+    pub(crate) fn begun(&self, noted: impl FnOnce() -> u32) -> u32 {
+        // Acquire: pairs with `begin`, so each that has begun was noted.
+        let is_odd = self.word.load(Acquire) & ODD != 0;
+        let noted = noted();
+        noted.saturating_sub(u32::from((noted & 1 != 0) != is_odd))
     }
 
     /// Whether the function should give up: it was asked, its time is over, or the task has ended.
@@ -605,12 +623,19 @@ impl<M: Meta, V: Yield> Runner<M, V> {
         while matches!(status_of(now), PENDING | RETRYING) {
             let attempt = now.wrapping_add(1 << ATTEMPT_SHIFT) & ATTEMPT;
             let next = now & !(STATUS | LATE | ATTEMPT | RETURNED) | attempt | u64::from(RUNNING);
+            let next = next ^ ODD;
             match word.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                 Ok(_) => return Some(Seen(next)),
                 Err(other) => now = other,
             }
         }
         None
+    }
+
+    /// The attempt that has begun is none after all.
+    #[cold]
+    pub(crate) fn unbegin(&self) {
+        self.record.word.fetch_xor(ODD, Relaxed);
     }
 
     /// The attempt that `begun` shows has returned. True: the runner is this one still, and nobody overtakes
@@ -739,7 +764,7 @@ impl<M: Meta, V> Drop for Runner<M, V> {
     fn drop(&mut self) {
         let record = self.record;
         M::gone_unrun(record);
-        record.end_if(CANCELLED, |_| true, |_| {}, "it was cancelled");
+        record.end_if(CANCELLED, |_| true, |_| M::note_unrun(record), "it was cancelled");
         record.leave(RUNNER_LEFT);
     }
 }

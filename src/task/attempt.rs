@@ -68,7 +68,7 @@ impl Attempt<'_> {
         self.head.kind().settings.overlap_retries && {
             // Acquire: the number of the attempt that runs.
             let _seen = self.head.look();
-            self.head.attempts() != self.number
+            self.head.noted() != self.number
         }
     }
 

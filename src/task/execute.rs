@@ -230,6 +230,7 @@ where
         if kind.phase() == STOPPING {
             drop(place);
             head.note_unbegun(number);
+            self.runner.unbegin();
             return None;
         }
         if let (Some(waits), 1) = (kind.waits, number) {
@@ -242,7 +243,7 @@ where
     /// Whether the attempt, which has returned, is not the task's any more.
     pub(super) fn is_overtaken(&self, begun: &Begun) -> bool {
         let head = self.head();
-        !self.runner.claim(begun.seen, || head.attempts() == begun.number)
+        !self.runner.claim(begun.seen, || head.noted() == begun.number)
     }
 
     /// The attempt has returned, and has been overtaken.

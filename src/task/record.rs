@@ -183,6 +183,11 @@ impl Meta for TaskMeta {
         }
     }
 
+    fn note_unrun(record: &'static Record) {
+        // No attempt runs: one that had begun was revoked, and has no time.
+        Head(record).note_end(Status::Pending);
+    }
+
     fn wake_at(seldom: &Seldom) -> &AtomicU64 {
         &seldom.wake_at
     }
@@ -298,15 +303,22 @@ impl Head {
         self.0.meta.began.load(Relaxed)
     }
 
+    /// How many attempts have begun.
     #[inline]
     pub(super) fn attempts(self) -> u32 {
+        self.0.begun(|| self.noted())
+    }
+
+    /// The number of the last attempt that was noted. An end may come before it begins.
+    #[inline]
+    pub(super) fn noted(self) -> u32 {
         self.0.meta.attempts.load(Relaxed)
     }
 
     #[inline]
     pub(super) fn worker(self) -> Option<usize> {
         let worker = self.0.meta.worker.load(Relaxed);
-        (worker != NOBODY).then_some(usize::from(worker))
+        (worker != NOBODY && self.attempts() > 0).then_some(usize::from(worker))
     }
 
     #[inline]
@@ -432,7 +444,7 @@ impl Head {
     #[inline]
     pub(super) fn note_begin(self, now: u64, worker: Option<usize>) -> u32 {
         let meta = &self.0.meta;
-        let number = meta.attempts.load(Relaxed) + 1;
+        let number = self.noted() + 1;
         if number > 1 {
             self.keep_queue_time();
         }
@@ -468,10 +480,10 @@ impl Head {
         let now = self.kind().clock.now();
         let meta = &self.0.meta;
         match before {
+            _ if self.attempts() == 0 => self.note_queue_time(now),
             Status::Running => {
                 meta.run_time.fetch_add(now.saturating_sub(self.began()), Relaxed);
             }
-            _ if self.attempts() == 0 => self.note_queue_time(now),
             _ => {}
         }
     }
@@ -657,5 +669,46 @@ impl Stamps {
             self.last.set(clock::now());
         }
         self.last.get()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Pool;
+    use crate::task::WorkerPool;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Goal: the report of a task that ends in the very moment when it is about to begin is that of one that never
+    /// began. Method: the steps of who begins it, with a cancel in between; and a begin that a shutdown revokes.
+    #[test]
+    fn what_was_about_to_begin_has_no_attempt() {
+        let pool = Pool::builder().threads(1).build().unwrap();
+        let workers = WorkerPool::new(&pool);
+        let kind = workers.kind("late").build().unwrap();
+        for revoked in [false, true] {
+            let clock = &kind.inner().clock;
+            let submitted = clock.now().saturating_sub(SECOND.as_nanos() as u64);
+            let opened = open::<()>(kind.inner(), Lane::Normal, u64::MAX, None, submitted);
+            let (runner, holder) = opened.unwrap();
+            let head = Head(holder.record());
+            let number = head.note_begin(clock.now(), Some(0));
+            assert_eq!((number, head.noted(), head.attempts(), head.worker()), (1, 1, 0, None));
+            if revoked {
+                assert!(runner.begin().is_some());
+                assert_eq!((head.attempts(), head.worker()), (1, Some(0)));
+                head.note_unbegun(number);
+                runner.unbegin();
+                drop(runner);
+            } else {
+                assert!(head.end_if(Status::Cancelled, |_| true));
+                assert!(runner.begin().is_none());
+                drop(runner);
+            }
+            assert_eq!((head.status(), head.attempts()), (Status::Cancelled, 0));
+            assert_eq!((head.worker(), head.run_time()), (None, Duration::ZERO));
+            assert!(head.queue_time() >= SECOND, "{:?}", head.queue_time());
+        }
     }
 }

@@ -202,3 +202,17 @@ fn the_time_in_the_queue_is_that_before_the_first_attempt() {
         assert_eq!(times, (5 * SECOND, 3 * SECOND), "beats: {beats}, attempts: {attempts}");
     }
 }
+
+/// Goal: a task that never began has waited until its end. Method: one that nobody pulls is dropped as its pool stops.
+#[test]
+fn what_never_began_has_waited_until_its_end() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let kind = stage.workers.kind("late").build().unwrap();
+    let task = kind.task_pulled(7).submit().unwrap();
+    stage.pass(5 * SECOND);
+    _ = stage.pool.shutdown(Duration::ZERO);
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.attempts, report.worker), (Status::Cancelled, 0, None));
+    assert_eq!((report.queue_time, report.run_time), (5 * SECOND, Duration::ZERO));
+}

@@ -35,6 +35,28 @@ fn a_queued_task_that_is_cancelled_never_begins() {
     assert_eq!(ran.get(), 0);
 }
 
+/// Goal: a report says of each task whether it began. Method: many that are cancelled from the last to the first, until
+/// that meets the thread that begins them.
+#[test]
+fn a_task_that_is_cancelled_as_it_begins_says_whether_it_began() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let kind = workers.kind("late").build().unwrap();
+    for _ in 0..1000 {
+        let submit = |_| kind.submit(|_: &Attempt<'_>| ()).unwrap();
+        let tasks: Vec<_> = (0..64).map(submit).collect();
+        for task in tasks.into_iter().rev() {
+            let cancelled = task.cancel();
+            let report = task.wait().unwrap();
+            assert_eq!(report.status == Status::Cancelled, cancelled);
+            let attempts = u32::from(!cancelled);
+            assert_eq!((report.attempts, report.worker.is_some()), (attempts, !cancelled));
+        }
+    }
+    settled(&workers);
+}
+
 #[test]
 fn a_running_task_is_asked() {
     let _guard = hang_guard();

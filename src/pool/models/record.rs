@@ -317,6 +317,43 @@ fn retry_against_shutdown() {
     });
 }
 
+/// Goal: whoever ends a task, or looks at it, knows how many attempts have begun, though each was noted before.
+/// Method: a cancel that may come right before an attempt begins, against two attempts.
+#[test]
+fn an_end_knows_how_many_have_begun() {
+    explore(3, || {
+        let case = Case::new(false);
+        let (runner, holder) = case.open();
+        let record = holder.record();
+        let noted = crate::sync::Arc::new(AtomicU32::new(0));
+        let (value, note) = (case.value(), noted.clone());
+        let worker = thread::spawn(move || {
+            for number in 1..=2 {
+                note.store(number, Relaxed);
+                if runner.begin().is_none() {
+                    return number - 1;
+                }
+                if number == 1 && !runner.retry() {
+                    return number;
+                }
+            }
+            runner.finish(COMPLETED, value, None);
+            2
+        });
+        let begun = || record.begun(|| noted.load(Relaxed));
+        let (mut before, mut at_end) = (begun(), 0);
+        let may = |seen: Seen| seen.status() != RUNNING;
+        let cancelled = record.end_if(CANCELLED, may, |_| at_end = begun(), "");
+        let all = worker.join().unwrap();
+        assert!(!cancelled || at_end == all);
+        assert!(before <= all);
+        before = begun();
+        assert_eq!(before, all);
+        drop(holder);
+        case.settle(1);
+    });
+}
+
 /// Goal: whoever leaves last drops the value and frees the record, and what is late does not touch the
 /// next tenant. Method: the handle is dropped while the task ends; another task takes a free record
 /// meanwhile.
