@@ -376,6 +376,7 @@ mod models {
     }
 
     /// Goal: all that sleep are told of a close.
+    #[cfg(feature = "net")]
     #[test]
     fn a_close_wakes_everybody() {
         check(|| {
@@ -389,6 +390,7 @@ mod models {
 
     /// Goal: who sleeps is told of the end, whoever of the source and the last that entered comes
     /// last, and what was put in before is taken (invariant 3).
+    #[cfg(feature = "net")]
     #[test]
     fn the_end_is_told_and_loses_nothing() {
         check(|| {
