@@ -4779,7 +4779,10 @@ typedef struct pace_kind_config_t {
     uint32_t lane;
     /** Default: no retries. */
     pace_retry_t retry;
-    /** How long each attempt may take, up to 100 years. 0 (default): no limit. */
+    /**
+     * How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
+     * 100 ms late while all `max_handles` of the pool are in use. 0 (default): no limit.
+     */
     uint64_t timeout_ns;
     /** How long a task may wait for its first attempt. 0 (default): no limit. */
     uint64_t queue_timeout_ns;
@@ -4936,7 +4939,10 @@ typedef struct pace_task_options_t {
     uint64_t queue_timeout_ns;
     /** How long it may take in all, from now to its end. */
     uint64_t deadline_ns;
-    /** Not before so long from now, up to 100 years. Its limits begin when it is due. */
+    /**
+     * Not before so long from now, up to 100 years; up to 100 ms later while all `max_handles` of the pool are in
+     * use. Its limits begin when it is due.
+     */
     uint64_t delay_ns;
     /**
      * If `keyed`: of the tasks of a worker pool with equal keys one runs at a time, in the order of their

@@ -48,7 +48,8 @@ pub struct pace_kind_config_t {
     pub lane: u32,
     /// Default: no retries.
     pub retry: pace_retry_t,
-    /// How long each attempt may take, up to 100 years. 0 (default): no limit.
+    /// How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
+    /// 100 ms late while all `max_handles` of the pool are in use. 0 (default): no limit.
     pub timeout_ns: u64,
     /// How long a task may wait for its first attempt. 0 (default): no limit.
     pub queue_timeout_ns: u64,

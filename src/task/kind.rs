@@ -366,7 +366,9 @@ impl<'a> KindBuilder<'a> {
         self
     }
 
-    /// How long each attempt may take: more than zero, up to 100 years. Default: no limit.
+    /// How long each attempt may take: more than zero, up to 100 years. Of one that was
+    /// [pulled](WorkerPool::pull) this limit and the [`deadline`](Self::deadline) may end 100 ms late while all
+    /// `max_handles` of the pool are in use. Default: no limit.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.limits.attempt = self.check("timeout", limit);
         self
