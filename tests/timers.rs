@@ -51,6 +51,13 @@ fn ten_thousand_random_timers_fire_once_each_and_none_early() {
 #[test]
 fn timers_of_one_set_run_in_the_order_of_their_deadlines() {
     let _guard = hang_guard();
+    // Where the first is due before the last is armed, they are not in one look: again, with more time.
+    let lead = [50, 500, 5000].map(Duration::from_millis);
+    assert!(lead.into_iter().any(are_in_order), "500 timers could not be armed within {lead:?}");
+}
+
+/// False: it took longer than `lead` to arm them.
+fn are_in_order(lead: Duration) -> bool {
     let pool = Pool::builder().threads(1).build().unwrap();
     let (log, gate) = (Arc::new(Mutex::new(Vec::new())), Gate::new());
     // The only thread is busy until all of them are overdue, so that one look finds them all.
@@ -62,17 +69,16 @@ fn timers_of_one_set_run_in_the_order_of_their_deadlines() {
     for index in (1..order.len()).rev() {
         order.swap(index, random.below(index as u64 + 1) as usize);
     }
-    let (start, mut last) = (Instant::now(), Duration::ZERO);
+    let start = Instant::now();
     for &number in &order {
         let log = Arc::clone(&log);
         // 20 µs apart, whenever they are armed: the wheel's ticks are shorter than that.
-        let due = Duration::from_micros(50_000 + 20 * number);
+        let due = lead + Duration::from_micros(20 * number);
         let delay = due.saturating_sub(start.elapsed());
-        last = last.max(delay);
         pool.after(delay, move || log.lock().unwrap().push(number)).unwrap();
     }
-    let armed_within = start.elapsed();
-    while start.elapsed() < armed_within + Duration::from_millis(70) {
+    let armed_in_time = start.elapsed() < lead;
+    while start.elapsed() < lead + Duration::from_millis(20) {
         thread::yield_now();
     }
     gate.open();
@@ -81,9 +87,10 @@ fn timers_of_one_set_run_in_the_order_of_their_deadlines() {
     let inversions = log.windows(2).filter(|pair| pair[0] > pair[1]).count();
     // A timer's deadline is read off the clock when it is armed, up to some microseconds after the
     // test did; only neighbours that were armed far apart can change places by that.
-    assert!(inversions <= 25, "{inversions} inversions: {log:?}");
+    assert!(inversions <= 25 || !armed_in_time, "{inversions} inversions: {log:?}");
     drop(log);
     finish(&pool);
+    armed_in_time
 }
 
 #[test]
