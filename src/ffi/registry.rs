@@ -289,14 +289,17 @@ mod tests {
     fn a_child_does_not_wait_for_looks_of_its_parents_threads() {
         let registry = registry(1);
         let id = registry.reserve().unwrap().fill(7);
-        // SAFETY: the child uses atomics, sleeps, and ends without running anything of the parent's.
-        let take_in_child = |_: &u32| match unsafe { libc::fork() } {
-            0 => unsafe {
-                libc::alarm(10);
+        let take_in_child = |_: &u32| {
+            // SAFETY: the child uses atomics, sleeps, and ends without running anything of the parent's.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: of this process.
+                unsafe { libc::alarm(10) };
                 let was_taken = registry.take(id).is_ok() || registry.with(id, |_| ()).is_ok();
-                libc::_exit(i32::from(was_taken))
-            },
-            child => child,
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(was_taken)) }
+            }
+            child
         };
         let child = registry.with(id, take_in_child).unwrap();
         let mut status = 0;
