@@ -300,9 +300,9 @@ impl Recipient for Subscriber {
         if let Some(state) = &mut ring {
             subscriber.channel().part(state, subscriber);
         }
+        let mut mail = subscriber.mail();
         // Acquire: as in `Core::offer`.
         let begun = subscriber.begun.load(Acquire);
-        let mut mail = subscriber.mail();
         let Some(offer) = mail.offer_again(&subscriber.rules, begun, stored) else {
             return Err(match mail.phase() {
                 Phase::Open | Phase::Suspended => Unfit::Refused,

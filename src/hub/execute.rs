@@ -5,7 +5,7 @@ use super::dead::DeadReason;
 use super::handler::{Failure, Handler};
 use super::mailbox::{Back, Close, Entry, Mail, Offer, Settled};
 use super::message::{Message, Stored};
-use super::ring::{InPlace, Next, Taken};
+use super::ring::{Following, InPlace, Next, SEGMENT, Taken};
 use super::subscribe::Subscriber;
 use super::{Core, Strand, Work};
 use crate::Flow;
@@ -122,20 +122,26 @@ enum Left {
 
 /// How long a run goes on. To be put on the list and taken from it costs as much as some hundred messages to a
 /// handler that only counts them.
+#[derive(Default)]
 struct Turn {
-    began: u64,
+    /// By the clock, which is read only if there is a backlog.
+    began: Option<u64>,
     rounds: u32,
 }
 
 impl Turn {
-    fn begin(core: &Core) -> Self {
-        Self { began: core.shared.now(), rounds: 0 }
+    /// It has taken so many at once.
+    fn note(&mut self, core: &Core, count: usize) {
+        if count >= SEGMENT && self.began.is_none() {
+            self.began = Some(core.shared.now());
+        }
     }
 
     /// How many more it may deliver, having delivered [`MESSAGES`].
     fn more(&mut self, core: &Core) -> usize {
+        let Some(began) = self.began else { return 0 };
         self.rounds += 1;
-        let quick = self.rounds < QUICK_ROUNDS && core.shared.now() < self.began + QUICK_TIME;
+        let quick = self.rounds < QUICK_ROUNDS && core.shared.now() < began + QUICK_TIME;
         if quick { QUICK } else { 0 }
     }
 }
@@ -299,7 +305,7 @@ impl Subscriber {
         batch: &mut VecDeque<Entry>,
         mut before: Option<Taken>,
     ) -> Left {
-        let mut turn = Turn::begin(core);
+        let mut turn = Turn::default();
         let mut left = MESSAGES;
         loop {
             if left == 0 {
@@ -310,13 +316,13 @@ impl Subscriber {
             }
             let streamed = before.take().and_then(|mut taken| {
                 let lost = self.stream(&mut taken, &mut Settled::default(), left)?;
-                Some((taken, lost))
+                Some((taken, Following::default(), lost))
             });
-            let (mut taken, lost) = match streamed {
+            let (mut taken, mut following, lost) = match streamed {
                 Some(streamed) => streamed,
                 None => match self.channel().next(self, batch, left) {
                     Next::Nothing => return Left::Nothing,
-                    Next::Ring(taken, lost) => (taken, lost),
+                    Next::Ring(taken, following, lost) => (taken, following, lost),
                     Next::Mailbox => {
                         left = left.saturating_sub(batch.len());
                         self.deliver_batch(core, handler, batch);
@@ -324,8 +330,11 @@ impl Subscriber {
                     }
                 },
             };
-            left = left.saturating_sub(taken.total());
-            match self.deliver_in_place(core, handler, &mut taken, lost, batch, left) {
+            let count = taken.count + following.count;
+            turn.note(core, count);
+            left = left.saturating_sub(count);
+            let all = (&mut taken, &mut following);
+            match self.deliver_in_place(core, handler, all, lost, batch, left) {
                 Some(rest) => left = rest,
                 None if core.may_linger(&taken) => return Left::Lingers(taken),
                 None => return Left::Nothing,
@@ -340,7 +349,7 @@ impl Subscriber {
         self: &Arc<Self>,
         core: &Arc<Core>,
         handler: &mut Handler,
-        taken: &mut Taken,
+        (taken, following): (&mut Taken, &mut Following),
         lost: u64,
         batch: &mut VecDeque<Entry>,
         mut left: usize,
@@ -359,7 +368,7 @@ impl Subscriber {
                     after => {
                         let begun = lent.begun as usize;
                         settled.delivered += (begun - failed) as u64;
-                        batch.extend(taken.rest(begun));
+                        batch.extend(taken.rest(begun, following));
                         // Behind what was taken, so before it is given back.
                         self.channel().part(&mut self.channel().lock(), self);
                         self.stop(core, entry, after, settled, batch);
@@ -372,7 +381,7 @@ impl Subscriber {
             let begun = lent.begun as usize;
             settled.delivered += (begun - failed) as u64;
             if begun < taken.count {
-                batch.extend(taken.rest(begun));
+                batch.extend(taken.rest(begun, following));
                 let mut mail = self.mail();
                 mail.settle(&settled);
                 let back = mail.put_back(&self.rules, batch);
@@ -380,7 +389,7 @@ impl Subscriber {
                 self.given_back(core, back, batch);
                 return Some(left);
             }
-            if self.turn_over(taken, &mut settled) {
+            if self.turn_over(taken, following, &mut settled) {
                 lost_before = 0;
                 continue;
             }

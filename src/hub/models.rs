@@ -592,6 +592,39 @@ fn a_stream_past_a_publisher_that_waits_is_found() {
     model(|| room(true));
 }
 
+/// Goal: a full mailbox is full for a publisher that looks at it while its run turns over to the next segment.
+/// Method: the run has taken two messages, one of which has begun and is done. `early`: with the fault that what has
+/// begun is read before the mailbox's lock is taken.
+fn turn_over(early: bool) {
+    let (stream, _pen) = Stream::new();
+    assert_eq!(stream.mail.lock().unwrap().take_shared(1), 0);
+    let begun = Arc::new(AtomicU64::new(1));
+    let (other, run_begun) = (Arc::clone(&stream), Arc::clone(&begun));
+    let run = thread::spawn(move || {
+        let mut mail = other.mail.lock().unwrap();
+        mail.settle(&delivered(1));
+        run_begun.store(0, Relaxed);
+    });
+    let seen = early.then(|| begun.load(Relaxed));
+    let mut mail = stream.mail.lock().unwrap();
+    let seen = seen.unwrap_or_else(|| begun.load(Relaxed));
+    let offer = mail.offer(&rules(Overflow::Reject, 1), seen as u32, &message(3), false);
+    drop(mail);
+    assert_eq!(offer, Offer::Rejected, "there is room in a full mailbox");
+    run.join().unwrap();
+}
+
+#[test]
+fn a_run_that_turns_over_makes_no_room() {
+    model(|| turn_over(false));
+}
+
+#[test]
+#[should_panic(expected = "there is room in a full mailbox")]
+fn a_look_before_the_lock_is_found() {
+    model(|| turn_over(true));
+}
+
 /// A mailbox in the ring that pullers sleep for, with so many messages there.
 struct Bell {
     ring: Mutex<u64>,

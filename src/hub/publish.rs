@@ -548,8 +548,8 @@ impl Core {
                 {
                     continue;
                 }
-                let begun = subscriber.begun.load(Acquire);
                 let mut mail = subscriber.mail();
+                let begun = subscriber.begun.load(Acquire);
                 let lost = mail.losses();
                 let offer = mail.offer(&subscriber.rules, begun, stored, false);
                 drop(mail);

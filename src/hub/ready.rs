@@ -21,8 +21,9 @@
 //! What waits lies on shelves, one for each service, so that mailboxes which are neighbours in memory, and in
 //! the list of their channel, are not served by two threads at once: their lines would go from one processor
 //! to the other with each message. A service takes the first of its own shelf; if that is empty the last of
-//! another one, away from where its service is; and each eighth time the first of another one, in turns, so
-//! that nothing waits for ever beside a shelf that never gets empty.
+//! another one, away from where its service is. What lies there has a stamp, which grows with each push: so what
+//! has waited for more pushes than there are things that wait is found (within eight turns), and is next for whoever
+//! comes.
 //!
 //! All of it is under one lock, held for a push or a pop. That the list is looked at before a service rests,
 //! and that it is then seen resting by the next push, is the lock's doing; that a call is never lost, the
@@ -98,8 +99,9 @@ impl<W> Ready<W> {
         let mut list = self.lock();
         let shelves = list.waiting.shelves.len();
         for (place, work) in work {
-            list.waiting.push_to((place * shelves / count).min(shelves - 1), work);
+            list.waiting.put((place * shelves / count).min(shelves - 1), work);
         }
+        list.waiting.stamp += 1;
         self.note_call(&mut list)
     }
 
@@ -222,21 +224,25 @@ impl<W> Ready<W> {
 
 /// What waits. See the head of the file.
 struct Shelves<W> {
-    shelves: Box<[VecDeque<W>]>,
+    /// Each with its stamp.
+    shelves: Box<[VecDeque<(u64, W)>]>,
     /// How much lies on all of them.
     count: usize,
     /// Where the next thing goes that belongs nowhere.
     next: usize,
-    pops: usize,
+    /// Of the next push.
+    stamp: u64,
+    /// Pops until somebody looks what has waited for too long; 0: something has.
+    until_look: u32,
 }
 
-/// Every so often a service takes something of another one's.
-const FOREIGN: usize = 8;
+/// So often somebody looks what has waited for too long.
+const LOOK: u32 = 8;
 
 impl<W> Shelves<W> {
     fn new(count: usize) -> Self {
         let shelves = (0..count).map(|_| VecDeque::new()).collect();
-        Self { shelves, count: 0, next: 0, pops: 0 }
+        Self { shelves, count: 0, next: 0, stamp: 0, until_look: LOOK }
     }
 
     fn is_empty(&self) -> bool {
@@ -249,31 +255,39 @@ impl<W> Shelves<W> {
     }
 
     fn push_to(&mut self, shelf: usize, work: W) {
+        self.put(shelf, work);
+        self.stamp += 1;
+    }
+
+    /// Puts something there at the same time as what comes next.
+    fn put(&mut self, shelf: usize, work: W) {
         self.count += 1;
-        self.shelves[shelf].push_back(work);
+        self.shelves[shelf].push_back((self.stamp, work));
     }
 
     fn pop(&mut self, own: usize) -> Option<W> {
         if self.count == 0 {
             return None;
         }
+        let overdue = self.overdue();
+        let first = self.shelves[overdue.unwrap_or(own)].pop_front();
+        let found = first.or_else(|| self.shelves.iter_mut().find_map(VecDeque::pop_back));
         self.count -= 1;
-        self.pops += 1;
-        let (turn, left) = (self.pops / FOREIGN, self.pops % FOREIGN);
-        let foreign = if left == 0 { self.first_from(turn) } else { None };
-        let mine = foreign.or_else(|| self.shelves[own].pop_front());
-        mine.or_else(|| self.from(own).find_map(|shelf| self.shelves[shelf].pop_back()))
+        found.map(|(_, work)| work)
     }
 
-    /// The first of some shelf.
-    fn first_from(&mut self, turn: usize) -> Option<W> {
-        self.from(turn).find_map(|shelf| self.shelves[shelf].pop_front())
-    }
-
-    /// All shelves, from one on.
-    fn from(&self, first: usize) -> impl Iterator<Item = usize> + use<W> {
-        let count = self.shelves.len();
-        (first..first + count).map(move |shelf| shelf % count)
+    /// The shelf whose first has waited for too long, if somebody has to look and there is one.
+    fn overdue(&mut self) -> Option<usize> {
+        self.until_look = self.until_look.saturating_sub(1);
+        if self.until_look > 0 {
+            return None;
+        }
+        let firsts = self.shelves.iter().enumerate();
+        let stamps = firsts.filter_map(|(shelf, works)| Some((works.front()?.0, shelf)));
+        let (stamp, shelf) = stamps.min()?;
+        let overdue = self.stamp - stamp > self.count as u64;
+        self.until_look = if overdue { 0 } else { LOOK };
+        overdue.then_some(shelf)
     }
 }
 
@@ -294,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_lie_on_one_shelf_and_nothing_waits_for_ever() {
+    fn neighbours_lie_on_one_shelf() {
         let ready = Ready::new(2);
         let call = ready.push_all(6, (0..6).map(|place| (place, place)));
         assert!(call.is_some());
@@ -302,16 +316,35 @@ mod tests {
         let pop = |service| ready.pop(service).map(|(work, _)| work);
         // Each its own, in order; and then the last of the other one.
         assert_eq!([pop(0), pop(1), pop(0), pop(1)], [Some(0), Some(3), Some(1), Some(4)]);
-        assert_eq!([pop(1), pop(1)], [Some(5), Some(2)]);
-        // One that never gets empty, beside one that nobody serves: each eighth turn is another's.
-        let _called = ready.push_all(2, [(0, 10), (0, 11), (1, 20)].into_iter());
-        let mut turns = 1..=2 * FOREIGN;
-        let found = turns.find(|_| {
-            let work = pop(0).expect("there is some");
-            let _called = ready.push_back(0, work);
-            work == 20
-        });
-        assert!(found.is_some(), "it waits beside a shelf that never gets empty");
+        assert_eq!([pop(1), pop(1), pop(1)], [Some(5), Some(2), None]);
+    }
+
+    /// Goal: nothing waits for long beside a shelf that never gets empty. Method: one service works, on something
+    /// that is there again each time; the others are stuck, and things lie on their shelves.
+    #[test]
+    fn what_lies_on_the_shelf_of_a_service_that_is_stuck_has_its_turn() {
+        for (services, stuck) in [(2, 100), (8, 100), (64, 1000), (64, 1)] {
+            let ready = Ready::new(services);
+            let others = (0..stuck).map(|number| (number % (services - 1) + 1, number));
+            let _call = ready.push_all(services, others);
+            ready.begin();
+            let hot = usize::MAX;
+            let _called = ready.push_back(0, hot);
+            let (mut turns, mut served) = (0, Vec::new());
+            while served.len() < stuck {
+                let (work, _) = ready.pop(0).expect("there is some");
+                match work == hot {
+                    true => {
+                        turns += 1;
+                        let _called = ready.push_back(0, hot);
+                    }
+                    false => served.push(work),
+                }
+            }
+            assert!(turns <= stuck + 1 + LOOK as usize, "{services} services, {stuck}: {turns}");
+            served.sort_unstable();
+            assert!(served.into_iter().eq(0..stuck));
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ use std::time::Instant;
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
 /// How many segments a run takes at once at the most: the channel's lock, which all of its runs and publishers
 /// need, and the count of references of each segment are what threads that serve it fight for.
-const AT_ONCE: usize = if cfg!(loom) { 2 } else { 8 };
+const AT_ONCE: usize = if cfg!(loom) { 2 } else { 5 };
 /// How many segments, and flows, are kept for whoever needs one next.
 const SPARES: usize = 256;
 /// Of those that are kept, how many are asked whether somebody reads them still.
@@ -255,19 +255,42 @@ impl Cursor {
     }
 }
 
-/// What a run takes from the ring: messages of a segment, and maybe of those that follow.
+/// What a run takes from a segment of the ring.
 pub(super) struct Taken {
     page: crate::sync::Arc<Messages>,
     from: usize,
-    /// Of this segment.
     pub(super) count: usize,
     /// The position of the first.
     pub(super) position: u64,
     /// How often somebody has looked for more behind it.
     looks: u32,
-    /// How many there are in the segments that follow.
-    after: usize,
-    following: [Option<crate::sync::Arc<Messages>>; AT_ONCE - 1],
+}
+
+/// What it takes with that from the segments behind, from their first messages on.
+#[derive(Default)]
+pub(super) struct Following {
+    pub(super) count: usize,
+    pages: [Option<crate::sync::Arc<Messages>>; AT_ONCE - 1],
+}
+
+impl Following {
+    /// The next segment, and how many messages were taken of it. Something was.
+    fn next(&mut self) -> (crate::sync::Arc<Messages>, usize) {
+        self.pages.rotate_left(1);
+        let next = self.pages.last_mut().and_then(Option::take);
+        let count = self.count.min(SEGMENT);
+        self.count -= count;
+        (next.expect("taken with the messages in it"), count)
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Stored> {
+        let mut left = self.count;
+        self.pages.iter().map_while(Option::as_ref).flat_map(move |page| {
+            let count = left.min(SEGMENT);
+            left -= count;
+            read(page, 0, count)
+        })
+    }
 }
 
 /// Messages behind what was taken that are worth a run. When they are fewer, who comes back a little later
@@ -296,14 +319,8 @@ fn pause(looks: u32) {
 }
 
 impl Taken {
-    /// Those of this segment.
     pub(super) fn messages(&self) -> InPlace<'_> {
         read(&self.page, self.from, self.count)
-    }
-
-    /// How many there are, in all segments.
-    pub(super) fn total(&self) -> usize {
-        self.count + self.after
     }
 
     /// How many there are behind it in its segment.
@@ -346,28 +363,21 @@ impl Taken {
         self.looks = 0;
     }
 
-    /// Goes on to the segment that follows. The caller knows that something was taken of it.
-    fn turn_over(&mut self) {
-        self.following.rotate_left(1);
-        let last = self.following.last_mut().and_then(Option::take);
-        self.page = last.expect("taken with the messages in it");
-        self.from = 0;
+    /// Goes on to the next segment.
+    fn turn_over(&mut self, following: &mut Following) {
         self.position += self.count as u64;
-        self.count = self.after.min(SEGMENT);
-        self.after -= self.count;
-        self.looks = 0;
+        (self.page, self.count) = following.next();
+        (self.from, self.looks) = (0, 0);
     }
 
-    /// What is left after the first so many of this segment, for a mailbox.
-    pub(super) fn rest(&self, begun: usize) -> impl Iterator<Item = Entry> {
+    /// What is left after the first so many, for a mailbox.
+    pub(super) fn rest<'a>(
+        &'a self,
+        begun: usize,
+        following: &'a Following,
+    ) -> impl Iterator<Item = Entry> + 'a {
         let left = read(&self.page, self.from + begun, self.count - begun);
-        let mut after = self.after;
-        let following = self.following.iter().map_while(Option::as_ref).flat_map(move |page| {
-            let count = after.min(SEGMENT);
-            after -= count;
-            read(page, 0, count)
-        });
-        left.chain(following).map(|stored| Entry::of_ring(stored, 0))
+        left.chain(following.messages()).map(|stored| Entry::of_ring(stored, 0))
     }
 }
 
@@ -511,13 +521,18 @@ impl Ring {
         }
     }
 
-    /// Takes what is next for a member, up to the end of so many `segments` and up to `most`.
-    pub(super) fn take(
+    /// Takes what is next for a member, up to the end of a segment and up to `most`.
+    pub(super) fn take(&mut self, member: &Subscriber, most: usize) -> Option<Taken> {
+        Some(self.take_several(member, 1, most)?.0)
+    }
+
+    /// The same, up to the end of so many `segments`.
+    fn take_several(
         &mut self,
         member: &Subscriber,
         segments: usize,
         most: usize,
-    ) -> Option<Taken> {
+    ) -> Option<(Taken, Following)> {
         let next = member.cursor.next();
         if next == self.head {
             return None;
@@ -529,19 +544,10 @@ impl Ring {
         member.cursor.advance(total);
         let page = |segment: usize| crate::sync::Arc::clone(flow.segments[segment].pen.page());
         let count = total.min(SEGMENT - from);
-        let after = total - count;
-        let mut taken = Taken {
-            page: page(first),
-            from,
-            count,
-            position: next,
-            looks: 0,
-            after,
-            following: Default::default(),
-        };
-        let following = taken.following.iter_mut().take(after.div_ceil(SEGMENT));
-        following.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
-        Some(taken)
+        let mut following = Following { count: total - count, ..Following::default() };
+        let pages = following.pages.iter_mut().take(following.count.div_ceil(SEGMENT));
+        pages.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
+        Some((Taken { page: page(first), from, count, position: next, looks: 0 }, following))
     }
 
     /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
@@ -635,7 +641,7 @@ pub(super) enum Next {
     /// It has taken messages from its mailbox.
     Mailbox,
     /// It has taken these from the ring; so many were lost before the first.
-    Ring(Taken, u64),
+    Ring(Taken, Following, u64),
     /// Nothing: the run is over.
     Nothing,
 }
@@ -667,9 +673,11 @@ impl Channel {
         if let Some(state) = &mut state {
             self.part(state, member);
         }
-        // Acquire: pairs with the Release where messages begin.
+        let mut mail = member.mail();
+        // Acquire: pairs with the Release where messages begin. Under the lock: a run that turns over changes what it
+        // has taken together with what has begun of it.
         let begun = member.begun.load(Acquire);
-        member.mail().keep_room(&member.rules, begun)
+        mail.keep_room(&member.rules, begun)
     }
 
     /// Takes what is next for a subscription that shares, up to `most` messages.
@@ -699,13 +707,15 @@ impl Channel {
         most: usize,
     ) -> Next {
         if mail.is_empty() && mail.phase() == Phase::Open && member.cursor.is_in_ring() {
-            // Whose handler fails is likely to give the rest back, which has to be copied then.
-            let segments = if member.care().is_some() { 1 } else { AT_ONCE };
-            let taken = state.ring.take(member, segments, most);
-            let Some(taken) = taken else { return Next::Nothing };
+            // What was taken cannot be dropped for what comes; and whose handler fails is likely to give the rest
+            // back, which has to be copied then.
+            let drops = member.rules.overflow == Overflow::DropOldest;
+            let segments = if drops || member.care().is_some() { 1 } else { AT_ONCE };
+            let taken = state.ring.take_several(member, segments, most);
+            let Some((taken, following)) = taken else { return Next::Nothing };
             member.begun.store(0, Relaxed);
-            let lost = mail.take_shared(taken.total() as u32);
-            return Next::Ring(taken, lost);
+            let lost = mail.take_shared((taken.count + following.count) as u32);
+            return Next::Ring(taken, following, lost);
         }
         member.begun.store(0, Relaxed);
         match mail.take(&member.rules, batch) {
@@ -770,7 +780,7 @@ impl Channel {
         }
         let mut several = None;
         if count < most && member.cursor.is_in_ring() {
-            several = state.ring.take(member, 1, most - count).map(|taken| {
+            several = state.ring.take(member, most - count).map(|taken| {
                 count += taken.count;
                 (mail.pull_shared(taken.count), taken)
             });
@@ -964,8 +974,13 @@ impl Subscriber {
 
     /// Goes on to the next of the segments that a run has taken, having said what became of the messages in this
     /// one. False: there is none. Publishers that wait for room are told.
-    pub(super) fn turn_over(&self, taken: &mut Taken, settled: &mut Settled) -> bool {
-        if taken.after == 0 {
+    pub(super) fn turn_over(
+        &self,
+        taken: &mut Taken,
+        following: &mut Following,
+        settled: &mut Settled,
+    ) -> bool {
+        if following.count == 0 {
             return false;
         }
         let mut mail = self.mail();
@@ -976,15 +991,17 @@ impl Subscriber {
         if waiters {
             self.notify_room();
         }
-        taken.turn_over();
+        taken.turn_over(following);
         true
     }
 
     /// Offers a message to a mailbox that has just come from the ring, because it was full there.
     fn offer_apart(&self, stored: &Stored) -> Offer {
+        let mut mail = self.mail();
+        // Acquire: as in `keep_room`.
         let begun = self.begun.load(Acquire);
         // It is scheduled, for it had something in the ring.
-        self.mail().offer(&self.rules, begun, stored, false)
+        mail.offer(&self.rules, begun, stored, false)
     }
 }
 

@@ -278,9 +278,9 @@ impl Core {
         enqueued: impl FnOnce(&Arc<Subscriber>, u64),
     ) -> (Arc<Subscriber>, Offer) {
         let subscriber = kept.take();
+        let mut mail = subscriber.mail();
         // Acquire: pairs with the Release in `deliver_batch`.
         let begun = subscriber.begun.load(Acquire);
-        let mut mail = subscriber.mail();
         let lost = mail.losses();
         let offer = mail.offer_kept(&subscriber.rules, begun, stored);
         let has_lost = mail.losses() > lost && offer != Offer::Replaced;

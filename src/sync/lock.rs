@@ -51,6 +51,13 @@ const AWAITED: u32 = 2;
 /// Looks before it sleeps: the lock is held for a few steps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
 
+/// The same of a light one, whose sleep costs it and whoever has the lock many microseconds. Each look takes the line
+/// from the latter, who needs it to give the lock back, so there are pauses between them, which grow up to so many of
+/// the processor's. After some of them whoever has it may be waiting for this very processor: the rest yield.
+const SPARING_LOOKS: u32 = if cfg!(loom) { 1 } else { 128 };
+const PAUSED_LOOKS: u32 = 24;
+const MOST_PAUSES: u32 = 64;
+
 /// How a lock is taken and given back.
 pub(crate) trait Raw {
     fn new() -> Self;
@@ -149,11 +156,16 @@ impl Light {
 
     #[cold]
     fn wait(&self) {
-        for _ in 0..LOOKS {
+        for look in 0..SPARING_LOOKS {
             if self.lock.load(Relaxed) == FREE && self.try_take() {
                 return;
             }
-            core::hint::spin_loop();
+            match look {
+                0..PAUSED_LOOKS => {
+                    (0..MOST_PAUSES.min(4 << look.min(8))).for_each(|_| core::hint::spin_loop());
+                }
+                _ => std::thread::yield_now(),
+            }
         }
         loop {
             self.asleep.store(1, Relaxed);

@@ -537,3 +537,34 @@ fn a_run_of_several_segments_tells_who_waits_for_room() {
     assert_eq!(at_rest(&hub).delivered, 307);
     settle(&hub);
 }
+
+/// Goal: what was taken cannot be dropped for what comes, so not much is taken where the oldest is. Method: a handler
+/// that stops in the first of a full mailbox; the newest still find old ones to be dropped.
+#[test]
+fn a_mailbox_that_drops_the_oldest_is_not_emptied_by_its_run() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let (start, first, log) = (Gate::new(), Gate::new(), Log::default());
+    let (held, in_first, seen) = (start.clone(), first.clone(), log.clone());
+    let one = hub.subscription("a").capacity(256).overflow(Overflow::DropOldest);
+    let _one = one
+        .serve(move |message: &Message<'_>| {
+            if text(message) == "0" {
+                in_first.wait();
+            }
+            seen.note(message);
+        })
+        .unwrap();
+    hub.pool().post(move || held.wait()).unwrap();
+    until("the pool is held up", || start.entered() == 1);
+    let publish = |number: u64| assert!(hub.publish("a", number.to_string()).is_ok());
+    (0..256).for_each(publish);
+    start.open();
+    until("the handler is in the first", || first.entered() == 1);
+    (256..356).for_each(publish);
+    first.open();
+    at_rest(&hub);
+    let newest: Vec<String> = (256..356).map(|number| number.to_string()).collect();
+    assert!(log.lines().ends_with(&newest));
+    settle(&hub);
+}
