@@ -77,7 +77,7 @@ pub(super) struct Protocol {
     /// What they have where they were not told otherwise, in place of the server's.
     pub(super) defaults: Limits,
     /// An error that names the setting which cannot be so.
-    pub(super) check: Box<dyn Fn(&Limits) -> Result<()>>,
+    pub(super) check: Box<Check>,
 }
 
 enum Source {
@@ -87,6 +87,9 @@ enum Source {
 
 /// One setting of a listener, or of outgoing connections.
 type Change = Box<dyn FnOnce(&mut Limits) + Send>;
+
+/// An error for limits that a listener cannot have.
+type Check = dyn Fn(&Limits) -> Result<()>;
 
 /// A listener that is ready to accept.
 pub(super) struct Opened {
@@ -212,7 +215,7 @@ impl Listen {
         self
     }
 
-    fn open(self, defaults: &Limits, check: &dyn Fn(&Limits) -> Result<()>) -> Result<Opened> {
+    fn open(self, defaults: &Limits, check: &Check) -> Result<Opened> {
         let limits = changed(defaults, self.changes)?;
         check(&limits)?;
         match self.source {
