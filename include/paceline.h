@@ -2326,8 +2326,9 @@ pace_status_t pace_inherited_take(pace_inherited_t *sockets,
 typedef struct pace_server_t pace_server_t;
 
 /**
- * Called once each time that accepting pauses because descriptors or memory have run out, with what
- * to log. It is tried again every 50 ms.
+ * Called once each time that accepting pauses because descriptors or memory have run out, or the socket
+ * accepts no more (whoever shares it may have shut it down), with what to log. It is tried again every
+ * 50 ms.
  */
 typedef void (*pace_exhausted_fn)(void *user_data, const char *message);
 
@@ -2409,7 +2410,7 @@ typedef struct pace_server_stats_t {
     uint64_t closed_pool_ended;
     /** Hooks `close` that have failed, after whatever reason. */
     uint64_t panics_in_close;
-    /** Times that accepting paused for want of descriptors or memory. */
+    /** Times that accepting paused for want of descriptors or memory, or since the socket accepted no more. */
     uint64_t exhausted;
     /** Requests admitted. */
     uint64_t requests;

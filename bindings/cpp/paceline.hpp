@@ -3169,8 +3169,8 @@ struct ServerConfig {
     /// is about accepting (refusal, backlog, socket_mode, v6_only, reuse_port, filter) must not be set.
     std::optional<Listen> outgoing{};
     std::optional<nanoseconds> connect_timeout{};
-    /// Called once each time that accepting pauses for want of descriptors or memory, with what to
-    /// log. It is tried again every 50 ms.
+    /// Called once each time that accepting pauses for want of descriptors or memory, or since the socket
+    /// accepts no more, with what to log. It is tried again every 50 ms.
     std::function<void(const char *)> on_exhausted{};
 
     ServerConfig &add_listener(Listen value) {

@@ -26,8 +26,9 @@ pub struct pace_server_t {
     pub(super) _hooks: Option<Arc<Hooks>>,
 }
 
-/// Called once each time that accepting pauses because descriptors or memory have run out, with what
-/// to log. It is tried again every 50 ms.
+/// Called once each time that accepting pauses because descriptors or memory have run out, or the socket
+/// accepts no more (whoever shares it may have shut it down), with what to log. It is tried again every
+/// 50 ms.
 pub type pace_exhausted_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, message: *const c_char)>;
 
@@ -113,7 +114,7 @@ pub struct pace_server_stats_t {
     pub closed_pool_ended: u64,
     /// Hooks `close` that have failed, after whatever reason.
     pub panics_in_close: u64,
-    /// Times that accepting paused for want of descriptors or memory.
+    /// Times that accepting paused for want of descriptors or memory, or since the socket accepted no more.
     pub exhausted: u64,
     /// Requests admitted.
     pub requests: u64,

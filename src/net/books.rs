@@ -102,6 +102,7 @@ impl Origin {
     }
 
     /// Whether there is a maximum.
+    #[cfg(feature = "http")]
     pub(super) fn limits_requests(&self) -> bool {
         self.limits.max_requests != usize::MAX
     }
@@ -240,7 +241,7 @@ pub struct ServerStats {
     pub closed: Closed,
     /// `close` hooks that panicked, after whatever reason.
     pub panics_in_close: u64,
-    /// Times that accepting paused for want of descriptors or memory.
+    /// Times that accepting paused for want of descriptors or memory, or since the socket accepted no more.
     pub exhausted: u64,
     /// Requests admitted.
     pub requests: u64,

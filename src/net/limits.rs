@@ -39,7 +39,9 @@ pub(super) struct Limits {
 
 /// Stand for what was not told to a server whose protocol has defaults of its own. Nobody can tell them:
 /// they are out of range.
+#[cfg(feature = "http")]
 pub(super) const UNTOLD_TIME: u64 = 1;
+#[cfg(feature = "http")]
 pub(super) const UNTOLD_SIZE: usize = usize::MAX;
 
 impl Default for Limits {

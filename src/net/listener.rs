@@ -1,8 +1,9 @@
 //! Accepting: an edge-triggered handle per listener.
 //!
-//! It accepts in batches until nobody waits. When descriptors or memory run out it rests until a time
-//! has come, since the edge does not come again for those that wait already, and to look again at once
-//! would be to spin. Its slot is the timer, so there is one though all of the pool are in use.
+//! It accepts in batches until nobody waits. When descriptors or memory run out, or the socket accepts no
+//! more (whoever shares it may have shut it down), it rests until a time has come, since the edge does not
+//! come again for those that wait already, and to look again at once would be to spin. Its slot is the
+//! timer, so there is one though all of the pool are in use.
 
 use super::books::Origin;
 use super::link::Place;
@@ -31,7 +32,7 @@ pub(super) struct Listener {
     socket: Arc<Socket>,
     place: Arc<Place>,
     service: Arc<Service>,
-    /// Descriptors had run out at the last look.
+    /// Descriptors had run out at the last look, or it could not accept for another reason.
     exhausted: bool,
     /// It looks again when [`RETRY`] is over, and not before.
     retries: bool,
@@ -87,9 +88,9 @@ impl Listener {
                     self.recover();
                     return self.rest();
                 }
-                Err(error) if socket::is_exhausted(&error) => return self.retry_later(&error),
-                // This connection is gone already; the next may be well.
-                Err(_) => {}
+                // The next may be well.
+                Err(error) if socket::is_of_one_connection(&error) => {}
+                Err(error) => return self.retry_later(&error),
             }
         }
         Flow::Again

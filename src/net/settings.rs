@@ -137,8 +137,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Called once each time that accepting pauses because descriptors or memory have run out, with
-    /// what to log. It is tried again every 50 ms.
+    /// Called once each time that accepting pauses because descriptors or memory have run out, or the
+    /// socket accepts no more (whoever shares it may have shut it down), with what to log. It is tried
+    /// again every 50 ms.
     pub fn on_exhausted(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.on_exhausted = Some(Box::new(hook));
         self
@@ -173,6 +174,7 @@ impl ServerBuilder {
     }
 
     /// For a protocol on top.
+    #[cfg(feature = "http")]
     pub(super) fn with_protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = Some(protocol);
         self

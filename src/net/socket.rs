@@ -142,6 +142,17 @@ pub(super) fn is_exhausted(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| exhausted.contains(&code))
 }
 
+/// Whether an error of [`accept`] is about the connection that was to be accepted, which is gone by that:
+/// the errors of accept(2) that a network passes on, and what a firewall says. Any other will be the same at
+/// once: descriptors or memory have run out, or the socket accepts no more.
+pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
+    use libc::{ECONNABORTED, EINTR, ENETDOWN, ENETUNREACH, ENONET, ENOPROTOOPT, EPERM, EPROTO};
+    use libc::{EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP, ETIMEDOUT};
+    let local = [ECONNABORTED, EINTR, EPERM, EPROTO, ETIMEDOUT];
+    let network = [ENETDOWN, ENETUNREACH, ENONET, ENOPROTOOPT, EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP];
+    error.raw_os_error().is_some_and(|code| local.contains(&code) || network.contains(&code))
+}
+
 /// A connection that has been begun: it is there when the socket becomes writable without an error.
 pub(super) fn connect(address: &Address, limits: &Limits) -> io::Result<Socket> {
     let socket = open(address)?;

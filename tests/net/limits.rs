@@ -425,6 +425,42 @@ fn a_server_without_descriptors_and_without_room_in_the_pool_ends_with_it() {
     });
 }
 
+/// Goal: a socket that accepts no more costs no CPU, is told of once, and does not keep a drain from its end.
+/// Method: the socket is shared with somebody who shuts it down, as another process may.
+#[test]
+fn a_listener_that_accepts_no_more_pauses() {
+    let _guard = hang_guard();
+    let (pool, said) = (pool(1), Count::new());
+    let hook = said.clone();
+    let shared = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::builder(&pool)
+        .listen_on(shared.try_clone().unwrap())
+        .on_exhausted(move |error| {
+            let message = error.to_string();
+            assert!(message.contains("accept on 127.0.0.1:"), "{message}");
+            assert!(message.contains("Invalid argument"), "{message}");
+            hook.up();
+        })
+        .serve(|_| Echo(Log::new()))
+        .unwrap();
+    let mut client = Client::connect(&server.addresses()[0]);
+    client.send("x");
+    client.expect("x");
+    socket2::SockRef::from(&shared).shutdown(std::net::Shutdown::Both).unwrap();
+    said.until(1);
+    let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
+    let (start, before_it) = (Instant::now(), handled());
+    until("it has looked again, twice", || handled() >= before_it + 2);
+    thread::sleep(TICK * 2);
+    let most = 10 + 4 * start.elapsed().as_millis() as u64 / 50;
+    assert!(handled() - before_it <= most, "{} runs", handled() - before_it);
+    client.send("y");
+    client.expect("y");
+    assert_eq!((said.get(), server.stats().exhausted), (1, 1));
+    drop(client);
+    end(&server);
+}
+
 #[test]
 fn an_outgoing_connection_has_the_same_handler() {
     let _guard = hang_guard();
