@@ -29,6 +29,7 @@ use super::link::{Calls, Link};
 use super::output::{End, Output, State};
 use super::server::Seat;
 use super::socket;
+use crate::error::Error;
 use crate::pool::{Activity, Flow, Key};
 use crate::source::Ready;
 use crate::sync::prefetch;
@@ -767,11 +768,13 @@ impl Connection {
             }
         };
         let delay = Duration::from_nanos(at.saturating_sub(clock::now()));
-        // A pool without room for a timer, or that ends: the next run tries again.
-        if let Some(pool) = self.link().service.pool()
-            && let Ok(timer) = pool.after(delay, ring)
-        {
-            self.alarm = Alarm { timer: timer.key(), at };
+        let service = &self.link().service;
+        match service.pool().map(|pool| pool.after(delay, ring)) {
+            Some(Ok(timer)) => self.alarm = Alarm { timer: timer.key(), at },
+            // The next run tries again.
+            Some(Err(Error::Full { .. })) => service.note_untimed(),
+            // The pool ends, or the time is longer than any timer's.
+            _ => {}
         }
     }
 }

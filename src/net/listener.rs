@@ -74,6 +74,7 @@ impl Listener {
 
     /// A drain takes those in first who wait already: to them it is a connection.
     fn accept_some(&mut self) -> Flow {
+        self.service.look_after_times();
         for _ in 0..ACCEPTS {
             if self.service.is_cut() {
                 return Flow::Done;

@@ -11,6 +11,7 @@ use super::address::{Address, ToAddress};
 use super::books::{Origin, ServerStats};
 use super::conn::{Conn, ConnHandler, ConnId, ConnRef, Reason};
 use super::connection::{Connection, is_abrupt};
+use super::limits::nanos;
 use super::link::{Calls, Home, Link, Place};
 use super::listener::Listener;
 use super::settings::{Opened, ServerBuilder};
@@ -20,8 +21,9 @@ use crate::log::{Component, Level, Logger};
 use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicUsize};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Mutex, store_load_barrier};
+use crate::sys::clock;
 use crate::sys::futex::Futex;
 use crate::time::MAX_DELAY;
 use core::fmt;
@@ -36,6 +38,9 @@ const SHARDS: usize = 16;
 
 /// How long connections that were cut off may take to end, before a drain stops waiting for them.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How often connections without a timer are looked after at most.
+const LOOK_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) type Factory = dyn Fn(&Conn) -> Box<dyn ConnHandler> + Send + Sync;
 pub(super) type ExhaustedHook = dyn Fn(&Error) + Send + Sync;
@@ -314,6 +319,10 @@ pub(super) struct Service {
     origins: Vec<Arc<Origin>>,
     listeners: Mutex<Vec<Arc<Place>>>,
     registry: Registry,
+    /// Some connection had a time to wait for, and the pool no room for a timer.
+    untimed: AtomicBool,
+    /// When those are looked after again, in nanoseconds.
+    look_after: AtomicU64,
     draining: AtomicBool,
     cut: AtomicBool,
     /// It had no listeners, and its pool has ended.
@@ -345,6 +354,8 @@ impl Service {
             origins,
             listeners: Mutex::new(Vec::new()),
             registry: core::array::from_fn(|_| Mutex::new(HashMap::new())),
+            untimed: AtomicBool::new(false),
+            look_after: AtomicU64::new(0),
             draining: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
@@ -520,6 +531,7 @@ impl Service {
         let removed = lock(self.shard(id)).remove(&id.to_bits());
         link.origin.ended(reason, close_panicked);
         drop(removed);
+        self.look_after_times();
         let level = if is_abrupt(reason) { Level::Debug } else { Level::Trace };
         self.log.tell(Component::Net, level, "connection.closed", |record| {
             record
@@ -539,6 +551,34 @@ impl Service {
             // A poke runs no code of the user.
             lock(shard).values().for_each(|link| link.call(call));
         }
+    }
+
+    /// A connection has found no room for a timer.
+    #[cold]
+    pub(super) fn note_untimed(&self) {
+        self.untimed.store(true, Relaxed);
+    }
+
+    /// Has connections without a timer look at their times: when somebody comes, who may need the room of one
+    /// whose time is over, and when one has ended, which may have left room for a timer. Otherwise such a
+    /// connection could stay for as long as it is silent.
+    #[inline]
+    pub(super) fn look_after_times(&self) {
+        if self.untimed.load(Relaxed) {
+            self.call_untimed();
+        }
+    }
+
+    #[cold]
+    fn call_untimed(&self) {
+        let (now, due) = (clock::now(), self.look_after.load(Relaxed));
+        let next = now.saturating_add(nanos(LOOK_AFTER));
+        if now < due || self.look_after.compare_exchange(due, next, Relaxed, Relaxed).is_err() {
+            return;
+        }
+        // Before they are called: whoever finds no room again says so again.
+        self.untimed.store(false, Relaxed);
+        self.call_all(Calls::ALARM);
     }
 
     // --- the end ---------------------------------------------------------------------------------

@@ -425,6 +425,44 @@ fn a_server_without_descriptors_and_without_room_in_the_pool_ends_with_it() {
     });
 }
 
+/// Goal: a connection for whose time the pool has no timer is not there for ever. Method: all of the pool's
+/// slots are in use when its time begins; then somebody comes, or another connection ends.
+#[test]
+fn without_room_for_its_timer_a_time_is_over_all_the_same() {
+    let _guard = hang_guard();
+    for comes in [true, false] {
+        let (pool, log) =
+            (Pool::builder().threads(1).max_handles(100).build().unwrap(), Log::new());
+        let inner = log.clone();
+        let limited = |conn: &Conn, bytes: &[u8]| {
+            conn.set_deadline(Some(TICK));
+            let _ = conn.write(bytes);
+            bytes.len()
+        };
+        let builder = Server::builder(&pool).listen("127.0.0.1:0");
+        let server = builder.serve(move |_| OnData(inner.clone(), limited)).unwrap();
+        let address = &server.addresses()[0];
+        let mut silent = Client::connect(address);
+        // Each end of one of them is an occasion.
+        let mut others: Vec<_> = (0..20).map(|_| Client::connect(address)).collect();
+        log.opened.until(21);
+        let _timers = fill(&pool);
+        silent.send("x");
+        silent.expect("x");
+        until("its time is over", || {
+            match comes {
+                true => drop(Client::connect(address)),
+                false => drop(others.pop()),
+            }
+            thread::sleep(TICK);
+            log.reasons.lock().unwrap().contains(&Reason::TimedOut(Timeout::Deadline))
+        });
+        assert!(silent.rest_or_reset().0.is_empty());
+        drop(others);
+        end(&server);
+    }
+}
+
 /// Goal: a socket that accepts no more costs no CPU, is told of once, and does not keep a drain from its end.
 /// Method: the socket is shared with somebody who shuts it down, as another process may.
 #[test]
