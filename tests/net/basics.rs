@@ -100,11 +100,14 @@ fn a_handler_may_refuse() {
 fn listening_fails_with_the_address_and_the_reason() {
     let _guard = hang_guard();
     let pool = pool(1);
-    let (server, _) = echo(&pool, Kind::Tcp, |builder| builder);
-    let taken = server.addresses()[0].clone();
-    let again = Server::builder(&pool).listen(&taken).serve(|_| Echo(Log::new()));
-    let message = again.unwrap_err().to_string();
-    assert!(message.starts_with(&format!("cannot listen on {taken}: ")), "{message}");
+    for kind in KINDS {
+        let (server, _) = echo(&pool, kind, |builder| builder);
+        let taken = server.addresses()[0].clone();
+        let again = Server::builder(&pool).listen(&taken).serve(|_| Echo(Log::new()));
+        let message = again.unwrap_err().to_string();
+        assert!(message.starts_with(&format!("cannot listen on {taken}: ")), "{message}");
+        end(&server);
+    }
 
     let server = Server::builder(&pool).listen("nonsense").serve(|_| Echo(Log::new()));
     assert!(matches!(server, Err(Error::Invalid { name: "address", .. })));
@@ -155,15 +158,22 @@ fn the_file_of_a_unix_socket_is_removed_and_a_left_over_one_replaced() {
 fn a_listener_can_be_inherited() {
     let _guard = hang_guard();
     let pool = pool(1);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = Server::builder(&pool).listen_on(listener).serve(|_| Echo(Log::new())).unwrap();
-    assert_eq!(server.addresses(), [Address::Tcp(address)]);
-    let mut client = Client::connect(&server.addresses()[0]);
-    client.send("x");
-    client.expect("x");
-    drop(client);
-    end(&server);
+    for kind in KINDS {
+        let listener = Listening::at(kind);
+        let inherited = listener.socket.try_clone().unwrap();
+        let server = Server::builder(&pool).listen_on(inherited);
+        let server = server.serve(|_| Echo(Log::new())).unwrap();
+        assert_eq!(server.addresses(), std::slice::from_ref(&listener.address));
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("x");
+        client.expect("x");
+        drop(client);
+        end(&server);
+        // Whoever has opened it has made its file, and removes it.
+        if let Address::Unix(path) = &listener.address {
+            assert!(path.exists());
+        }
+    }
 
     let (stream, _) = std::os::unix::net::UnixStream::pair().unwrap();
     let refused = Server::builder(&pool).listen_on(stream).serve(|_| Echo(Log::new()));

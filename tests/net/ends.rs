@@ -227,28 +227,30 @@ fn what_is_not_through_in_time_is_cut_off() {
 #[test]
 fn a_drain_inside_a_handler_is_a_request() {
     let _guard = hang_guard();
-    let (pool, log) = (pool(2), Log::new());
-    let slot = Arc::new(Mutex::new(None::<Server>));
-    let (inner, own) = (log.clone(), Arc::clone(&slot));
-    let data = move |conn: &Conn, bytes: &[u8]| {
-        let server = own.lock().unwrap().take().unwrap();
-        assert!(matches!(server.wait(), Err(Error::WouldDeadlock)));
-        let report = server.drain(LONG);
-        assert!(report.requested && !report.drained);
-        conn.write(b"draining").unwrap();
-        *own.lock().unwrap() = Some(server);
-        bytes.len()
-    };
-    let builder = Server::builder(&pool).listen("127.0.0.1:0");
-    let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
-    *slot.lock().unwrap() = Some(server.clone());
-    let mut client = Client::connect(&server.addresses()[0]);
-    client.send("drain");
-    assert_eq!(client.rest(), b"draining");
-    drop(client);
-    server.wait().unwrap();
-    assert_eq!(server.stats().closed.drained, 1);
-    slot.lock().unwrap().take();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let slot = Arc::new(Mutex::new(None::<Server>));
+        let (inner, own) = (log.clone(), Arc::clone(&slot));
+        let data = move |conn: &Conn, bytes: &[u8]| {
+            let server = own.lock().unwrap().take().unwrap();
+            assert!(matches!(server.wait(), Err(Error::WouldDeadlock)));
+            let report = server.drain(LONG);
+            assert!(report.requested && !report.drained);
+            conn.write(b"draining").unwrap();
+            *own.lock().unwrap() = Some(server);
+            bytes.len()
+        };
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+        *slot.lock().unwrap() = Some(server.clone());
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("drain");
+        assert_eq!(client.rest(), b"draining");
+        drop(client);
+        server.wait().unwrap();
+        assert_eq!(server.stats().closed.drained, 1);
+        slot.lock().unwrap().take();
+    }
 }
 
 #[test]

@@ -282,36 +282,40 @@ fn what_cannot_be_turned_to_be_written_fails_the_connection() {
 #[test]
 fn a_drain_lets_the_filter_say_its_last_words() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let (server, log) = filtered_echo(&pool, Kind::Tcp);
-    let mut client = Client::connect(&server.addresses()[0]);
-    client.send([b"!", &shifted("hello")[..]].concat());
-    client.expect([b"?", &shifted("hello")[..]].concat());
-    let drained = server.clone();
-    let draining = thread::spawn(move || end(&drained));
-    assert_eq!(client.rest(), b".");
-    drop(client);
-    draining.join().unwrap();
-    assert_eq!(log.reason(0), Reason::Drained);
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = filtered_echo(&pool, kind);
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send([b"!", &shifted("hello")[..]].concat());
+        client.expect([b"?", &shifted("hello")[..]].concat());
+        let drained = server.clone();
+        let draining = thread::spawn(move || end(&drained));
+        assert_eq!(client.rest(), b".");
+        drop(client);
+        draining.join().unwrap();
+        assert_eq!(log.reason(0), Reason::Drained);
+    }
 }
 
 #[test]
 fn listeners_without_a_filter_have_none_and_nobody_is_refused_in_plain() {
     let _guard = hang_guard();
-    let (pool, log) = (pool(2), Log::new());
-    let inner = log.clone();
-    let server = Server::builder(&pool)
-        .refusal("plain")
-        .listen(listen(Kind::Tcp).max_connections(1).refusal("plain, too"))
-        .listen(Listen::on(Kind::Tcp.address()).max_connections(1))
-        .serve(move |_| Echo(inner.clone()))
-        .unwrap();
-    let mut clients: Vec<_> = server.addresses().iter().map(Client::connect).collect();
-    clients[1].send("as it is");
-    clients[1].expect("as it is");
-    until("both are in", || server.stats().open == 2);
-    let rest = |index: usize| Client::connect(&server.addresses()[index]).rest_or_reset().0;
-    assert_eq!((rest(0), rest(1)), (Vec::new(), b"plain".to_vec()));
-    drop(clients);
-    end(&server);
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let server = Server::builder(&pool)
+            .refusal("plain")
+            .listen(listen(kind).max_connections(1).refusal("plain, too"))
+            .listen(Listen::on(kind.address()).max_connections(1))
+            .serve(move |_| Echo(inner.clone()))
+            .unwrap();
+        let mut clients: Vec<_> = server.addresses().iter().map(Client::connect).collect();
+        clients[1].send("as it is");
+        clients[1].expect("as it is");
+        until("both are in", || server.stats().open == 2);
+        let rest = |index: usize| Client::connect(&server.addresses()[index]).rest_or_reset().0;
+        assert_eq!((rest(0), rest(1)), (Vec::new(), b"plain".to_vec()));
+        drop(clients);
+        end(&server);
+    }
 }

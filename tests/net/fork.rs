@@ -181,37 +181,40 @@ fn locks_that_were_held_at_a_fork_hang_nobody() {
 fn a_child_that_a_hook_forks_is_told_so() {
     in_child(|| {
         let _guard = hang_guard();
-        let (pool, log, told) = (pool(2), Log::new(), Count::new());
-        let (inner, count) = (log.clone(), told.clone());
-        let data = move |conn: &Conn, bytes: &[u8]| {
-            forked(|| {
-                assert!(is_forked(conn.write(b"x")) && is_forked(conn.write_owned(vec![1])));
-                assert!(
-                    is_forked(conn.write_vectored(&[])) && is_forked(conn.write_tracked(b"x", 1))
-                );
-                conn.flush();
-                conn.close();
-                conn.shutdown_write();
-                conn.abort();
-                conn.pause();
-                conn.resume();
-                assert!(conn.queued() == 0 && conn.local().is_none());
-                conn_says_forked(&conn.handle());
-            });
-            count.up();
-            conn.write(bytes).unwrap();
-            bytes.len()
-        };
-        let builder = Server::builder(&pool).listen("127.0.0.1:0");
-        let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
-        let mut client = Client::connect(&server.addresses()[0]);
-        for _ in 0..20 {
-            client.send("still here");
-            client.expect("still here");
+        for kind in KINDS {
+            let (pool, log, told) = (pool(2), Log::new(), Count::new());
+            let (inner, count) = (log.clone(), told.clone());
+            let data = move |conn: &Conn, bytes: &[u8]| {
+                forked(|| {
+                    assert!(is_forked(conn.write(b"x")) && is_forked(conn.write_owned(vec![1])));
+                    assert!(
+                        is_forked(conn.write_vectored(&[]))
+                            && is_forked(conn.write_tracked(b"x", 1))
+                    );
+                    conn.flush();
+                    conn.close();
+                    conn.shutdown_write();
+                    conn.abort();
+                    conn.pause();
+                    conn.resume();
+                    assert!(conn.queued() == 0 && conn.local().is_none());
+                    conn_says_forked(&conn.handle());
+                });
+                count.up();
+                conn.write(bytes).unwrap();
+                bytes.len()
+            };
+            let builder = Server::builder(&pool).listen(kind.address());
+            let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+            let mut client = Client::connect(&server.addresses()[0]);
+            for _ in 0..5 {
+                client.send("still here");
+                client.expect("still here");
+            }
+            assert_eq!(told.get(), 5);
+            drop(client);
+            assert_eq!(log.reason(0), Reason::Peer);
+            end(&server);
         }
-        assert_eq!(told.get(), 20);
-        drop(client);
-        assert_eq!(log.reason(0), Reason::Peer);
-        end(&server);
     });
 }

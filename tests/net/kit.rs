@@ -150,6 +150,38 @@ impl Client {
     }
 }
 
+/// A listener of the test's own, which no server accepts from.
+pub struct Listening {
+    pub socket: Socket,
+    pub address: Address,
+}
+
+impl Listening {
+    pub fn at(kind: Kind) -> Listening {
+        let address = kind.address();
+        let socket = Client::unconnected(&address).unwrap().0;
+        socket.bind(&kernels(&address).1).unwrap();
+        socket.listen(128).unwrap();
+        let tcp = socket.local_addr().unwrap().as_socket();
+        Listening { socket, address: tcp.map_or(address, Address::Tcp) }
+    }
+
+    pub fn accept(&self) -> Client {
+        let client = Client(self.socket.accept().unwrap().0);
+        client.0.set_read_timeout(Some(PATIENCE / 2)).unwrap();
+        client.0.set_write_timeout(Some(PATIENCE / 2)).unwrap();
+        client
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// What the handlers of one test have seen.
 #[derive(Clone, Default)]
 pub struct Log {

@@ -5,8 +5,8 @@ use crate::common::{
 };
 use crate::kit::*;
 use paceline::net::{
-    Admission, Conn, ConnHandler, Listen, Outgoing, Patience, Reason, Server, ServerBuilder,
-    Timeout, ToAddress, Verdict, Wrote,
+    Address, Admission, Conn, ConnHandler, Listen, Outgoing, Patience, Reason, Server,
+    ServerBuilder, Timeout, ToAddress, Verdict, Wrote,
 };
 use paceline::{Error, Pool, Timer};
 use std::fs::File;
@@ -42,20 +42,22 @@ fn an_idle_connection_times_out_and_a_busy_one_does_not() {
 #[test]
 fn a_connection_that_is_only_written_to_is_not_idle() {
     let _guard = hang_guard();
-    with_longer_ticks("a connection that is written to stays", |tick| {
-        let pool = pool(2);
-        let (server, log) = echo(&pool, Kind::Tcp, |builder| builder.idle_timeout(tick * 8));
-        let mut client = Client::connect(&server.addresses()[0]);
-        let conn = log.conn(0);
-        let stays = (0..12).all(|_| {
-            thread::sleep(tick);
-            conn.write(b"news").is_ok() && client.try_expect("news")
+    for kind in KINDS {
+        with_longer_ticks("a connection that is written to stays", |tick| {
+            let pool = pool(2);
+            let (server, log) = echo(&pool, kind, |builder| builder.idle_timeout(tick * 8));
+            let mut client = Client::connect(&server.addresses()[0]);
+            let conn = log.conn(0);
+            let stays = (0..12).all(|_| {
+                thread::sleep(tick);
+                conn.write(b"news").is_ok() && client.try_expect("news")
+            });
+            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+            drop(client);
+            end(&server);
+            stays
         });
-        assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
-        drop(client);
-        end(&server);
-        stays
-    });
+    }
 }
 
 /// Consumes lines only.
@@ -92,23 +94,25 @@ fn a_message_must_come_in_time() {
 #[test]
 fn a_connection_that_only_sends_is_not_idle() {
     let _guard = hang_guard();
-    with_longer_ticks("a connection that sends stays", |tick| {
-        let (pool, log) = (pool(2), Log::new());
-        let inner = log.clone();
-        let builder = Server::builder(&pool).listen(Kind::Tcp.address()).idle_timeout(tick * 8);
-        let taking = |_: &Conn, bytes: &[u8]| bytes.len();
-        let server = builder.serve(move |_| OnData(inner.clone(), taking)).unwrap();
-        let mut client = Client::connect(&server.addresses()[0]);
-        let stays = (0..12).all(|_| {
-            thread::sleep(tick);
-            log.closed.get() == 0 && client.0.send(b"news").is_ok()
+    for kind in KINDS {
+        with_longer_ticks("a connection that sends stays", |tick| {
+            let (pool, log) = (pool(2), Log::new());
+            let inner = log.clone();
+            let builder = Server::builder(&pool).listen(kind.address()).idle_timeout(tick * 8);
+            let taking = |_: &Conn, bytes: &[u8]| bytes.len();
+            let server = builder.serve(move |_| OnData(inner.clone(), taking)).unwrap();
+            let mut client = Client::connect(&server.addresses()[0]);
+            let stays = (0..12).all(|_| {
+                thread::sleep(tick);
+                log.closed.get() == 0 && client.0.send(b"news").is_ok()
+            });
+            assert!(client.rest_or_reset().0.is_empty());
+            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+            drop(client);
+            end(&server);
+            stays
         });
-        assert!(client.rest_or_reset().0.is_empty());
-        assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
-        drop(client);
-        end(&server);
-        stays
-    });
+    }
 }
 
 /// Goal: a time that is kept begins anew. Method: a handler that keeps, and does nothing else, is not asked more
@@ -126,16 +130,19 @@ fn a_time_that_is_kept_begins_anew() {
         }
     }
     let _guard = hang_guard();
-    let (pool, asked) = (pool(1), Count::new());
-    let inner = asked.clone();
-    let builder = Server::builder(&pool).listen(Kind::Tcp.address()).idle_timeout(TICK);
-    let server = builder.serve(move |_| Keeping(inner.clone())).unwrap();
-    let start = Instant::now();
-    let client = Client::connect(&server.addresses()[0]);
-    asked.until(4);
-    assert!(start.elapsed() >= TICK * 4, "asked {} times in {:?}", asked.get(), start.elapsed());
-    drop(client);
-    end(&server);
+    for kind in KINDS {
+        let (pool, asked) = (pool(1), Count::new());
+        let inner = asked.clone();
+        let builder = Server::builder(&pool).listen(kind.address()).idle_timeout(TICK);
+        let server = builder.serve(move |_| Keeping(inner.clone())).unwrap();
+        let start = Instant::now();
+        let client = Client::connect(&server.addresses()[0]);
+        asked.until(4);
+        let passed = start.elapsed();
+        assert!(passed >= TICK * 4, "{kind:?}: asked {} times in {passed:?}", asked.get());
+        drop(client);
+        end(&server);
+    }
 }
 
 struct Patient(Log, u32);
@@ -303,40 +310,49 @@ fn a_pause_holds_data_back_and_resume_shows_it() {
 #[test]
 fn without_descriptors_accepting_pauses() {
     in_child(|| {
-        let (pool, said) = (pool(1), Count::new());
-        let hook = said.clone();
-        let (server, log) = echo(&pool, Kind::Tcp, |builder| {
-            builder.on_exhausted(move |error| {
-                assert!(error.to_string().contains("accept on 127.0.0.1:"), "{error}");
-                hook.up();
-            })
-        });
-        let address = server.addresses()[0].clone();
-        let mut first = Client::connect(&address);
-        log.opened.until(1);
-        let mut clients: Vec<_> = (0..3).map(|_| Client::unconnected(&address).unwrap()).collect();
-        // Room for one at the server's side.
-        let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 1);
-        for client in &clients {
-            client.reach(&address).unwrap();
+        for kind in KINDS {
+            let (pool, said) = (pool(1), Count::new());
+            let hook = said.clone();
+            let begin = match kind {
+                Kind::Tcp => "cannot accept on 127.0.0.1:",
+                Kind::Tcp6 => "cannot accept on [::1]:",
+                Kind::Unix => "cannot accept on unix:/",
+                Kind::Abstract => "cannot accept on unix:@paceline-net-",
+            };
+            let (server, log) = echo(&pool, kind, |builder| {
+                builder.on_exhausted(move |error| {
+                    assert!(error.to_string().starts_with(begin), "{error}");
+                    hook.up();
+                })
+            });
+            let address = server.addresses()[0].clone();
+            let mut first = Client::connect(&address);
+            log.opened.until(1);
+            let mut clients: Vec<_> =
+                (0..3).map(|_| Client::unconnected(&address).unwrap()).collect();
+            // Room for one at the server's side.
+            let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 1);
+            for client in &clients {
+                client.reach(&address).unwrap();
+            }
+            said.until(1);
+            let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
+            let (start, before_it) = (Instant::now(), handled());
+            thread::sleep(TICK * 4);
+            assert_eq!((said.get(), server.stats().exhausted), (1, 1), "{kind:?}");
+            // It looks again after 50 ms each, which takes a timer and a run.
+            let most = 10 + 4 * start.elapsed().as_millis() as u64 / 50;
+            assert!(handled() - before_it <= most, "{kind:?}: {} runs", handled() - before_it);
+            first.send("x");
+            first.expect("x");
+            limit(libc::RLIMIT_NOFILE, before);
+            for client in &mut clients {
+                client.send("y");
+                client.expect("y");
+            }
+            drop((first, clients));
+            end(&server);
         }
-        said.until(1);
-        let handled = || pool.stats().threads.iter().map(|thread| thread.handled).sum::<u64>();
-        let (start, before_it) = (Instant::now(), handled());
-        thread::sleep(TICK * 4);
-        assert_eq!((said.get(), server.stats().exhausted), (1, 1));
-        // It looks again after 50 ms each, which takes a timer and a run.
-        let most = 10 + 4 * start.elapsed().as_millis() as u64 / 50;
-        assert!(handled() - before_it <= most, "{} runs", handled() - before_it);
-        first.send("x");
-        first.expect("x");
-        limit(libc::RLIMIT_NOFILE, before);
-        for client in &mut clients {
-            client.send("y");
-            client.expect("y");
-        }
-        drop((first, clients));
-        end(&server);
     });
 }
 
@@ -540,9 +556,10 @@ fn a_connection_that_cannot_be_made_says_so() {
         server.connect(nobody, Echo(log.clone())).unwrap();
         assert_eq!(log.reason(0), Reason::Failed(ErrorKind::ConnectionRefused));
         assert_eq!(log.opened.get(), 0);
-        let missing = Kind::Unix.address();
-        let error = server.connect(&missing, Echo(Log::new())).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("cannot connect to {missing}: ")), "{error}");
+        for missing in [Kind::Unix.address(), Kind::Abstract.address()] {
+            let error = server.connect(&missing, Echo(Log::new())).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot connect to {missing}: ")), "{error}");
+        }
         let stats = end(&server);
         assert_eq!((stats.connected, stats.closed.failed), (1, 1));
     });
@@ -570,6 +587,26 @@ fn a_connection_that_is_not_made_in_time_times_out() {
     }
     drop(full);
     end(&server);
+}
+
+/// A Unix socket does not wait in a queue that is full, so it is known at once.
+#[test]
+fn a_unix_listener_whose_queue_is_full_refuses_at_once() {
+    let _guard = hang_guard();
+    for kind in [Kind::Unix, Kind::Abstract] {
+        let pool = pool(2);
+        let server = Server::builder(&pool).serve(|_| Echo(Log::new())).unwrap();
+        let full = Listening::at(kind);
+        full.socket.listen(0).unwrap();
+        let address = full.address.clone();
+        let log = Log::new();
+        let conn = server.connect(&address, Echo(log.clone())).unwrap();
+        log.opened.until(1);
+        let error = server.connect(&address, Echo(Log::new())).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot connect to {address}: ")), "{error}");
+        conn.abort().unwrap();
+        assert_eq!((log.reason(0), end(&server).connected), (Reason::Aborted, 1));
+    }
 }
 
 #[test]
@@ -653,6 +690,27 @@ fn addresses_are_told() {
     assert!(conns.iter().any(|conn| conn.local().as_ref() == Some(v6)));
     drop((a, b));
     end(&server);
+}
+
+/// A client of a Unix socket has no address unless it has bound itself.
+#[test]
+fn addresses_of_unix_sockets_are_told() {
+    let _guard = hang_guard();
+    for kind in [Kind::Unix, Kind::Abstract] {
+        let pool = pool(1);
+        let (server, log) = echo(&pool, kind, |builder| builder);
+        let address = &server.addresses()[0];
+        let unnamed = Client::connect(address);
+        assert_eq!(*log.conn(0).peer(), Address::Unnamed);
+        assert_eq!(log.conn(0).local().as_ref(), Some(address));
+        let named = Client::unconnected(address).unwrap();
+        let own = Kind::Abstract.address();
+        named.0.bind(&kernels(&own).1).unwrap();
+        named.reach(address).unwrap();
+        assert_eq!(*log.conn(1).peer(), own);
+        drop((unnamed, named));
+        end(&server);
+    }
 }
 
 #[test]

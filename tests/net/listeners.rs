@@ -52,22 +52,24 @@ fn each_listener_has_its_own_maximum_and_refusal() {
 #[test]
 fn outgoing_connections_have_a_maximum_of_their_own() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let builder = Server::builder(&pool).max_connections(1).listen("127.0.0.1:0");
-    let server = builder.listen(Listen::on("127.0.0.1:0").max_connections(5));
-    let server = server.serve(|_| Echo(Log::new())).unwrap();
-    let address = server.addresses()[1].clone();
-    let log = Log::new();
-    let conn = server.connect(&address, Echo(log.clone())).unwrap();
-    let full = server.connect(&address, Echo(Log::new())).unwrap_err();
-    assert_eq!(full.to_string(), "all 1 outgoing connections are in use");
-    log.opened.until(1);
-    until("it was accepted, too", || server.stats().open == 2);
-    let stats = server.stats();
-    assert_eq!((stats.accepted, stats.connected), (1, 1));
-    conn.close().unwrap();
-    log.closed.until(1);
-    end(&server);
+    for kind in KINDS {
+        let pool = pool(2);
+        let builder = Server::builder(&pool).max_connections(1).listen(kind.address());
+        let server = builder.listen(Listen::on(kind.address()).max_connections(5));
+        let server = server.serve(|_| Echo(Log::new())).unwrap();
+        let address = server.addresses()[1].clone();
+        let log = Log::new();
+        let conn = server.connect(&address, Echo(log.clone())).unwrap();
+        let full = server.connect(&address, Echo(Log::new())).unwrap_err();
+        assert_eq!(full.to_string(), "all 1 outgoing connections are in use");
+        log.opened.until(1);
+        until("it was accepted, too", || server.stats().open == 2);
+        let stats = server.stats();
+        assert_eq!((stats.accepted, stats.connected), (1, 1));
+        conn.close().unwrap();
+        log.closed.until(1);
+        end(&server);
+    }
 }
 
 /// Goal: what outgoing connections are told is theirs alone. Method: both kinds of settings in one server,

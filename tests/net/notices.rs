@@ -139,26 +139,26 @@ impl ConnHandler for Early {
 #[test]
 fn a_notification_waits_for_open() {
     let _guard = hang_guard();
-    let (pool, log) = (pool(2), Log::new());
-    let inner = log.clone();
-    let factory = move |conn: &Conn| {
-        conn.handle().notify().unwrap();
-        Early(inner.clone(), Vec::new())
-    };
-    let server = Server::builder(&pool).listen(Kind::Tcp.address()).serve(factory).unwrap();
-    let mut client = Client::connect(&server.addresses()[0]);
-    assert_eq!(client.rest(), b"open notified");
-    drop(client);
-    assert_eq!(log.reason(0), Reason::Local);
-    // One that is being made.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let early = Early(log.clone(), Vec::new());
-    let conn = server.connect(listener.local_addr().unwrap(), early).unwrap();
-    conn.notify().unwrap();
-    let mut said = String::new();
-    listener.accept().unwrap().0.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "open notified");
-    end(&server);
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let factory = move |conn: &Conn| {
+            conn.handle().notify().unwrap();
+            Early(inner.clone(), Vec::new())
+        };
+        let server = Server::builder(&pool).listen(kind.address()).serve(factory).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        assert_eq!(client.rest(), b"open notified");
+        drop(client);
+        assert_eq!(log.reason(0), Reason::Local);
+        // One that is being made.
+        let listener = Listening::at(kind);
+        let early = Early(log.clone(), Vec::new());
+        let conn = server.connect(&listener.address, early).unwrap();
+        conn.notify().unwrap();
+        assert_eq!(listener.accept().rest(), b"open notified");
+        end(&server);
+    }
 }
 
 /// Each byte is a command for its deadline, which comes after so long.

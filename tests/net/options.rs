@@ -2,7 +2,7 @@
 
 use crate::common::{hang_guard, in_child, until};
 use crate::kit::*;
-use paceline::net::{Listen, Server, ServerBuilder};
+use paceline::net::{Address, Listen, Server, ServerBuilder};
 use socket2::SockRef;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -13,13 +13,16 @@ use std::time::Duration;
 #[derive(Debug, PartialEq)]
 struct Options(bool, Option<Duration>, usize, usize);
 
+/// All descriptors of this process.
+fn numbers() -> Vec<RawFd> {
+    let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
+    numbers.map(|fd| fd.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
+}
+
 /// Looks for it among all descriptors of this process, which should be alone here.
 #[allow(unsafe_code, reason = "looks at descriptors by number")]
 fn options_of(client: SocketAddr) -> Options {
-    let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
-    let numbers = numbers.map(|fd| fd.unwrap().file_name().to_str().unwrap().parse().unwrap());
-    let numbers: Vec<RawFd> = numbers.collect();
-    for number in numbers {
+    for number in numbers() {
         // SAFETY: only asked about; a number that is not open any more is an error.
         let fd = unsafe { BorrowedFd::borrow_raw(number) };
         let socket = SockRef::from(&fd);
@@ -98,6 +101,85 @@ fn keep_alive_is_rounded_up_to_whole_seconds() {
             end(&server);
         }
     });
+}
+
+/// The send buffers and receive buffers of all sockets here whose other end is at this address, or which
+/// are there themselves and are connected.
+#[allow(unsafe_code, reason = "looks at descriptors by number")]
+fn buffers_of(address: &Address, outgoing: bool) -> Vec<(usize, usize)> {
+    let wanted = kernels(address).1;
+    let look = |number: RawFd| {
+        // SAFETY: only asked about; a number that is not open any more is an error.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let socket = SockRef::from(&fd);
+        let (peer, own) = (socket.peer_addr().ok()?, socket.local_addr().ok()?);
+        let is_it = if outgoing { peer == wanted } else { own == wanted };
+        is_it.then(|| (socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap()))
+    };
+    numbers().into_iter().filter_map(look).collect()
+}
+
+/// Goal: buffers of Unix sockets are as they were told, at both kinds of ends. Method: a Unix socket takes over
+/// nothing from its listener, so each is looked at where the kernel has it; clients have what the system gives.
+#[test]
+fn buffers_are_set_at_unix_sockets_too() {
+    in_child(|| {
+        for kind in [Kind::Unix, Kind::Abstract] {
+            let (pool, log) = (pool(1), Log::new());
+            let inner = log.clone();
+            let server = Server::builder(&pool)
+                .send_buffer(20_000)
+                .receive_buffer(30_000)
+                .listen(kind.address())
+                .listen(Listen::on(kind.address()).send_buffer(40_000))
+                .serve(move |_| Echo(inner.clone()))
+                .unwrap();
+            // Linux doubles what it is told.
+            for (index, buffers) in [(40_000, 60_000), (80_000, 60_000)].into_iter().enumerate() {
+                let address = &server.addresses()[index];
+                let client = Client::connect(address);
+                log.opened.until(index as u64 + 1);
+                assert_eq!(buffers_of(address, false), [buffers], "{address}");
+                drop(client);
+                log.closed.until(index as u64 + 1);
+            }
+            let listener = Listening::at(kind);
+            let conn = server.connect(&listener.address, Echo(log.clone())).unwrap();
+            log.opened.until(3);
+            assert_eq!(buffers_of(&listener.address, true), [(40_000, 60_000)]);
+            conn.close().unwrap();
+            drop(listener.accept());
+            end(&server);
+        }
+    });
+}
+
+/// Goal: a small buffer of a Unix socket holds back what its peer does not read.
+#[test]
+fn a_small_send_buffer_of_a_unix_socket_leaves_the_rest_in_the_output() {
+    const BYTES: usize = 100_000;
+    let _guard = hang_guard();
+    for kind in [Kind::Unix, Kind::Abstract] {
+        let pool = pool(1);
+        let queued = |small: bool| {
+            let settings = |builder: ServerBuilder| match small {
+                true => builder.send_buffer(1),
+                false => builder.send_buffer(1 << 20),
+            };
+            let (server, log) = echo(&pool, kind, settings);
+            let mut client = Client::connect(&server.addresses()[0]);
+            let conn = log.conn(0);
+            conn.write(&[b'x'; BYTES]).unwrap();
+            let queued = conn.queued();
+            client.expect([b'x'; BYTES]);
+            drop(client);
+            end(&server);
+            queued
+        };
+        // Whoever may have no more than the system's maximum has that, which is more than this.
+        assert_eq!(queued(false), 0, "{kind:?}");
+        assert!(queued(true) > BYTES - 20_000, "{kind:?}");
+    }
 }
 
 #[test]

@@ -251,28 +251,30 @@ fn a_peer_that_takes_nothing_has_stalled() {
 #[test]
 fn a_peer_that_reads_slowly_is_served_to_the_end() {
     let _guard = hang_guard();
-    with_longer_ticks("a slow reader gets everything", |tick| {
-        let pool = pool(2);
-        let settings = |builder| tiny(builder).stall_timeout(tick * 10).linger(LONG);
-        let (server, log) = echo(&pool, Kind::Tcp, settings);
-        let mut client = Client::with_buffers(&server.addresses()[0], Some(1)).unwrap();
-        let bytes = pattern(100_000);
-        let conn = log.conn(0);
-        conn.write(&bytes).unwrap();
-        conn.close().unwrap();
-        let served = bytes.chunks(2500).all(|piece| {
-            thread::sleep(tick / 2);
-            client.try_expect(piece)
+    for kind in KINDS {
+        with_longer_ticks("a slow reader gets everything", |tick| {
+            let pool = pool(2);
+            let settings = |builder| tiny(builder).stall_timeout(tick * 10).linger(LONG);
+            let (server, log) = echo(&pool, kind, settings);
+            let mut client = Client::with_buffers(&server.addresses()[0], Some(1)).unwrap();
+            let bytes = pattern(100_000);
+            let conn = log.conn(0);
+            conn.write(&bytes).unwrap();
+            conn.close().unwrap();
+            let served = bytes.chunks(2500).all(|piece| {
+                thread::sleep(tick / 2);
+                client.try_expect(piece)
+            });
+            if served {
+                assert!(client.rest().is_empty());
+                drop(client);
+                assert_eq!(log.reason(0), Reason::Local);
+            } else {
+                assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Stall));
+            }
+            served
         });
-        if served {
-            assert!(client.rest().is_empty());
-            drop(client);
-            assert_eq!(log.reason(0), Reason::Local);
-        } else {
-            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Stall));
-        }
-        served
-    });
+    }
 }
 
 /// Goal: a reset must not destroy an answer. Method: the client sends what is never read, and looks

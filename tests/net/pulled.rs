@@ -1,14 +1,12 @@
 //! A server whose events are pulled by threads of the host.
 
 use crate::common::{PATIENCE, Random, finish, forked, hang_guard, in_child, readable, until};
-use crate::kit::{Client, KINDS, Kind, end, pattern, pool};
+use crate::kit::{Client, KINDS, Kind, Listening, end, pattern, pool};
 use paceline::net::{
-    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, ToAddress,
-    Wanted, Wrote,
+    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, Wanted, Wrote,
 };
 use paceline::{Error, Pool};
 use std::collections::HashMap;
-use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -29,14 +27,16 @@ fn pulled(
 /// A server, and a client that came and has sent this before the server began.
 fn pulled_beside_a_client(
     pool: &Pool,
+    kind: Kind,
     wanted: Wanted,
     sent: &str,
     settings: impl FnOnce(ServerBuilder) -> ServerBuilder,
 ) -> (PulledServer, Client) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut client = Client::connect(&listener.local_addr().unwrap().to_address().unwrap());
+    let listener = Listening::at(kind);
+    let mut client = Client::connect(&listener.address);
     client.send(sent);
-    let builder = settings(Server::builder(pool).listen_on(listener));
+    let inherited = listener.socket.try_clone().unwrap();
+    let builder = settings(Server::builder(pool).listen_on(inherited));
     (builder.serve_pulled(wanted).unwrap(), client)
 }
 
@@ -129,136 +129,146 @@ fn events_come_in_order_over_every_kind_of_stream() {
 #[test]
 fn one_event_of_a_connection_is_out_at_a_time() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::ALL, |builder| builder);
-    let (mut first, mut second) = (connect(&server), connect(&server));
-    let mut opened = Vec::new();
-    while opened.len() < 2 {
-        server.pull(&mut opened, 2, PATIENCE / 2).unwrap();
-    }
-    // What is not completed holds back what comes after it, and nothing of others.
-    first.send("early");
-    second.send("early");
-    nothing_comes(&server);
-    let other = opened.pop().unwrap();
-    drop(other);
-    let data = expect(&server, ConnEventKind::Data);
-    assert_ne!(data.conn().id(), opened[0].conn().id());
-    first.send(" and late");
-    second.send(" and late");
-    nothing_comes(&server);
-    drop((data, opened));
-    let mut got: HashMap<u64, Vec<u8>> = HashMap::new();
-    while got.values().map(Vec::len).sum::<usize>() < 2 * " and late".len() + "early".len() {
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::ALL, |builder| builder);
+        let (mut first, mut second) = (connect(&server), connect(&server));
+        let mut opened = Vec::new();
+        while opened.len() < 2 {
+            server.pull(&mut opened, 2, PATIENCE / 2).unwrap();
+        }
+        // What is not completed holds back what comes after it, and nothing of others.
+        first.send("early");
+        second.send("early");
+        nothing_comes(&server);
+        let other = opened.pop().unwrap();
+        drop(other);
         let data = expect(&server, ConnEventKind::Data);
-        got.entry(data.conn().id().to_bits()).or_default().extend_from_slice(data.bytes());
+        assert_ne!(data.conn().id(), opened[0].conn().id());
+        first.send(" and late");
+        second.send(" and late");
+        nothing_comes(&server);
+        drop((data, opened));
+        let mut got: HashMap<u64, Vec<u8>> = HashMap::new();
+        while got.values().map(Vec::len).sum::<usize>() < 2 * " and late".len() + "early".len() {
+            let data = expect(&server, ConnEventKind::Data);
+            got.entry(data.conn().id().to_bits()).or_default().extend_from_slice(data.bytes());
+        }
+        let mut got: Vec<_> = got.into_values().collect();
+        got.sort();
+        assert_eq!(got, [&b" and late"[..], b"early and late"]);
+        drop((first, second));
+        let ended = host(&server, |_| ());
+        end(server.server());
+        ended.join().unwrap();
+        finish(&pool);
     }
-    let mut got: Vec<_> = got.into_values().collect();
-    got.sort();
-    assert_eq!(got, [&b" and late"[..], b"early and late"]);
-    drop((first, second));
-    let ended = host(&server, |_| ());
-    end(server.server());
-    ended.join().unwrap();
-    finish(&pool);
 }
 
 #[test]
 fn what_is_not_consumed_comes_again_with_more() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Unix, Wanted::NONE, |builder| builder);
-    let mut client = connect(&server);
-    client.send("abcdef");
-    let mut data = expect(&server, ConnEventKind::Data);
-    assert!(matches!(data.consume(7), Err(Error::Invalid { .. })));
-    data.consume(2).unwrap();
-    drop(data);
-    // It is not shown again by itself.
-    nothing_comes(&server);
-    client.send("gh");
-    let mut data = expect(&server, ConnEventKind::Data);
-    assert_eq!(data.bytes(), b"cdefgh");
-    // This comes while the event is out.
-    client.send("ij");
-    nothing_comes(&server);
-    data.consume(5).unwrap();
-    drop(data);
-    let mut data = expect(&server, ConnEventKind::Data);
-    assert_eq!(data.bytes(), b"hij");
-    // A pause that ends while the event is out shows it again.
-    data.conn().pause().unwrap();
-    data.consume(0).unwrap();
-    data.conn().resume().unwrap();
-    // Whether the connection has seen that by now makes no difference.
-    thread::sleep(Duration::from_millis(5));
-    drop(data);
-    let data = expect(&server, ConnEventKind::Data);
-    assert_eq!(data.bytes(), b"hij");
-    drop(data);
-    drop(client);
-    end(server.server());
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::NONE, |builder| builder);
+        let mut client = connect(&server);
+        client.send("abcdef");
+        let mut data = expect(&server, ConnEventKind::Data);
+        assert!(matches!(data.consume(7), Err(Error::Invalid { .. })));
+        data.consume(2).unwrap();
+        drop(data);
+        // It is not shown again by itself.
+        nothing_comes(&server);
+        client.send("gh");
+        let mut data = expect(&server, ConnEventKind::Data);
+        assert_eq!(data.bytes(), b"cdefgh");
+        // This comes while the event is out.
+        client.send("ij");
+        nothing_comes(&server);
+        data.consume(5).unwrap();
+        drop(data);
+        let mut data = expect(&server, ConnEventKind::Data);
+        assert_eq!(data.bytes(), b"hij");
+        // A pause that ends while the event is out shows it again.
+        data.conn().pause().unwrap();
+        data.consume(0).unwrap();
+        data.conn().resume().unwrap();
+        // Whether the connection has seen that by now makes no difference.
+        thread::sleep(Duration::from_millis(5));
+        drop(data);
+        let data = expect(&server, ConnEventKind::Data);
+        assert_eq!(data.bytes(), b"hij");
+        drop(data);
+        drop(client);
+        end(server.server());
+        finish(&pool);
+    }
 }
 
 #[test]
 fn too_much_that_is_not_consumed_ends_the_connection() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Unix, Wanted::CLOSED, |builder| builder.max_unconsumed(1000));
-    let mut client = connect(&server);
-    client.send([b'x'; 1000]);
-    let mut length = 0;
-    while length < 1000 {
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::CLOSED, |builder| builder.max_unconsumed(1000));
+        let mut client = connect(&server);
+        client.send([b'x'; 1000]);
+        let mut length = 0;
+        while length < 1000 {
+            let mut data = expect(&server, ConnEventKind::Data);
+            length = data.bytes().len();
+            data.consume(0).unwrap();
+        }
+        client.send("y");
         let mut data = expect(&server, ConnEventKind::Data);
-        length = data.bytes().len();
+        assert_eq!(data.bytes().len(), 1001);
         data.consume(0).unwrap();
+        drop(data);
+        drop(expect(&server, ConnEventKind::Closed(Reason::Unconsumed)));
+        assert_eq!(end(server.server()).closed.unconsumed, 1);
+        finish(&pool);
     }
-    client.send("y");
-    let mut data = expect(&server, ConnEventKind::Data);
-    assert_eq!(data.bytes().len(), 1001);
-    data.consume(0).unwrap();
-    drop(data);
-    drop(expect(&server, ConnEventKind::Closed(Reason::Unconsumed)));
-    assert_eq!(end(server.server()).closed.unconsumed, 1);
-    finish(&pool);
 }
 
 /// Goal: a host that takes its time holds its peers back, and memory does not grow. Method: the peer
 /// sends as much as it can; what the server has taken in is bounded by what its buffers hold.
 #[test]
 fn a_slow_host_holds_the_peer_back() {
+    const BUFFER: usize = 100_000;
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Unix, Wanted::NONE, |builder| builder);
-    let mut client = connect(&server);
-    client.send("x");
-    let held = expect(&server, ConnEventKind::Data);
-    client.0.set_nonblocking(true).unwrap();
-    let bytes = pattern(8 << 20);
-    let mut sent = 0;
-    let mut quiet = 0;
-    while quiet < 20 {
-        match client.0.send(&bytes[sent..]) {
-            Ok(count) => (sent, quiet) = (sent + count, 0),
-            Err(_) => {
-                thread::sleep(Duration::from_millis(1));
-                quiet += 1;
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::NONE, |builder| builder.receive_buffer(BUFFER));
+        let address = &server.server().addresses()[0];
+        let mut client = Client::with_buffers(address, Some(BUFFER)).unwrap();
+        client.send("x");
+        let held = expect(&server, ConnEventKind::Data);
+        client.0.set_nonblocking(true).unwrap();
+        let bytes = pattern(8 << 20);
+        let mut sent = 0;
+        let mut quiet = 0;
+        while quiet < 20 {
+            match client.0.send(&bytes[sent..]) {
+                Ok(count) => (sent, quiet) = (sent + count, 0),
+                Err(_) => {
+                    thread::sleep(Duration::from_millis(1));
+                    quiet += 1;
+                }
             }
         }
+        assert!(sent < 2 << 20, "{sent} bytes were taken in");
+        client.0.set_nonblocking(false).unwrap();
+        let rest = bytes.clone();
+        let sender = thread::spawn(move || {
+            client.send(&rest[sent..]);
+            client
+        });
+        drop(held);
+        expect_bytes(&server, &bytes);
+        drop(sender.join().unwrap());
+        end(server.server());
+        finish(&pool);
     }
-    assert!(sent < 2 << 20, "{sent} bytes were taken in");
-    client.0.set_nonblocking(false).unwrap();
-    let rest = bytes.clone();
-    let sender = thread::spawn(move || {
-        client.send(&rest[sent..]);
-        client
-    });
-    drop(held);
-    expect_bytes(&server, &bytes);
-    drop(sender.join().unwrap());
-    end(server.server());
-    finish(&pool);
 }
 
 #[test]
@@ -284,54 +294,60 @@ fn a_peer_that_has_finished_gets_its_answer() {
 #[test]
 fn a_connection_can_be_refused() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::ALL, |builder| builder);
-    let mut client = connect(&server);
-    client.send("not wanted");
-    let mut opened = expect(&server, ConnEventKind::Opened);
-    opened.refuse("go away");
-    drop(opened);
-    assert_eq!(client.rest(), b"go away");
-    drop(client);
-    drop(expect(&server, ConnEventKind::Closed(Reason::Refused)));
-    assert_eq!(end(server.server()).closed.refused, 1);
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::ALL, |builder| builder);
+        let mut client = connect(&server);
+        client.send("not wanted");
+        let mut opened = expect(&server, ConnEventKind::Opened);
+        opened.refuse("go away");
+        drop(opened);
+        assert_eq!(client.rest(), b"go away");
+        drop(client);
+        drop(expect(&server, ConnEventKind::Closed(Reason::Refused)));
+        assert_eq!(end(server.server()).closed.refused, 1);
+        finish(&pool);
+    }
 }
 
 #[test]
 fn times_that_are_over_are_asked_about() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let idle = Duration::from_millis(20);
-    let wanted = Wanted::TIMED_OUT | Wanted::CLOSED;
-    let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
-    let (server, mut client) = pulled_beside_a_client(&pool, wanted, "x", settings);
-    drop(expect(&server, ConnEventKind::Data));
-    let kind = Timeout::Idle;
-    let mut over = expect(&server, ConnEventKind::TimedOut(kind));
-    over.keep();
-    drop(over);
-    drop(expect(&server, ConnEventKind::TimedOut(kind)));
-    drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(kind))));
-    assert!(client.rest().is_empty());
-    assert_eq!(end(server.server()).closed.timed_out, 1);
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let idle = Duration::from_millis(20);
+        let wanted = Wanted::TIMED_OUT | Wanted::CLOSED;
+        let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
+        let (server, mut client) = pulled_beside_a_client(&pool, kind, wanted, "x", settings);
+        drop(expect(&server, ConnEventKind::Data));
+        let kind = Timeout::Idle;
+        let mut over = expect(&server, ConnEventKind::TimedOut(kind));
+        over.keep();
+        drop(over);
+        drop(expect(&server, ConnEventKind::TimedOut(kind)));
+        drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(kind))));
+        assert!(client.rest().is_empty());
+        assert_eq!(end(server.server()).closed.timed_out, 1);
+        finish(&pool);
+    }
 }
 
 #[test]
 fn a_part_of_a_message_waits_only_so_long() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let limit = Duration::from_millis(20);
-    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder.read_timeout(limit));
-    let mut client = connect(&server);
-    client.send("a part");
-    let mut data = expect(&server, ConnEventKind::Data);
-    data.consume(2).unwrap();
-    drop(data);
-    drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(Timeout::Read))));
-    end(server.server());
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let limit = Duration::from_millis(20);
+        let server = pulled(&pool, kind, Wanted::CLOSED, |builder| builder.read_timeout(limit));
+        let mut client = connect(&server);
+        client.send("a part");
+        let mut data = expect(&server, ConnEventKind::Data);
+        data.consume(2).unwrap();
+        drop(data);
+        drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(Timeout::Read))));
+        end(server.server());
+        finish(&pool);
+    }
 }
 
 /// Goal: a connection is idle from the end of what the host does, not from its last byte on, and is
@@ -339,150 +355,165 @@ fn a_part_of_a_message_waits_only_so_long() {
 #[test]
 fn a_connection_with_an_event_out_is_not_idle() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let idle = Duration::from_millis(10);
-    let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
-    let (server, mut client) = pulled_beside_a_client(&pool, Wanted::CLOSED, "x", settings);
-    let data = expect(&server, ConnEventKind::Data);
-    thread::sleep(5 * idle);
-    data.conn().write(b"still here").unwrap();
-    client.expect("still here");
-    drop(data);
-    drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(Timeout::Idle))));
-    end(server.server());
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let idle = Duration::from_millis(10);
+        let settings = |builder: ServerBuilder| builder.idle_timeout(idle);
+        let (server, mut client) =
+            pulled_beside_a_client(&pool, kind, Wanted::CLOSED, "x", settings);
+        let data = expect(&server, ConnEventKind::Data);
+        thread::sleep(5 * idle);
+        data.conn().write(b"still here").unwrap();
+        client.expect("still here");
+        drop(data);
+        drop(expect(&server, ConnEventKind::Closed(Reason::TimedOut(Timeout::Idle))));
+        end(server.server());
+        finish(&pool);
+    }
 }
 
 #[test]
 fn a_drain_waits_for_events_that_are_out() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::DRAINING, |builder| builder);
-    let mut client = connect(&server);
-    client.send("question");
-    let data = expect(&server, ConnEventKind::Data);
-    let drained = {
-        let server = server.clone();
-        thread::spawn(move || end(server.server()))
-    };
-    until("the drain has begun", || {
-        matches!(server.connect("127.0.0.1:1", Wanted::NONE), Err(Error::ShutDown))
-    });
-    thread::sleep(Duration::from_millis(5));
-    data.conn().write(b"answer").unwrap();
-    drop(data);
-    drop(expect(&server, ConnEventKind::Draining));
-    assert_eq!(client.rest(), b"answer");
-    drop(client);
-    assert_eq!(drained.join().unwrap().closed.drained, 1);
-    let mut events = Vec::new();
-    assert!(matches!(server.pull(&mut events, 1, PATIENCE), Err(Error::ShutDown)));
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::DRAINING, |builder| builder);
+        let mut client = connect(&server);
+        client.send("question");
+        let data = expect(&server, ConnEventKind::Data);
+        let drained = {
+            let server = server.clone();
+            thread::spawn(move || end(server.server()))
+        };
+        until("the drain has begun", || {
+            matches!(server.connect("127.0.0.1:1", Wanted::NONE), Err(Error::ShutDown))
+        });
+        thread::sleep(Duration::from_millis(5));
+        data.conn().write(b"answer").unwrap();
+        drop(data);
+        drop(expect(&server, ConnEventKind::Draining));
+        assert_eq!(client.rest(), b"answer");
+        drop(client);
+        assert_eq!(drained.join().unwrap().closed.drained, 1);
+        let mut events = Vec::new();
+        assert!(matches!(server.pull(&mut events, 1, PATIENCE), Err(Error::ShutDown)));
+        finish(&pool);
+    }
 }
 
 #[test]
 fn a_server_that_is_dropped_takes_its_events_along() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::ALL, |builder| builder);
-    let mut clients: Vec<_> = (0..20).map(|_| connect(&server)).collect();
-    clients.iter_mut().for_each(|client| client.send("x"));
-    let mut held = Vec::new();
-    while held.len() < 10 {
-        held.push(next(&server));
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::ALL, |builder| builder);
+        let mut clients: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+        clients.iter_mut().for_each(|client| client.send("x"));
+        let mut held = Vec::new();
+        while held.len() < 10 {
+            held.push(next(&server));
+        }
+        let books = server.server().clone();
+        drop(server);
+        // Somebody else has the stream server still, but its connections have no host any more.
+        drop(held);
+        end(&books);
+        drop(clients);
+        finish(&pool);
     }
-    let books = server.server().clone();
-    drop(server);
-    // Somebody else has the stream server still, but its connections have no host any more.
-    drop(held);
-    end(&books);
-    drop(clients);
-    finish(&pool);
 }
 
 #[test]
 fn the_end_of_the_pool_is_told() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder);
-    let mut client = connect(&server);
-    client.send("x");
-    // One that is cut off before it has a handler has nobody to tell.
-    drop(expect(&server, ConnEventKind::Data));
-    let reasons = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&reasons);
-    let ended = host(&server, move |event| told.lock().unwrap().push(event.kind()));
-    finish(&pool);
-    ended.join().unwrap();
-    assert_eq!(*reasons.lock().unwrap(), [ConnEventKind::Closed(Reason::PoolEnded)]);
-    drop(client);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::CLOSED, |builder| builder);
+        let mut client = connect(&server);
+        client.send("x");
+        // One that is cut off before it has a handler has nobody to tell.
+        drop(expect(&server, ConnEventKind::Data));
+        let reasons = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&reasons);
+        let ended = host(&server, move |event| told.lock().unwrap().push(event.kind()));
+        finish(&pool);
+        ended.join().unwrap();
+        assert_eq!(*reasons.lock().unwrap(), [ConnEventKind::Closed(Reason::PoolEnded)]);
+        drop(client);
+    }
 }
 
 #[test]
 fn a_thread_that_ends_completes_what_it_holds() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::NONE, |builder| builder);
-    let mut client = connect(&server);
-    for round in 0..20_u8 {
-        client.send([round]);
-        let server = server.clone();
-        let puller = thread::spawn(move || assert_eq!(next(&server).bytes(), [round]));
-        puller.join().unwrap();
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::NONE, |builder| builder);
+        let mut client = connect(&server);
+        for round in 0..20_u8 {
+            client.send([round]);
+            let server = server.clone();
+            let puller = thread::spawn(move || assert_eq!(next(&server).bytes(), [round]));
+            puller.join().unwrap();
+        }
+        drop(client);
+        end(server.server());
+        finish(&pool);
     }
-    drop(client);
-    end(server.server());
-    finish(&pool);
 }
 
 #[test]
 fn the_descriptor_is_readable_while_there_is_something() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder);
-    let fd = server.pollable().unwrap().as_raw_fd();
-    assert!(!readable(fd, 0));
-    let mut client = connect(&server);
-    for _ in 0..3 {
-        client.send("x");
-        assert!(readable(fd, 10_000));
-        let data = expect(&server, ConnEventKind::Data);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::CLOSED, |builder| builder);
+        let fd = server.pollable().unwrap().as_raw_fd();
         assert!(!readable(fd, 0));
-        drop(data);
+        let mut client = connect(&server);
+        for _ in 0..3 {
+            client.send("x");
+            assert!(readable(fd, 10_000));
+            let data = expect(&server, ConnEventKind::Data);
+            assert!(!readable(fd, 0));
+            drop(data);
+        }
+        drop(client);
+        assert!(readable(fd, 10_000));
+        drop(expect(&server, ConnEventKind::Closed(Reason::Peer)));
+        end(server.server());
+        // It is over, which a pull says.
+        assert!(readable(fd, 10_000));
+        finish(&pool);
     }
-    drop(client);
-    assert!(readable(fd, 10_000));
-    drop(expect(&server, ConnEventKind::Closed(Reason::Peer)));
-    end(server.server());
-    // It is over, which a pull says.
-    assert!(readable(fd, 10_000));
-    finish(&pool);
 }
 
 #[test]
 fn a_forked_child_is_told_and_touches_nothing() {
     let _guard = hang_guard();
     in_child(|| {
-        let pool = pool(2);
-        let server = pulled(&pool, Kind::Tcp, Wanted::NONE, |builder| builder);
-        let mut client = connect(&server);
-        client.send("x");
-        let held = expect(&server, ConnEventKind::Data);
-        let mut held = Some(held);
-        let status = forked(|| {
-            let mut events = Vec::new();
-            assert!(matches!(server.pull(&mut events, 1, NOT_AT_ALL), Err(Error::Forked)));
-            assert!(matches!(server.pollable(), Err(Error::Forked)));
-            drop((held.take(), server.clone()));
-        });
-        assert_eq!(status, 0);
-        client.send("y");
-        nothing_comes(&server);
-        drop(held);
-        expect_bytes(&server, b"y");
-        drop(client);
-        end(server.server());
-        finish(&pool);
+        for kind in KINDS {
+            let pool = pool(2);
+            let server = pulled(&pool, kind, Wanted::NONE, |builder| builder);
+            let mut client = connect(&server);
+            client.send("x");
+            let held = expect(&server, ConnEventKind::Data);
+            let mut held = Some(held);
+            let status = forked(|| {
+                let mut events = Vec::new();
+                assert!(matches!(server.pull(&mut events, 1, NOT_AT_ALL), Err(Error::Forked)));
+                assert!(matches!(server.pollable(), Err(Error::Forked)));
+                drop((held.take(), server.clone()));
+            });
+            assert_eq!(status, 0);
+            client.send("y");
+            nothing_comes(&server);
+            drop(held);
+            expect_bytes(&server, b"y");
+            drop(client);
+            end(server.server());
+            finish(&pool);
+        }
     });
 }
 
@@ -506,33 +537,35 @@ fn senseless_pulls_are_refused() {
 #[test]
 fn outgoing_connections_are_pulled_too() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let echoes = pulled(&pool, Kind::Tcp, Wanted::NONE, |builder| builder);
-    let echoing = host(&echoes, |event| echo(&event));
-    let wanted = Wanted::OPENED | Wanted::CLOSED;
-    let server = Server::builder(&pool).serve_pulled(Wanted::NONE).unwrap();
-    let conn = server.connect(echoes.server().addresses()[0].clone(), wanted).unwrap();
-    assert_ne!(conn.write(b"to and fro").unwrap(), Wrote::AboveHighMark);
-    assert_eq!(expect(&server, ConnEventKind::Opened).conn().id(), conn.id());
-    expect_bytes(&server, b"to and fro");
-    conn.close().unwrap();
-    // The other end's end may be there before this one's is known.
-    let closed = next(&server).kind();
-    assert!(matches!(closed, ConnEventKind::Closed(Reason::Local | Reason::Peer)), "{closed:?}");
-    // Nobody listens there, and the attempt has no other event.
-    let refused = server.connect(free_port(), wanted);
-    if refused.is_ok() {
-        assert!(matches!(next(&server).kind(), ConnEventKind::Closed(Reason::Failed(_))));
+    for kind in KINDS {
+        let pool = pool(2);
+        let echoes = pulled(&pool, kind, Wanted::NONE, |builder| builder);
+        let echoing = host(&echoes, |event| echo(&event));
+        let wanted = Wanted::OPENED | Wanted::CLOSED;
+        let server = Server::builder(&pool).serve_pulled(Wanted::NONE).unwrap();
+        let conn = server.connect(echoes.server().addresses()[0].clone(), wanted).unwrap();
+        assert_ne!(conn.write(b"to and fro").unwrap(), Wrote::AboveHighMark);
+        assert_eq!(expect(&server, ConnEventKind::Opened).conn().id(), conn.id());
+        expect_bytes(&server, b"to and fro");
+        conn.close().unwrap();
+        // The other end's end may be there before this one's is known.
+        let closed = next(&server).kind();
+        assert!(
+            matches!(closed, ConnEventKind::Closed(Reason::Local | Reason::Peer)),
+            "{closed:?}"
+        );
+        // Nobody listens there, and the attempt has no other event. A Unix socket is told at once.
+        let nobody = Listening::at(kind).address.clone();
+        let refused = server.connect(nobody, wanted);
+        assert!(refused.is_err() || matches!(kind, Kind::Tcp | Kind::Tcp6), "{kind:?}");
+        if refused.is_ok() {
+            assert!(matches!(next(&server).kind(), ConnEventKind::Closed(Reason::Failed(_))));
+        }
+        end(server.server());
+        end(echoes.server());
+        echoing.join().unwrap();
+        finish(&pool);
     }
-    end(server.server());
-    end(echoes.server());
-    echoing.join().unwrap();
-    finish(&pool);
-}
-
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
 }
 
 /// Goal: who waits for a server without listeners is told of the pool's end, as others are. Method: with no
@@ -540,13 +573,15 @@ fn free_port() -> String {
 #[test]
 fn the_end_of_its_pool_is_told_without_listeners() {
     let _guard = hang_guard();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_address().unwrap();
-    for connections in ["none", "one", "none any more"] {
+    for (kind, connections) in KINDS
+        .into_iter()
+        .flat_map(|kind| ["none", "one", "none any more"].map(|connections| (kind, connections)))
+    {
+        let listener = Listening::at(kind);
         let pool = pool(2);
         let server = Server::builder(&pool).serve_pulled(Wanted::NONE).unwrap();
         if connections != "none" {
-            let conn = server.connect(address.clone(), Wanted::OPENED).unwrap();
+            let conn = server.connect(&listener.address, Wanted::OPENED).unwrap();
             drop(expect(&server, ConnEventKind::Opened));
             if connections == "none any more" {
                 conn.abort().unwrap();
@@ -564,7 +599,7 @@ fn the_end_of_its_pool_is_told_without_listeners() {
         waiter.join().unwrap().unwrap();
         sleeper.join().unwrap();
         let told = server.pull(&mut Vec::new(), 1, PATIENCE).unwrap_err();
-        assert!(matches!(told, Error::ShutDown), "{connections}: {told:?}");
+        assert!(matches!(told, Error::ShutDown), "{kind:?}, {connections}: {told:?}");
     }
 }
 
@@ -574,7 +609,7 @@ fn the_end_of_its_pool_is_told_without_listeners() {
 #[test]
 fn many_threads_and_clients_lose_nothing() {
     let _guard = hang_guard();
-    for kind in [Kind::Tcp, Kind::Unix] {
+    for kind in KINDS {
         let pool = pool(2);
         let server = pulled(&pool, kind, Wanted::ALL, |builder| builder);
         let seed = Arc::new(Mutex::new(Random::new(3)));
@@ -622,33 +657,37 @@ fn many_threads_and_clients_lose_nothing() {
 #[test]
 fn what_a_host_fails_at_ends_its_connection() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder);
-    let mut client = connect(&server);
-    client.send("x");
-    let mut data = expect(&server, ConnEventKind::Data);
-    data.fail();
-    drop(data);
-    drop(expect(&server, ConnEventKind::Closed(Reason::Panicked)));
-    assert!(client.rest_or_reset().0.is_empty());
-    assert_eq!(end(server.server()).closed.panicked, 1);
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::CLOSED, |builder| builder);
+        let mut client = connect(&server);
+        client.send("x");
+        let mut data = expect(&server, ConnEventKind::Data);
+        data.fail();
+        drop(data);
+        drop(expect(&server, ConnEventKind::Closed(Reason::Panicked)));
+        assert!(client.rest_or_reset().0.is_empty());
+        assert_eq!(end(server.server()).closed.panicked, 1);
+        finish(&pool);
+    }
 }
 
 #[test]
 fn closing_ends_pulls_and_connections_at_once() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let server = pulled(&pool, Kind::Tcp, Wanted::ALL, |builder| builder);
-    let mut client = connect(&server);
-    let held = expect(&server, ConnEventKind::Opened);
-    let sleeper = host(&server, |_| ());
-    client.send("x");
-    server.close();
-    sleeper.join().unwrap();
-    assert!(client.rest_or_reset().0.is_empty());
-    drop(held);
-    until("all have ended", || server.server().stats().open == 0);
-    assert_eq!(end(server.server()).closed.cut_off, 1);
-    finish(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::ALL, |builder| builder);
+        let mut client = connect(&server);
+        let held = expect(&server, ConnEventKind::Opened);
+        let sleeper = host(&server, |_| ());
+        client.send("x");
+        server.close();
+        sleeper.join().unwrap();
+        assert!(client.rest_or_reset().0.is_empty());
+        drop(held);
+        until("all have ended", || server.server().stats().open == 0);
+        assert_eq!(end(server.server()).closed.cut_off, 1);
+        finish(&pool);
+    }
 }
