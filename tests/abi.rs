@@ -7,6 +7,10 @@
 //! version or after a struct has grown at its end.
 #![cfg(all(not(loom), feature = "capi"))]
 
+#[path = "common/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
@@ -125,7 +129,7 @@ fn is_missing() -> bool {
     let missing = |tool: &&str| Command::new(tool).arg("--version").output().is_err();
     let tool = ["cc", "abidw", "abidiff"].into_iter().find(missing);
     if let Some(tool) = tool {
-        println!("skipped, because there is no {tool}");
+        skipped(format_args!("there is no {tool}"));
     }
     tool.is_some()
 }

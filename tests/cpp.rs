@@ -3,6 +3,10 @@
 #![cfg(all(not(loom), feature = "capi"))]
 #![allow(unsafe_code, reason = "a signal ends the server")]
 
+#[path = "common/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -364,7 +368,7 @@ fn is_missing(compiler: &str, needed: &str) -> bool {
         Ok(output) if !output.status.success() => format!("{compiler} does not find {needed}"),
         Ok(_) => return false,
     };
-    println!("skipped, because {why}");
+    skipped(why);
     true
 }
 

@@ -3,6 +3,10 @@
 //! along.
 #![cfg(all(not(loom), feature = "capi"))]
 
+#[path = "common/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -215,7 +219,7 @@ fn printed(command: &mut Command) -> String {
 fn is_missing(tool: &str) -> bool {
     let is_missing = Command::new(tool).arg("--version").output().is_err();
     if is_missing {
-        println!("skipped, because there is no {tool}");
+        skipped(format_args!("there is no {tool}"));
     }
     is_missing
 }

@@ -2,6 +2,10 @@
 //! needed, and nothing is installed.
 #![cfg(all(feature = "capi", not(loom)))]
 
+#[path = "common/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -24,11 +28,11 @@ fn python() -> Option<&'static str> {
     match told {
         Ok(told) if told.status.success() => Some("python3"),
         Ok(_) => {
-            eprintln!("skipped, because python3 is older than 3.9");
+            skipped("python3 is older than 3.9");
             None
         }
         Err(_) => {
-            eprintln!("skipped, because python3 is missing");
+            skipped("python3 is missing");
             None
         }
     }
@@ -47,13 +51,48 @@ fn run(command: &mut Command) -> Output {
     told
 }
 
+/// The tests that unittest has skipped, with the reasons that they gave, from its verbose report. A test that has a
+/// description is named in the line before.
+fn left_out(report: &str) -> impl Iterator<Item = String> + '_ {
+    let mut name = "";
+    report.lines().filter_map(move |line| {
+        let (what, end) = line.split_once(" ... ").unwrap_or((line, ""));
+        if let Some((function, _)) = what.split_once(" (").filter(|(word, _)| !word.contains(' ')) {
+            name = function;
+        }
+        let why = end.strip_prefix("skipped ")?;
+        let why = why.trim_matches(['\'', '"']);
+        Some(format!("{name}: {}", why.trim_start_matches("skipped, because ")))
+    })
+}
+
+#[test]
+fn what_unittest_skips_is_told() {
+    let report = "\
+        test_ok (test_pool.Pool.test_ok) ... ok\n\
+        test_plain (test_pool.Pool.test_plain) ... skipped 'no signals'\n\
+        test_described (test_udp.Groups.test_described)\n\
+        Groups are joined. ... skipped \"skipped, because there is no multicast here: it's off\"\n\
+        test_skips (test_pool.Pool.test_skips) ... ok\n\
+        setUpClass (test_log.Forks) ... skipped 'no forks'\n\
+        \n\
+        OK (skipped=2)\n";
+    let expected = [
+        "test_plain: no signals",
+        "test_described: there is no multicast here: it's off",
+        "setUpClass: no forks",
+    ];
+    assert!(left_out(report).eq(expected));
+}
+
 fn unittest(pattern: &str) {
     let Some(python) = python() else { return };
     let tests = root().join("bindings/python/tests");
     let arguments = ["-W", "default", "-m", "unittest", "discover", "-v", "-p", pattern];
     let told = run(Command::new(python).args(arguments).current_dir(tests));
-    // What was skipped, and why, is shown by `cargo test -- --nocapture`.
-    eprint!("{}", String::from_utf8_lossy(&told.stderr));
+    let told = String::from_utf8_lossy(&told.stderr);
+    eprint!("{told}");
+    left_out(&told).for_each(skipped);
 }
 
 #[test]

@@ -6,7 +6,11 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![allow(unsafe_code, reason = "what std has no function for: masks, limits, signals, polling")]
 
+mod skipped;
+
 use paceline::Pool;
+#[allow(unused_imports, reason = "as above")]
+pub use skipped::skipped;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -284,6 +288,16 @@ pub fn readable(fd: RawFd, milliseconds: libc::c_int) -> bool {
     let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, for the length of the call.
     unsafe { libc::poll(&mut entry, 1, milliseconds) == 1 }
+}
+
+/// How much of what a Unix socket has sent its peer has not read yet; the kernel's own room counts, so only 0 tells
+/// how many bytes it is.
+pub fn unread(socket: &impl AsRawFd) -> libc::c_int {
+    let mut count = 0;
+    // SAFETY: the kernel writes one number.
+    let asked = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };
+    assert_eq!(asked, 0, "{}", io::Error::last_os_error());
+    count
 }
 
 /// The CPUs that the calling thread may run on.

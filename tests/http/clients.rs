@@ -1,6 +1,6 @@
 //! Clients that others have written.
 
-use crate::common::hang_guard;
+use crate::common::{hang_guard, skipped};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, pattern, pool};
 use paceline::net::Address;
@@ -25,7 +25,7 @@ fn curl(address: &Address) -> Option<(Command, String)> {
         other => panic!("{other:?}"),
     };
     if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped, because curl is not installed");
+        skipped("curl is not installed");
         return None;
     }
     Some((command, base))
@@ -120,7 +120,7 @@ fn wrk_is_served() {
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "-c20", "-d1", &format!("http://{}/hello/wrk", address.tcp().unwrap())]);
     let Ok(output) = wrk.output() else {
-        return println!("skipped, because wrk is not installed");
+        return skipped("wrk is not installed");
     };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");

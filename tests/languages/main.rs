@@ -5,7 +5,10 @@
 
 mod c;
 mod cpp;
+#[path = "../common/skipped.rs"]
+mod skipped;
 
+use skipped::skipped;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -50,7 +53,7 @@ fn compile(path: &str, flags: &str) -> PathBuf {
 fn has_no(program: &str, needed_by: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
-        eprintln!("skipped: there is no {program}, which the examples in {needed_by} need");
+        skipped(format_args!("there is no {program}, which the examples in {needed_by} need"));
     }
     !found
 }

@@ -1,5 +1,6 @@
 //! The text for Prometheus.
 
+use crate::common::skipped;
 use paceline::metrics::{Registry, SystemFigures, Unit};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ fn python() -> Option<&'static str> {
     };
     let python = ["python3", "/usr/bin/python3"].into_iter().find(has);
     if python.is_none() {
-        eprintln!("skipped, because no python3 has prometheus_client");
+        skipped("no python3 has prometheus_client");
     }
     python
 }
