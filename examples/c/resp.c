@@ -421,6 +421,20 @@ static void reply(call_t *call, const char *format, ...) {
     say(call, text);
 }
 
+#define QUOTED 128 /* so much of what a client sent is shown in an error */
+
+static int quoted(text_t text, size_t most) {
+    return (int)(text.size < most ? text.size : most);
+}
+
+/* An error that quotes a client: what it sent must not end the line. */
+static void error_line(call_t *call, char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (text[i] == '\r' || text[i] == '\n') text[i] = ' ';
+    append(call, text, size);
+    append(call, "\r\n", 2);
+}
+
 /* A line of a byte and a number. */
 static void counted(call_t *call, char kind, int64_t value) {
     char line[32], *at = line + sizeof line;
@@ -864,8 +878,10 @@ static void info(call_t *call) {
 static void config(call_t *call) {
     static const char *const settings[][2] = {{"save", ""}, {"appendonly", "no"}, {"databases", "1"}};
     if (!is(call->words[1], "get")) {
-        reply(call, "-ERR unknown subcommand '%.*s'. Try CONFIG HELP.\r\n", (int)call->words[1].size,
-              call->words[1].at);
+        char text[256];
+        int size = snprintf(text, sizeof text, "-ERR unknown subcommand '%.*s'. Try CONFIG HELP.",
+                            quoted(call->words[1], QUOTED), call->words[1].at);
+        error_line(call, text, (size_t)size);
         return;
     }
     if (call->count < 3) {
@@ -917,18 +933,14 @@ static void command(call_t *call) {
 static void unknown(call_t *call) {
     char text[512];
     int size = snprintf(text, sizeof text, "-ERR unknown command '%.*s', with args beginning with: ",
-                        (int)(call->words[0].size < 128 ? call->words[0].size : 128), call->words[0].at);
-    for (size_t i = 1, quoted = 0; i < call->count && quoted < 128; i++) {
-        size_t most = 128 - quoted, length = call->words[i].size;
+                        quoted(call->words[0], QUOTED), call->words[0].at);
+    for (size_t i = 1, most = QUOTED; i < call->count && most > 0; i++) {
         int added = snprintf(text + size, sizeof text - (size_t)size, "'%.*s' ",
-                             (int)(length < most ? length : most), call->words[i].at);
+                             quoted(call->words[i], most), call->words[i].at);
         size += added;
-        quoted += (size_t)added;
+        most -= (size_t)added < most ? (size_t)added : most;
     }
-    for (int i = 0; i < size; i++)
-        if (text[i] == '\r' || text[i] == '\n') text[i] = ' ';
-    append(call, text, (size_t)size);
-    append(call, "\r\n", 2);
+    error_line(call, text, (size_t)size);
 }
 
 static void run(call_t *call) {

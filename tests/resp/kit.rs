@@ -1,14 +1,14 @@
 //! Servers as child processes, and a client that knows where a reply ends.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, skipped};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 /// Where cargo puts examples: beside the directory of the tests.
 pub fn example() -> PathBuf {
@@ -24,10 +24,7 @@ pub fn is_installed(program: &str) -> bool {
     let mut version = Command::new(program);
     let is_there = version.arg("--version").stdout(Stdio::null()).status().is_ok();
     if !is_there {
-        let test = thread::current().name().unwrap_or("a test").to_owned();
-        eprintln!(
-            "skipped: {test}: {program} is not installed (Debian: redis-server, redis-tools)"
-        );
+        skipped(format_args!("{program} is not installed (Debian: redis-server, redis-tools)"));
     }
     is_there
 }
@@ -43,7 +40,9 @@ pub fn socket_path() -> PathBuf {
 pub struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    pub address: SocketAddr,
+    /// As it says where it listens.
+    pub address: String,
+    path: Option<PathBuf>,
 }
 
 impl Server {
@@ -53,19 +52,48 @@ impl Server {
 
     /// A program with the same command line.
     pub fn spawn(program: &Path, flags: &[&str]) -> Self {
+        Self::spawn_at(program, "127.0.0.1:0", flags)
+    }
+
+    /// The same, on a Unix socket of its own.
+    pub fn spawn_unix(program: &Path, flags: &[&str]) -> Self {
+        let path = socket_path();
+        let mut server = Self::spawn_at(program, &format!("unix:{}", path.display()), flags);
+        server.path = Some(path);
+        server
+    }
+
+    fn spawn_at(program: &Path, listen: &str, flags: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.args(["--listen", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
+        command.args(["--listen", listen]).args(flags).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the example starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("the server speaks");
-        let address = line.trim().strip_prefix("listening on ").map(str::parse);
-        let address = address.expect("the server says where it listens").expect("an address");
-        Self { child, stdout, address }
+        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        let address = address.expect("the server says where it listens");
+        Self { child, stdout, address, path: None }
+    }
+
+    /// Where redis-cli and others find it.
+    pub fn port(&self) -> String {
+        self.address.rsplit_once(':').expect("it is TCP").1.to_owned()
+    }
+
+    /// To one on a Unix socket.
+    pub fn connect_unix(&self) -> UnixStream {
+        let path = self.path.as_ref().expect("it listens on a Unix socket");
+        let stream = UnixStream::connect(path).expect("the server accepts");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        stream
     }
 
     pub fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).expect("the server accepts");
+        if self.path.is_some() {
+            return Client::new(self.connect_unix());
+        }
+        let stream = TcpStream::connect(&self.address).expect("the server accepts");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("a time-out can be set");
         Client::new(stream)
@@ -106,6 +134,9 @@ impl Drop for Server {
         // Both fail only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -141,15 +172,33 @@ impl Drop for Redis {
     }
 }
 
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+pub trait Stream: Read + Write + Send {
+    fn finish(&self);
+}
+
+impl Stream for TcpStream {
+    fn finish(&self) {
+        self.shutdown(Shutdown::Write).expect("it is open");
+    }
+}
+
+impl Stream for UnixStream {
+    fn finish(&self) {
+        self.shutdown(Shutdown::Write).expect("it is open");
+    }
+}
 
 /// A client of either.
 pub struct Client(BufReader<Box<dyn Stream>>);
 
 impl Client {
-    pub fn new(stream: impl Read + Write + Send + 'static) -> Self {
+    pub fn new(stream: impl Stream + 'static) -> Self {
         Self(BufReader::new(Box::new(stream)))
+    }
+
+    /// Sends nothing more.
+    pub fn finish(&self) {
+        self.0.get_ref().finish();
     }
 
     pub fn send(&mut self, bytes: &[u8]) {

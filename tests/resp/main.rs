@@ -1,6 +1,6 @@
-//! The example `resp`: its parser by itself, and the server with raw clients, beside the real
-//! redis-server, and under redis-cli and redis-benchmark. Tests that need a program that is not
-//! installed say "skipped".
+//! The example `resp`: its parser by itself, and the server with raw clients, by a table of requests and replies,
+//! beside the real redis-server, and under redis-cli and redis-benchmark. Tests that need a program that is
+//! not installed say "skipped".
 #![cfg(not(loom))]
 
 #[path = "../common/mod.rs"]
@@ -9,6 +9,7 @@ mod kit;
 mod parser;
 mod same;
 mod serving;
+mod table;
 mod tools;
 
 // The example's own files, for the tests of the parser.

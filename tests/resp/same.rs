@@ -1,294 +1,218 @@
-//! The same requests to the real redis-server: the replies are the same bytes.
+//! What holds for the store in either language: its replies are those of the table, wherever requests are cut, and
+//! those of the real redis-server; and it holds out against clients that mean it no good.
 
-use crate::kit::{Client, Redis, Server};
+use crate::common::{Random, unread, until};
+use crate::kit::{Client, Redis, Server, encoded};
+use crate::table::RAW;
+use std::io::{Read, Write};
 
-/// Requests on one connection, in order, words with blanks between them.
-const COMMANDS: &str = "\
-PING
-ping hello
-PING a b
-ECHO x
-ECHO
-ECHO a b
-NOSUCH
-nosuch a bb ccc
-NOSUCH aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccccccc ddd
-SET a 1
-GET a
-get A
-GET
-GET a b
-SET a
-SET a 1 2
-SET a 1 EX
-SET a 1 EX x
-SET a 1 EX 0
-SET a 1 EX -1
-SET a 1 PX 0
-SET a 1 EX 9223372036854775807
-SET a 1 PX 9223372036854775807
-SET a 1 EX 9223372036854775
-SET a 1 EX 100 PX 100
-SET a 1 NX XX
-SET a 1 XX NX
-SET a 1 KEEPTTL EX 1
-SET a 1 EX 1 KEEPTTL
-SET a 1 EXAT 0
-SET a 1 EXAT 1
-GET a
-SET a 1 PXAT 1
-EXISTS a
-SET a 2 NX
-SET a 3 NX
-GET a
-SET a 4 XX
-SET b 4 XX
-EXISTS b
-SET a 5 GET
-SET nothing 5 GET
-SET nothing 6 NX GET
-GET nothing
-DEL nothing
-SET a 1 ex 100
-TTL a
-SET a 2 keepttl
-TTL a
-SET a 3
-TTL a
-TTL b
-PTTL a
-PTTL b
-EXPIRE a 100
-TTL a
-EXPIRE a 50 NX
-EXPIRE a 50 GT
-TTL a
-EXPIRE a 50 LT
-TTL a
-EXPIRE a 70 XX
-EXPIRE b 70
-EXPIRE a 70 NX XX
-EXPIRE a 70 GT LT
-EXPIRE a 90 XX GT
-EXPIRE a 70 FOO
-EXPIRE a x
-EXPIRE a
-EXPIRE a 9223372036854775807
-EXPIRE a -9223372036854775808
-EXPIRE a 9223372036854774
-PEXPIRE a 9223372036854775807
-PEXPIRE a 100000
-TTL a
-PERSIST a
-PERSIST a
-PERSIST b
-EXPIRE a 10 LT
-PERSIST a
-EXPIRE a 10 GT
-EXPIRE a -1
-EXISTS a
-SET a 10
-INCR a
-INCRBY a 5
-INCRBY a -20
-DECR a
-DECRBY a 3
-INCRBY a x
-INCRBY a
-INCRBY a 1.5
-INCRBY a +1
-INCRBY a 01
-DECRBY a -9223372036854775808
-INCR new
-TTL new
-SET s hello
-INCR s
-SET s 9223372036854775807
-INCR s
-DECR s
-SET s -9223372036854775808
-DECR s
-INCRBY s -1
-SET s 00
-INCR s
-SET s -0
-INCR s
-SET s -
-INCR s
-SET s 12345678901234567890
-INCR s
-SET s 1 EX 100
-INCR s
-TTL s
-MSET x 1 y 2 x 3
-MGET x y z
-MGET
-MSET a
-MSET a 1 b
-MGET x x
-EXISTS x y z x
-EXISTS
-DEL x y z
-DEL
-TYPE s
-TYPE l
-STRLEN s
-STRLEN none
-APPEND s world
-APPEND t new
-GET s
-LPUSH l a
-LPUSH l b c d
-RPUSH l e
-LLEN l
-LRANGE l 0 -1
-LRANGE l 1 2
-LRANGE l -2 -1
-LRANGE l -100 100
-LRANGE l 3 1
-LRANGE l 10 20
-LRANGE l -1 -3
-LRANGE l x 1
-LRANGE l 0
-LRANGE l 0 9223372036854775807
-LRANGE l -9223372036854775808 -9223372036854775808
-LRANGE none 0 -1
-LRANGE s 0 -1
-LPUSH s a
-LPUSH l
-LPOP l
-RPOP l
-LPOP l 2
-LPOP l 0
-LPOP l x
-LPOP l -1
-LPOP l 1 2
-LPOP l 10
-LPOP l
-LPOP l 1
-EXISTS l
-LLEN s
-LPOP s
-TYPE none
-HSET h f 1
-HSET h f 2 g 3 i 4
-HSET h f
-HSET h f 1 g
-HSET h
-HGET h f
-HGET h none
-HGET none f
-HGET s f
-HGETALL h
-HGETALL none
-HGETALL s
-HGETALL
-HSET s f v
-HLEN h
-HLEN none
-HDEL h g none
-HGETALL h
-HSET h g 9
-HGETALL h
-HDEL h f g i
-EXISTS h
-HDEL none f
-HDEL s f
-GET l2
-LPUSH l2 a
-GET l2
-INCR l2
-APPEND l2 x
-STRLEN l2
-MGET l2 s
-SET l2 x GET
-SET l2 x
-GET l2
-HSET h2 f v
-LPUSH h2 a
-TYPE h2
-DEL h2
-CONFIG
-CONFIG GET
-CONFIG FOO
-CONFIG GET save
-CONFIG GET appendonly
-CONFIG GET appen?only
-CONFIG GET [a-b]ppendonl[y]
-CONFIG GET no-such-setting
-COMMAND FOO
-SELECT 0
-SELECT x
-SELECT
-SELECT -1
-DBSIZE
-DBSIZE x
-FLUSHALL x
-FLUSHALL SYNC
-DBSIZE
-KEYS *
-SET hello 1
-KEYS h?llo
-KEYS h[^e]llo
-KEYS h[a-f]llo
-KEYS h*o
-KEYS *l*l*
-KEYS x*
-KEYS
-QUIT";
+/// Requests, words with blanks between them, and their replies.
+type Commands = [(&'static str, &'static str)];
 
-/// What clients send that break the protocol, or come near it; each on a connection of its own.
-const RAW: &[&[u8]] = &[
-    b"PING\r\nQUIT\r\n",
-    b"\r\n\n  \r\nPING\nQUIT\n",
-    b"set \"a b\" 'c d'\r\nget \"a\\x20b\"\r\nQUIT\r\n",
-    b"set \"a\r\n",
-    b"PING\r\nget 'a'b\r\n",
-    b"*0\r\n*-1\r\n*1\r\n$4\r\nQUIT\r\n",
-    b"*1\r\n$4\r\nPING\r\n*x\r\n",
-    b"*\r\n",
-    b"*01\r\n",
-    b"*2147483648\r\n",
-    b"*1\r\nPING\r\n",
-    b"*1\r\n$-1\r\n",
-    b"*1\r\n$x\r\n",
-    b"*1\r\n$536870913\r\n",
-    b"*2\r\n$4\r\nPING\r\n$99999999999999999999\r\n",
-    b"*1\r\n$4\r\nPINGxx*1\r\n$4\r\nQUIT\r\n",
-    b"*2\r\n$3\r\nfoo\r\n$4\r\na\r\nb\r\n*1\r\n$4\r\nQUIT\r\n",
-    b"*1\r\n$0\r\n\r\n*1\r\n$4\r\nQUIT\r\n",
-    b"QUIT now\r\n",
-];
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn words(line: &str) -> Vec<&[u8]> {
+    line.split(' ').map(str::as_bytes).collect()
+}
 
 #[track_caller]
 fn assert_same(what: &str, ours: &[u8], theirs: &[u8]) {
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(text(ours), text(theirs), "{what:?}");
     assert_eq!(ours, theirs, "{what:?}");
 }
 
-/// Those that do not begin with what one of both servers cannot do, or what depends on the moment.
-fn lines<'a>(without: &'a [&'a str]) -> impl Iterator<Item = &'static str> + 'a {
-    let is_left_out = |line: &&str| without.iter().any(|start| line.starts_with(start));
-    COMMANDS.lines().filter(move |line| !line.starts_with("PTTL a") && !is_left_out(line))
+/// Whether a reply is that of the table: see there.
+#[track_caller]
+fn assert_is(line: &str, reply: &[u8], expected: &str) {
+    let Some(most) = expected.strip_prefix(":<=") else {
+        return assert_same(line, reply, expected.as_bytes());
+    };
+    let number = |text: &str| text.trim_matches([':', '\r', '\n']).parse::<u64>().ok();
+    let told = number(&text(reply)).filter(|told| Some(*told) <= number(most));
+    assert!(told.is_some_and(|told| told > 0), "{line:?}: {} is not {expected}", text(reply));
+}
+
+/// A server that nobody has used says what the table says.
+pub fn assert_replies(server: &Server, tables: &[&Commands]) {
+    let mut client = server.connect();
+    for &(line, expected) in tables.iter().copied().flatten() {
+        assert_is(line, &client.say(line), expected);
+    }
+    assert_same("the end", &client.say("QUIT"), b"+OK\r\n");
+    assert_same("the end", &client.rest(), b"");
+    for (stream, expected) in RAW {
+        let mut client = server.connect();
+        client.send(stream);
+        assert_same(&text(stream), &client.rest(), expected);
+    }
+}
+
+/// Goal: it does not matter where a stream is cut. Method: a Unix socket tells its sender what has not been read yet,
+/// so that each piece is known to come by itself. The streams that come near the end of the protocol are cut at every
+/// byte, and all commands into pieces of up to seven.
+pub fn assert_cuts_do_not_matter(server: &Server, tables: &[&Commands]) {
+    for (stream, expected) in RAW {
+        for cut in 1..stream.len() {
+            let (first, rest) = stream.split_at(cut);
+            let mut client = server.connect_unix();
+            client.write_all(first).expect("the server reads");
+            until("it has been read", || unread(&client) == 0);
+            // What is wrong in the first part may have ended it.
+            let _ = client.write_all(rest);
+            let mut replies = Vec::new();
+            client.read_to_end(&mut replies).expect("the connection ends well");
+            assert_same(&format!("{} at {cut}", text(stream)), &replies, expected);
+        }
+    }
+    let lines = || tables.iter().copied().flatten();
+    let stream: Vec<u8> = lines().flat_map(|(line, _)| encoded(&words(line))).collect();
+    let mut rest = &stream[..];
+    let mut random = Random::new(1);
+    let mut sends = server.connect_unix();
+    let mut client = Client::new(sends.try_clone().expect("a socket can be cloned"));
+    assert_same("the start", &client.say("FLUSHALL"), b"+OK\r\n");
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.len().min(1 + random.below(7) as usize));
+        sends.write_all(piece).expect("the server reads");
+        until("it has been read", || unread(&sends) == 0);
+        rest = behind;
+    }
+    lines().for_each(|(line, expected)| assert_is(line, &client.reply(), expected));
+}
+
+/// Goal: whatever a client sends, it gets an error or nothing, memory is not taken before bytes come, and others are
+/// served as before.
+pub fn assert_holds_out(server: &Server) {
+    const LONG: usize = 70_000;
+    let mut other = server.connect();
+    assert_same("SET", &other.say("SET kept value"), b"+OK\r\n");
+    let before = server.peak();
+    let endless = |front: &str| [front.as_bytes(), &[b'1'; LONG]].concat();
+    let errors = [
+        (endless(""), "too big inline request"),
+        (endless("*"), "too big mbulk count string"),
+        (endless("*1\r\n$"), "too big bulk count string"),
+        (encoded(&[b"PING"]).repeat(3)[..41].to_vec(), ""),
+    ];
+    for (stream, why) in errors {
+        let mut client = server.connect();
+        client.send(&stream);
+        let expected = match why {
+            "" => "+PONG\r\n+PONG\r\n".to_owned(),
+            _ => format!("-ERR Protocol error: {why}\r\n"),
+        };
+        if why.is_empty() {
+            client.finish();
+        }
+        assert_same(why, &client.rest(), expected.as_bytes());
+    }
+    // What a reply quotes is cut off, and its line breaks do not end it.
+    let mut client = server.connect();
+    for (words, begin) in [
+        ([&b"CONFIG"[..], &[b'x'; 2000]], "-ERR unknown subcommand 'xxx"),
+        ([&b"CONFIG"[..], &b"\r\n+OK\r\n".repeat(300)], "-ERR unknown subcommand '  +OK  "),
+        ([&[b'y'; 2000][..], b"a"], "-ERR unknown command 'yyy"),
+        ([&b"\r\n+OK\r\n".repeat(300)[..], &b"\r\n".repeat(300)], "-ERR unknown command '  +OK  "),
+    ] {
+        let reply = text(&client.ask(&words));
+        assert!(reply.starts_with(begin) && reply.len() < 400, "{reply:?}");
+        assert_same("the next", &client.say("PING"), b"+PONG\r\n");
+    }
+    // Much is announced, and nothing comes.
+    let announcements =
+        ["*2147483647\r\n", "*1\r\n$536870912\r\n", "*2147483647\r\n$536870912\r\nx"];
+    let silent: Vec<_> = announcements
+        .iter()
+        .cycle()
+        .take(300)
+        .map(|announced| {
+            let mut client = server.connect();
+            client.send(announced.as_bytes());
+            client
+        })
+        .collect();
+    garbage(server, 400);
+    assert_same("GET", &other.say("GET kept"), b"$5\r\nvalue\r\n");
+    let grown = server.peak().saturating_sub(before);
+    assert!(grown < 48 << 20, "{grown} bytes for clients that only announce");
+    drop(silent);
+}
+
+/// What often occurs, to be put together at random. None of it changes what is kept.
+const PARTS: [&[u8]; 22] = [
+    b"*1\r\n$4\r\nPING\r\n",
+    b"*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\n",
+    b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n",
+    b"PING\r\n",
+    b"echo 'it\\'s'\n",
+    b"echo \"\\x41\\n\"\r\n",
+    b"CONFIG a\r\n",
+    b"nosuch a b\r\n",
+    b"*0\r\n",
+    b"*-1\r\n",
+    b"*2\r\n",
+    b"*",
+    b"$",
+    b"$3\r\n",
+    b"$0\r\n\r\n",
+    b"$4\r\nPING\r\n",
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b"\"",
+    b"-1",
+    b"\xff ",
+];
+
+/// A stream of garbage. The same number gives the same.
+pub fn garbage_of(seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    (0..1 + random.below(12)).flat_map(|_| PARTS[random.below(22) as usize]).copied().collect()
+}
+
+/// All that a server replies to a stream that then ends.
+pub fn replies_to(server: &Server, stream: &[u8]) -> Vec<u8> {
+    let mut client = server.connect();
+    client.send(stream);
+    client.finish();
+    client.rest()
+}
+
+/// Replies to garbage are replies: each begins as one, and ends.
+fn garbage(server: &Server, streams: u64) {
+    for seed in 0..streams {
+        let stream = garbage_of(seed);
+        let replies = replies_to(server, &stream);
+        let is_whole = replies.is_empty() || replies.ends_with(b"\r\n");
+        assert!(is_whole, "{:?}: {:?}", text(&stream), text(&replies));
+    }
 }
 
 /// All commands, one after the other and in one piece, and all that breaks the protocol.
-pub fn assert_replies_are_those_of_redis(server: &Server, without: &[&str]) {
+pub fn assert_replies_are_those_of_redis(server: &Server, tables: &[&Commands]) {
     let redis = Redis::start();
+    let lines = || tables.iter().copied().flatten().map(|(line, _)| *line).chain(["QUIT"]);
     let (mut ours, mut theirs) = (server.connect(), redis.connect());
-    for line in lines(without) {
+    for line in lines() {
         assert_same(line, &ours.say(line), &theirs.say(line));
     }
     assert_same("the end", &ours.rest(), &theirs.rest());
 
-    let all = lines(without).fold("FLUSHALL\r\n".to_owned(), |text, line| text + line + "\r\n");
-    for raw in RAW.iter().copied().chain([all.as_bytes()]) {
+    let all = lines().fold("FLUSHALL\r\n".to_owned(), |text, line| text + line + "\r\n");
+    for raw in RAW.iter().map(|(stream, _)| *stream).chain([all.as_bytes()]) {
         let replies = |mut client: Client| {
             client.send(raw);
             client.rest()
         };
-        let shown = String::from_utf8_lossy(raw);
-        assert_same(&shown, &replies(server.connect()), &replies(redis.connect()));
+        assert_same(&text(raw), &replies(server.connect()), &replies(redis.connect()));
+    }
+    for seed in 0..200 {
+        let stream = garbage_of(seed);
+        let mut client = redis.connect();
+        client.send(&stream);
+        client.finish();
+        assert_same(&text(&stream), &replies_to(server, &stream), &client.rest());
     }
 }

@@ -2,9 +2,32 @@
 
 use crate::common::{hang_guard, until};
 use crate::kit::{Client, Server, encoded, example, socket_path};
+use crate::same;
+use crate::table::{COMMANDS, MORE_COMMANDS};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::thread;
+
+#[test]
+fn replies_are_those_of_the_table() {
+    let _guard = hang_guard();
+    for server in [Server::start, |flags: &[&str]| Server::spawn_unix(&example(), flags)] {
+        same::assert_replies(&server(&["--threads", "2"]), &[COMMANDS, MORE_COMMANDS]);
+    }
+}
+
+#[test]
+fn it_does_not_matter_where_requests_are_cut() {
+    let _guard = hang_guard();
+    let server = Server::spawn_unix(&example(), &["--threads", "2"]);
+    same::assert_cuts_do_not_matter(&server, &[COMMANDS, MORE_COMMANDS]);
+}
+
+#[test]
+fn hostile_clients_harm_nobody() {
+    let _guard = hang_guard();
+    same::assert_holds_out(&Server::start(&["--threads", "2"]));
+}
 
 #[test]
 fn a_request_may_come_byte_by_byte() {
@@ -217,7 +240,7 @@ fn bad_flags_end_with_one_line_and_code_2() {
         assert!(errors.starts_with("resp: ") && errors.lines().count() == 1, "{line}: {errors}");
     }
     let server = Server::start(&[]);
-    let listen = ["--listen", &server.address.to_string()];
+    let listen = ["--listen", &server.address];
     let output = Command::new(example()).args(listen).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }

@@ -3,12 +3,13 @@
 use crate::common::hang_guard;
 use crate::kit::{Server, is_installed};
 use crate::same;
+use crate::table::{COMMANDS, MORE_COMMANDS};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 fn cli(server: &Server, arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("redis-cli");
-    command.args(["-p", &server.address.port().to_string()]).args(arguments);
+    command.args(["-p", &server.port()]).args(arguments);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -27,7 +28,8 @@ fn replies_are_those_of_redis() {
         return;
     }
     let _guard = hang_guard();
-    same::assert_replies_are_those_of_redis(&Server::start(&["--threads", "2"]), &[]);
+    let server = Server::start(&["--threads", "2"]);
+    same::assert_replies_are_those_of_redis(&server, &[COMMANDS, MORE_COMMANDS]);
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn redis_benchmark_works() {
     }
     let _guard = hang_guard();
     let server = Server::start(&["--threads", "2"]);
-    let port = server.address.port().to_string();
+    let port = server.port();
     let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,hset,lrange_100,mset";
     for depth in ["1", "16"] {
         let mut command = Command::new("redis-benchmark");

@@ -95,12 +95,18 @@ fn wrong_arity(command: &str) -> Vec<u8> {
     format!("ERR wrong number of arguments for '{command}' command").into_bytes()
 }
 
-/// Quotes no more of the request than Redis does.
+/// So much of a request is shown in an error, as by Redis.
+const QUOTED: usize = 128;
+
+/// What an error shows of a word: up to `most` bytes, and not behind a zero byte, which ends C's strings.
+fn quoted(word: &[u8], most: usize) -> &[u8] {
+    let word = &word[..word.len().min(most)];
+    word.split(|byte| *byte == 0).next().unwrap_or(word)
+}
+
 fn unknown(request: Request<'_>) -> Vec<u8> {
-    const QUOTED: usize = 128;
-    let name = &request[0];
     let mut message = b"ERR unknown command '".to_vec();
-    message.extend_from_slice(&name[..name.len().min(QUOTED)]);
+    message.extend_from_slice(quoted(&request[0], QUOTED));
     message.extend_from_slice(b"', with args beginning with: ");
     let start = message.len();
     for argument in request.from(1) {
@@ -109,7 +115,7 @@ fn unknown(request: Request<'_>) -> Vec<u8> {
             break;
         }
         message.push(b'\'');
-        message.extend_from_slice(&argument[..argument.len().min(left)]);
+        message.extend_from_slice(quoted(argument, left));
         message.extend_from_slice(b"' ");
     }
     message

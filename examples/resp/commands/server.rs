@@ -1,6 +1,6 @@
 //! The connection, and the server itself.
 
-use super::{Call, Command, Failure, Outcome, TABLE, find, wrong_arity};
+use super::{Call, Command, Failure, Outcome, QUOTED, TABLE, find, quoted, wrong_arity};
 use crate::pattern;
 use crate::replies::Replies;
 
@@ -77,7 +77,7 @@ pub fn config(call: &mut Call) -> Outcome {
 
 fn unknown_subcommand(call: &Call, command: &str) -> Failure {
     let mut message = b"ERR unknown subcommand '".to_vec();
-    message.extend_from_slice(call.key());
+    message.extend_from_slice(quoted(call.key(), QUOTED));
     message.extend_from_slice(format!("'. Try {command} HELP.").as_bytes());
     Failure::Other(message)
 }
