@@ -1,8 +1,8 @@
 //! The echo server: its command line, and that it holds out against clients that mean it no good.
 
-use crate::kit::{Server, eventually, fill, is_over, printed, run};
+use crate::kit::{KINDS, Kind, Server, Stream, eventually, fill, is_over, printed, run};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn echo_without_arguments_shows_leadership_moving() {
 #[test]
 fn echo_serves_with_every_flag() {
     let flags = "--threads 4 --leaders 2 --promotion eager --watch-us 500 --pin none --slow sleep";
-    let server = Server::start("echo", &flags.split(' ').collect::<Vec<_>>());
+    let server = Server::start(Kind::Tcp, "echo", &flags.split(' ').collect::<Vec<_>>());
     let mut client = server.connect();
     assert_echo(&mut client, b"hello");
     assert_echo(&mut client, &[SLOW; 64]);
@@ -42,13 +42,15 @@ fn echo_serves_with_every_flag() {
 
 #[test]
 fn echo_ends_well_on_either_signal_even_with_clients() {
-    for signal in ["INT", "TERM"] {
-        let server = Server::start("echo", &["--threads", "2"]);
-        let mut client = server.connect();
-        assert_echo(&mut client, b"still here");
-        let table = Table::find_in(&server.stop(signal));
-        assert_eq!(table.rows.len(), 2, "{signal}");
-        assert!(is_over(&mut client), "{signal}: the connection is closed");
+    for kind in KINDS {
+        for signal in ["INT", "TERM"] {
+            let server = Server::start(kind, "echo", &["--threads", "2"]);
+            let mut client = server.connect();
+            assert_echo(&mut client, b"still here");
+            let table = Table::find_in(&server.stop(signal));
+            assert_eq!(table.rows.len(), 2, "{signal}");
+            assert!(is_over(&mut client), "{signal}: the connection is closed");
+        }
     }
 }
 
@@ -56,7 +58,7 @@ fn echo_ends_well_on_either_signal_even_with_clients() {
 fn slow_requests_burn_cpu_time_unless_they_sleep() {
     const REQUESTS: u64 = 100;
     let used = |how| {
-        let server = Server::start("echo", &["--threads", "2", "--slow", how]);
+        let server = Server::start(Kind::Tcp, "echo", &["--threads", "2", "--slow", how]);
         let mut client = server.connect();
         (0..REQUESTS).for_each(|_| assert_echo(&mut client, &[SLOW, 1, 2, 3]));
         server.cpu_time()
@@ -96,103 +98,115 @@ fn bad_flags_end_with_one_line_and_code_2() {
 }
 
 #[test]
-fn a_port_in_use_is_called_that() {
-    let server = Server::start("echo", &[]);
-    let output = run("echo", &["--listen", &server.address.to_string()]);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let expected = format!("echo: cannot listen on {}: Address already in use", server.address);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.starts_with(&expected) && errors.lines().count() == 1, "{errors}");
+fn an_address_in_use_is_called_that() {
+    for kind in KINDS {
+        let server = Server::start(kind, "echo", &[]);
+        let output = run("echo", &["--listen", &server.address]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let expected = format!("echo: cannot listen on {}: Address already in use", server.address);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.starts_with(&expected) && errors.lines().count() == 1, "{errors}");
+    }
 }
 
 #[test]
 fn a_client_that_reads_late_gets_everything_in_order() {
-    let server = Server::start("echo", &["--threads", "2"]);
-    let mut writer = server.connect();
-    let mut reader = writer.try_clone().expect("a socket can be cloned");
-    let bytes: Vec<u8> =
-        (0..FLOOD / 4).flat_map(|n| (n as u32 & 0x7fff_ffff).to_be_bytes()).collect();
-    let (full, filled) = std::sync::mpsc::channel();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            writer.set_nonblocking(true).expect("a socket can be made non-blocking");
-            let sent = fill(&mut writer, &bytes);
-            assert!(sent < FLOOD, "nothing has stopped the flood");
-            writer.set_nonblocking(false).expect("a socket can be made blocking");
-            full.send(()).expect("the reader waits for this");
-            writer.write_all(&bytes[sent..]).expect("the server reads on");
-            writer.shutdown(Shutdown::Write).expect("the connection is open");
+    for kind in KINDS {
+        let server = Server::start(kind, "echo", &["--threads", "2"]);
+        let mut writer = server.connect();
+        let mut reader = writer.try_clone().expect("a socket can be cloned");
+        let bytes: Vec<u8> =
+            (0..FLOOD / 4).flat_map(|n| (n as u32 & 0x7fff_ffff).to_be_bytes()).collect();
+        let (full, filled) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                writer.set_nonblocking(true).expect("a socket can be made non-blocking");
+                let sent = fill(&mut writer, &bytes);
+                assert!(sent < FLOOD, "nothing has stopped the flood");
+                writer.set_nonblocking(false).expect("a socket can be made blocking");
+                full.send(()).expect("the reader waits for this");
+                writer.write_all(&bytes[sent..]).expect("the server reads on");
+                writer.shutdown(Shutdown::Write).expect("the connection is open");
+            });
+            filled.recv().expect("the writer says when buffers are full");
+            let mut back = Vec::with_capacity(FLOOD);
+            reader.read_to_end(&mut back).expect("the server sends everything, then closes");
+            assert!(back == bytes, "{} bytes came back", back.len());
         });
-        filled.recv().expect("the writer says when buffers are full");
-        let mut back = Vec::with_capacity(FLOOD);
-        reader.read_to_end(&mut back).expect("the server sends everything, then closes");
-        assert!(back == bytes, "{} bytes came back", back.len());
-    });
+    }
 }
 
 #[test]
 fn a_client_that_never_reads_costs_neither_memory_nor_cpu_time() {
-    let server = Server::start("echo", &["--threads", "2"]);
-    let mut other = server.connect();
-    assert_echo(&mut other, b"warm");
-    let before = server.resident();
-    let mut rude = server.connect();
-    rude.set_nonblocking(true).expect("a socket can be made non-blocking");
-    let sent = fill(&mut rude, &vec![1; FLOOD]);
-    assert!(sent < FLOOD, "nothing has stopped the flood");
-    let grown = server.resident().saturating_sub(before);
-    assert!(grown < 1 << 20, "{grown} bytes for a client that took nothing of {sent}");
-    let used = server.cpu_time();
-    thread::sleep(Duration::from_millis(500));
-    let used = server.cpu_time() - used;
-    assert!(used < Duration::from_millis(100), "used {used:?} while nothing happened");
-    assert_echo(&mut other, b"the others do not notice");
+    for kind in KINDS {
+        let server = Server::start(kind, "echo", &["--threads", "2"]);
+        let mut other = server.connect();
+        assert_echo(&mut other, b"warm");
+        let before = server.resident();
+        let mut rude = server.connect();
+        rude.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let sent = fill(&mut rude, &vec![1; FLOOD]);
+        assert!(sent < FLOOD, "nothing has stopped the flood");
+        let grown = server.resident().saturating_sub(before);
+        assert!(grown < 1 << 20, "{grown} bytes for a client that took nothing of {sent}");
+        let used = server.cpu_time();
+        thread::sleep(Duration::from_millis(500));
+        let used = server.cpu_time() - used;
+        assert!(used < Duration::from_millis(100), "used {used:?} while nothing happened");
+        assert_echo(&mut other, b"the others do not notice");
+    }
 }
 
 #[test]
 fn garbage_and_resets_leave_nothing_behind() {
-    let server = Server::start("echo", &["--threads", "2"]);
-    let mut other = server.connect();
-    assert_echo(&mut other, b"first");
-    let before = server.open_files();
-    for round in 0..100u8 {
-        let mut client = server.connect();
-        // Closed with an echo unread, a socket resets its connection.
-        client.write_all(&[round; 1000]).expect("the server reads");
-        assert_echo(&mut other, &[round; 10]);
+    for kind in KINDS {
+        let server = Server::start(kind, "echo", &["--threads", "2"]);
+        let mut other = server.connect();
+        assert_echo(&mut other, b"first");
+        let before = server.open_files();
+        for round in 0..100u8 {
+            let mut client = server.connect();
+            // Closed with an echo unread, a socket resets its connection.
+            client.write_all(&[round; 1000]).expect("the server reads");
+            assert_echo(&mut other, &[round; 10]);
+        }
+        eventually("all descriptors are closed", || server.open_files() == before);
     }
-    eventually("all descriptors are closed", || server.open_files() == before);
 }
 
 #[test]
 fn half_closed_connections_are_answered_and_closed() {
-    let server = Server::start("echo", &["--threads", "2"]);
-    for size in [1, 100, 32 * 1024, 100_000] {
-        let mut client = server.connect();
-        let bytes = vec![7; size];
-        client.write_all(&bytes).expect("the server reads");
-        client.shutdown(Shutdown::Write).expect("the connection is open");
-        let mut back = Vec::new();
-        client.read_to_end(&mut back).expect("the server answers, then closes");
-        assert!(back == bytes, "{} of {size} bytes came back", back.len());
+    for kind in KINDS {
+        let server = Server::start(kind, "echo", &["--threads", "2"]);
+        for size in [1, 100, 32 * 1024, 100_000] {
+            let mut client = server.connect();
+            let bytes = vec![7; size];
+            client.write_all(&bytes).expect("the server reads");
+            client.shutdown(Shutdown::Write).expect("the connection is open");
+            let mut back = Vec::new();
+            client.read_to_end(&mut back).expect("the server answers, then closes");
+            assert!(back == bytes, "{} of {size} bytes came back", back.len());
+        }
     }
 }
 
 #[test]
 fn without_descriptors_the_server_waits_for_some_instead_of_spinning() {
-    let echo = super::example("echo");
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -n 32 && exec \"$0\" \"$@\""]).arg(echo).args(["--threads", "2"]);
-    let server = Server::spawn(shell);
-    let clients: Vec<_> = (0..64).map(|_| server.connect()).collect();
-    eventually("it has run out of them", || server.open_files() >= 32);
-    let used = server.cpu_time();
-    thread::sleep(Duration::from_millis(500));
-    let used = server.cpu_time() - used;
-    assert!(used < Duration::from_millis(100), "used {used:?} while nothing could be accepted");
-    // The others wait in the backlog until the first have gone.
-    for (number, mut client) in clients.into_iter().enumerate() {
-        assert_echo(&mut client, &number.to_le_bytes());
+    for kind in KINDS {
+        let echo = super::example("echo");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n 32 && exec \"$0\" \"$@\""]).arg(echo).args(["--threads", "2"]);
+        let server = Server::spawn(kind, shell);
+        let clients: Vec<_> = (0..64).map(|_| server.connect()).collect();
+        eventually("it has run out of them", || server.open_files() >= 32);
+        let used = server.cpu_time();
+        thread::sleep(Duration::from_millis(500));
+        let used = server.cpu_time() - used;
+        assert!(used < Duration::from_millis(100), "used {used:?} while nothing could be accepted");
+        // The others wait in the backlog until the first have gone.
+        for (number, mut client) in clients.into_iter().enumerate() {
+            assert_echo(&mut client, &number.to_le_bytes());
+        }
     }
 }
 
@@ -218,7 +232,7 @@ impl Table {
     }
 }
 
-fn assert_echo(client: &mut TcpStream, bytes: &[u8]) {
+fn assert_echo(client: &mut Stream, bytes: &[u8]) {
     client.write_all(bytes).expect("the server reads");
     let mut back = vec![0; bytes.len()];
     client.read_exact(&mut back).expect("the server answers");

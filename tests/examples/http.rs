@@ -1,9 +1,8 @@
 //! The web server: the table at the head of the example, row by row, over raw sockets; and what curl
 //! makes of it.
 
-use super::kit::{Server, run};
+use super::kit::{KINDS, Kind, Server, Stream, own_path, run};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,8 +25,11 @@ struct Site {
 
 impl Site {
     fn start(name: &str) -> Self {
-        let directory =
-            std::env::temp_dir().join(format!("paceline-http-{name}-{}", std::process::id()));
+        Self::start_at(Kind::Tcp, name)
+    }
+
+    fn start_at(kind: Kind, name: &str) -> Self {
+        let directory = own_path(&format!("http-{name}"));
         fs::create_dir_all(directory.join("docs")).expect("a directory can be made");
         fs::create_dir_all(directory.join("api")).expect("a directory can be made");
         for (path, bytes) in [
@@ -50,7 +52,8 @@ impl Site {
         let pipe = Command::new("mkfifo").arg(directory.join("pipe")).status().expect("mkfifo");
         assert!(pipe.success());
         let path = directory.to_str().expect("a readable path");
-        Self { server: Server::start("http", &["--threads", "2", "--directory", path]), directory }
+        let flags = ["--threads", "2", "--directory", path];
+        Self { server: Server::start(kind, "http", &flags), directory }
     }
 
     fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
@@ -73,7 +76,7 @@ fn large() -> Vec<u8> {
     (0..LARGE as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect()
 }
 
-struct Connection(BufReader<TcpStream>);
+struct Connection(BufReader<Stream>);
 
 struct Answer {
     status: u16,
@@ -305,7 +308,7 @@ fn slow_readers_of_large_files_cost_little() {
     let before = site.server.resident();
     let mut slow: Vec<_> = (0..20).map(|_| Connection::to(&site.server)).collect();
     slow.iter_mut().for_each(|connection| connection.send("GET", "/large.bin", &[]));
-    let begun = |connection: &Connection| connection.0.get_ref().peek(&mut [0]).is_ok();
+    let begun = |connection: &Connection| connection.0.get_ref().peek().is_ok();
     assert!(slow.iter().all(begun), "all answers have begun");
     site.get("/text.TXT", &[]).is(200, TEXT);
     thread::sleep(Duration::from_millis(200));
@@ -322,7 +325,7 @@ fn a_file_that_shrinks_meanwhile_breaks_its_answer_off() {
     let site = Site::start("shrinks");
     let mut connection = Connection::to(&site.server);
     connection.send("GET", "/large.bin", &[]);
-    connection.0.get_ref().peek(&mut [0]).expect("the answer has begun");
+    connection.0.get_ref().peek().expect("the answer has begun");
     let path = site.directory.join("large.bin");
     let file = fs::File::options().write(true).open(path).expect("it is there");
     file.set_len(100).expect("it is ours");
@@ -336,23 +339,32 @@ fn curl_gets_the_same() {
         return;
     }
     if Command::new("curl").arg("--version").output().is_err() {
-        return eprintln!("skipped: curl is not installed");
+        return crate::skipped("curl is not installed");
     }
-    let site = Site::start("curl");
-    let curl = |arguments: &[&str], target: &str| {
-        let url = format!("http://{}{target}", site.server.address);
-        let output =
-            Command::new("curl").args(["-sS", "-m", "60"]).args(arguments).arg(url).output();
-        let output = output.expect("curl starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
-    assert!(curl(&[], "/large.bin") == large());
-    assert_eq!(curl(&["-L"], "/docs"), b"<p>docs");
-    assert_eq!(curl(&["-r", "7-11"], "/text.TXT"), b"world");
-    assert_eq!(curl(&["-z", LAST_MODIFIED, "-w", "%{http_code}"], "/text.TXT"), b"304");
-    assert_eq!(curl(&["--path-as-is"], "/docs/../text.TXT"), b"not found\n");
-    assert_eq!(curl(&["-I", "-w", "%{http_code}", "-o", "/dev/null"], "/large.bin"), b"200");
+    for kind in KINDS {
+        let site = Site::start_at(kind, "curl");
+        let curl = |arguments: &[&str], target: &str| {
+            let mut command = Command::new("curl");
+            let host = match site.server.address.strip_prefix("unix:") {
+                None => &site.server.address,
+                Some(path) => {
+                    command.args(["--unix-socket", path]);
+                    "localhost"
+                }
+            };
+            let url = format!("http://{host}{target}");
+            let output = command.args(["-sS", "-m", "60"]).args(arguments).arg(url).output();
+            let output = output.expect("curl starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        };
+        assert!(curl(&[], "/large.bin") == large());
+        assert_eq!(curl(&["-L"], "/docs"), b"<p>docs");
+        assert_eq!(curl(&["-r", "7-11"], "/text.TXT"), b"world");
+        assert_eq!(curl(&["-z", LAST_MODIFIED, "-w", "%{http_code}"], "/text.TXT"), b"304");
+        assert_eq!(curl(&["--path-as-is"], "/docs/../text.TXT"), b"not found\n");
+        assert_eq!(curl(&["-I", "-w", "%{http_code}", "-o", "/dev/null"], "/large.bin"), b"200");
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Examples as children, and what is done to them.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use std::{fs, thread};
+use std::{env, fs, process, thread};
 
 /// After this a test gives up, and fails.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -21,36 +24,179 @@ pub fn printed(output: Output) -> String {
     text
 }
 
+/// The kinds of stream that examples serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Tcp,
+    Unix,
+}
+
+pub const KINDS: [Kind; 2] = [Kind::Tcp, Kind::Unix];
+
+impl Kind {
+    /// Where to listen: a port that is free, or a path that nobody else uses.
+    fn address(self) -> String {
+        match self {
+            Kind::Tcp => String::from("127.0.0.1:0"),
+            Kind::Unix => format!("unix:{}", own_path("socket").display()),
+        }
+    }
+}
+
+/// A path for temporary files that nobody else uses, not even the same test of another language.
+pub fn own_path(name: &str) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Relaxed);
+    env::temp_dir().join(format!("paceline-{name}-{}-{number}", process::id()))
+}
+
+/// What the kernel makes of an address as it is written on command lines.
+fn parsed(address: &str) -> (Domain, SockAddr) {
+    match address.strip_prefix("unix:") {
+        Some(path) => (Domain::UNIX, SockAddr::unix(path).expect("a path")),
+        None => {
+            let address: SocketAddr = address.parse().expect("an address");
+            (Domain::for_address(address), address.into())
+        }
+    }
+}
+
+/// One end of a connection, of either kind.
+pub struct Stream(Socket);
+
+impl Stream {
+    fn with_times(socket: Socket) -> Self {
+        socket.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        Self(socket)
+    }
+
+    pub fn connect(address: &str) -> io::Result<Self> {
+        let (domain, address) = parsed(address);
+        let socket = Socket::new(domain, Type::STREAM, None)?;
+        socket.connect(&address)?;
+        Ok(Self::with_times(socket))
+    }
+
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    pub fn set_nonblocking(&self, is: bool) -> io::Result<()> {
+        self.0.set_nonblocking(is)
+    }
+
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.shutdown(how)
+    }
+
+    /// Small pieces leave at once; of a Unix socket they do in any case.
+    pub fn set_nodelay(&self, is: bool) -> io::Result<()> {
+        self.0.set_tcp_nodelay(is)
+    }
+
+    /// How much there is to read, up to 64 bytes; waits until there is something.
+    pub fn peek(&self) -> io::Result<usize> {
+        self.0.peek(&mut [const { std::mem::MaybeUninit::uninit() }; 64])
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.0).read(buffer)
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where others may connect to, of either kind: a proxy's upstream.
+pub struct Upstream {
+    socket: Socket,
+    pub address: String,
+}
+
+impl Upstream {
+    pub fn start(kind: Kind) -> Self {
+        let address = kind.address();
+        let (domain, at) = parsed(&address);
+        let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
+        socket.bind(&at).expect("there is a free place");
+        socket.listen(64).expect("it is bound");
+        let port = socket.local_addr().expect("it is bound").as_socket();
+        Self { socket, address: port.map_or(address, |port| port.to_string()) }
+    }
+
+    pub fn accept(&self) -> Stream {
+        Stream::with_times(self.socket.accept().expect("somebody connects").0)
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        if let Some(path) = self.address.strip_prefix("unix:") {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// An example that listens, as a child.
 pub struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    pub address: SocketAddr,
+    /// As it says where it listens.
+    pub address: String,
 }
 
 impl Server {
-    pub fn start(name: &str, flags: &[&str]) -> Self {
+    pub fn start(kind: Kind, name: &str, flags: &[&str]) -> Self {
         let mut command = super::program(name);
         command.args(flags);
-        Self::spawn(command)
+        Self::spawn(kind, command)
     }
 
-    pub fn spawn(mut command: Command) -> Self {
-        command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    pub fn spawn(kind: Kind, mut command: Command) -> Self {
+        command.args(["--listen", &kind.address()]).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the example starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("the server speaks");
-        let address = line.trim().strip_prefix("listening on ").map(str::parse);
-        let address = address.expect("the server says where it listens").expect("an address");
+        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        let address = address.expect("the server says where it listens");
         Self { child, stdout, address }
     }
 
-    pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("the server accepts");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time-out can be set");
-        stream
+    /// Where it listens, if it is TCP.
+    pub fn port(&self) -> u16 {
+        let (_, port) = self.address.rsplit_once(':').expect("it is TCP");
+        port.parse().expect("a port")
+    }
+
+    pub fn connect(&self) -> Stream {
+        Stream::connect(&self.address).expect("the server accepts")
     }
 
     /// What it prints from a signal to its end, which must be a good one.
@@ -107,11 +253,14 @@ impl Drop for Server {
         // Both fail only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(path) = self.address.strip_prefix("unix:") {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 /// Sends until, for a while, the server takes no more. How much it took.
-pub fn fill(client: &mut TcpStream, bytes: &[u8]) -> usize {
+pub fn fill(client: &mut Stream, bytes: &[u8]) -> usize {
     let (mut sent, mut quiet) = (0, 0);
     while quiet < 20 && sent < bytes.len() {
         match client.write(&bytes[sent..]) {
@@ -127,7 +276,7 @@ pub fn fill(client: &mut TcpStream, bytes: &[u8]) -> usize {
 }
 
 /// Whether the peer has closed or reset the connection.
-pub fn is_over(client: &mut TcpStream) -> bool {
+pub fn is_over(client: &mut Stream) -> bool {
     match client.read(&mut [0]) {
         Ok(count) => count == 0,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,

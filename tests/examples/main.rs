@@ -8,10 +8,15 @@ mod echo;
 mod http;
 mod kit;
 mod proxy;
+#[path = "../common/skipped.rs"]
+#[cfg(feature = "http")]
+mod skipped;
 #[cfg(feature = "http")]
 mod tls;
 
 use kit::{printed, run};
+#[cfg(feature = "http")]
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};

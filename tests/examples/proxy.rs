@@ -1,8 +1,8 @@
 //! The proxy: bytes, ends and failures go through as they are.
 
-use super::kit::{Server, eventually};
+use super::kit::{KINDS, Kind, Server, Stream, Upstream, eventually, is_over};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::Shutdown;
 use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, thread};
@@ -14,24 +14,20 @@ const READ: usize = 64 << 10;
 
 struct Proxy {
     server: Server,
-    upstream: TcpListener,
+    upstream: Upstream,
 }
 
 impl Proxy {
-    fn start() -> Self {
-        let upstream = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let to = upstream.local_addr().expect("it is bound").to_string();
-        Self { server: Server::start("proxy", &["--threads", "2", "--to", &to]), upstream }
+    /// Clients and upstream of one kind.
+    fn start(kind: Kind) -> Self {
+        let upstream = Upstream::start(kind);
+        let flags = ["--threads", "2", "--to", &upstream.address];
+        Self { server: Server::start(kind, "proxy", &flags), upstream }
     }
 
     /// Both ends of a new stream: the client and the upstream.
-    fn stream(&self) -> (TcpStream, TcpStream) {
-        let client = self.server.connect();
-        let (upstream, _) = self.upstream.accept().expect("the proxy connects");
-        upstream
-            .set_read_timeout(client.read_timeout().expect("it was set"))
-            .expect("it can be set");
-        (client, upstream)
+    fn stream(&self) -> (Stream, Stream) {
+        (self.server.connect(), self.upstream.accept())
     }
 
     /// What its books say at the end: streams, to their ends, broken off, without upstream, and the
@@ -53,13 +49,13 @@ fn assert_same(got: &[u8], sent: &[u8]) {
     assert!(got == sent, "{} of {} bytes, or others", got.len(), sent.len());
 }
 
-fn read_all(mut stream: &TcpStream) -> Vec<u8> {
+fn read_all(mut stream: &Stream) -> Vec<u8> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("an orderly end");
     bytes
 }
 
-fn send_all(mut stream: &TcpStream, bytes: &[u8]) {
+fn send_all(mut stream: &Stream, bytes: &[u8]) {
     stream.write_all(bytes).expect("the other end reads");
     stream.shutdown(Shutdown::Write).expect("it is open");
 }
@@ -69,21 +65,23 @@ fn both_directions_are_byte_exact_at_once_and_hold_little() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    let before = proxy.server.resident();
-    let (client, upstream) = proxy.stream();
-    let (up, down) = (pattern(1, MUCH), pattern(2, MUCH));
-    thread::scope(|scope| {
-        scope.spawn(|| send_all(&client, &up));
-        scope.spawn(|| send_all(&upstream, &down));
-        scope.spawn(|| assert_same(&read_all(&upstream), &up));
-        assert_same(&read_all(&client), &down);
-    });
-    let grown = proxy.server.resident().saturating_sub(before);
-    assert!(grown < 2 << 20, "{grown} bytes more");
-    let [streams, to_their_ends, broken_off, _, waited] = proxy.books();
-    assert_eq!((streams, to_their_ends, broken_off), (1, 1, 0));
-    assert!(waited <= READ, "{waited} bytes waited");
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        let before = proxy.server.resident();
+        let (client, upstream) = proxy.stream();
+        let (up, down) = (pattern(1, MUCH), pattern(2, MUCH));
+        thread::scope(|scope| {
+            scope.spawn(|| send_all(&client, &up));
+            scope.spawn(|| send_all(&upstream, &down));
+            scope.spawn(|| assert_same(&read_all(&upstream), &up));
+            assert_same(&read_all(&client), &down);
+        });
+        let grown = proxy.server.resident().saturating_sub(before);
+        assert!(grown < 2 << 20, "{grown} bytes more");
+        let [streams, to_their_ends, broken_off, _, waited] = proxy.books();
+        assert_eq!((streams, to_their_ends, broken_off), (1, 1, 0));
+        assert!(waited <= READ, "{waited} bytes waited");
+    }
 }
 
 /// Goal: nothing is lost or reordered when a reader is slow, and little waits for it. Method: both
@@ -93,30 +91,32 @@ fn slow_readers_hold_senders_back() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    let (client, upstream) = proxy.stream();
-    let read_slowly = |mut stream: &TcpStream, bytes: &[u8]| {
-        let (mut got, mut buffer) = (Vec::new(), [0; 50_000]);
-        loop {
-            let count = stream.read(&mut buffer).expect("an orderly end");
-            got.extend_from_slice(&buffer[..count]);
-            if count == 0 {
-                return assert_same(&got, bytes);
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        let (client, upstream) = proxy.stream();
+        let read_slowly = |mut stream: &Stream, bytes: &[u8]| {
+            let (mut got, mut buffer) = (Vec::new(), [0; 50_000]);
+            loop {
+                let count = stream.read(&mut buffer).expect("an orderly end");
+                got.extend_from_slice(&buffer[..count]);
+                if count == 0 {
+                    return assert_same(&got, bytes);
+                }
+                thread::sleep(Duration::from_micros(500));
             }
-            thread::sleep(Duration::from_micros(500));
-        }
-    };
-    let (up, down) = (pattern(3, MUCH / 2), pattern(4, MUCH / 2));
-    thread::scope(|scope| {
-        scope.spawn(|| send_all(&client, &up));
-        scope.spawn(|| send_all(&upstream, &down));
-        scope.spawn(|| read_slowly(&upstream, &up));
-        read_slowly(&client, &down);
-    });
-    let [_, to_their_ends, _, _, waited] = proxy.books();
-    assert_eq!(to_their_ends, 1);
-    assert!(waited > 0, "no reader was too slow");
-    assert!(waited <= READ, "{waited} bytes waited");
+        };
+        let (up, down) = (pattern(3, MUCH / 2), pattern(4, MUCH / 2));
+        thread::scope(|scope| {
+            scope.spawn(|| send_all(&client, &up));
+            scope.spawn(|| send_all(&upstream, &down));
+            scope.spawn(|| read_slowly(&upstream, &up));
+            read_slowly(&client, &down);
+        });
+        let [_, to_their_ends, _, _, waited] = proxy.books();
+        assert_eq!(to_their_ends, 1);
+        assert!(waited > 0, "no reader was too slow");
+        assert!(waited <= READ, "{waited} bytes waited");
+    }
 }
 
 /// Goal: one direction does not wait for the other. Method: a client that reads nothing before it has
@@ -126,15 +126,17 @@ fn a_client_may_send_much_before_it_reads() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    let (client, upstream) = proxy.stream();
-    let (up, down) = (pattern(5, MUCH), pattern(6, MUCH));
-    thread::scope(|scope| {
-        scope.spawn(|| send_all(&upstream, &down));
-        scope.spawn(|| assert_same(&read_all(&upstream), &up));
-        send_all(&client, &up);
-        assert_same(&read_all(&client), &down);
-    });
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        let (client, upstream) = proxy.stream();
+        let (up, down) = (pattern(5, MUCH), pattern(6, MUCH));
+        thread::scope(|scope| {
+            scope.spawn(|| send_all(&upstream, &down));
+            scope.spawn(|| assert_same(&read_all(&upstream), &up));
+            send_all(&client, &up);
+            assert_same(&read_all(&client), &down);
+        });
+    }
 }
 
 #[test]
@@ -142,18 +144,20 @@ fn a_half_close_is_one_at_the_other_end() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    let (mut client, mut upstream) = proxy.stream();
-    send_all(&client, b"question");
-    assert_same(&read_all(&upstream), b"question");
-    upstream.write_all(b"an answer after the end").expect("that direction is open");
-    let mut answer = [0; 23];
-    client.read_exact(&mut answer).expect("that direction is open");
-    assert_same(&answer, b"an answer after the end");
-    upstream.shutdown(Shutdown::Write).expect("it is open");
-    assert_eq!(client.read(&mut [0]).expect("an orderly end"), 0);
-    let [streams, to_their_ends, ..] = proxy.books();
-    assert_eq!((streams, to_their_ends), (1, 1));
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        let (mut client, mut upstream) = proxy.stream();
+        send_all(&client, b"question");
+        assert_same(&read_all(&upstream), b"question");
+        upstream.write_all(b"an answer after the end").expect("that direction is open");
+        let mut answer = [0; 23];
+        client.read_exact(&mut answer).expect("that direction is open");
+        assert_same(&answer, b"an answer after the end");
+        upstream.shutdown(Shutdown::Write).expect("it is open");
+        assert_eq!(client.read(&mut [0]).expect("an orderly end"), 0);
+        let [streams, to_their_ends, ..] = proxy.books();
+        assert_eq!((streams, to_their_ends), (1, 1));
+    }
 }
 
 #[test]
@@ -161,19 +165,27 @@ fn a_reset_is_one_at_the_other_end() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    for upstream_resets in [false, true] {
-        let (client, upstream) = proxy.stream();
-        let (one, mut other) =
-            if upstream_resets { (upstream, client) } else { (client, upstream) };
-        other.write_all(b"unread").expect("it is open");
-        eventually("it has come", || one.peek(&mut [0; 6]).is_ok_and(|count| count == 6));
-        // Closed with bytes unread, a socket resets its connection.
-        drop(one);
-        let error = other.read(&mut [0]).expect_err("the stream is broken off");
-        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{upstream_resets}");
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        for upstream_resets in [false, true] {
+            let (client, upstream) = proxy.stream();
+            let (one, mut other) =
+                if upstream_resets { (upstream, client) } else { (client, upstream) };
+            other.write_all(b"unread").expect("it is open");
+            eventually("it has come", || one.peek().is_ok_and(|count| count == 6));
+            // Closed with bytes unread, a socket resets its connection.
+            drop(one);
+            match kind {
+                Kind::Tcp => {
+                    let error = other.read(&mut [0]).expect_err("the stream is broken off");
+                    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{upstream_resets}");
+                }
+                // A Unix socket cannot be made to tell of more than an end.
+                Kind::Unix => assert!(is_over(&mut other), "{upstream_resets}"),
+            }
+        }
+        assert_eq!(proxy.books()[..4], [2, 0, 2, 0], "{kind:?}");
     }
-    assert_eq!(proxy.books()[..4], [2, 0, 2, 0]);
 }
 
 #[test]
@@ -181,13 +193,12 @@ fn an_upstream_that_refuses_is_told() {
     if super::is_missing() {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").expect("there is a free port").local_addr();
-    let to = port.expect("it was bound").to_string();
+    let to = Upstream::start(Kind::Tcp).address.clone();
     let mut command = super::program("proxy");
     command.args(["--threads", "2", "--to", &to]).stderr(Stdio::piped());
-    let mut server = Server::spawn(command);
+    let mut server = Server::spawn(Kind::Tcp, command);
     // The reset may come while this is still connecting.
-    let read = TcpStream::connect(server.address).and_then(|mut client| client.read(&mut [0]));
+    let read = Stream::connect(&server.address).and_then(|mut client| client.read(&mut [0]));
     let error = read.expect_err("there is nobody to talk to");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(server.error(), format!("proxy: no upstream at {to}: connection refused\n"));
@@ -197,9 +208,17 @@ fn an_upstream_that_refuses_is_told() {
     assert!(books.starts_with(expected), "{books}");
 }
 
-fn listens(port: u16) -> bool {
-    let local = format!(":{port:04X} 00000000:0000 0A ");
-    fs::read_to_string("/proc/net/tcp").expect("there is a table").contains(&local)
+/// Whether somebody listens there, without connecting.
+fn listens(address: &str) -> bool {
+    match address.strip_prefix("unix:") {
+        Some(path) => fs::exists(path).expect("it can be looked for"),
+        None => {
+            let port: u16 =
+                address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+            let local = format!(":{port:04X} 00000000:0000 0A ");
+            fs::read_to_string("/proc/net/tcp").expect("there is a table").contains(&local)
+        }
+    }
 }
 
 #[test]
@@ -207,19 +226,21 @@ fn an_interrupt_lets_streams_go_on_to_their_ends() {
     if super::is_missing() {
         return;
     }
-    let proxy = Proxy::start();
-    let (mut client, mut upstream) = proxy.stream();
-    let port = proxy.server.address.port();
-    assert!(listens(port));
-    let talking = thread::spawn(move || {
-        eventually("the proxy does not listen", || !listens(port));
-        client.write_all(b"still").expect("it is open");
-        let mut bytes = [0; 5];
-        upstream.read_exact(&mut bytes).expect("it is open");
-        send_all(&upstream, b"here");
-        assert_same(&read_all(&client), b"here");
-    });
-    let [_, to_their_ends, broken_off, ..] = proxy.books();
-    talking.join().expect("the stream went on");
-    assert_eq!((to_their_ends, broken_off), (1, 0));
+    for kind in KINDS {
+        let proxy = Proxy::start(kind);
+        let (mut client, mut upstream) = proxy.stream();
+        let address = proxy.server.address.clone();
+        assert!(listens(&address));
+        let talking = thread::spawn(move || {
+            eventually("the proxy does not listen", || !listens(&address));
+            client.write_all(b"still").expect("it is open");
+            let mut bytes = [0; 5];
+            upstream.read_exact(&mut bytes).expect("it is open");
+            send_all(&upstream, b"here");
+            assert_same(&read_all(&client), b"here");
+        });
+        let [_, to_their_ends, broken_off, ..] = proxy.books();
+        talking.join().expect("the stream went on");
+        assert_eq!((to_their_ends, broken_off), (1, 0));
+    }
 }

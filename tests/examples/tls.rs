@@ -1,17 +1,16 @@
 //! HTTP over TLS, with rustls as the client, which checks the certificate; and what curl makes of it.
 
-use crate::kit::{PATIENCE, Server};
+use crate::kit::{self, Kind, PATIENCE, Server};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, thread};
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+type Stream = StreamOwned<ClientConnection, kit::Stream>;
 
 struct Site {
     server: Server,
@@ -20,11 +19,10 @@ struct Site {
 
 impl Site {
     fn start(name: &str) -> Self {
-        let file = format!("paceline-tls-{name}-{}.pem", std::process::id());
-        let certificate = std::env::temp_dir().join(file);
+        let certificate = kit::own_path(&format!("tls-{name}.pem"));
         let mut command = super::program("tls");
         command.args(["--threads", "2", "--certificate"]).arg(&certificate);
-        Self { server: Server::spawn(command), certificate }
+        Self { server: Server::spawn(Kind::Tcp, command), certificate }
     }
 
     fn session(&self, versions: &[&'static rustls::SupportedProtocolVersion]) -> ClientConnection {
@@ -113,7 +111,7 @@ fn a_connection_serves_many_requests_and_bodies_of_any_size() {
 }
 
 /// A socket that gives and takes one byte at a time.
-struct Dribble(TcpStream);
+struct Dribble(kit::Stream);
 
 impl Read for Dribble {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -191,10 +189,10 @@ fn who_does_not_speak_tls_or_is_cut_off_fails_alone() {
 #[test]
 fn curl_checks_the_certificate() {
     if Command::new("curl").arg("--version").output().is_err() {
-        return eprintln!("skipped: curl is not installed");
+        return crate::skipped("curl is not installed");
     }
     let site = Site::start("curl");
-    let port = site.server.address.port();
+    let port = site.server.port();
     let curl = |arguments: &[&str]| {
         let limit = PATIENCE.as_secs().to_string();
         let url = format!("https://localhost:{port}/bytes/3000000");
