@@ -1,6 +1,6 @@
 //! What is refused, and what becomes of the connection.
 
-use crate::common::{hang_guard, with_longer_ticks};
+use crate::common::{hang_guard, unread, until, with_longer_ticks};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, TICK, pool};
 use paceline::net::http::{HttpBuilder, Request, Response};
@@ -135,6 +135,102 @@ fn what_cannot_be_served_is_told_why() {
                 assert_eq!(next.text(), "root", "{request:?}");
             } else {
                 asker.expect_end();
+            }
+        }
+        end(&server);
+    }
+}
+
+/// Requests that are good, one behind the other on a connection, and the status and body of each answer.
+const GOOD: [(&str, &[(u16, &str)]); 8] = [
+    (
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[(200, "root"), (200, "root")],
+    ),
+    (
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\nHost: b\r\nX: y\r\n\r\n",
+        &[(200, "abc"), (200, "root")],
+    ),
+    (
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n\r\n\r\n",
+        &[(200, ""), (200, "\r\n\r\n")],
+    ),
+    (
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n00A;x=\"y\"\r\n0123456789\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[(200, "abc0123456789"), (200, "root")],
+    ),
+    (
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0;last\r\nTrailer: x\r\nOther:\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[(200, "a"), (200, "root")],
+    ),
+    (
+        "PUT /put HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nxyPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n0\r\r\n0\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nz",
+        &[(204, ""), (200, "0\r"), (200, "z")],
+    ),
+    // Of a body that nobody wants nothing is taken for a request.
+    (
+        "POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /put HTTP/1.1\r\nHost: b\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[(404, "404 Not Found\n"), (200, "root")],
+    ),
+    (
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[(200, "root")],
+    ),
+];
+
+/// All that is answered to a stream that ends, without its dates.
+fn answered(asker: &mut Asker) -> String {
+    let answers = String::from_utf8(asker.rest()).unwrap();
+    let is_no_date = |line: &&str| !line.starts_with("Date: ");
+    answers.split_inclusive("\r\n").filter(is_no_date).collect()
+}
+
+/// Goal: answers, and where a connection ends, do not depend on where its bytes were cut. Method: a Unix socket tells
+/// what its peer has not read yet, so both pieces are known to come by themselves; over TCP, byte by byte, the
+/// kernel may put some together.
+#[test]
+fn it_does_not_matter_where_a_stream_is_cut() {
+    let _guard = hang_guard();
+    let good = GOOD.iter().map(|(stream, _)| (*stream).to_owned());
+    let smells = SMELLS.iter().map(|smell| format!("{smell}GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let refused = REFUSED.iter().map(|(stream, ..)| (*stream).to_owned());
+    let streams: Vec<String> = good.chain(smells).chain(refused).collect();
+    for kind in [Kind::Unix, Kind::Tcp] {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| routes(builder).max_body(1000));
+        for (stream, answers) in GOOD {
+            let mut asker = Asker::connect(&address);
+            asker.send(stream);
+            for (status, body) in answers {
+                let answer = asker.answer();
+                assert_eq!((answer.status, answer.text()), (*status, *body), "{stream:?}");
+            }
+            asker.client.finish();
+            asker.expect_end();
+        }
+        for stream in &streams {
+            let cut = |pieces: &[&[u8]]| {
+                let mut asker = Asker::connect(&address);
+                let _ = asker.client.0.set_tcp_nodelay(true);
+                for piece in pieces {
+                    asker.try_send(piece);
+                    if kind == Kind::Unix {
+                        until("it has been read", || unread(&asker.client.0) == 0);
+                    }
+                }
+                // Whoever has answered with an end has it already.
+                let _ = asker.client.0.shutdown(std::net::Shutdown::Write);
+                answered(&mut asker)
+            };
+            let bytes = stream.as_bytes();
+            let whole = cut(&[bytes]);
+            assert!(!whole.is_empty() || stream.contains("3E8"), "{stream:?}");
+            let each: Vec<_> = bytes.chunks(1).collect();
+            assert_eq!(cut(&each), whole, "{stream:?}, byte by byte, {kind:?}");
+            let ats = if kind == Kind::Unix { 1..bytes.len() } else { 0..0 };
+            for at in ats {
+                let (front, back) = bytes.split_at(at);
+                assert_eq!(cut(&[front, back]), whole, "{stream:?}, at {at}");
             }
         }
         end(&server);
