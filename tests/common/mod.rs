@@ -290,6 +290,18 @@ pub fn readable(fd: RawFd, milliseconds: libc::c_int) -> bool {
     unsafe { libc::poll(&mut entry, 1, milliseconds) == 1 }
 }
 
+/// Closes a TCP socket without a word to its peer, as when its machine has lost power. It takes a capability.
+pub fn vanish(socket: impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the kernel reads one number.
+    let set = unsafe {
+        let value = std::ptr::from_ref(&on).cast();
+        let fd = socket.as_raw_fd();
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, value, size_of_val(&on) as u32)
+    };
+    check(set).map(drop)
+}
+
 /// How much of what a Unix socket has sent its peer has not read yet; the kernel's own room counts, so only 0 tells
 /// how many bytes it is.
 pub fn unread(socket: &impl AsRawFd) -> libc::c_int {

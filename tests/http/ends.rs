@@ -1,7 +1,8 @@
 //! Panics, maxima, other protocols, drains, and the books.
 
 use crate::common::{
-    Gate, LONG, Random, hang_guard, in_child, limit, quiet_panic, until, with_longer_ticks,
+    Count, Gate, LONG, Random, finish, hang_guard, in_child, limit, quiet_panic, until,
+    with_longer_ticks,
 };
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
@@ -325,15 +326,17 @@ fn outgoing_connections_of_its_server_have_settings_of_their_own() {
 #[test]
 fn connections_beyond_the_maximum_are_told_too() {
     let _guard = hang_guard();
-    let pool = pool(1);
-    let (server, address) =
-        serve(&pool, Kind::Tcp, |builder| root(builder).server(|server| server.max_connections(1)));
-    let mut first = Asker::connect(&address);
-    assert_eq!(first.ask(format!("GET / {HOST}\r\n")).status, 200);
-    let answer = Asker::connect(&address).answer();
-    assert_eq!((answer.status, answer.closes()), (503, true));
-    drop(first);
-    assert_eq!(end(&server).server.turned_away, 1);
+    for kind in KINDS {
+        let pool = pool(1);
+        let (server, address) =
+            serve(&pool, kind, |builder| root(builder).server(|server| server.max_connections(1)));
+        let mut first = Asker::connect(&address);
+        assert_eq!(first.ask(format!("GET / {HOST}\r\n")).status, 200);
+        let answer = Asker::connect(&address).answer();
+        assert_eq!((answer.status, answer.closes()), (503, true));
+        drop(first);
+        assert_eq!(end(&server).server.turned_away, 1);
+    }
 }
 
 #[test]
@@ -474,15 +477,18 @@ impl ConnHandler for Told {
 #[test]
 fn another_protocol_is_shown_what_it_wants() {
     let _guard = hang_guard();
-    for (query, early, rest) in [
+    let cases = [
         ("takes", "", "[late]"),
         ("takes", "early", "[early][late]"),
         ("pauses", "early", "resumed [early][late]"),
         ("refuses", "early", "no"),
-    ] {
+    ];
+    for (kind, (query, early, rest)) in
+        KINDS.into_iter().flat_map(|kind| cases.map(|case| (kind, case)))
+    {
         let pool = pool(2);
         let (sender, conns) = std::sync::mpsc::channel();
-        let (server, address) = serve(&pool, KINDS[0], move |builder| {
+        let (server, address) = serve(&pool, kind, move |builder| {
             let sender = Mutex::new(sender.clone());
             builder.route("GET", "/", move |request: &Request, response: Response| {
                 sender.lock().unwrap().send(request.conn()).unwrap();
@@ -515,23 +521,25 @@ fn another_protocol_is_shown_what_it_wants() {
 #[test]
 fn a_streamed_body_comes_before_another_protocol() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let (server, address) = serve(&pool, KINDS[0], |builder| {
-        builder.route_streaming("PUT", "/", |request: &Request, response: Response| {
-            let protocol = request.upgrade().unwrap().to_owned();
-            let upgraded = response.upgrade(&protocol, Told(Opening::Takes));
-            assert_eq!(
-                upgraded.unwrap_err().to_string(),
-                "upgrade is told, but must be what the request asks for"
-            );
-            None::<Box<dyn paceline::net::http::RequestBody>>
-        })
-    });
-    let mut asker = Asker::connect(&address);
-    let head = format!("PUT / {HOST}Connection: upgrade\r\nUpgrade: told\r\n");
-    let answer = asker.ask(format!("{head}Content-Length: 4\r\n\r\nbody"));
-    assert_eq!(answer.status, 500);
-    end(&server);
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| {
+            builder.route_streaming("PUT", "/", |request: &Request, response: Response| {
+                let protocol = request.upgrade().unwrap().to_owned();
+                let upgraded = response.upgrade(&protocol, Told(Opening::Takes));
+                assert_eq!(
+                    upgraded.unwrap_err().to_string(),
+                    "upgrade is told, but must be what the request asks for"
+                );
+                None::<Box<dyn paceline::net::http::RequestBody>>
+            })
+        });
+        let mut asker = Asker::connect(&address);
+        let head = format!("PUT / {HOST}Connection: upgrade\r\nUpgrade: told\r\n");
+        let answer = asker.ask(format!("{head}Content-Length: 4\r\n\r\nbody"));
+        assert_eq!(answer.status, 500);
+        end(&server);
+    }
 }
 
 /// Goal: what is in work when a drain begins is answered, with `Connection: close`; who idles is closed.
@@ -578,6 +586,53 @@ fn a_drain_finishes_what_is_in_work() {
         assert!(drain.join().unwrap());
         let stats = balanced(&server);
         assert_eq!((stats.begun, stats.answered.successful), (4, 4));
+    }
+}
+
+/// Goal: every request that was begun is answered, whenever the drain comes. Method: clients ask one after the other,
+/// and some two at once, for answers that come at once and for such that come later, until they see the end. What the
+/// server has answered, and what they got, is the same.
+#[test]
+fn a_drain_under_load_loses_no_request() {
+    const CLIENTS: usize = 8;
+    let _guard = hang_guard();
+    for (round, kind) in KINDS.into_iter().cycle().take(12).enumerate() {
+        let pool = pool(2);
+        let own = pool.clone();
+        let (server, address) = serve(&pool, kind, move |builder| {
+            root(builder).route("GET", "/later", move |_: &Request, response: Response| {
+                let answer = move || response.send("later").unwrap();
+                let _ = own.after(Duration::from_millis(1), answer).unwrap();
+            })
+        });
+        let answers = Count::new();
+        thread::scope(|scope| {
+            for index in 0..CLIENTS {
+                let (address, answers) = (&address, &answers);
+                let (path, text) = [("/", "root"), ("/later", "later")][index % 2];
+                let request = format!("GET {path} {HOST}\r\n").repeat(1 + index / 2 % 2);
+                scope.spawn(move || {
+                    // The drain may be over before this client has come.
+                    let Ok(client) = Client::try_connect(address) else { return };
+                    let mut asker = Asker::of(client);
+                    loop {
+                        asker.try_send(&request);
+                        for _ in 0..1 + index / 2 % 2 {
+                            let Some(answer) = asker.try_answer() else { return };
+                            assert_eq!((answer.status, answer.text()), (200, text));
+                            answers.up();
+                        }
+                    }
+                });
+            }
+            answers.until(10 + 7 * round as u64);
+            assert!(server.drain(LONG), "{:?}", server.stats());
+        });
+        let stats = balanced(&server);
+        let seen = (stats.begun, stats.answered.successful, stats.aborted.total());
+        assert_eq!(seen, (answers.get(), answers.get(), 0), "{kind:?}");
+        drop(server);
+        finish(&pool);
     }
 }
 
@@ -814,17 +869,19 @@ fn resident() -> usize {
 #[test]
 fn a_server_that_is_dropped_lets_go() {
     let _guard = hang_guard();
-    let pool = pool(1);
-    let (server, address) = serve(&pool, Kind::Tcp, root);
-    let mut asker = Asker::connect(&address);
-    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
-    let again: Http = server.clone();
-    drop(server);
-    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
-    drop(again);
-    asker.rest_or_reset();
-    let _: fn(&Http) -> &Server = Http::server;
-    let refused = || Client::try_connect(&address).is_err();
-    until("nobody listens", refused);
-    assert!(pool.shutdown(LONG).drained);
+    for kind in KINDS {
+        let pool = pool(1);
+        let (server, address) = serve(&pool, kind, root);
+        let mut asker = Asker::connect(&address);
+        assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
+        let again: Http = server.clone();
+        drop(server);
+        assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
+        drop(again);
+        asker.rest_or_reset();
+        let _: fn(&Http) -> &Server = Http::server;
+        let refused = || Client::try_connect(&address).is_err();
+        until("nobody listens", refused);
+        assert!(pool.shutdown(LONG).drained);
+    }
 }

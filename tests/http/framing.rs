@@ -383,36 +383,40 @@ fn chunks_may_be_small_but_not_nearly_nothing_else() {
 #[test]
 fn the_whole_server_can_be_asked_for_its_options() {
     let _guard = hang_guard();
-    let pool = pool(1);
-    let (server, address) = serve(&pool, Kind::Tcp, |builder| {
-        let handler = |_: &Request, response: Response| response.send("");
-        routes(builder).route("PROPFIND", "/b", handler).route("OPTIONS", "/b", handler)
-    });
-    let mut asker = Asker::connect(&address);
-    for target in ["*", "http://a", "HTTPS://a:1"] {
-        let answer = asker.ask(format!("OPTIONS {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        assert_eq!((answer.status, answer.text()), (200, ""), "{target}");
-        assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, PUT, PROPFIND, OPTIONS"));
+    for kind in KINDS {
+        let pool = pool(1);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let handler = |_: &Request, response: Response| response.send("");
+            routes(builder).route("PROPFIND", "/b", handler).route("OPTIONS", "/b", handler)
+        });
+        let mut asker = Asker::connect(&address);
+        for target in ["*", "http://a", "HTTPS://a:1"] {
+            let answer = asker.ask(format!("OPTIONS {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!((answer.status, answer.text()), (200, ""), "{target}");
+            assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, PUT, PROPFIND, OPTIONS"));
+        }
+        // What is asked of a path is not.
+        assert_eq!(asker.ask("OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+        assert_eq!(asker.ask("OPTIONS http://a?b HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+        drop(asker);
+        end(&server);
     }
-    // What is asked of a path is not.
-    assert_eq!(asker.ask("OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
-    assert_eq!(asker.ask("OPTIONS http://a?b HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
-    drop(asker);
-    end(&server);
 }
 
 #[test]
 fn the_answer_about_the_whole_server_can_be_ones_own() {
     let _guard = hang_guard();
-    let pool = pool(1);
-    let (server, address) = serve(&pool, Kind::Tcp, |builder| {
-        let options = |_: &Request, response: Response| response.status(204).send("");
-        routes(builder).route("OPTIONS", "*", options)
-    });
-    let mut asker = Asker::connect(&address);
-    assert_eq!(asker.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").status, 204);
-    assert_eq!(asker.ask("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
-    assert_eq!(asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text(), "root");
-    drop(asker);
-    end(&server);
+    for kind in KINDS {
+        let pool = pool(1);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let options = |_: &Request, response: Response| response.status(204).send("");
+            routes(builder).route("OPTIONS", "*", options)
+        });
+        let mut asker = Asker::connect(&address);
+        assert_eq!(asker.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").status, 204);
+        assert_eq!(asker.ask("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+        assert_eq!(asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text(), "root");
+        drop(asker);
+        end(&server);
+    }
 }

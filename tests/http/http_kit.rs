@@ -69,6 +69,17 @@ impl Asker {
         self.answer_to(false)
     }
 
+    /// None: the connection has ended instead.
+    #[track_caller]
+    pub fn try_answer(&mut self) -> Option<Answer> {
+        if self.read.is_empty() {
+            let mut bytes = [0; 16384];
+            let count = self.client.0.read(&mut bytes).unwrap_or(0);
+            self.read.extend_from_slice(&bytes[..count]);
+        }
+        (!self.read.is_empty()).then(|| self.answer())
+    }
+
     #[track_caller]
     pub fn answer_to(&mut self, head_only: bool) -> Answer {
         let mut answer = self.head();

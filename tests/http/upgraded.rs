@@ -142,15 +142,17 @@ fn what_is_not_consumed_comes_again_only_with_more() {
 #[test]
 fn pulls_last_as_long_as_connections_of_other_servers() {
     let _guard = hang_guard();
-    let pool = pool(2);
-    let servers = Servers::start(&pool, Kind::Tcp);
-    drop(servers.host.handler(Wanted::ALL));
-    let mut asker = servers.upgrade(UPGRADE, Wanted::CLOSED);
-    assert!(servers.host.server().drain(LONG).drained);
-    servers.nothing_comes();
-    asker.send("after the drain");
-    drop(servers.expect_data(b"after the drain"));
-    drop(asker);
-    drop(servers.expect(ConnEventKind::Closed(Reason::Peer)));
-    servers.end(&pool);
+    for kind in KINDS {
+        let pool = pool(2);
+        let servers = Servers::start(&pool, kind);
+        drop(servers.host.handler(Wanted::ALL));
+        let mut asker = servers.upgrade(UPGRADE, Wanted::CLOSED);
+        assert!(servers.host.server().drain(LONG).drained);
+        servers.nothing_comes();
+        asker.send("after the drain");
+        drop(servers.expect_data(b"after the drain"));
+        drop(asker);
+        drop(servers.expect(ConnEventKind::Closed(Reason::Peer)));
+        servers.end(&pool);
+    }
 }

@@ -2,10 +2,12 @@
 
 use crate::common::{
     Count, Gate, LONG, Random, finish, hang_guard, in_child, limit, open_descriptors, quiet_panic,
-    until,
+    skipped, until, vanish,
 };
 use crate::kit::*;
-use paceline::net::{Admission, Conn, ConnHandler, ConnRef, Reason, Server, Verdict, Wrote};
+use paceline::net::{
+    Admission, Conn, ConnHandler, ConnRef, Reason, Server, Timeout, Verdict, Wrote,
+};
 use paceline::{Error, Pool};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -322,6 +324,42 @@ fn what_has_arrived_is_answered_before_a_drain_ends() {
     }
 }
 
+/// Goal: a message of which a part has come when a drain begins is let come to its end, and answered.
+#[test]
+fn a_drain_waits_for_the_rest_of_a_message() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, seen) = (pool(2), Log::new(), Count::new());
+        let (inner, parts) = (log.clone(), seen.clone());
+        let whole_lines = move |conn: &Conn, bytes: &[u8]| {
+            parts.up();
+            if bytes.last() != Some(&b'\n') {
+                return 0;
+            }
+            conn.write(bytes).unwrap();
+            bytes.len()
+        };
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| OnData(inner.clone(), whole_lines.clone())).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("a part");
+        seen.until(1);
+        let conn = log.conn(0);
+        let draining = thread::spawn({
+            let server = server.clone();
+            move || server.drain(LONG)
+        });
+        let refuses =
+            || matches!(server.connect("127.0.0.1:1", Echo(Log::new())), Err(Error::ShutDown));
+        until("the drain has begun", refuses);
+        log.settle(&conn);
+        client.send(" and its rest\n");
+        assert_eq!(client.rest(), b"a part and its rest\n");
+        drop(client);
+        assert_eq!(draining.join().unwrap().stats.closed.drained, 1);
+    }
+}
+
 /// A handler that has paused is still busy with something: a drain waits for it, as long as it may.
 #[test]
 fn a_drain_waits_for_those_that_have_paused() {
@@ -632,6 +670,81 @@ fn half_open_peers_and_those_that_never_read_harm_nobody() {
         }
         drop((silent, greedy, good));
         end(&server);
+    }
+}
+
+/// Goal: a peer that is gone without a word is found out: by its silence, or by the first write, which its machine
+/// does not know what to do with.
+#[test]
+fn a_peer_that_is_gone_without_a_word_is_found_out() {
+    let _guard = hang_guard();
+    for (kind, writes) in [Kind::Tcp, Kind::Tcp6].into_iter().flat_map(|k| [(k, false), (k, true)])
+    {
+        let pool = pool(2);
+        let idle = if writes { LONG } else { TICK };
+        let (server, log) = echo(&pool, kind, |builder| builder.idle_timeout(idle));
+        let client = Client::connect(&server.addresses()[0]);
+        let conn = log.conn(0);
+        if let Err(error) = vanish(client.0) {
+            return skipped(format_args!("sockets cannot be repaired: {error}"));
+        }
+        if writes {
+            log.settle(&conn);
+            assert_eq!(log.closed.get(), 0, "nobody has said so");
+            conn.write(b"are you there?").unwrap();
+            assert_eq!(log.reason(0), Reason::Failed(ErrorKind::ConnectionReset));
+        } else {
+            assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Idle));
+        }
+        end(&server);
+    }
+}
+
+/// Says something, and stays open when its peer has finished.
+struct Staying(Log, Count);
+
+impl ConnHandler for Staying {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        conn.write(b"stay").unwrap();
+        self.0.open(conn);
+        Verdict::Accept
+    }
+
+    fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn finished(&mut self, _: &Conn) {
+        self.1.up();
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.0.close(reason);
+    }
+}
+
+/// Goal: a peer that has finished, and then breaks off, is gone, though nothing is read or written any more. Method: a
+/// Unix socket breaks off when it is closed with bytes unread.
+#[test]
+fn a_peer_that_breaks_off_after_its_end_is_gone() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, finished) = (pool(2), Log::new(), Count::new());
+        let (inner, count) = (log.clone(), finished.clone());
+        let factory = move |_: &Conn| Staying(inner.clone(), count.clone());
+        let server = Server::builder(&pool).listen(kind.address()).serve(factory).unwrap();
+        let client = Client::connect(&server.addresses()[0]);
+        client.finish();
+        finished.until(1);
+        assert_eq!(log.closed.get(), 0);
+        client.reset();
+        // What Linux calls it, where the peer has finished before.
+        let told = match kind {
+            Kind::Tcp | Kind::Tcp6 => ErrorKind::BrokenPipe,
+            Kind::Unix | Kind::Abstract => ErrorKind::ConnectionReset,
+        };
+        assert_eq!(log.reason(0), Reason::Failed(told), "{kind:?}");
+        assert_eq!(end(&server).closed.failed, 1);
     }
 }
 

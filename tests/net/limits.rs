@@ -90,6 +90,68 @@ fn a_message_must_come_in_time() {
     }
 }
 
+/// Goal: whoever notifies a connection does not give its peer more time for the rest of a message.
+#[test]
+fn notifications_do_not_keep_a_part_of_a_message_alive() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let inner = log.clone();
+        let builder = Server::builder(&pool).listen(kind.address()).read_timeout(TICK * 4);
+        let server = builder.serve(move |_| OnData(inner.clone(), lines)).unwrap();
+        let mut client = Client::connect(&server.addresses()[0]);
+        client.send("a part");
+        let conn = log.conn(0);
+        until("its time is over", || {
+            thread::sleep(TICK);
+            // It is gone when its time is over.
+            let _ = conn.notify();
+            log.closed.get() == 1
+        });
+        assert_eq!(log.reason(0), Reason::TimedOut(Timeout::Read), "{kind:?}");
+        assert!(log.notified.get() > 0);
+        end(&server);
+    }
+}
+
+/// Goal: a part of a message that its server has held back has all of its time afterwards. Method: a pause that is
+/// longer than that time, and the rest a while after it.
+#[test]
+fn the_peer_is_not_to_blame_for_a_pause() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        with_longer_ticks("the rest comes in time", |tick| {
+            let (pool, log, paused) = (pool(2), Log::new(), Count::new());
+            let (inner, count) = (log.clone(), paused.clone());
+            let data = move |conn: &Conn, bytes: &[u8]| match bytes.strip_prefix(b"wait\n") {
+                // Not before a part of the next line is there.
+                Some(b"") => 0,
+                Some(_) => {
+                    conn.pause();
+                    count.up();
+                    5
+                }
+                None => lines(conn, bytes),
+            };
+            let builder = Server::builder(&pool).listen(kind.address()).read_timeout(tick * 4);
+            let server = builder.serve(move |_| OnData(inner.clone(), data.clone())).unwrap();
+            let mut client = Client::connect(&server.addresses()[0]);
+            client.send("wait\na part");
+            paused.until(1);
+            thread::sleep(tick * 8);
+            log.conn(0).resume().unwrap();
+            thread::sleep(tick);
+            let in_time = client.0.send(b" and its rest\n").is_ok()
+                && client.try_expect("a part and its rest\n");
+            drop(client);
+            let expected = if in_time { Reason::Peer } else { Reason::TimedOut(Timeout::Read) };
+            assert_eq!(log.reason(0), expected);
+            end(&server);
+            in_time
+        });
+    }
+}
+
 /// Goal: what comes keeps a connection alive, though nothing is answered.
 #[test]
 fn a_connection_that_only_sends_is_not_idle() {
@@ -210,6 +272,30 @@ fn connections_beyond_the_maximum_are_told_and_closed() {
         drop((late, inside));
         let stats = end(&server);
         assert_eq!((stats.accepted, stats.turned_away), (4, 50));
+    }
+}
+
+/// Goal: the message of a refusal is not overtaken by a reset. Method: what the client has sent is there before it
+/// is refused, since the pool's only thread is busy.
+#[test]
+fn who_is_turned_away_is_told_even_if_it_has_sent_something() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, gate) = (pool(1), Gate::new());
+        let (server, log) =
+            echo(&pool, kind, |builder| builder.max_connections(1).refusal("full house"));
+        let address = &server.addresses()[0];
+        let inside = Client::connect(address);
+        log.opened.until(1);
+        let stuck = gate.clone();
+        pool.post(move || stuck.wait()).unwrap();
+        gate.until_entered(1);
+        let mut outside = Client::connect(address);
+        outside.send("a request");
+        gate.open();
+        assert_eq!(outside.rest(), b"full house");
+        drop((inside, outside));
+        assert_eq!(end(&server).turned_away, 1);
     }
 }
 

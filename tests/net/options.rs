@@ -182,6 +182,36 @@ fn a_small_send_buffer_of_a_unix_socket_leaves_the_rest_in_the_output() {
     }
 }
 
+/// Goal: a program that this process starts has none of its sockets. Method: the kernel says of each, listening,
+/// accepted or outgoing, that it is closed then.
+#[test]
+fn no_socket_is_left_to_programs_that_are_started() {
+    in_child(|| {
+        for kind in KINDS {
+            let (pool, log) = (pool(1), Log::new());
+            let inner = log.clone();
+            let builder = Server::builder(&pool).listen(kind.address());
+            let server = builder.serve(move |_| Echo(inner.clone())).unwrap();
+            let conn = server.connect(&server.addresses()[0], Echo(log.clone())).unwrap();
+            log.opened.until(2);
+            let others = numbers().into_iter().filter(|number| *number > 2);
+            let sockets = others.filter(|number| {
+                let link = std::fs::read_link(format!("/proc/self/fd/{number}"));
+                link.is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+            });
+            let flags = sockets.map(|number| {
+                let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap();
+                let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+                i32::from_str_radix(flags.trim(), 8).unwrap()
+            });
+            let closed: Vec<_> = flags.map(|flags| flags & libc::O_CLOEXEC != 0).collect();
+            assert_eq!(closed, [true; 3], "{kind:?}");
+            conn.close().unwrap();
+            end(&server);
+        }
+    });
+}
+
 #[test]
 fn several_servers_may_share_a_port_if_all_say_so() {
     in_child(|| {
