@@ -360,8 +360,6 @@ impl Connection {
         let again = self.again;
         // What is not here yet cannot be shown again.
         self.again |= !self.input.is_empty();
-        // What was held back until now was not the peer's fault.
-        self.partial = clock::now();
         self.handler_and_conn(|handler, conn| handler.notified(conn));
         let Some(answer) = self.conn.answer.take() else { return Ok(()) };
         // It was the host that was shown the rest, and nothing has come since.
@@ -370,6 +368,7 @@ impl Connection {
             Answer::Nothing => {}
             Answer::PutBack(bytes) => {
                 self.input.put_back(bytes);
+                // What was held back until now was not the peer's fault.
                 self.partial = clock::now();
             }
             Answer::Refuse(message) => self.refuse(&message),

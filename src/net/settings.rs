@@ -308,8 +308,8 @@ macro_rules! settings_of_connections {
         }
 
         /// The rest of a message of which a part was not consumed must come within this, at least
-        /// 1 ms, told up to 10 ms late, however much of it comes
-        /// meanwhile. Default: never.
+        /// 1 ms, told up to 10 ms late, however much of it comes, and whoever notifies the connection,
+        /// meanwhile. After a pause it has all of its time again. Default: never.
         pub fn read_timeout(self, time: Duration) -> Self {
             self.set(move |limits| limits.read = nanos(time))
         }
