@@ -189,12 +189,6 @@ impl Server {
         Self { child, stdout, address }
     }
 
-    /// Where it listens, if it is TCP.
-    pub fn port(&self) -> u16 {
-        let (_, port) = self.address.rsplit_once(':').expect("it is TCP");
-        port.parse().expect("a port")
-    }
-
     pub fn connect(&self) -> Stream {
         Stream::connect(&self.address).expect("the server accepts")
     }

@@ -192,7 +192,7 @@ fn curl_checks_the_certificate() {
         return crate::skipped("curl is not installed");
     }
     let site = Site::start("curl");
-    let port = site.server.port();
+    let (_, port) = site.server.address.rsplit_once(':').expect("it is TCP");
     let curl = |arguments: &[&str]| {
         let limit = PATIENCE.as_secs().to_string();
         let url = format!("https://localhost:{port}/bytes/3000000");
