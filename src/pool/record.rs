@@ -326,13 +326,21 @@ impl<M: Meta> Record<M> {
         self.word.load(Relaxed) & flags != 0
     }
 
-    /// How many attempts have begun. `noted` is how many were noted, each before it began.
+    /// How many attempts have begun. `noted` loads, with Acquire, how many were noted: each before it began, with
+    /// Release.
     #[inline]
-    pub(crate) fn begun(&self, noted: impl FnOnce() -> u32) -> u32 {
-        // Acquire: pairs with `begin`, so each that has begun was noted.
-        let is_odd = self.word.load(Acquire) & ODD != 0;
-        let noted = noted();
-        noted.saturating_sub(u32::from((noted & 1 != 0) != is_odd))
+    pub(crate) fn begun(&self, noted: impl Fn() -> u32) -> u32 {
+        let mut before = noted();
+        loop {
+            // Acquire: pairs with `begin`. If as many were noted before it and behind it, all of them have begun but
+            // perhaps the last.
+            let is_odd = self.word.load(Acquire) & ODD != 0;
+            let noted = noted();
+            if noted == before {
+                return noted.saturating_sub(u32::from((noted & 1 != 0) != is_odd));
+            }
+            before = noted;
+        }
     }
 
     /// Whether the function should give up: it was asked, its time is over, or the task has ended.

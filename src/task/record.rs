@@ -312,7 +312,8 @@ impl Head {
     /// The number of the last attempt that was noted. An end may come before it begins.
     #[inline]
     pub(super) fn noted(self) -> u32 {
-        self.0.meta.attempts.load(Relaxed)
+        // Acquire: pairs with `note_begin`, and keeps the word's load behind this one.
+        self.0.meta.attempts.load(Acquire)
     }
 
     #[inline]
@@ -452,7 +453,8 @@ impl Head {
         meta.began.store(now, Release);
         let worker = worker.and_then(|worker| u16::try_from(worker).ok());
         meta.worker.store(worker.unwrap_or(NOBODY), Relaxed);
-        meta.attempts.store(number, Relaxed);
+        // Release: what has begun before it is seen by whoever sees it.
+        meta.attempts.store(number, Release);
         number
     }
 
