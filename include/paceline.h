@@ -3227,6 +3227,26 @@ pace_status_t pace_response_upgrade(pace_response_t *response,
 void pace_response_free(pace_response_t *response);
 
 /**
+ * What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted in
+ * pace_http_stats_t.panics. The response is gone, as by pace_response_free().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_response_fail(pace_response_t *response);
+
+/**
+ * Says that the handler, the hook of a body or the producer that runs on this thread has failed. When it
+ * returns, the connection is closed, after a 500 if it has not begun to answer, and the failure is
+ * counted in pace_http_stats_t.panics. `reason` is for the log. For languages whose exceptions must not
+ * leave a handler.
+ *
+ * PACE_EINVAL for a reason that is NULL or not UTF-8; PACE_ESTALE elsewhere.
+ *
+ * Threads: the handler's. In handlers: in a request's own only; it never waits.
+ */
+pace_status_t pace_request_fail(const char *reason);
+
+/**
  * Writes, in order, without waiting. What the peer does not take is queued; with
  * PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
  * (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
@@ -3259,6 +3279,14 @@ pace_status_t pace_body_finish(pace_body_t *body);
  * Threads: any. In handlers: yes, it never waits.
  */
 void pace_body_free(pace_body_t *body);
+
+/**
+ * What writes a body has failed: the connection is reset, as by pace_body_free(), and the failure is counted
+ * in pace_http_stats_t.panics. NULL is a no-op.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_body_fail(pace_body_t *body);
 
 /**
  * Whether the output is above its high mark, or has not fallen to the low one yet.
@@ -3425,6 +3453,18 @@ pace_status_t pace_requests_answer(pace_requests_t *requests,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_requests_drop(pace_requests_t *requests, uint64_t request);
+
+/**
+ * What was to answer a request has failed: the peer gets a 500, or, if its answer has begun, sees it
+ * break off; the connection closes, and the failure is counted in pace_http_stats_t.panics. For one that
+ * was answered to the end there is pace_http_fail().
+ *
+ * PACE_ESTALE: no such request is out.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_fail(pace_requests_t *requests,
+                                 uint64_t request);
 
 /**
  * Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
@@ -3781,6 +3821,18 @@ pace_status_t pace_http_server(pace_http_t *http,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_http_stats(pace_http_t *http, pace_http_stats_t *stats);
+
+/**
+ * What has answered a request of this connection has failed after that: the connection closes when all that
+ * is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
+ * pace_response_fail(), pace_body_fail() or pace_requests_fail(); in a handler, for pace_request_fail().
+ *
+ * PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fail(pace_http_t *http,
+                             pace_conn_id_t conn);
 
 /**
  * Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain

@@ -4004,8 +4004,39 @@ private:
     const pace_request_t *raw_;
 };
 
+namespace detail {
+
+/// Inside a catch block: why the code of a request has failed.
+inline void tell_request() noexcept {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        (void)pace_request_fail(thrown.what());
+    } catch (...) {
+        (void)pace_request_fail("an exception that is no std::exception");
+    }
+#endif
+}
+
+/// Calls `f`, code of a request, which fails if that throws.
+template <class F>
+bool guard_request(F &&f) noexcept {
+    PACELINE_DETAIL_TRY {
+        std::forward<F>(f)();
+        return true;
+    }
+    PACELINE_DETAIL_CATCH {
+        tell_request();
+        report_unhandled();
+        return false;
+    }
+}
+
+} // namespace detail
+
 /// The body of an answer, written piece by piece by whoever holds it. When it goes unfinished the
-/// connection is reset, so that the peer can tell.
+/// connection is reset, so that the peer can tell; while an exception unwinds, that is a failure (fail()).
 class [[nodiscard]] Body {
 public:
     Body(Body &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
@@ -4013,7 +4044,7 @@ public:
         std::swap(raw_, other.raw_);
         return *this;
     }
-    ~Body() { pace_body_free(raw_); }
+    ~Body() { std::uncaught_exceptions() > 0 ? fail() : pace_body_free(raw_); }
 
     /// As ConnRef::write(). Code::Invalid: more than was announced.
     Result<Wrote> write(std::string_view bytes) {
@@ -4026,6 +4057,8 @@ public:
         return raw_ == nullptr ? detail::gone("body")
                                : detail::outcome(pace_body_finish(std::exchange(raw_, nullptr)));
     }
+    /// What writes it has failed: the connection is reset, and the failure counted.
+    void fail() noexcept { pace_body_fail(std::exchange(raw_, nullptr)); }
     bool is_pressed() const noexcept {
         bool pressed = false;
         (void)pace_body_is_pressed(raw_, &pressed);
@@ -4067,15 +4100,15 @@ private:
 
     template <class F>
     static void writable(void *data) noexcept {
-        detail::guard([&] { (*static_cast<F *>(data))(); });
+        detail::guard_request([&] { (*static_cast<F *>(data))(); });
     }
     template <class F>
     static std::int32_t produce(void *data, pace_body_t *raw) noexcept {
         Body lent(raw);
-        const std::int32_t flow =
-            detail::guard_flow([&] { return (*static_cast<F *>(data))(lent); });
+        auto flow = Flow::Done;
+        detail::guard_request([&] { flow = (*static_cast<F *>(data))(lent); });
         lent.raw_ = nullptr;
-        return flow;
+        return static_cast<std::int32_t>(flow);
     }
 
     pace_body_t *raw_;
@@ -4087,7 +4120,7 @@ struct Route;
 } // namespace detail
 
 /// The answer to a request, to be completed by its handler, or by any thread later. When it goes
-/// uncompleted, the peer gets a 500.
+/// uncompleted, the peer gets a 500; while an exception unwinds, that is a failure (fail()).
 class [[nodiscard]] Response {
 public:
     Response(Response &&other) noexcept
@@ -4098,7 +4131,7 @@ public:
         std::swap(state_, other.state_);
         return *this;
     }
-    ~Response() { pace_response_free(raw_); }
+    ~Response() { std::uncaught_exceptions() > 0 ? fail() : pace_response_free(raw_); }
 
     /// 200 to 599; without this it is 200. Another one is an error of what completes the response.
     Response &status(std::uint32_t status) & {
@@ -4150,6 +4183,10 @@ public:
             pace_response_stream(take(), length.value_or(PACE_LENGTH_UNKNOWN), &body);
         return status == PACE_OK ? Result<Body>(Body(body)) : Result<Body>(Error::last(status));
     }
+
+    /// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted
+    /// (HttpStats::panics).
+    void fail() noexcept { pace_response_fail(take()); }
 
     /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has asked
     /// for. Its `open` comes next. A handler that is refused stays the caller's.
@@ -4288,23 +4325,21 @@ struct Route {
 
     static void handle(void *data, const pace_request_t *raw, pace_response_t *response) noexcept {
         auto &route = *static_cast<Route *>(data);
-        // A handler that throws drops its response: a 500.
         Response given(response, *route.state);
-        guard([&] { route.f(Request(raw), std::move(given)); });
+        guard_request([&] { route.f(Request(raw), std::move(given)); });
     }
 
     static void begin(void *data, const pace_request_t *raw, pace_response_t *response,
                       void **body) noexcept {
         auto &route = *static_cast<Route *>(data);
         Response given(response, *route.state);
-        guard([&] { *body = route.f(Request(raw), std::move(given)).release(); });
+        guard_request([&] { *body = route.f(Request(raw), std::move(given)).release(); });
     }
 };
 
 inline std::size_t body_data(void *body, const void *bytes, std::size_t size) noexcept {
-    // More than there was: a failure.
-    std::size_t taken = SIZE_MAX;
-    guard([&] {
+    std::size_t taken = size;
+    guard_request([&] {
         taken = static_cast<RequestBody *>(body)->data({static_cast<const char *>(bytes), size});
     });
     return taken;
@@ -4312,7 +4347,7 @@ inline std::size_t body_data(void *body, const void *bytes, std::size_t size) no
 
 inline void body_end(void *body, bool is_whole) noexcept {
     const std::unique_ptr<RequestBody> owned(static_cast<RequestBody *>(body));
-    guard([&] { owned->end(is_whole); });
+    guard_request([&] { owned->end(is_whole); });
 }
 
 } // namespace detail
@@ -4451,6 +4486,12 @@ public:
     /// The connection of this number: see Request::conn(). Its resume() reads on after a RequestBody has
     /// not taken everything.
     ConnRef conn(std::uint64_t id) const noexcept { return ConnRef(server_, pace_conn_id_t{id}); }
+
+    /// What has answered a request of this connection has failed after that: the connection closes when all
+    /// that is queued was sent, and the failure is counted. A handler throws, before that.
+    Result<void> fail(std::uint64_t conn) const {
+        return detail::outcome(pace_http_fail(native(), pace_conn_id_t{conn}));
+    }
 
     Result<HttpStats> stats() const {
         HttpStats stats;
@@ -4612,6 +4653,10 @@ public:
     /// A request is not answered: the peer gets a 500, or sees its answer break off.
     Result<void> drop(std::uint64_t request) const {
         return detail::outcome(pace_requests_drop(raw_, request));
+    }
+    /// What was to answer a request has failed: the same, the connection closes, and the failure is counted.
+    Result<void> fail(std::uint64_t request) const {
+        return detail::outcome(pace_requests_fail(raw_, request));
     }
     /// Asks for the next part of a streamed request's body, or its end. Code::Stale: there is none.
     Result<void> read(std::uint64_t request) const {

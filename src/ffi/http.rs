@@ -5,11 +5,12 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
-use super::callback::pace_drop_fn;
+use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::filter::Filters;
 use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
 use super::pool::{open as open_pool, pace_pool_t};
+use super::remote::lookup;
 use super::request::{self, pace_request_t};
 use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
@@ -431,6 +432,26 @@ pub unsafe extern "C" fn pace_http_stats(
     })
 }
 
+/// What has answered a request of this connection has failed after that: the connection closes when all that
+/// is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
+/// pace_response_fail(), pace_body_fail() or pace_requests_fail(); in a handler, for pace_request_fail().
+///
+/// PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_fail(
+    http: *mut pace_http_t,
+    conn: pace_conn_id_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let running = unsafe { running(http) }?;
+        let conn = lookup(&running.beneath, conn)?;
+        Ok(running.server.fail(conn.id())?)
+    })
+}
+
 /// Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain
 /// it first for an orderly end. It does not wait for handlers that run. NULL is a no-op. In a forked
 /// child it does nothing.
@@ -647,7 +668,7 @@ impl Route {
                 let handle = move |request: &Request<'_>, response: Response| {
                     let (request, response) = context.arguments(request, response);
                     // SAFETY: as the header demands, the handler takes what came with it.
-                    unsafe { handler(context.owner.data(), request, response) }
+                    response::run(|| unsafe { handler(context.owner.data(), request, response) });
                 };
                 builder.route(&self.method, &self.pattern, handle)
             }
@@ -655,9 +676,11 @@ impl Route {
                 let make = move |request: &Request<'_>, response: Response| {
                     let (request, response) = context.arguments(request, response);
                     let mut body = ptr::null_mut();
-                    // SAFETY: as above.
-                    unsafe { begin(context.owner.data(), request, response, &mut body) };
-                    (!body.is_null()).then(|| Upload { body, data, end, is_whole: false })
+                    response::run(|| {
+                        // SAFETY: as above.
+                        unsafe { begin(context.owner.data(), request, response, &mut body) };
+                        (!body.is_null()).then(|| Upload { body, data, end, over: false })
+                    })
                 };
                 builder.route_streaming(&self.method, &self.pattern, make)
             }
@@ -689,7 +712,8 @@ struct Upload {
     body: *mut c_void,
     data: DataFn,
     end: EndFn,
-    is_whole: bool,
+    /// `end` was called.
+    over: bool,
 }
 
 // SAFETY: the header demands that hooks and what they are given may be used by any thread.
@@ -698,7 +722,8 @@ unsafe impl Send for Upload {}
 impl RequestBody for Upload {
     fn data(&mut self, bytes: &[u8]) -> usize {
         // SAFETY: as the header demands, the hook takes what `begin` has left.
-        let taken = unsafe { (self.data)(self.body, bytes.as_ptr().cast(), bytes.len()) };
+        let hook = || unsafe { (self.data)(self.body, bytes.as_ptr().cast(), bytes.len()) };
+        let taken = response::run(hook);
         if taken > bytes.len() {
             resume_unwind(Box::new("a hook has taken more than there was"));
         }
@@ -706,14 +731,18 @@ impl RequestBody for Upload {
     }
 
     fn end(mut self: Box<Self>) {
-        self.is_whole = true;
+        self.over = true;
+        // SAFETY: as above; it is not called again.
+        response::run(|| unsafe { (self.end)(self.body, true) });
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // SAFETY: as above; this is the only time.
-        unsafe { (self.end)(self.body, self.is_whole) }
+        if !self.over {
+            // SAFETY: as above; this is the only time.
+            response::run_last(|| unsafe { (self.end)(self.body, false) });
+        }
     }
 }
 

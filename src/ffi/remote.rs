@@ -283,7 +283,7 @@ unsafe fn find(server: *const pace_server_t, conn: pace_conn_id_t) -> Result<Con
 }
 
 #[inline]
-fn lookup(server: &pace_server_t, conn: pace_conn_id_t) -> Result<ConnRef> {
+pub(super) fn lookup(server: &pace_server_t, conn: pace_conn_id_t) -> Result<ConnRef> {
     let bits = conn.id.checked_sub(1).ok_or(STALE)?;
     server.server.conn(ConnId::from_bits(bits)).map_err(|_| STALE)
 }

@@ -224,6 +224,31 @@ pub unsafe extern "C" fn pace_requests_drop(
     })
 }
 
+/// What was to answer a request has failed: the peer gets a 500, or, if its answer has begun, sees it
+/// break off; the connection closes, and the failure is counted in pace_http_stats_t.panics. For one that
+/// was answered to the end there is pace_http_fail().
+///
+/// PACE_ESTALE: no such request is out.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_requests_fail(
+    requests: *mut pace_requests_t,
+    request: u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let place = unsafe { open(requests) }?;
+        let held = place.lock().out.remove(&request);
+        place.forget(request);
+        match held.ok_or(NO_SUCH)? {
+            Held::Request(request) => request.response.fail(),
+            Held::Body(going) => going.body.fail(),
+        }
+        Ok(())
+    })
+}
+
 /// Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
 /// PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
 /// connection beyond what was asked for, so a peer is never faster than its host. When

@@ -7,7 +7,7 @@ use super::conn::{Handler, Hooks, number_of, pace_conn_hooks_t};
 use super::handle::{PACE_FLOW_AGAIN, PACE_FLOW_DONE};
 use super::owner::{Owner, pair};
 use super::status::*;
-use crate::net::http::{Body, Response};
+use crate::net::http::{Body, Response, is_inside_any};
 use crate::pool::Shared;
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};
@@ -200,6 +200,83 @@ pub unsafe extern "C" fn pace_response_free(response: *mut pace_response_t) {
     });
 }
 
+/// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted in
+/// pace_http_stats_t.panics. The response is gone, as by pace_response_free().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_fail(response: *mut pace_response_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        let Ok(response) = (unsafe { take(response) }) else { return };
+        if response.is_inside() {
+            tell_failure("what it held was failed");
+            response.fail_inside();
+        } else {
+            response.fail();
+        }
+    });
+}
+
+/// Says that the handler, the hook of a body or the producer that runs on this thread has failed. When it
+/// returns, the connection is closed, after a 500 if it has not begun to answer, and the failure is
+/// counted in pace_http_stats_t.panics. `reason` is for the log. For languages whose exceptions must not
+/// leave a handler.
+///
+/// PACE_EINVAL for a reason that is NULL or not UTF-8; PACE_ESTALE elsewhere.
+///
+/// Threads: the handler's. In handlers: in a request's own only; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_fail(reason: *const c_char) -> pace_status_t {
+    call(|| {
+        boundary::check(reason, "reason")?;
+        // SAFETY: not NULL, and as the header demands.
+        let reason = unsafe { boundary::text(reason, "reason") }?;
+        if !is_inside_any() {
+            return Err(OUTSIDE);
+        }
+        tell_failure(reason);
+        Ok(())
+    })
+}
+
+const OUTSIDE: Failure =
+    Failure::plain(PACE_ESTALE, c"no handler of a request runs on this thread");
+
+thread_local! {
+    /// The code that runs on this thread has said that it failed.
+    static FAILED: Cell<bool> = const { Cell::new(false) };
+    /// Why.
+    static REASON: Cell<String> = const { Cell::new(String::new()) };
+}
+
+fn tell_failure(reason: &str) {
+    FAILED.set(true);
+    // Without a place for it the thread ends, and the failure is counted all the same.
+    let _ = REASON.try_with(|place| place.set(reason.into()));
+}
+
+/// Runs code of the user. If it says that it has failed this panics, which is caught in the connection's run.
+#[inline]
+pub(super) fn run<R>(code: impl FnOnce() -> R) -> R {
+    let value = code();
+    if FAILED.replace(false) {
+        fail();
+    }
+    value
+}
+
+/// Runs code of the user where there is nothing left to be closed.
+pub(super) fn run_last(code: impl FnOnce()) {
+    code();
+    FAILED.set(false);
+}
+
+#[cold]
+fn fail() -> ! {
+    resume_unwind(Box::new(REASON.try_with(Cell::take).unwrap_or_default()));
+}
+
 /// Writes, in order, without waiting. What the peer does not take is queued; with
 /// PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
 /// (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
@@ -252,6 +329,22 @@ pub unsafe extern "C" fn pace_body_free(body: *mut pace_body_t) {
     });
 }
 
+/// What writes a body has failed: the connection is reset, as by pace_body_free(), and the failure is counted
+/// in pace_http_stats_t.panics. NULL is a no-op.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_fail(body: *mut pace_body_t) {
+    call_void(|| {
+        // SAFETY: as the header demands.
+        match unsafe { take_body(body) } {
+            Ok(body) if body.is_inside() => tell_failure("what it held was failed"),
+            Ok(body) => body.fail(),
+            Err(_) => {}
+        }
+    });
+}
+
 /// Whether the output is above its high mark, or has not fallen to the low one yet.
 ///
 /// Threads: any, one at a time. In handlers: yes, it never waits.
@@ -289,7 +382,7 @@ pub unsafe extern "C" fn pace_body_on_writable(
         let owner = owned(user_data, drop);
         body.on_writable(move || {
             // SAFETY: as the header demands, the hook takes what came with it.
-            unsafe { writable(owner.data()) }
+            run(|| unsafe { writable(owner.data()) });
         });
         Ok(())
     })
@@ -316,7 +409,7 @@ pub unsafe extern "C" fn pace_body_pump(
         body.pump(move |body| {
             let lent = core::ptr::from_mut(body).cast::<pace_body_t>();
             // SAFETY: as the header demands, the producer takes what came with it; a body is lent.
-            match unsafe { produce(owner.data(), lent) } {
+            match run(|| unsafe { produce(owner.data(), lent) }) {
                 PACE_FLOW_AGAIN => Ok(true),
                 PACE_FLOW_DONE => Ok(false),
                 // Caught in the connection's run, which resets it; no hook prints anything.

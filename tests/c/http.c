@@ -547,6 +547,119 @@ static void bodies_of_requests(void) {
     UNTIL(atomic_load(&drops) == 1);
 }
 
+/* --- failures -------------------------------------------------------------------------------------- */
+
+static void fail_unanswered(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    SAYS(PACE_EINVAL, pace_request_fail(NULL));
+    OK(pace_request_fail("on purpose"));
+    pace_response_fail(response);
+}
+
+static void fail_freed(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    pace_response_free(response);
+    OK(pace_request_fail("on purpose"));
+}
+
+static void fail_response(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    pace_response_fail(response);
+}
+
+static void fail_answered(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_response_text(response, "all is well"));
+    OK(pace_request_fail("on purpose"));
+}
+
+static void fail_midway(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_body_t *body;
+    (void)data, (void)request;
+    OK(pace_response_stream(response, PACE_LENGTH_UNKNOWN, &body));
+    pace_body_fail(body);
+}
+
+static int32_t fail_to_produce(void *data, pace_body_t *body) {
+    (void)data, (void)body;
+    OK(pace_request_fail("on purpose"));
+    return PACE_FLOW_AGAIN;
+}
+
+static void fail_pumping(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_body_t *body;
+    (void)data, (void)request;
+    OK(pace_response_stream(response, PACE_LENGTH_UNKNOWN, &body));
+    OK(pace_body_pump(body, fail_to_produce, NULL, NULL));
+}
+
+static void fail_at_the_end(void *body, bool is_whole) {
+    end_upload(body, false);
+    CHECK(is_whole);
+    OK(pace_request_fail("on purpose"));
+}
+
+/* A failure closes its connection, after a 500 if nothing was sent, and is counted, once. */
+static void failures(void) {
+    static const pace_request_fn handlers[] = {fail_unanswered, fail_freed,   fail_response,
+                                               fail_answered,   fail_midway, fail_pumping};
+    static const char *const told[] = {"500", "500", "500", "200", NULL, NULL};
+    pace_request_body_hooks_t hooks;
+    char head[4096];
+    prepare();
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(head, sizeof head, "/%zu", i);
+        OK(pace_http_route(http, "GET", head, handlers[i], NULL, NULL));
+    }
+    OK(pace_request_body_hooks_init(&hooks, sizeof hooks));
+    hooks.begin = begin_upload;
+    hooks.data = take_upload;
+    hooks.end = fail_at_the_end;
+    OK(pace_http_route_streaming(http, "PUT", "/up", &hooks, D));
+    OK(pace_http_route(http, "GET", "/", keep, D));
+    OK(pace_http_route(http, "GET", "/stream", stream, NULL, NULL));
+    start();
+    SAYS(PACE_ESTALE, pace_request_fail("not in a handler"));
+    for (size_t i = 0; i < 6; i++) {
+        int client = dial(address);
+        snprintf(head, sizeof head, "GET /%zu HTTP/1.1\r\nHost: a\r\n\r\n", i);
+        send_text(client, head);
+        if (told[i] != NULL) {
+            read_head(client, head, sizeof head);
+            CHECK(strncmp(head + 9, told[i], 3) == 0);
+        }
+        while (receive(client, head, sizeof head, 0) > 0) {}
+        close(client);
+        UNTIL(stats_of(beneath).open == 0);
+        CHECK(books().panics == i + 1);
+    }
+    atomic_store(&greedy, false);
+    int client = dial(address);
+    send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head + 9, "500", 3) == 0);
+    while (receive(client, head, sizeof head, 0) > 0) {}
+    close(client);
+
+    /* Elsewhere. */
+    client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    pace_response_fail(taken(0));
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head + 9, "500", 3) == 0 && strstr(head, "Connection: close") != NULL);
+    while (receive(client, head, sizeof head, 0) > 0) {}
+    close(client);
+    announced = PACE_LENGTH_UNKNOWN;
+    client = dial(address);
+    pace_body_fail(streamed(client));
+    while (receive(client, head, sizeof head, 0) > 0) {}
+    close(client);
+    UNTIL(stats_of(beneath).open == 0);
+    pace_http_stats_t stats = books();
+    CHECK(stats.panics == 9 && stats.refused_panicked == 3 && stats.aborted_unfinished == 3);
+    end();
+}
+
 /* --- upgrades ------------------------------------------------------------------------------------- */
 
 static size_t shout(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
@@ -764,6 +877,7 @@ int main(void) {
     answers_later();
     bodies_of_answers();
     bodies_of_requests();
+    failures();
     upgrades();
     settings();
     requests_in_work_at_a_listener();

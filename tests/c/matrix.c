@@ -359,6 +359,9 @@ static pace_status_t do_http_server(things_t *t) {
     pace_server_t *server;
     return pace_http_server(t->http, &server);
 }
+static pace_status_t do_http_fail(things_t *t) {
+    return pace_http_fail(t->http, (pace_conn_id_t){77});
+}
 static pace_status_t do_http_stats(things_t *t) {
     pace_http_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -500,6 +503,11 @@ static pace_status_t do_requests_pull(things_t *t) {
     return pace_requests_pull(t->requests, &event, 1, 0, &count);
 }
 static pace_status_t do_requests_answer(things_t *t) { return pace_requests_answer(t->requests, NULL, 0); }
+static pace_status_t do_requests_fail(things_t *t) { return pace_requests_fail(t->requests, 77); }
+static pace_status_t do_request_fail(things_t *t) {
+    (void)t;
+    return pace_request_fail("not in a handler of a request");
+}
 static pace_status_t do_requests_drop(things_t *t) { return pace_requests_drop(t->requests, 77); }
 static pace_status_t do_requests_read(things_t *t) { return pace_requests_read(t->requests, 77); }
 static pace_status_t do_requests_upgrade(things_t *t) {
@@ -1159,7 +1167,9 @@ static pace_status_t do_free_null(things_t *t) {
     pace_http_free(NULL);
     pace_admission_free(NULL);
     pace_response_free(NULL);
+    pace_response_fail(NULL);
     pace_body_free(NULL);
+    pace_body_fail(NULL);
     pace_udp_free(NULL);
     pace_pulled_free(NULL);
     pace_requests_free(NULL);
@@ -1315,6 +1325,8 @@ static const row_t table[] = {
     {"requests_new", do_requests_new, IS_OK, IS_OK, IS_OK, 'p'},
     {"requests_pull", do_requests_pull, LATE, LATE, LATE | DOWN, 'e'},
     {"requests_answer", do_requests_answer, IS_OK, IS_OK, IS_OK, 'e'},
+    {"requests_fail", do_requests_fail, GONE, GONE, GONE, 'e'},
+    {"request_fail", do_request_fail, GONE, GONE, GONE, '-'},
     {"requests_drop", do_requests_drop, GONE, GONE, GONE, 'e'},
     {"requests_pollable", do_requests_pollable, IS_OK, IS_OK, IS_OK, 'e'},
     {"requests_read", do_requests_read, GONE, GONE, GONE, 'e'},
@@ -1401,6 +1413,7 @@ static const row_t table[] = {
     {"message_fail", do_message_fail, GONE, GONE, GONE, '-'},
     {"publication_init", do_publication_init, IS_OK, IS_OK, IS_OK, '-'},
     {"http_server", do_http_server, INV, INV, INV, 'h'},
+    {"http_fail", do_http_fail, INV, INV, INV, 'h'},
     {"http_stats", do_http_stats, INV, INV, INV, 'h'},
     {"workers_new", do_workers_new, IS_OK, IS_OK, DOWN, 'p'},
     {"kind_new", do_kind_new, IS_OK, IS_OK, IS_OK, 'w'},
@@ -1906,6 +1919,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_mailbox_pollable(t.mailbox, NULL));
     SAYS(PACE_EINVAL, pace_mailbox_stats(t.mailbox, NULL));
     SAYS(PACE_EINVAL, pace_message_fail(NULL));
+    SAYS(PACE_EINVAL, pace_request_fail(NULL));
+    SAYS(PACE_EINVAL, pace_requests_fail(NULL, 1));
+    SAYS(PACE_EINVAL, pace_http_fail(NULL, t.conn));
     SAYS(PACE_EINVAL, pace_mailbox_bury(t.mailbox, NULL, NULL, 1));
     SAYS(PACE_EINVAL, pace_hub_dead_letter_stats(t.hub, NULL));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));

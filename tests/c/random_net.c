@@ -69,8 +69,10 @@ static void end_response(pace_response_t *response) {
     if (below(8) == 0) any(pace_response_status(response, (uint32_t)below(700)));
     if (below(4) == 0) any(pace_response_header(response, below(9) == 0 ? "Date" : "X-Any", "value"));
     if (below(9) == 0) any(pace_response_close(response));
-    switch (below(6)) {
+    if (below(9) == 0) any(pace_request_fail("any"));
+    switch (below(7)) {
     case 0: pace_response_free(response); break;
+    case 6: pace_response_fail(response); break;
     case 1: any(pace_response_send(response, bytes, any_size())); break;
     case 2:
         if (any(pace_response_stream(response, below(2) ? PACE_LENGTH_UNKNOWN : below(300), &body))) {
@@ -95,6 +97,7 @@ static void any_body_call(void) {
     any(pace_body_is_pressed(body, MAYBE(&flag)));
     if (below(3) == 0) any(pace_body_finish(body));
     else if (below(3) == 0) pace_body_free(body);
+    else if (below(3) == 0) pace_body_fail(body);
     else if ((body = atomic_exchange(place, body)) != NULL) pace_body_free(body);
 }
 

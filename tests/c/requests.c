@@ -119,6 +119,52 @@ static void what_is_asked_and_answered(void) {
     end();
 }
 
+/* What fails ends its connection, after a 500 if nothing was sent, and is counted. */
+static void what_fails(void) {
+    pace_server_t *beneath;
+    pace_http_stats_t stats = {0};
+    char byte;
+    start();
+    OK(pace_http_server(http, &beneath));
+    for (int kind = 0; kind < 3; kind++) {
+        int fd = dial(address);
+        send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
+        pace_request_event_t event = next(7);
+        pace_answer_t answer = answer_to(&event, "all is well");
+        if (kind == 1) {
+            answer.flags = PACE_ANSWER_MORE;
+            answer.length = PACE_LENGTH_UNKNOWN;
+        }
+        if (kind > 0) OK(pace_requests_answer(requests, &answer, 1));
+        if (kind == 2) {
+            /* There is no request any more, but its connection. */
+            SAYS(PACE_ESTALE, pace_requests_fail(requests, event.request));
+            OK(pace_http_fail(http, event.conn));
+            expect_head(fd, "HTTP/1.1 200 ");
+            expect_text(fd, "all is well");
+            expect_end(fd);
+            UNTIL(stats_of(beneath).open == 0);
+            SAYS(PACE_ESTALE, pace_http_fail(http, event.conn));
+        } else {
+            OK(pace_requests_fail(requests, event.request));
+            SAYS(PACE_ESTALE, pace_requests_fail(requests, event.request));
+        }
+        if (kind == 0) {
+            expect_head(fd, "HTTP/1.1 500 ");
+            expect_text(fd, "500 Internal Server Error\n");
+            expect_end(fd);
+        } else {
+            while (recv(fd, &byte, 1, 0) > 0) {}
+        }
+        close(fd);
+    }
+    UNTIL(stats_of(beneath).open == 0);
+    stats.struct_size = sizeof stats;
+    OK(pace_http_stats(http, &stats));
+    CHECK(stats.panics == 3 && stats.refused_panicked == 1 && stats.aborted_unfinished == 1);
+    end();
+}
+
 static void bodies_that_go_on(void) {
     static char much[1 << 20];
     start();
@@ -436,6 +482,7 @@ static void bad_arguments(void) {
 
 int main(int argc, char **argv) {
     what_is_asked_and_answered();
+    what_fails();
     bodies_that_go_on();
     bodies_that_are_streamed();
     a_peer_is_never_faster_than_its_host();

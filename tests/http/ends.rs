@@ -102,6 +102,63 @@ fn a_panic_is_a_500_or_an_abort_and_is_counted() {
     }
 }
 
+/// Goal: who answers elsewhere and fails, by its word or by a panic, ends the connection as a handler that
+/// panics does, and is counted, though the peer has gone. Method: responses that are kept, each given up
+/// in another way.
+#[test]
+fn a_failure_elsewhere_is_a_500_or_a_reset_and_is_counted() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let inner = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+            root(builder).route("GET", "/keep", keep)
+        });
+        let ask = || {
+            let mut asker = Asker::connect(&address);
+            asker.send(format!("GET /keep {HOST}\r\n"));
+            until("it is kept", || !kept.lock().unwrap().is_empty());
+            (asker, kept.lock().unwrap().pop().unwrap())
+        };
+        let panics = |response: Response| {
+            let panicking = thread::spawn(move || {
+                let _response = response;
+                quiet_panic("elsewhere")
+            });
+            assert!(panicking.join().is_err());
+        };
+        for fail in [&Response::fail as &dyn Fn(Response), &panics] {
+            let (mut asker, response) = ask();
+            fail(response);
+            let answer = asker.answer();
+            assert_eq!((answer.status, answer.header("connection")), (500, Some("close")));
+            asker.expect_end();
+        }
+        let (mut asker, response) = ask();
+        response.stream(None).unwrap().fail();
+        drop(asker.rest_or_reset());
+        // It was answered, so all that is left to be ended is the connection.
+        let (mut asker, response) = ask();
+        let conn = response.conn();
+        response.send("all is well").unwrap();
+        assert_eq!(asker.answer().text(), "all is well");
+        server.fail(conn.id()).unwrap();
+        asker.expect_end();
+        until_stats(&server, "it has ended", |stats| stats.server.open == 0);
+        assert!(matches!(server.fail(conn.id()), Err(paceline::Error::Stale { .. })));
+        let (_asker, response) = ask();
+        response.conn().abort().unwrap();
+        until_stats(&server, "the connection has ended", |stats| stats.in_work == 0);
+        response.fail();
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.panics), (5, 5), "{stats:#?}");
+        assert_eq!((stats.refused.panicked, stats.answered.successful), (2, 1), "{stats:#?}");
+        assert_eq!((stats.aborted.total(), stats.server.closed.panicked), (2, 0), "{stats:#?}");
+    }
+}
+
 #[test]
 fn requests_beyond_the_maximum_are_told_that_it_is_busy() {
     let _guard = hang_guard();

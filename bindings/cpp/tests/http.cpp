@@ -116,6 +116,107 @@ TEST_CASE("handlers that throw or answer nothing, and headers that are not allow
     paceline::on_unhandled(std::move(before));
 }
 
+TEST_CASE("what throws closes its connection and is counted, wherever it is") {
+    struct Throws : RequestBody {
+        explicit Throws(Response given) : response(std::move(given)) {}
+        std::size_t data(std::string_view) override { throw std::runtime_error("data"); }
+        void end(bool) override {}
+        Response response;
+    };
+    struct ThrowsAtTheEnd : RequestBody {
+        explicit ThrowsAtTheEnd(Response given) : response(std::move(given)) {}
+        std::size_t data(std::string_view bytes) override { return bytes.size(); }
+        void end(bool) override { throw std::runtime_error("end"); }
+        Response response;
+    };
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    std::mutex mutex;
+    std::vector<Response> kept;
+    Signal came;
+    http.route("GET", "/unanswered", [](const Request &, Response) {
+            throw std::runtime_error("on purpose");
+        }).value();
+    http.route("GET", "/answered", [](const Request &, Response response) {
+            response.text("well").value();
+            throw std::runtime_error("on purpose");
+        }).value();
+    http.route("GET", "/midway", [](const Request &, Response response) {
+            const auto body = response.stream();
+            throw std::runtime_error("on purpose");
+        }).value();
+    http.route("GET", "/pump", [](const Request &, Response response) {
+            response.stream().value().pump([](Body &) -> Flow { throw 1; }).value();
+        }).value();
+    http.route_streaming("PUT", "/data", [](const Request &, Response response) {
+            return std::make_unique<Throws>(std::move(response));
+        }).value();
+    http.route_streaming("PUT", "/end", [](const Request &, Response response) {
+            return std::make_unique<ThrowsAtTheEnd>(std::move(response));
+        }).value();
+    http.route("GET", "/keep", [&](const Request &, Response response) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            kept.push_back(std::move(response));
+            came.set();
+        }).value();
+    http.start(local()).value();
+    struct {
+        const char *line, *status;
+    } const cases[] = {{"GET /unanswered", "500"}, {"GET /answered", "200"}, {"GET /midway", ""},
+                       {"GET /pump", ""},          {"PUT /data", "500"},     {"PUT /end", "500"}};
+    std::uint64_t failed = 0;
+    const auto counted = [&] {
+        return http.stats().value().panics == ++failed;
+    };
+    for (const auto &each : cases) {
+        Client client(http);
+        client.send(std::string(each.line) + " HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
+        const std::string got = client.receive();
+        INFO(each.line);
+        if (*each.status != 0) {
+            CHECK(got.rfind(std::string("HTTP/1.1 ") + each.status, 0) == 0);
+        }
+        CHECK(counted());
+    }
+    int asked = 0;
+    const auto keep = [&](Client &client) {
+        client.send("GET /keep HTTP/1.1\r\nHost: h\r\n\r\n");
+        REQUIRE(came.wait(++asked));
+        const std::lock_guard<std::mutex> lock(mutex);
+        Response response = std::move(kept.back());
+        kept.clear();
+        return response;
+    };
+    {
+        Client client(http);
+        keep(client).fail();
+        CHECK(client.receive().rfind("HTTP/1.1 500 ", 0) == 0);
+        CHECK(counted());
+    }
+    {
+        Client client(http);
+        keep(client).stream().value().fail();
+        client.receive();
+        CHECK(counted());
+    }
+    {
+        Client client(http);
+        auto response = keep(client);
+        try {
+            const Response here = std::move(response);
+            throw std::runtime_error("elsewhere");
+        } catch (const std::runtime_error &) {
+        }
+        CHECK(client.receive().rfind("HTTP/1.1 500 ", 0) == 0);
+        CHECK(counted());
+    }
+    http.drain(PATIENCE).value();
+    const auto stats = http.stats().value();
+    CHECK(stats.panics == 9);
+    CHECK(stats.refused_panicked == 4);
+    CHECK(stats.balances);
+}
+
 TEST_CASE("bodies are streamed both ways") {
     struct Count : RequestBody {
         explicit Count(Response r) : response(std::move(r)) {}

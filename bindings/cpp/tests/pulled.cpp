@@ -209,6 +209,26 @@ TEST_CASE("requests are pulled and answered, with bodies both ways") {
         requests.drop(event_of(requests, RequestEvent::Request).request).value();
         CHECK(client.receive().rfind("HTTP/1.1 500 ", 0) == 0);
     }
+    CHECK(http.stats().value().panics == 0);
+    {
+        Client client(http);
+        client.send("GET /hello/you HTTP/1.1\r\nHost: here\r\n\r\n");
+        const auto asked = event_of(requests, RequestEvent::Request).request;
+        requests.fail(asked).value();
+        CHECK(requests.fail(asked).error() == Code::Stale);
+        CHECK(client.receive().rfind("HTTP/1.1 500 ", 0) == 0);
+    }
+    CHECK(http.stats().value().panics == 1);
+    {
+        Client client(http);
+        client.send("GET /hello/you HTTP/1.1\r\nHost: here\r\n\r\n");
+        const auto asked = event_of(requests, RequestEvent::Request);
+        std::array<Answer, 1> answers{Answer(asked.request, "well")};
+        requests.answer(answers).value();
+        http.fail(asked.conn.id).value();
+        CHECK(client.receive().rfind("HTTP/1.1 200 ", 0) == 0);
+    }
+    CHECK(http.stats().value().panics == 2);
     CHECK(http.drain(PATIENCE).value().drained);
     std::array<RequestEvent, 1> room;
     CHECK(requests.pull(room, PATIENCE).error() == Code::ShutDown);

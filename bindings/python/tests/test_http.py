@@ -161,7 +161,58 @@ class Https(Case):
                 self.ask(server, "GET /half")
         self.assertIn("in between", logs.output[0])
         stats = self.end(server)
-        self.assertEqual((stats.refused["unanswered"], stats.aborted["unfinished"]), (6, 1))
+        self.assertEqual((stats.refused["unanswered"], stats.aborted["unfinished"]), (3, 1))
+        self.assertEqual((stats.refused["panicked"], stats.panics), (3, 4))
+
+    def test_a_handler_that_raises_closes_its_connection_and_is_counted(self) -> None:
+        def unanswered(request: Request) -> None:
+            raise KeyError("on purpose")
+
+        def answered(request: Request) -> None:
+            # It lies with the thread that sends answers, so nothing was sent.
+            request.respond("well")
+            raise KeyError("on purpose")
+
+        def answered_elsewhere(request: Request) -> None:
+            other = threading.Thread(target=request.respond, args=["well"])
+            other.start()
+            other.join()
+            raise KeyError("on purpose")
+
+        def piece(request: Request) -> None:
+            request.respond(Response(iter([b"one"])))
+            raise KeyError("on purpose")
+
+        server = self.serve(
+            {
+                "GET /unanswered": unanswered,
+                "GET /answered": answered,
+                "GET /elsewhere": answered_elsewhere,
+                "GET /piece": piece,
+                "GET /well": lambda request: "well",
+            }
+        )
+        host, _, port = server.addresses[0].rpartition(":")
+        other = self.connect(server)
+        cases = [("unanswered", 500), ("answered", 500), ("elsewhere", 200), ("piece", 200)]
+        for count, (name, status) in enumerate(cases, 1):
+            with self.assertLogs("paceline", logging.ERROR) as logs:
+                with socket.create_connection((host, int(port)), 60) as client:
+                    asked = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+                    client.sendall(asked % name.encode())
+                    got = b""
+                    while more := client.recv(65536):
+                        got += more
+                self.assertEqual(got.split(b" ")[1], b"%d" % status, name)
+                self.assertEqual(got.count(b"HTTP/1.1 "), 1)
+                self.until(lambda: logs.output)
+            self.assertIn("on purpose", logs.output[0])
+            self.until(lambda: server.stats().panics == count)
+            # It has touched no other.
+            other.request("GET", "/well")
+            self.assertEqual(other.getresponse().read(), b"well")
+        stats = self.end(server)
+        self.assertEqual((stats.refused["panicked"], stats.answered["successful"]), (2, 6))
 
     def test_answers_from_elsewhere(self) -> None:
         def later(request: Request) -> None:

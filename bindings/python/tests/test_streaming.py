@@ -155,10 +155,12 @@ class Bodies(Base):
         connection = self.connect(server)
         with self.assertLogs("paceline", logging.ERROR) as logs:
             connection.request("PUT", "/fails", b"x")
-            self.assertEqual(connection.getresponse().status, 500)
+            answer = connection.getresponse()
+            self.assertEqual((answer.status, answer.getheader("Connection")), (500, "close"))
         self.assertIn("the body of a request has failed", logs.output[0])
         self.assertEqual(server._core.bodies, {})
-        self.end(server)
+        stats = self.end(server)
+        self.assertEqual((stats.panics, stats.refused["panicked"]), (1, 1))
 
     def test_a_body_that_breaks_off(self) -> None:
         ends: queue.Queue[bool] = queue.Queue()
@@ -285,8 +287,11 @@ class Upgrades(Base):
             self.expect(client, b"500 Internal Server Error")
             # The peer may have it before the handler hears of it.
             self.until(lambda: logs.output)
+            # A handler that has raised closes its connection, after what it has answered.
+            while client.recv(1000):
+                pass
         self.assertIn("InvalidError", logs.output[0])
-        self.end(server)
+        self.assertEqual(self.end(server).panics, 1)
 
     def test_twice_and_after_the_end(self) -> None:
         requests: queue.Queue[Request] = queue.Queue()
@@ -449,6 +454,7 @@ class Loops(Base):
                 connection.request(method, path, body)
                 answer = connection.getresponse()
                 got.append((answer.status, answer.read()))
+            got.append(answer.getheader("Connection"))
             client = self.dial(server)
             client.sendall(WS + b"echo me")
             self.expect(client, b"echo me")
@@ -464,7 +470,7 @@ class Loops(Base):
         with self.assertLogs("paceline", logging.ERROR):
             got = asyncio.run(main())
         self.assertEqual(got[:3], [(200, b"hello you"), (200, b"plain"), (200, b"1000000")])
-        self.assertEqual(got[3][0], 500)
+        self.assertEqual((got[3][0], got[4], server.stats().panics), (500, "close", 1))
         self.assertEqual(inside, [threading.get_ident()])
         self.assertTrue(server.stats().balances)
 

@@ -149,7 +149,7 @@ const _: () = assert!(size_of::<HttpConn>() <= 56);
 impl HttpConn {
     pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
         let talk = Talk {
-            exchange: Arc::new(Exchange::new(Arc::clone(&conn.link))),
+            exchange: Arc::new(Exchange::new(Arc::clone(&conn.link), Arc::clone(service))),
             spare: None,
             stage: Stage::Head,
             asked: Asked::nothing(),

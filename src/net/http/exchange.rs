@@ -39,6 +39,7 @@
 
 use super::head::Refusal;
 use super::response::Asked;
+use super::server::HttpService;
 use crate::error::{Error, Result};
 use crate::net::ConnHandler;
 use crate::net::conn::{Wrote, refused};
@@ -179,6 +180,12 @@ thread_local! {
     static HANDED_BACK: Cell<Option<Arc<Exchange>>> = const { Cell::new(None) };
 }
 
+/// Whether code of the user that a request has runs on this thread.
+#[cfg(feature = "capi")]
+pub(crate) fn is_inside_any() -> bool {
+    INSIDE.get() != 0
+}
+
 /// Restores what ran outside.
 struct Inside(usize);
 
@@ -191,6 +198,8 @@ impl Drop for Inside {
 /// See the head of the file. One for each connection.
 pub(super) struct Exchange {
     pub(super) link: Arc<Link>,
+    /// Where failures of whoever answers are counted, though the connection may be gone.
+    service: Arc<HttpService>,
     word: Word,
     /// The head of an answer to this request is on its way.
     started: AtomicBool,
@@ -204,9 +213,10 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(link: Arc<Link>) -> Self {
+    pub(super) fn new(link: Arc<Link>, service: Arc<HttpService>) -> Self {
         Self {
             link,
+            service,
             word: Word(AtomicU32::new(RESTING)),
             started: AtomicBool::new(false),
             asked: AtomicU8::new(0),
@@ -421,6 +431,12 @@ impl Exchange {
         } else if self.word.finish(outcome) {
             self.link.call(Calls::NOTIFY);
         }
+    }
+
+    /// What was to answer, on whatever thread, has failed.
+    #[cold]
+    pub(super) fn count_failure(&self) {
+        self.service.failed(&self.link.peer);
     }
 
     /// Before [`finish`](Self::finish) with [`Outcome::Upgraded`].

@@ -37,6 +37,8 @@ mod server;
 mod stats;
 
 #[cfg(feature = "capi")]
+pub(crate) use exchange::is_inside_any;
+#[cfg(feature = "capi")]
 pub(crate) use pulled::{Pulled, PulledRequest, Requests, Upload};
 #[cfg(fuzzing)]
 #[doc(hidden)]

@@ -367,6 +367,31 @@ impl Response {
     }
 }
 
+impl Response {
+    /// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is
+    /// counted ([`HttpStats::panics`](super::HttpStats::panics)), as if the handler had panicked.
+    pub fn fail(mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.count_failure();
+            refuse_unanswered(exchange, Refusal::Panicked, true);
+        }
+    }
+
+    /// Whether the code that is given it runs on this thread.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_inside(&self) -> bool {
+        self.exchange().is_inside()
+    }
+
+    /// As [`fail`](Self::fail), inside code whose failure is counted when it returns.
+    #[cfg(feature = "capi")]
+    pub(crate) fn fail_inside(mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            refuse_unanswered(exchange, Refusal::Panicked, true);
+        }
+    }
+}
+
 impl Drop for Response {
     #[inline]
     fn drop(&mut self) {
@@ -384,6 +409,15 @@ fn was_dropped(exchange: Arc<Exchange>, closes: bool) {
         true => Refusal::Panicked,
         false => Refusal::Unanswered,
     };
+    if refusal == Refusal::Panicked && !exchange.is_inside() {
+        // A panic of the handler itself is counted where it is caught.
+        exchange.count_failure();
+    }
+    refuse_unanswered(exchange, refusal, closes);
+}
+
+#[cold]
+fn refuse_unanswered(exchange: Arc<Exchange>, refusal: Refusal, closes: bool) {
     let mut asked = exchange.asked();
     asked.persists &= !closes && refusal == Refusal::Unanswered;
     let outcome = match refuse(&exchange, refusal, asked, "") {
@@ -551,6 +585,12 @@ impl Body {
         Ok(())
     }
 
+    /// What writes it has failed: the connection is reset, as when it is dropped, and the failure is
+    /// counted ([`HttpStats::panics`](super::HttpStats::panics)).
+    pub fn fail(self) {
+        self.exchange().count_failure();
+    }
+
     /// The output is above its high mark, or has not fallen to the low one yet.
     pub fn is_pressed(&self) -> bool {
         self.exchange().link.outlet.is_pressed()
@@ -576,6 +616,12 @@ impl Body {
     #[cfg(feature = "capi")]
     pub(crate) fn is_forked(&self) -> bool {
         self.exchange().link.is_forked()
+    }
+
+    /// Whether code of its request runs on this thread.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_inside(&self) -> bool {
+        self.exchange().is_inside()
     }
 
     /// The connection that it goes to. To write there would break the protocol.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::log::{Component, Logger};
 use crate::net::limits::{Limits, UNTOLD_SIZE, UNTOLD_TIME, nanos, range, time};
 use crate::net::settings::Protocol;
-use crate::net::{Address, Conn, Listen, Server, ServerBuilder};
+use crate::net::{Address, Conn, ConnId, Listen, Server, ServerBuilder};
 use crate::pool::{Pool, discard, message_of};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -363,6 +363,19 @@ impl Http {
         service.books.stats(service.in_work.load(Relaxed), self.server.stats())
     }
 
+    /// What has answered a request of this connection has failed after that: the connection closes when
+    /// all that is queued was sent, and the failure is counted ([`HttpStats::panics`]). Before that, it is
+    /// for the [`Response`] or [`Body`](super::Body) to [`fail`](Response::fail).
+    ///
+    /// # Errors
+    /// [`Error::Stale`](crate::Error::Stale) if the connection has ended,
+    /// [`Error::Forked`](crate::Error::Forked) in a forked child; then nothing is counted.
+    pub fn fail(&self, conn: ConnId) -> Result<()> {
+        let conn = self.server.conn(conn)?;
+        self.service.failed(conn.peer());
+        conn.close()
+    }
+
     /// The stream server beneath.
     pub fn server(&self) -> &Server {
         &self.server
@@ -415,6 +428,15 @@ impl HttpService {
             self.counts_all.store(true, Relaxed);
         }
         self.limits.check_listener(limits)
+    }
+
+    /// Code of the user has failed elsewhere.
+    #[cold]
+    pub(super) fn failed(&self, peer: &Address) {
+        self.books.panicked();
+        self.log.error(Component::Http, "handler.panicked", |record| {
+            record.with("peer", peer.to_string()).say("it has failed elsewhere");
+        });
     }
 
     /// Whether every request is counted as in work from its beginning, since there is a maximum: of the

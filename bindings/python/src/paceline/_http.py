@@ -136,8 +136,8 @@ def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 class RequestBody:
     """What takes the body of a request as it comes: what the handler of a ``route_streaming`` returns. Its
-    hooks never run at the same time; they run on the server's host threads. One that raises is logged,
-    and the peer gets a 500. When the request has been answered none is called any more."""
+    hooks never run at the same time; they run on the server's host threads. One that raises is logged
+    and counted, and closes its connection, after a 500. When the request has been answered none is called any more."""
 
     def data(self, data: bytes) -> Optional[bool]:
         """A part has come. False: no more of it before ``Request.read``; until then the peer waits."""
@@ -157,11 +157,12 @@ class Request:
     """A request. It is answered by what its handler returns, or, if that is None, by ``respond``, on
     any thread and at any time. One that is lost unanswered gets a 500."""
 
-    __slots__ = ("_core", "_number", "_conn", "_block", "_front", "_parts", "_hand", "_host")
+    __slots__ = ("_core", "_number", "_name", "_conn", "_block", "_front", "_parts", "_hand", "_host")
 
     def __init__(self, core: Core, number: int, conn: int, block: bytes, hand: Hand) -> None:
         self._core = core
-        self._number = number
+        #: 0: answered. Its name it keeps.
+        self._number = self._name = number
         self._conn = conn
         self._block = block
         self._front: tuple[int, ...] = _FRONT.unpack_from(block)
@@ -264,7 +265,8 @@ class Request:
     async def parts(self) -> AsyncIterator[bytes]:
         """On a ``route_streaming`` whose handler is a coroutine: the parts of the body. The peer waits
         until the next one is asked for. Raises StaleError if the body breaks off."""
-        parts = self._core.bodies[self._number] = _Parts()
+        parts = _Parts()
+        self._core.bodies[self._number] = parts, self._conn
         while True:
             parts.next = asyncio.get_running_loop().create_future()
             self.read()
@@ -315,7 +317,7 @@ class Request:
         if self._core.bodies:
             self._core.bodies.pop(number, None)
         if pieces is not None:
-            return self._core.begin(number, response, head, pieces)
+            return self._core.begin(number, self._conn, response, head, pieces)
         flags = layout.ANSWER_CLOSE if response.close else 0
         answer = number, head, bytes(body), response.status, flags  # type: ignore[arg-type]
         if self._hand is not None and self._host == get_ident():
@@ -329,6 +331,11 @@ class Request:
         number, self._number = self._number, 0
         if number:
             self._core.drop(number)
+
+    def _fail(self) -> None:
+        """Its handler has raised. An answer that was not sent yet comes too late."""
+        self._number = 0
+        self._core.fail(self._name, self._conn)
 
     def __del__(self) -> None:
         if getattr(self, "_number", 0):
@@ -380,8 +387,9 @@ class _Buffer:
 class _Stream:
     """A body that goes on: what produces it, and what could not be written yet."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[bytes], conn: int) -> None:
         self.pieces = pieces
+        self.conn = conn
         self.piece = b""
         # Two threads may come to it: the one that begins, and the one that hears it may go on.
         self.lock = threading.Lock()
@@ -414,8 +422,8 @@ class Core(Hosts):
         super().__init__(pool, name, threads)
         self.handlers: list[Callable[[Request], Any]] = []
         self.streams: dict[int, _Stream] = {}
-        #: Bodies of requests that are streamed.
-        self.bodies: dict[int, RequestBody] = {}
+        #: Bodies of requests that are streamed, and their connections.
+        self.bodies: dict[int, tuple[RequestBody, int]] = {}
         #: Coroutines that answer.
         self.tasks: set[asyncio.Task[None]] = set()
         self.upgraded: Optional[Upgraded] = None
@@ -538,10 +546,11 @@ class Core(Hosts):
 
     def feed(self, number: int, kind: int, data: bytes) -> None:
         """What has come of a body."""
-        body = self.bodies.get(number)
-        if body is None:
+        found = self.bodies.get(number)
+        if found is None:
             # It was answered meanwhile.
             return
+        body, conn = found
         try:
             if kind == layout.REQUEST_EVENT_PART:
                 if body.data(data) is not False and number in self.bodies:
@@ -554,8 +563,7 @@ class Core(Hosts):
             self.bodies.pop(number, None)
         except BaseException:
             log.exception("the body of a request has failed")
-            self.bodies.pop(number, None)
-            self.drop(number)
+            self.fail(number, conn)
 
     def spawn(self, request: Request, coroutine: Any) -> None:
         """Has the loop run a handler to its end."""
@@ -571,12 +579,12 @@ class Core(Hosts):
             result = await coroutine
             if result is not None:
                 request.respond(result)
-        except StaleError:
-            if not request.answered:
-                raise
         except BaseException as exception:
+            if isinstance(exception, StaleError) and request.answered:
+                # The peer is gone.
+                return
             log.exception("the handler of %r has failed", request)
-            request._give_up()
+            request._fail()
             if not isinstance(exception, Exception):
                 raise
 
@@ -600,14 +608,22 @@ class Core(Hosts):
         """Nobody answers."""
         quick.pace_requests_drop(self.requests.pointer, number)
 
+    def fail(self, number: int, conn: int) -> None:
+        """What was to answer has raised: a 500, if nothing was sent, and the end of the connection."""
+        self.bodies.pop(number, None)
+        self.streams.pop(number, None)
+        if quick.pace_requests_fail(self.requests.pointer, number) == layout.ESTALE:
+            # It was answered to the end. What has ended is none of anybody's business.
+            quick.pace_http_fail(self.http.pointer, conn)
+
     # --- bodies that go on -----------------------------------------------------------------------
 
     def begin(
-        self, number: int, response: Response, head: bytes, pieces: Iterator[bytes]
+        self, number: int, conn: int, response: Response, head: bytes, pieces: Iterator[bytes]
     ) -> None:
         """Sends the head, and as much of the body as the peer takes."""
         length = layout.LENGTH_UNKNOWN if response.length is None else response.length
-        stream = self.streams[number] = _Stream(pieces)
+        stream = self.streams[number] = _Stream(pieces, conn)
         flags = layout.ANSWER_MORE | (layout.ANSWER_CLOSE if response.close else 0)
         with stream.lock:
             status, _ = self._piece(number, b"", head, response.status, flags, length)
@@ -627,7 +643,7 @@ class Core(Hosts):
                     return
             except BaseException:
                 log.exception("the body of an answer has failed")
-                self.drop(number)
+                self.fail(number, stream.conn)
         self.streams.pop(number, None)
 
     def _write(self, number: int, stream: _Stream) -> bool:
@@ -691,14 +707,13 @@ class Hand:
                     core.spawn(request, result)
                 elif isinstance(result, RequestBody):
                     if not request.answered:
-                        core.bodies[number] = result
+                        core.bodies[number] = result, conn
                         request.read()
                 elif result is not None:
                     self.give(request, result)
             except BaseException:
                 log.exception("the handler of %r has failed", request)
-                request._give_up()
-                core.bodies.pop(number, None)
+                request._fail()
             request._hand = None
             # One that nobody keeps and nobody has answered ends here.
             del request
@@ -749,6 +764,8 @@ class HttpStats:
     refused: dict[str, int]
     #: Answers that did not leave, or not whole, by cause.
     aborted: dict[str, int]
+    #: Handlers, bodies and coroutines that raised.
+    panics: int
 
 
 _SMALL = ("max_headers", "keep_alive_requests")
@@ -769,8 +786,8 @@ class Http(Serving):
     """An HTTP/1.1 server on a pool. Give it routes, then ``start`` it, or enter it.
 
     A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
-    or bytes, or None, if the request is answered elsewhere. One that raises is logged, and the peer
-    gets a 500. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
+    or bytes, or None, if the request is answered elsewhere. One that raises is logged and counted
+    (``HttpStats.panics``), and closes its own connection: after a 500, if nothing was sent. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
     ``async with``) handlers may be coroutines. ``listen`` is as for Server. Limits, all optional: ``max_head``, ``max_target``,
     ``max_headers``, ``max_body``, ``max_requests``, ``keep_alive_requests``, ``head_timeout``,
     ``body_rate``, ``body_timeout``, ``keep_alive_timeout``. Other keywords are those of Listen.
@@ -867,6 +884,7 @@ class Http(Serving):
             answered=those("answered_"),
             refused=those("refused_"),
             aborted=those("aborted_"),
+            panics=stats.panics,
         )
 
     def __enter__(self) -> Http:

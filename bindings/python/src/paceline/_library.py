@@ -192,11 +192,13 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_http_start": (_STATUS, [c_void_p, c_void_p]),
     "pace_http_server": (_STATUS, [c_void_p, POINTER(c_void_p)]),
     "pace_http_stats": (_STATUS, [c_void_p, c_void_p]),
+    "pace_http_fail": (_STATUS, [c_void_p, _ID]),
     "pace_http_free": (None, [c_void_p]),
     "pace_requests_new": (_STATUS, [_POOL, POINTER(c_void_p)]),
     "pace_requests_pull": (_STATUS, [c_void_p, c_void_p, c_size_t, c_uint64, POINTER(c_size_t)]),
     "pace_requests_answer": (_STATUS, [c_void_p, c_void_p, c_size_t]),
     "pace_requests_drop": (_STATUS, [c_void_p, _ID]),
+    "pace_requests_fail": (_STATUS, [c_void_p, _ID]),
     "pace_requests_read": (_STATUS, [c_void_p, _ID]),
     "pace_requests_upgrade": (
         _STATUS,
