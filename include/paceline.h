@@ -2821,7 +2821,10 @@ pace_status_t pace_frame_fixed(const void *bytes,
  */
 #define PACE_COMPLETE_HOLD 32
 
-/** What handles the event has failed: close at once, with PACE_REASON_PANICKED. */
+/**
+ * What handles the event has failed: close at once, with PACE_REASON_PANICKED. With
+ * PACE_CONN_EVENT_CLOSED that is counted in pace_server_stats_t.panics_in_close.
+ */
 #define PACE_COMPLETE_FAIL 64
 
 /** All bytes of an event. */
@@ -2947,6 +2950,19 @@ pace_status_t pace_pulled_pull(pace_pulled_t *pulled,
 pace_status_t pace_pulled_complete(pace_pulled_t *pulled,
                                    pace_completion_t *completions,
                                    size_t count);
+
+/**
+ * As pace_conn_admit(), while an event is out: begins a request of its connection, which counts as in work
+ * until it was answered or freed, be it after the event was completed.
+ *
+ * PACE_ESTALE: no such event is out. PACE_EFULL: as many are in work as max_requests allows; the
+ * server's busy message has been written instead.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pulled_admit(pace_pulled_t *pulled,
+                                uint64_t event,
+                                pace_admission_t **admission);
 
 /**
  * Completes what this thread has pulled, as its next pace_pulled_pull() would.

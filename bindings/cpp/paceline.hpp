@@ -2682,6 +2682,7 @@ public:
 
 private:
     friend class Conn;
+    friend class PulledServer;
 
     explicit Admission(pace_admission_t *raw) noexcept : raw_(raw) {}
 
@@ -3540,6 +3541,13 @@ public:
     Result<void> complete(span<Completion> completions) const {
         return detail::outcome(
             pace_pulled_complete(native(), completions.data(), completions.size()));
+    }
+    /// As Conn::admit(), while the event is out; the Admission may be kept longer.
+    Result<Admission> admit(const ConnEvent &event) const {
+        pace_admission_t *admission = nullptr;
+        const pace_status_t status = pace_pulled_admit(native(), event.event, &admission);
+        return status == PACE_OK ? Result<Admission>(Admission(admission))
+                                 : Result<Admission>(Error::last(status));
     }
     /// Completes what this thread has pulled.
     Result<void> done() const { return detail::outcome(pace_pulled_done(native())); }

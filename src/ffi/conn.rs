@@ -95,6 +95,13 @@ pub struct pace_admission_t {
     shared: Arc<Shared>,
 }
 
+impl pace_admission_t {
+    /// Given to the host.
+    pub(super) fn give(admission: Admission, shared: Arc<Shared>) -> *mut Self {
+        Box::into_raw(Box::new(Self { admission, shared }))
+    }
+}
+
 /// One of several pieces that are written as one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -430,8 +437,7 @@ pub unsafe extern "C" fn pace_conn_admit(
             Arc::increment_strong_count(inside.shared);
             Arc::from_raw(inside.shared)
         };
-        let admission = pace_admission_t { admission: admitted, shared };
-        to.set(Box::into_raw(Box::new(admission)));
+        to.set(pace_admission_t::give(admitted, shared));
         Ok(())
     })
 }
@@ -552,7 +558,8 @@ pub unsafe extern "C" fn pace_conn_queued(
     unsafe { ask(conn, queued, "queued", Conn::queued) }
 }
 
-const BUSY: Failure = Failure::plain(PACE_EFULL, c"as many requests are in work as may be");
+pub(super) const BUSY: Failure =
+    Failure::plain(PACE_EFULL, c"as many requests are in work as may be");
 pub(super) const CLOSED: Failure = Failure::plain(PACE_ESTALE, c"this connection is closed");
 
 const NO_HOOKS: pace_conn_hooks_t = pace_conn_hooks_t {

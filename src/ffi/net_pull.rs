@@ -6,7 +6,7 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
 use super::callback::pace_conn_id_t;
-use super::conn::{name, number_of, number_of_reason, number_of_timeout};
+use super::conn::{BUSY, name, number_of, number_of_reason, number_of_timeout, pace_admission_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::server::{builder, pace_server_options_t, pace_server_t};
 use super::status::*;
@@ -66,7 +66,8 @@ pub const PACE_COMPLETE_ABORT: u32 = 16;
 /// is completed by another completion.
 pub const PACE_COMPLETE_HOLD: u32 = 32;
 
-/// What handles the event has failed: close at once, with PACE_REASON_PANICKED.
+/// What handles the event has failed: close at once, with PACE_REASON_PANICKED. With
+/// PACE_CONN_EVENT_CLOSED that is counted in pace_server_stats_t.panics_in_close.
 pub const PACE_COMPLETE_FAIL: u32 = 64;
 
 /// All bytes of an event.
@@ -289,6 +290,33 @@ pub unsafe extern "C" fn pace_pulled_complete(
         Ok(())
     });
     if status == PACE_OK { first } else { status }
+}
+
+/// As pace_conn_admit(), while an event is out: begins a request of its connection, which counts as in work
+/// until it was answered or freed, be it after the event was completed.
+///
+/// PACE_ESTALE: no such event is out. PACE_EFULL: as many are in work as max_requests allows; the
+/// server's busy message has been written instead.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pulled_admit(
+    pulled: *mut pace_pulled_t,
+    event: u64,
+    admission: *mut *mut pace_admission_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pulled = unsafe { open(pulled) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(admission, "admission") }?;
+        // Not under the lock: the busy message may go through a filter.
+        let conn = pulled.shared.lock().out.get(&event).map(|held| held.event.conn().clone());
+        let admitted = conn.ok_or(NO_SUCH_EVENT)?.admit();
+        let shared = Arc::clone(pulled.server.pool.shared());
+        to.set(pace_admission_t::give(admitted.ok_or(BUSY)?, shared));
+        Ok(())
+    })
 }
 
 /// Completes what this thread has pulled, as its next pace_pulled_pull() would.

@@ -97,6 +97,11 @@ impl Origin {
         self.panics_in_close.fetch_add(close_panicked.into(), Relaxed);
     }
 
+    /// Of a connection whose end was pulled, what handles that has failed.
+    pub(super) fn close_failed(&self) {
+        self.panics_in_close.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn exhausted(&self) {
         self.exhausted.fetch_add(1, Relaxed);
     }

@@ -363,16 +363,7 @@ impl Conn {
     /// Begins a request that counts as in work until its admission is dropped. None: as many are in
     /// work as its listener allows; then the busy message has been written instead.
     pub fn admit(&self) -> Option<Admission> {
-        if self.link.origin.begin_request() {
-            self.link.begin_work();
-            return Some(Admission { link: Arc::clone(&self.link), answered: false });
-        }
-        let busy = &self.link.origin.limits.busy;
-        if !busy.is_empty() {
-            // Where it has no room either, the peer learns by silence.
-            let _ = self.write(busy);
-        }
-        None
+        admit(&self.link, |busy| self.write(busy))
     }
 
     /// For other threads, and for later.
@@ -528,6 +519,11 @@ impl ConnRef {
         Ok(())
     }
 
+    /// As [`Conn::admit`], while an event of it is out: then no drain thinks that it is through.
+    pub(crate) fn admit(&self) -> Option<Admission> {
+        admit(&self.link, |busy| self.write(busy))
+    }
+
     /// Its name.
     pub fn id(&self) -> ConnId {
         self.link.id()
@@ -596,6 +592,23 @@ pub(super) fn write(
 
 fn local(link: &Link) -> Option<Address> {
     super::socket::bound_to(link.reach().ok()?.lock().wire()?).ok()
+}
+
+/// See [`Conn::admit`].
+fn admit(
+    link: &Arc<Link>,
+    write: impl FnOnce(&[u8]) -> Result<Wrote>,
+) -> Option<Admission> {
+    if link.origin.begin_request() {
+        link.begin_work();
+        return Some(Admission { link: Arc::clone(link), answered: false });
+    }
+    let busy = &link.origin.limits.busy;
+    if !busy.is_empty() {
+        // Where it has no room either, the peer learns by silence.
+        let _ = write(busy);
+    }
+    None
 }
 
 /// A request in work. Dropping it ends the request; see [`Conn::admit`].

@@ -47,7 +47,7 @@
 //! OUT and FULL; IDLE may come late, which matters to a drain alone, hence the barrier and the call.
 
 use super::address::ToAddress;
-use super::conn::{Answer, Conn, ConnHandler, ConnRef, Patience, Reason, Timeout};
+use super::conn::{Admission, Answer, Conn, ConnHandler, ConnRef, Patience, Reason, Timeout};
 use super::link::{Calls, Hosted};
 use super::server::Server;
 use super::settings::ServerBuilder;
@@ -184,6 +184,13 @@ impl ConnEvent {
         self.peer.conn()
     }
 
+    /// As [`Conn::admit`]: begins a request that counts as in work until its admission is dropped, which
+    /// may be long after the event is completed. None: as many are in work as its listener allows; then
+    /// the busy message has been written instead.
+    pub fn admit(&self) -> Option<Admission> {
+        self.conn().admit()
+    }
+
     /// Of the bytes the first so many are consumed. If this is never said, all are.
     ///
     /// # Errors
@@ -202,7 +209,8 @@ impl ConnEvent {
         self.what.verdict = Some(Verdict::Keep);
     }
 
-    /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`].
+    /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`]. At its end,
+    /// that is counted in [`ServerStats::panics_in_close`](super::ServerStats::panics_in_close).
     pub fn fail(&mut self) {
         self.what.verdict = Some(Verdict::Fail);
     }
@@ -580,7 +588,12 @@ impl Peer {
         let answer = self.answer(what, left.len());
         self.change(self.conn(), |ledger| {
             match what.kind {
-                ConnEventKind::Closed(_) => return Step::Leave,
+                ConnEventKind::Closed(_) => {
+                    if answer.is_some() {
+                        self.conn().link.origin.close_failed();
+                    }
+                    return Step::Leave;
+                }
                 ConnEventKind::TimedOut(_) => ledger.timing = false,
                 _ => {}
             }

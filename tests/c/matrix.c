@@ -503,6 +503,10 @@ static pace_status_t do_requests_pull(things_t *t) {
     return pace_requests_pull(t->requests, &event, 1, 0, &count);
 }
 static pace_status_t do_requests_answer(things_t *t) { return pace_requests_answer(t->requests, NULL, 0); }
+static pace_status_t do_pulled_admit(things_t *t) {
+    pace_admission_t *admission;
+    return pace_pulled_admit(t->pulled, 77, &admission);
+}
 static pace_status_t do_requests_fail(things_t *t) { return pace_requests_fail(t->requests, 77); }
 static pace_status_t do_request_fail(things_t *t) {
     (void)t;
@@ -1320,6 +1324,7 @@ static const row_t table[] = {
     {"pulled_connect", do_pulled_connect, B(PACE_EOS) | FULL, B(PACE_EOS), DOWN, 'v'},
     {"pulled_pull", do_pulled_pull, LATE, LATE, LATE | DOWN, 'v'},
     {"pulled_complete", do_pulled_complete, IS_OK, IS_OK, IS_OK, 'v'},
+    {"pulled_admit", do_pulled_admit, GONE, GONE, GONE, 'v'},
     {"pulled_done", do_pulled_done, IS_OK, IS_OK, IS_OK, 'v'},
     {"pulled_pollable", do_pulled_pollable, IS_OK, IS_OK, IS_OK, 'v'},
     {"requests_new", do_requests_new, IS_OK, IS_OK, IS_OK, 'p'},

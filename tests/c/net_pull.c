@@ -265,6 +265,73 @@ static void connects(void) {
     finish(pool);
 }
 
+/* Requests that count as in work while they are, be it after their events; and a failure in the end. */
+static void requests_in_work(void) {
+    char address[PACE_ADDRESS_SIZE];
+    pace_pool_t *pool = pool_of(2);
+    pace_listener_options_t listener = listener_at(TCP);
+    listener.max_requests = 1;
+    listener.busy = "busy";
+    listener.busy_size = 4;
+    pace_server_options_t options = options_with(&listener, 1);
+    pace_pulled_t *pulled = NULL;
+    pace_server_t *server = NULL;
+    pace_admission_t *first = NULL, *second = NULL;
+    OK(pace_pulled_new(pool, &options, PACE_WANTED_CLOSED, &pulled));
+    OK(pace_pulled_server(pulled, &server));
+    OK(pace_server_address(server, 0, address, sizeof address));
+    int fd = dial(address);
+    send_text(fd, "x");
+    pace_conn_event_t event = next(pulled, PACE_CONN_EVENT_DATA);
+    SAYS(PACE_EINVAL, pace_pulled_admit(NULL, event.event, &first));
+    SAYS(PACE_EINVAL, pace_pulled_admit(pulled, event.event, NULL));
+    SAYS(PACE_ESTALE, pace_pulled_admit(pulled, event.event + 1, &first));
+    OK(pace_pulled_admit(pulled, event.event, &first));
+    SAYS(PACE_EFULL, pace_pulled_admit(pulled, event.event, &second));
+    CHECK(second == NULL);
+    expect_text(fd, "busy");
+    OK(pace_pulled_done(pulled));
+    SAYS(PACE_ESTALE, pace_pulled_admit(pulled, event.event, &second));
+    pace_server_stats_t stats = stats_of(server);
+    CHECK(stats.requests == 1 && stats.busy == 1 && stats.in_work == 1 && stats.answered == 0);
+    OK(pace_server_conn_write(server, event.conn, "answer", 6, NULL));
+    OK(pace_admission_answered(first));
+    expect_text(fd, "answer");
+    send_text(fd, "y");
+    event = next(pulled, PACE_CONN_EVENT_DATA);
+    OK(pace_pulled_admit(pulled, event.event, &first));
+    pace_admission_free(first);
+    close(fd);
+    event = next(pulled, PACE_CONN_EVENT_CLOSED);
+    CHECK(event.detail == PACE_REASON_PEER && event.token == 0);
+    pace_completion_t completion = done(&event);
+    completion.flags = PACE_COMPLETE_FAIL;
+    OK(pace_pulled_complete(pulled, &completion, 1));
+    stats = stats_of(server);
+    CHECK(stats.requests == 2 && stats.answered == 1 && stats.requests_aborted == 1);
+    CHECK(stats.in_work == 0 && stats.panics_in_close == 1);
+    end(pulled);
+    finish(pool);
+}
+
+/* The last event of a connection whose socket has failed says why. */
+static void errors(void) {
+    char address[PACE_ADDRESS_SIZE];
+    pace_pool_t *pool = pool_of(2);
+    pace_pulled_t *pulled = start(pool, PACE_WANTED_CLOSED, address);
+    struct linger abrupt = {1, 0};
+    int fd = dial(address);
+    send_text(fd, "x");
+    next(pulled, PACE_CONN_EVENT_DATA);
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
+    close(fd);
+    pace_conn_event_t event = next(pulled, PACE_CONN_EVENT_CLOSED);
+    CHECK(event.detail == PACE_REASON_FAILED && event.token == ECONNRESET);
+    OK(pace_pulled_done(pulled));
+    end(pulled);
+    finish(pool);
+}
+
 static void bad_arguments(void) {
     char address[PACE_ADDRESS_SIZE];
     pace_pool_t *pool = pool_of(1);
@@ -298,6 +365,8 @@ int main(void) {
     batches_on_two_threads();
     threads_that_end();
     connects();
+    requests_in_work();
+    errors();
     bad_arguments();
     return 0;
 }

@@ -7,6 +7,7 @@ use paceline::net::{
 };
 use paceline::{Error, Pool};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -668,6 +669,88 @@ fn what_a_host_fails_at_ends_its_connection() {
         drop(expect(&server, ConnEventKind::Closed(Reason::Panicked)));
         assert!(client.rest_or_reset().0.is_empty());
         assert_eq!(end(server.server()).closed.panicked, 1);
+        finish(&pool);
+    }
+}
+
+/// Goal: the last event of a connection whose socket has failed says why. Method: a peer that resets it.
+#[test]
+fn the_end_says_why_a_socket_has_failed() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder);
+    let mut client = connect(&server);
+    client.send("x");
+    drop(expect(&server, ConnEventKind::Data));
+    client.reset();
+    drop(expect(&server, ConnEventKind::Closed(Reason::Failed(ErrorKind::ConnectionReset))));
+    assert_eq!(end(server.server()).closed.failed, 1);
+    finish(&pool);
+}
+
+/// Goal: a host that fails at a connection's last event is counted, as a hook `close` that panics is.
+#[test]
+fn what_a_host_fails_at_in_the_end_is_counted() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let server = pulled(&pool, Kind::Tcp, Wanted::CLOSED, |builder| builder);
+    for fails in [true, false] {
+        drop(connect(&server));
+        let mut closed = expect(&server, ConnEventKind::Closed(Reason::Peer));
+        if fails {
+            closed.fail();
+        }
+    }
+    let stats = end(server.server());
+    assert_eq!((stats.closed.peer, stats.panics_in_close), (2, 1));
+    finish(&pool);
+}
+
+/// Goal: requests are admitted while an event is out, counted until their admissions go, wherever that is,
+/// and refused with the busy message beyond the maximum; a drain waits for them.
+#[test]
+fn requests_of_pulled_connections_are_admitted() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, Wanted::NONE, |builder| {
+            builder.max_requests(1).busy("busy")
+        });
+        let books = || {
+            let stats = server.server().stats();
+            (stats.requests, stats.answered, stats.requests_aborted, stats.busy, stats.in_work)
+        };
+        let mut client = connect(&server);
+        client.send("one");
+        let data = expect(&server, ConnEventKind::Data);
+        let first = data.admit().unwrap();
+        assert_eq!(first.conn().id(), data.conn().id());
+        assert!(data.admit().is_none());
+        client.expect("busy");
+        drop(data);
+        assert_eq!(books(), (1, 0, 0, 1, 1));
+        // Long after its event.
+        first.conn().write(b"answer").unwrap();
+        first.answered();
+        client.expect("answer");
+        client.send("two");
+        let data = expect(&server, ConnEventKind::Data);
+        drop(data.admit().unwrap());
+        let last = data.admit().unwrap();
+        drop(data);
+        assert_eq!(books(), (3, 1, 1, 1, 1));
+        let draining = {
+            let server = server.clone();
+            thread::spawn(move || server.server().drain(PATIENCE))
+        };
+        until("the drain has begun", || {
+            matches!(server.connect("127.0.0.1:1", Wanted::NONE), Err(Error::ShutDown))
+        });
+        last.conn().write(b"last").unwrap();
+        last.answered();
+        assert_eq!(client.rest(), b"last");
+        assert!(draining.join().unwrap().drained);
+        assert_eq!(books(), (3, 2, 1, 1, 0));
         finish(&pool);
     }
 }

@@ -36,6 +36,12 @@ public:
     /// Sends no more.
     void finish() { (void)shutdown(fd_, SHUT_WR); }
 
+    /// Has it end with a reset when it goes.
+    void reset() {
+        const linger abrupt{1, 0};
+        REQUIRE(setsockopt(fd_, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
+    }
+
     /// So many bytes, or all up to the end.
     std::string receive(std::size_t size = SIZE_MAX) {
         std::string all;

@@ -111,6 +111,45 @@ TEST_CASE("events of connections are pulled, completed and counted") {
     finish(pool);
 }
 
+TEST_CASE("requests of pulled connections are admitted, and the end says why") {
+    auto pool = Pool::create({2}).value();
+    auto listen = Listen{"127.0.0.1:0"}.set_max_requests(1).set_busy("busy");
+    const auto config = ServerConfig().add_listener(std::move(listen));
+    auto server = PulledServer::create(pool, config, PACE_WANTED_CLOSED).value();
+    {
+        Client client(server);
+        client.send("one");
+        const ConnEvent data = event_of(server, ConnEvent::Data);
+        auto admission = server.admit(data).value();
+        CHECK(server.admit(data).error() == Code::Full);
+        CHECK(client.receive(4) == "busy");
+        server.done().value();
+        CHECK(server.admit(data).error() == Code::Stale);
+        CHECK(server.stats().value().in_work == 1);
+        admission.answered();
+    }
+    CHECK(event_of(server, ConnEvent::Closed).reason() == Reason::Peer);
+    {
+        Client client(server);
+        client.send("two");
+        const ConnEvent data = event_of(server, ConnEvent::Data);
+        CHECK(server.admit(data).has_value());
+        server.done().value();
+        client.reset();
+    }
+    const Reason reason = event_of(server, ConnEvent::Closed).reason();
+    CHECK(reason == Reason::Failed);
+    CHECK(reason.os_error() == ECONNRESET);
+    server.done().value();
+    const auto stats = server.stats().value();
+    CHECK(stats.requests == 2);
+    CHECK(stats.answered == 1);
+    CHECK(stats.requests_aborted == 1);
+    CHECK(stats.busy == 1);
+    server.close().value();
+    finish(pool);
+}
+
 TEST_CASE("a pulled server takes no callbacks, and names what is wrong") {
     auto pool = Pool::create({1}).value();
     auto config = HERE;
