@@ -133,6 +133,7 @@ fn hubs() {
 #[test]
 fn servers() {
     unittest("test_server.py");
+    unittest("test_framing.py");
     unittest("test_http.py");
     unittest("test_streaming.py");
     unittest("test_udp.py");

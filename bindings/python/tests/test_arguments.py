@@ -67,7 +67,7 @@ Row = tuple[str, Callable[..., Any], dict[str, Any], dict[str, str]]
 HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
-    "Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Future Gauge Handle Headers"
+    "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
@@ -422,10 +422,11 @@ class Table(Case):
         yield row("Server", made, {}, pool="", handler="function", connect_timeout=MAYBE_TIME, **start)
         yield row("Server", made, {}, listen="text")
         timed = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
-        sized = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode", "backlog")
+        sized = ("max_connections", "max_requests", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode", "backlog")
         listen = {
             "address": "text",
             "refusal": "none bytes",
+            "busy": "none bytes",
             "output_marks": "none",
             **dict.fromkeys(sized, "none number"),
             **dict.fromkeys(timed, MAYBE_TIME),
@@ -438,8 +439,19 @@ class Table(Case):
         good = {"address": server.addresses[0]}
         yield row("Server.connect", server.connect, good, address="text", handler="none function")
         yield row("Conn.write", conn.write, {}, data="bytes")
+        yield row("Conn.write_vectored", conn.write_vectored, {}, pieces="list")
         tracked = {"data": b"", "token": 1}
         yield row("Conn.write_tracked", conn.write_tracked, tracked, data="bytes", token="number")
+        delimited = {"delimiter": b"x", "max": 1}
+        yield row("Delimited", paceline.Delimited, delimited, delimiter="bytes", max="number")
+        yield row("FixedLength", paceline.FixedLength, {}, length="number")
+        prefixed = {"width": 1, "max": 1}
+        yield row("LengthPrefixed", paceline.LengthPrefixed, prefixed, width="number", max="number")
+        yield row("LengthPrefixed.prefix", paceline.LengthPrefixed(8, 1 << 40).prefix, {}, length="number")
+        frames = paceline.Delimited(b"x", 9), paceline.FixedLength(1), paceline.LengthPrefixed(1, 255)
+        for each in frames:
+            name = f"{type(each).__name__}.next"
+            yield row(name, each.next, {"data": b"ab"}, data="bytes", start="number")
         yield row("Server.wait", server.wait, {"timeout": 0}, timeout=MAYBE_TIME)
         yield row("Server.drain", server.drain, {}, seconds=MAYBE_TIME)
         yield row("Server.adrain", awaited(server.adrain), {}, seconds=MAYBE_TIME)

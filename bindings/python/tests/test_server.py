@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
+import pickle
 import queue
 import random
 import socket
+import struct
 import threading
 import time
 import unittest
@@ -203,6 +206,197 @@ class Servers(Case):
                 self.next(told, "close", Reason.PANICKED)
             self.assertIn("on purpose" if data == b"x" else "5 of 4", logs.output[0])
         self.assertEqual(self.end(server).closed[Reason.PANICKED], 2)
+
+    def test_a_handler_that_raises_closes_its_own_connection_and_is_counted(self) -> None:
+        told: Any = queue.Queue()
+
+        class Bad(ConnHandler):
+            """Raises where the first bytes say, or cannot be made."""
+
+            made = 0
+
+            def __init__(self, conn: Conn) -> None:
+                Bad.made += 1
+                self.where = b""
+                if Bad.made == 1:
+                    raise KeyError("made")
+
+            def data(self, conn: Conn, data: bytes) -> None:
+                self.where = self.where or data
+                if data == b"data":
+                    raise KeyError("data")
+                conn.write(b"well")
+
+            def finished(self, conn: Conn) -> None:
+                if self.where == b"finished":
+                    raise KeyError("finished")
+                conn.close()
+
+            def close(self, conn: Conn, reason: Reason, detail: int) -> None:
+                if self.where == b"close":
+                    raise KeyError("close")
+                told.put((self.where, reason))
+
+        server = self.serve(Bad)
+        with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
+            client.sendall(b"x")
+            self.until(lambda: server.stats().closed[Reason.PANICKED] == 1)
+        # It is not made again for its end.
+        self.assertEqual((Bad.made, len(logs.output)), (1, 1))
+        other = dial(server)
+        for count, where in enumerate((b"data", b"finished"), 2):
+            with self.assertLogs("paceline", logging.ERROR), dial(server) as client:
+                client.sendall(where)
+                client.shutdown(socket.SHUT_WR)
+                self.next(told, where, Reason.PANICKED)
+            self.until(lambda: server.stats().closed[Reason.PANICKED] == count)
+            # It has touched no other.
+            other.sendall(b"x")
+            expect(other, b"well")
+        with self.assertLogs("paceline", logging.ERROR), dial(server) as client:
+            client.sendall(b"close")
+            client.shutdown(socket.SHUT_WR)
+            self.assertEqual(rest(client), b"well")
+            self.until(lambda: server.stats().panics_in_close == 1)
+        other.close()
+        self.next(told, b"x", Reason.PEER)
+        stats = self.end(server)
+        self.assertEqual((stats.closed[Reason.PANICKED], stats.closed[Reason.PEER]), (3, 2))
+
+    def test_an_error_is_told_before_the_end(self) -> None:
+        class Failing(Told):
+            def error(self, conn: Conn, os_error: int) -> None:
+                self.told.put(("error", os_error))
+
+        class Raising(Failing):
+            def error(self, conn: Conn, os_error: int) -> None:
+                raise KeyError("on purpose")
+
+        for handler in (Failing, Raising):
+            handler.told = told = queue.Queue()
+            server = self.serve(handler)
+            client = dial(server)
+            client.sendall(b"x")
+            self.next(told, "open")
+            self.next(told, "data", b"x")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if handler is Failing:
+                client.close()
+                self.next(told, "error", errno.ECONNRESET)
+                self.next(told, "close", Reason.FAILED, errno.ECONNRESET)
+            else:
+                # The end comes all the same.
+                with self.assertLogs("paceline", logging.ERROR):
+                    client.close()
+                    self.next(told, "close", Reason.FAILED, errno.ECONNRESET)
+                    self.until(lambda: server.stats().panics_in_close == 1)
+            self.end(server)
+
+    def test_requests_are_admitted(self) -> None:
+        kept: Any = queue.Queue()
+
+        class Work(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                conn.write(b"<")
+                for _ in range(2):
+                    admission = conn.admit()
+                    if admission is not None:
+                        kept.put((conn, admission))
+                if data == b"raise":
+                    raise KeyError("on purpose")
+
+        server = self.serve(Work, f"unix:@paceline-py-admit-{os.getpid()}", max_requests=1, busy=b"busy")
+
+        def books() -> tuple[int, ...]:
+            stats = server.stats()
+            return stats.requests, stats.answered, stats.requests_aborted, stats.busy, stats.in_work
+
+        client = dial(server)
+        self.addCleanup(client.close)
+        client.sendall(b"one")
+        expect(client, b"<busy")
+        conn, admission = kept.get(timeout=60)
+        self.assertRaises(paceline.StaleError, conn.admit)
+        self.assertRaises(TypeError, pickle.dumps, admission)
+        self.assertEqual(books(), (1, 0, 0, 1, 1))
+        # Long after its hook; to end it twice is to end it once.
+        conn.write(b"answer")
+        admission.answered()
+        admission.close()
+        admission.answered()
+        expect(client, b"answer")
+        self.assertEqual(books(), (1, 1, 0, 1, 0))
+        for end in (lambda each: each.close(), lambda each: None):
+            client.sendall(b"two")
+            expect(client, b"<busy")
+            _, admission = kept.get(timeout=60)
+            end(admission)
+            # One that is lost has ended too.
+            del admission
+            self.until(lambda: server.stats().in_work == 0)
+        self.assertEqual(books(), (3, 1, 2, 3, 0))
+        with self.assertRaises(KeyError):
+            client.sendall(b"three")
+            expect(client, b"<busy")
+            with kept.get(timeout=60)[1]:
+                raise KeyError("not answered")
+        # A drain waits for what is in work.
+        client.sendall(b"last")
+        expect(client, b"<busy")
+        conn, admission = kept.get(timeout=60)
+        reports: list[Any] = []
+        drain = threading.Thread(target=lambda: reports.append(server.drain(30)))
+        drain.start()
+        self.until(lambda: self.refuses(server))
+        with admission:
+            conn.write(b"last")
+        self.assertEqual(rest(client), b"last")
+        drain.join()
+        self.assertTrue(reports[0].drained)
+        self.assertEqual(books(), (5, 2, 3, 5, 0))
+
+    def refuses(self, server: Server) -> bool:
+        """Whether it drains."""
+        try:
+            server.connect("unix:@paceline-py-nowhere")
+        except paceline.ShutDownError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def test_many_pieces_are_written_as_one(self) -> None:
+        class Pieces(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                conn.write(b"first ")
+                wrote = conn.write_vectored([b"a", bytearray(b"b"), memoryview(b"cc")[1:], b""])
+                conn.write(b" %d" % wrote)
+                if data == b"end":
+                    conn.close()
+                    try:
+                        conn.write_vectored([b"late"])
+                    except paceline.StaleError:
+                        late.set()
+
+        late = threading.Event()
+        server = self.serve(Pieces, output_marks=(1, 2, 4000))
+        with dial(server) as client:
+            client.sendall(b"x")
+            expect(client, b"first abc 0")
+            conn = next(iter(server._core.conns.values()))
+            self.assertEqual(conn.write_vectored([]), Wrote.SENT)
+            self.assertEqual(conn.write_vectored(iter([b"1", b"2"])), Wrote.SENT)
+            expect(client, b"12")
+            with self.assertRaises(paceline.Full):
+                conn.write_vectored([b"x" * 1000, b"x" * 3001])
+            self.assertRaises(TypeError, conn.write_vectored, [b"x", 5])
+            self.assertRaises(TypeError, conn.write_vectored, b"x")
+            # Nothing of these was sent.
+            client.sendall(b"end")
+            self.assertTrue(late.wait(60))
+            self.assertEqual(rest(client), b"first abc 0")
+        self.assertRaises(paceline.StaleError, conn.write_vectored, [b"late"])
+        self.end(server)
 
     def test_timeouts(self) -> None:
         handler, told = telling()

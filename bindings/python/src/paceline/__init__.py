@@ -26,6 +26,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._executor import Executor
+from ._framing import Delimited, FixedLength, Frame, LengthPrefixed
 from ._future import Future
 from ._history import History, HistoryStats, ReplayMailbox, ReplayStats
 from ._http import Headers, Http, HttpStats, Request, RequestBody, Response
@@ -62,6 +63,7 @@ from ._reports import KindStats, ShutdownReport, WorkersAudit, WorkersHealth
 from ._ring import Ring
 from ._scaling import Scaling
 from ._server import (
+    Admission,
     Conn,
     ConnHandler,
     DrainReport,
@@ -84,6 +86,7 @@ from ._workers import WorkerPool
 __version__ = "0.1.0"
 
 __all__ = [
+    "Admission",
     "Attempt",
     "Audit",
     "Batch",
@@ -96,12 +99,15 @@ __all__ = [
     "DeadLetter",
     "DeadLetterStats",
     "DeadlockError",
+    "Delimited",
     "DrainReport",
     "Empty",
     "Error",
     "Executor",
+    "FixedLength",
     "Flow",
     "ForkedError",
+    "Frame",
     "Full",
     "Future",
     "Gauge",
@@ -124,6 +130,7 @@ __all__ = [
     "Lane",
     "LaneRef",
     "Latency",
+    "LengthPrefixed",
     "LibraryError",
     "Listen",
     "Log",

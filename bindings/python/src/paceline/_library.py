@@ -161,6 +161,10 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_server_drain": (_STATUS, [c_void_p, c_uint64, c_void_p]),
     "pace_server_stats": (_STATUS, [c_void_p, c_void_p]),
     "pace_server_conn_write": (_STATUS, [c_void_p, _ID, c_char_p, c_size_t, POINTER(c_uint32)]),
+    "pace_server_conn_write_vectored": (
+        _STATUS,
+        [c_void_p, _ID, c_void_p, c_size_t, POINTER(c_uint32)],
+    ),
     "pace_server_conn_write_tracked": (
         _STATUS,
         [c_void_p, _ID, c_char_p, c_size_t, c_uint64, POINTER(c_uint32)],
@@ -177,6 +181,9 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_pulled_server": (_STATUS, [c_void_p, POINTER(c_void_p)]),
     "pace_pulled_connect": (_STATUS, [c_void_p, c_char_p, c_uint32, POINTER(_ID)]),
     "pace_pulled_pull": (_STATUS, [c_void_p, c_void_p, c_size_t, c_uint64, POINTER(c_size_t)]),
+    "pace_pulled_admit": (_STATUS, [c_void_p, _ID, POINTER(c_void_p)]),
+    "pace_admission_answered": (_STATUS, [c_void_p]),
+    "pace_admission_free": (None, [c_void_p]),
     "pace_pulled_complete": (_STATUS, [c_void_p, c_void_p, c_size_t]),
     "pace_pulled_pollable": (_STATUS, [c_void_p, POINTER(c_int32)]),
     "pace_pulled_close": (_STATUS, [c_void_p]),

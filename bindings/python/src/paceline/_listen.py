@@ -34,6 +34,10 @@ class Listen:
     #: Connections at once; more are sent ``refusal`` and closed. Default 2^20.
     max_connections: Optional[int] = None
     refusal: Optional[bytes] = None
+    #: Requests in work at once (``Conn.admit``), over all connections of the listener; beyond it
+    #: ``busy`` is written instead. Default: any number. Of an Http they are its own ``max_requests``.
+    max_requests: Optional[int] = None
+    busy: Optional[bytes] = None
     #: Bytes that a handler may leave unconsumed; with more its connection is closed. Default 2^20.
     max_unconsumed: Optional[int] = None
     #: Low and high mark of a connection's output, and its maximum. Default 2^16, 2^18, 2^24.
@@ -67,7 +71,14 @@ class Listen:
 #: What ``listen`` may be.
 Places = Union[str, HasFileno, Listen, Iterable[Union[str, HasFileno, Listen]]]
 
-_PLAIN = ("max_connections", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode")
+_PLAIN = (
+    "max_connections",
+    "max_requests",
+    "max_unconsumed",
+    "send_buffer",
+    "receive_buffer",
+    "socket_mode",
+)
 _SMALL = ("socket_mode", "backlog")
 _FLAGS = ("no_delay", "v6_only", "reuse_port")
 #: About accepting: senseless for connections that are made here.
@@ -128,6 +139,9 @@ def fill(options: layout.ListenerOptions, listener: Listen) -> None:
     if listener.refusal is not None:
         refusal = data("refusal", listener.refusal)
         options.refusal, options.refusal_size = refusal, len(refusal)
+    if listener.busy is not None:
+        busy = data("busy", listener.busy)
+        options.busy, options.busy_size = busy, len(busy)
     if listener.output_marks is not None:
         try:
             low, high, most = (whole("output_marks", mark, 63) for mark in listener.output_marks)

@@ -7,7 +7,7 @@ import ctypes
 import struct
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from threading import get_ident
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, patience, some_function, text, whole
+from ._arguments import BytesLike, function, items, patience, some_function, text, whole
 from ._arguments import data as data_of
 from ._errors import ForkedError, StaleError
 from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of, log
@@ -81,7 +81,7 @@ class Reason(IntEnum):
 class ConnHandler:
     """What a connection does. The server makes one for each connection, by calling its ``handler``
     with the Conn. Hooks of one connection never run at the same time; they run on the server's host
-    threads. One that raises is logged, and its connection closed.
+    threads. One that raises is logged and counted, and its connection closed.
     """
 
     def __init__(self, conn: Conn) -> None:
@@ -111,6 +111,9 @@ class ConnHandler:
     def draining(self, conn: Conn) -> None:
         """The server drains: the connection is closed when all that has arrived was answered."""
 
+    def error(self, conn: Conn, os_error: int) -> None:
+        """The socket has failed; ``os_error`` is an errno. ``close`` follows."""
+
     def close(self, conn: Conn, reason: Reason, detail: int) -> None:
         """The end, once. ``detail`` is a Timeout or an errno, where the reason says so."""
 
@@ -136,11 +139,54 @@ def _wanted(handler: object) -> int:
     return wanted
 
 
+class Admission:
+    """A request in work; see ``Conn.admit``. Any thread may end it. One that is left by an exception,
+    or lost, was not answered."""
+
+    __slots__ = ("_pointer",)
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer: Optional[ctypes.c_void_p] = pointer
+
+    def answered(self) -> None:
+        """The request was answered, by what has been written before. If its connection has ended
+        meanwhile it counts as aborted. Once it has ended, nothing."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None:
+            check(quick.pace_admission_answered(pointer))
+
+    def close(self) -> None:
+        """The request was not answered, and counts as aborted. Once it has ended, nothing."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None:
+            quick.pace_admission_free(pointer)
+
+    def __enter__(self) -> Admission:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.answered()
+        else:
+            self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a paceline.Admission: it belongs to this process")
+
+
 class Conn:
     """A connection. All methods may be called by any thread. What a hook writes to its own connection
     is gathered, and sent soon after it has returned."""
 
-    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_pieces", "_size", "_flags")
+    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_event", "_pieces", "_size", "_flags")
 
     def __init__(self, core: Core, number: int, factory: Factory) -> None:
         #: Its name; no other connection of the server has had it.
@@ -149,8 +195,9 @@ class Conn:
         self.handler: Any = None
         self._core = core
         self._factory = factory
-        # Inside a hook: its thread, what it has written, and how it has ended the connection.
+        # Inside a hook: its thread, its event, what it has written, and how it has ended the connection.
         self._host = 0
+        self._event = 0
         self._pieces: list[bytes] = []
         self._size = 0
         self._flags = 0
@@ -180,6 +227,22 @@ class Conn:
         check(lib.pace_server_conn_write(server, self.id, data, len(data), reference))
         return Wrote(wrote.value)
 
+    def write_vectored(self, pieces: Iterable[BytesLike]) -> Wrote:
+        """Writes several pieces as one, in one call and without joining them, behind what the running hook
+        has written. Raises as ``write``: then none of them was taken."""
+        own = [data_of("pieces", piece) for piece in items("pieces", pieces, "several bytes")]
+        if self._host == get_ident():
+            if self._flags:
+                raise StaleError("the connection is to be closed")
+            self.flush()
+        array = (layout.Piece * len(own))()
+        for place, piece in zip(array, own):
+            place.bytes, place.size = base_of(piece), len(piece)
+        wrote = ctypes.c_uint32()
+        server, reference = self._core.server, ctypes.byref(wrote)
+        check(lib.pace_server_conn_write_vectored(server, self.id, array, len(own), reference))
+        return Wrote(wrote.value)
+
     def write_tracked(self, data: BytesLike, token: int) -> Wrote:
         """Writes, and has ``written`` called with the token when all of it has been sent."""
         data, token = data_of("data", data), whole("token", token, 64)
@@ -189,6 +252,23 @@ class Conn:
         size = len(data)
         check(lib.pace_server_conn_write_tracked(server, self.id, data, size, token, reference))
         return Wrote(wrote.value)
+
+    def admit(self) -> Optional[Admission]:
+        """Inside a hook: begins a request, which counts as in work until its Admission is answered or
+        closed, by any thread and however late; a drain waits for it. None: as many are in work as
+        ``max_requests`` allows, and ``busy`` was written instead. Raises StaleError outside of hooks."""
+        if self._host != get_ident():
+            raise StaleError("a request is admitted inside a hook of its connection")
+        if self._size:
+            # The busy message comes behind it.
+            self.flush()
+        pointer = ctypes.c_void_p()
+        native = self._core.native.pointer
+        status = lib.pace_pulled_admit(native, self._event, ctypes.byref(pointer))
+        if status == layout.EFULL:
+            return None
+        check(status)
+        return Admission(pointer)
 
     def shutdown_write(self) -> None:
         """After what is queued, tells the peer that no more is sent. Reading goes on."""
@@ -250,6 +330,16 @@ class Conn:
 
 
 Factory = Callable[[Conn], Any]
+
+
+class _Nobody(ConnHandler):
+    """In the place of a handler that could not be made."""
+
+    def __init__(self) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
 
 #: ``pace_conn_event_t``: event, conn, kind, detail, token, bytes, size.
 _EVENT = struct.Struct("=QQIIQQQ")
@@ -351,11 +441,13 @@ class Hand:
         """Calls the hook for an event."""
         number, name, kind, detail, token, place, size = event
         conn = self.core.conn(name)
-        conn._host = ident
+        conn._host, conn._event = ident, number
         consumed, flags = _ALL, 0
         try:
             handler = conn.handler
             if handler is None:
+                # If it cannot be made, that is told once.
+                conn.handler = _NOBODY
                 handler = conn.handler = conn._factory(conn)
             if kind == layout.CONN_EVENT_DATA:
                 taken = handler.data(conn, ctypes.string_at(place, size))
@@ -398,7 +490,11 @@ class Hand:
             self.core.conns.pop(conn.id, None)
             reason = Reason(detail)
             token = Timeout(token) if reason is Reason.TIMED_OUT else token
-            handler.close(conn, reason, token)
+            try:
+                if reason is Reason.FAILED and hasattr(handler, "error"):
+                    handler.error(conn, token)
+            finally:
+                handler.close(conn, reason, token)
         return 0
 
     def complete(self, done: list[Completed]) -> None:
@@ -461,6 +557,16 @@ class ServerStats:
     closed: dict[Reason, int]
     #: Times that accepting paused for want of descriptors or memory.
     exhausted: int
+    #: Hooks ``close`` that raised, after whatever reason.
+    panics_in_close: int
+    #: Requests that were admitted: requests = answered + requests_aborted + in_work.
+    requests: int
+    answered: int
+    #: Not answered, or their connection had ended.
+    requests_aborted: int
+    in_work: int
+    #: Beyond ``max_requests``; not counted as admitted.
+    busy: int
 
 
 def stats_of(server: ctypes.c_void_p) -> ServerStats:
@@ -477,6 +583,12 @@ def stats_of(server: ctypes.c_void_p) -> ServerStats:
         open=stats.open,
         closed=closed,
         exhausted=stats.exhausted,
+        panics_in_close=stats.panics_in_close,
+        requests=stats.requests,
+        answered=stats.answered,
+        requests_aborted=stats.requests_aborted,
+        in_work=stats.in_work,
+        busy=stats.busy,
     )
 
 
