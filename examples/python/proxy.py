@@ -4,7 +4,7 @@ Python.
     python examples/python/proxy.py --listen 127.0.0.1:7000 --to 127.0.0.1:80
 
 A stream is two connections, and what the one reads is written to the other. If not all of it is with
-the kernel, the reader pauses until it is: so each direction has a back-pressure of its own, and no more
+the kernel, the reader pauses until all of it is: so each direction has a back-pressure of its own, and no more
 than two reads, of 64 KiB each, wait here. An end is passed on as what it was.
 """
 
@@ -30,18 +30,25 @@ class End(ConnHandler):
         self.conn = conn
         self.other: Optional[End] = None
         self.finished_reading = False
+        #: Writes that the kernel does not have yet. One host thread, so nobody else counts.
+        self.unwritten = 0
 
     def data(self, conn: Conn, data: bytes) -> None:
         other = self.peer()
         try:
             # Paused first: it may have been sent before this goes on.
             conn.pause()
+            other.unwritten += 1
             other.conn.write_tracked(data, 0)
         except (paceline.StaleError, paceline.Full):
             conn.abort()
 
     def written(self, conn: Conn, token: int) -> None:
-        """The kernel has what the other end has read: it may go on."""
+        """The kernel has what the other end has read: when that is all, it may go on. What was read ahead
+        before the pause comes still, so it may be two."""
+        self.unwritten -= 1
+        if self.unwritten:
+            return
         try:
             self.peer().conn.resume()
         except paceline.StaleError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import os
 import signal
 import socket
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional
 
@@ -18,6 +21,15 @@ import paceline
 from support import HANG, PACKAGE, Case
 
 EXAMPLES = PACKAGE.parents[3] / "examples" / "python"
+
+
+def load(name: str) -> Any:
+    """An example as a module, to see inside."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Examples(Case):
@@ -210,6 +222,64 @@ class Examples(Case):
                 raise ConnectionResetError
         server.send_signal(signal.SIGINT)
         self.assertIn("127.0.0.1", server.communicate(timeout=HANG)[1])
+
+    def test_the_proxy_holds_both_directions_back(self) -> None:
+        """Goal: whatever is sent, and however slowly it is read, what waits in the proxy is bounded, in each
+        direction. Method: both ends send as much as is taken, and read in drops; what is queued is counted
+        when it has grown."""
+        proxy = load("proxy")
+        queued: list[int] = [0]
+        relay = proxy.End.data
+
+        def data(self: Any, conn: paceline.Conn, data: bytes) -> None:
+            relay(self, conn, data)
+            try:
+                queued[0] = max(queued[0], self.peer().conn.queued)
+            except paceline.StaleError:
+                pass
+
+        self.addCleanup(setattr, proxy.End, "data", relay)
+        proxy.End.data = data
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        listener.settimeout(60)
+        proxy.Client.to = "127.0.0.1:%d" % listener.getsockname()[1]
+        buffers = {"send_buffer": 4096, "receive_buffer": 1 << 20}
+        size = 8 << 20
+
+        def send(end: socket.socket) -> None:
+            end.sendall(bytes(size))
+            end.shutdown(socket.SHUT_WR)
+
+        def read(end: socket.socket) -> int:
+            got = 0
+            while more := end.recv(16384):
+                got += len(more)
+            return got
+
+        with paceline.Pool(1) as pool:
+            with paceline.Server(pool, "127.0.0.1:0", proxy.Client, **buffers) as server:
+                proxy.Client.server = server
+                host, _, port = server.addresses[0].rpartition(":")
+                with socket.create_connection((host, int(port)), 60) as client:
+                    upstream, _ = listener.accept()
+                    upstream.settimeout(60)
+                    ends = (client, upstream)
+                    with upstream, ThreadPoolExecutor(4) as threads:
+                        sends = [threads.submit(send, end) for end in ends]
+                        # Nothing is read until as much waits as may.
+                        last = -1
+                        while queued[0] != last:
+                            last = queued[0]
+                            time.sleep(0.2)
+                        reads = [threads.submit(read, end) for end in ends]
+                        self.assertEqual([each.result(120) for each in reads], [size, size])
+                        for each in sends:
+                            each.result(60)
+                self.assertTrue(server.drain(30).drained)
+        # Two reads, of 64 KiB each.
+        self.assertGreater(queued[0], 0)
+        self.assertLessEqual(queued[0], 2 << 16)
 
 
 if __name__ == "__main__":
