@@ -3143,8 +3143,8 @@ typedef struct pace_body_t pace_body_t;
 /**
  * The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
  * is completed the connection's next request waits. pace_response_send(), pace_response_text(),
- * pace_response_stream(), pace_response_upgrade() and pace_response_free() complete it: it is gone
- * then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
+ * pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
+ * it is gone then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
  */
 typedef struct pace_response_t pace_response_t;
 

@@ -19,8 +19,8 @@ pub const PACE_LENGTH_UNKNOWN: u64 = u64::MAX;
 
 /// The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
 /// is completed the connection's next request waits. pace_response_send(), pace_response_text(),
-/// pace_response_stream(), pace_response_upgrade() and pace_response_free() complete it: it is gone
-/// then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
+/// pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
+/// it is gone then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
 pub struct pace_response_t {
     response: Option<Response>,
     /// The pool's, which lives as long as the response does, in its route.

@@ -595,10 +595,7 @@ fn local(link: &Link) -> Option<Address> {
 }
 
 /// See [`Conn::admit`].
-fn admit(
-    link: &Arc<Link>,
-    write: impl FnOnce(&[u8]) -> Result<Wrote>,
-) -> Option<Admission> {
+fn admit(link: &Arc<Link>, write: impl FnOnce(&[u8]) -> Result<Wrote>) -> Option<Admission> {
     if link.origin.begin_request() {
         link.begin_work();
         return Some(Admission { link: Arc::clone(link), answered: false });

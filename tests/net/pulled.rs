@@ -713,9 +713,8 @@ fn requests_of_pulled_connections_are_admitted() {
     let _guard = hang_guard();
     for kind in KINDS {
         let pool = pool(2);
-        let server = pulled(&pool, kind, Wanted::NONE, |builder| {
-            builder.max_requests(1).busy("busy")
-        });
+        let server =
+            pulled(&pool, kind, Wanted::NONE, |builder| builder.max_requests(1).busy("busy"));
         let books = || {
             let stats = server.server().stats();
             (stats.requests, stats.answered, stats.requests_aborted, stats.busy, stats.in_work)
