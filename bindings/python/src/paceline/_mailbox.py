@@ -51,7 +51,7 @@ class Latency(NamedTuple):
     """How long messages took from publishing until they were pulled, or a thread or loop took them for their
     handler: how many there were, and seconds. Percentiles are good to two digits."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks for here
     mean: float
     p50: float
     p90: float
@@ -359,7 +359,7 @@ class Mailbox(Pulled):
         check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))
         names = list(SubscriptionStats.__dataclass_fields__)[:-1]
         latency = latency_of(stats) if self._measured else None
-        return SubscriptionStats(*(getattr(stats, name) for name in names), latency)
+        return SubscriptionStats(*(*(getattr(stats, name) for name in names), latency))
 
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,

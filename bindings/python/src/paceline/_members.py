@@ -21,6 +21,7 @@ Invariants
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time

@@ -115,7 +115,7 @@ class Webhook:
             room = ctypes.create_string_buffer(needed.value + 256)
         check(status)
         counts = (getattr(stats, name) for name in WebhookStats._fields[:-1])
-        return WebhookStats(*counts, room.value.decode("utf-8", "replace") or None)
+        return WebhookStats(*counts)._replace(last_error=room.value.decode("utf-8", "replace") or None)
 
     def close(self) -> None:
         """Ends it. Calling it again is allowed."""

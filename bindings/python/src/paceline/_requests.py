@@ -56,7 +56,8 @@ class Requests:
     ) -> Message:
         """Publishes a request with this native key, and awaits its reply."""
         loop = asyncio.get_running_loop()
-        token, future = next(self._tokens), loop.create_future()
+        token = next(self._tokens)
+        future: _Answer = loop.create_future()
         asked, view = ctypes.c_uint64(), lib if len(sent) >= LARGE else quick
         with core.publishing():
             check(

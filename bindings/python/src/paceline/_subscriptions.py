@@ -24,6 +24,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 from . import _layout as layout
@@ -190,7 +191,7 @@ class Served:
         except BaseException as raised:
             failure = raised
             self.held.append(message)
-        done = len(messages) - len(self.held) - left.__length_hint__()
+        done = len(messages) - len(self.held) - length_hint(left)
         if self.keeps:
             self.last = _newest(self.last, messages[:done])
         self.row, self.trying = None, False
@@ -218,7 +219,7 @@ class Served:
                     self.held.extend((batch,) if self.batches else batch._all())
                 while message := self.next():
                     try:
-                        await self.handler(message)  # type: ignore[misc]
+                        await self.handler(message)
                     except Exception as raised:
                         delay = self.fail(message, raised)
                         if delay is not None:
@@ -269,7 +270,7 @@ class Served:
             return []
         messages, left = row
         # One of them is with the handler.
-        return messages[: max(0, len(messages) - left.__length_hint__() - 1)]
+        return messages[: max(0, len(messages) - length_hint(left) - 1)]
 
     def dealt(self) -> int:
         """How many messages were handled. Never too many."""
