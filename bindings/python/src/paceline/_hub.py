@@ -22,9 +22,9 @@ import ctypes
 import inspect
 import json
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 from . import _layout as layout
 from ._arguments import (
@@ -401,6 +401,54 @@ class Hub:
         self._core.add_mailbox(mailbox)
         return mailbox
 
+    @overload
+    def subscribe(
+        self,
+        pattern: str,
+        handler: MessageHandler,
+        *,
+        capacity: int = 1024,
+        overflow: str = "reject",
+        block: float = 1.0,
+        by_priority: bool = False,
+        filter: Optional[MessageFilter] = None,
+        group: Optional[str] = None,
+        balance: str = "round-robin",
+        measured: bool = False,
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
+    ) -> Subscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        pattern: str,
+        handler: None = None,
+        *,
+        capacity: int = 1024,
+        overflow: str = "reject",
+        block: float = 1.0,
+        by_priority: bool = False,
+        filter: Optional[MessageFilter] = None,
+        group: Optional[str] = None,
+        balance: str = "round-robin",
+        measured: bool = False,
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
+    ) -> Callable[[MessageHandler], Subscription]: ...
+
     def subscribe(
         self,
         pattern: str,
@@ -504,6 +552,46 @@ class Hub:
         with called_back():
             check(lib.pace_hub_query(self._core.native.pointer, ctypes.byref(query), each, None, None))
         return found
+
+    @overload
+    def replay(
+        self,
+        pattern: str,
+        handler: MessageHandler,
+        *,
+        sequence: Optional[int] = None,
+        since_ns: Optional[int] = None,
+        last: Optional[int] = None,
+        now: bool = False,
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
+    ) -> Replay: ...
+
+    @overload
+    def replay(
+        self,
+        pattern: str,
+        handler: None = None,
+        *,
+        sequence: Optional[int] = None,
+        since_ns: Optional[int] = None,
+        last: Optional[int] = None,
+        now: bool = False,
+        on_error: Optional[FailureHook] = None,
+        retries: Union[int, Retry, None] = None,
+        on_failure: str = "dead-letter",
+        on_restart: Optional[RestartHook] = None,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        supervisor: Optional[Supervisor] = None,
+        batch: Optional[int] = None,
+    ) -> Callable[[MessageHandler], Replay]: ...
 
     def replay(
         self,

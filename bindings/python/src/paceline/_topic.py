@@ -12,6 +12,7 @@ from ._task import PermanentFailure
 
 if TYPE_CHECKING:
     from ._hub import Hub, Key
+    from ._subscriptions import Subscription
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Topic(Generic[T]):
         payload = self._codec.encode(value)
         return self._hub.publish(self.pattern if key is None else key, payload, headers, priority)
 
-    def subscribe(self, handler: Callable[[T, Message], object], **settings: Any) -> Any:
+    def subscribe(self, handler: Callable[[T, Message], object], **settings: Any) -> Subscription:
         """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
         message. A message that cannot be decoded is not tried again, and the handler is not called."""
         function("handler", handler)
