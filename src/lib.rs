@@ -1,4 +1,30 @@
-//! paceline: a fixed pool of CPU-pinned threads that take turns leading.
+//! paceline: an embeddable event engine. A fixed pool of threads takes turns at the front, as riders do in a
+//! paceline: one of them, the *leader*, waits at the event source; when something happens it hands leadership on
+//! and handles the event itself. So in the common case no event changes threads.
+//!
+//! ```text
+//!   follower ──try to lead──► leader ──wait──► harvest ──promote──► processing ──► follower
+//!                                                 └─ all but one ─► ready work ─► any thread
+//! ```
+//!
+//! | what | where to begin |
+//! |---|---|
+//! | threads, tasks, descriptors, timers, rings, strands | [`Pool`] |
+//! | a queue for several producers and consumers, by itself | [`Queue`] |
+//! | TCP and Unix servers, HTTP, datagrams (features `net`, `http`) | `net::Server`, `net::http::Http`, `net::Udp` |
+//! | tasks with names, retries, limits and reports (feature `tasks`) | `task::WorkerPool` |
+//! | publish and subscribe by keys (feature `hub`) | `hub::Hub` |
+//! | settings from files, the log's files, services, webhooks | `admin` |
+//!
+//! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::Task` is a worker pool's, whose
+//! `wait` gives a report: what it came to, and how long it took.
+//!
+//! ```
+//! let pool = paceline::Pool::new()?;
+//! let answer = pool.submit(|| 6 * 7).map_err(|_| "refused")?.wait()?;
+//! assert_eq!(answer, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

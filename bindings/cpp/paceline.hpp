@@ -7324,6 +7324,10 @@ template <class T, class C> class Topic;
 ///         ship(message.text());
 ///     }).value();
 ///     hub.publish("orders.eu.created", "42").value();
+///     orders.drain(std::chrono::seconds(5)).value();
+///
+/// A Subscription that goes without that ends at once: what waits is discarded, and a handler that runs goes on,
+/// so it must not refer to what goes with it.
 class Hub {
 public:
     /// `max_payload`: the largest payload, 1 byte to 1 GiB.

@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 import unittest
+from collections.abc import Callable
 from typing import Any, Optional
 
 import paceline
@@ -97,6 +98,23 @@ def telling() -> tuple[type[Told], Any]:
     return type("Telling", (Told,), {"told": told}), told
 
 
+def is_stale(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except paceline.StaleError:
+        return True
+    return False
+
+
+def finish(client: socket.socket) -> None:
+    """Says that nothing more comes, to a server that may have reset the connection by then."""
+    try:
+        client.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise
+
+
 class Servers(Case):
     def setUp(self) -> None:
         super().setUp()
@@ -151,6 +169,8 @@ class Servers(Case):
         self.next(told, "finished")
         self.assertEqual(rest(client), b"bye")
         self.next(told, "close", Reason.PEER, 0)
+        # The hook has returned, and a moment later the connection is gone.
+        self.until(lambda: is_stale(lambda: conn.peer))
         for call in (conn.pause, conn.resume, lambda: conn.write(b"late"), lambda: conn.peer):
             self.assertRaises(paceline.StaleError, call)
         conn.close()
@@ -247,7 +267,7 @@ class Servers(Case):
         for count, where in enumerate((b"data", b"finished"), 2):
             with self.assertLogs("paceline", logging.ERROR), dial(server) as client:
                 client.sendall(where)
-                client.shutdown(socket.SHUT_WR)
+                finish(client)
                 self.next(told, where, Reason.PANICKED)
             self.until(lambda: server.stats().closed[Reason.PANICKED] == count)
             # It has touched no other.
