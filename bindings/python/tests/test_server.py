@@ -261,6 +261,7 @@ class Servers(Case):
         with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
             client.sendall(b"x")
             self.until(lambda: server.stats().closed[Reason.PANICKED] == 1)
+        self.assertRegex(logs.output[0], r"a hook of <paceline.Conn 0x\w+> has failed, with the peer 127\.")
         # It is not made again for its end.
         self.assertEqual((Bad.made, len(logs.output)), (1, 1))
         other = dial(server)

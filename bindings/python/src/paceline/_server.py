@@ -332,6 +332,13 @@ class Conn:
 Factory = Callable[[Conn], Any]
 
 
+def _peer_of(conn: Conn) -> str:
+    try:
+        return f"the peer {conn.peer}"
+    except StaleError:
+        return "a peer that is gone"
+
+
 class _Nobody(ConnHandler):
     """In the place of a handler that could not be made."""
 
@@ -456,7 +463,7 @@ class Hand:
             else:
                 flags = self.tell(conn, handler, kind, detail, token)
         except BaseException:
-            log.exception("a hook of a connection has failed")
+            log.exception("a hook of %r has failed, with %s", conn, _peer_of(conn))
             flags = layout.COMPLETE_FAIL
         conn._host = 0
         written = b""
