@@ -549,6 +549,7 @@ impl Core {
                     continue;
                 }
                 let mut mail = subscriber.mail();
+                // Acquire: pairs with the Release where messages begin.
                 let begun = subscriber.begun.load(Acquire);
                 let lost = mail.losses();
                 let offer = mail.offer(&subscriber.rules, begun, stored, false);

@@ -336,12 +336,13 @@ mod tests {
                 match work == hot {
                     true => {
                         turns += 1;
+                        let most = stuck + 1 + LOOK as usize;
+                        assert!(turns <= most, "{services} services, {stuck}: {turns}");
                         let _called = ready.push_back(0, hot);
                     }
                     false => served.push(work),
                 }
             }
-            assert!(turns <= stuck + 1 + LOOK as usize, "{services} services, {stuck}: {turns}");
             served.sort_unstable();
             assert!(served.into_iter().eq(0..stuck));
         }
