@@ -12,6 +12,7 @@ import queue
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 import unittest
@@ -312,6 +313,37 @@ class Servers(Case):
                     self.next(told, "close", Reason.FAILED, errno.ECONNRESET)
                     self.until(lambda: server.stats().panics_in_close == 1)
             self.end(server)
+
+    def test_an_admission_ends_once_whoever_ends_it(self) -> None:
+        kept: Any = queue.Queue()
+
+        class Work(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                kept.put(conn.admit())
+
+        server = self.serve(Work)
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-6)
+        with dial(server) as client:
+            for count in range(1, 21):
+                client.sendall(b"x")
+                admission = kept.get(timeout=60)
+                start = threading.Barrier(10)
+
+                def end() -> None:
+                    start.wait(60)
+                    admission.answered()
+
+                threads = [threading.Thread(target=end) for _ in range(10)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join(60)
+                stats = server.stats()
+                self.assertEqual((stats.answered, stats.in_work), (count, 0))
+        # One that was never made has nothing to end.
+        paceline.Admission.__new__(paceline.Admission).close()
 
     def test_requests_are_admitted(self) -> None:
         kept: Any = queue.Queue()

@@ -143,21 +143,28 @@ class Admission:
     """A request in work; see ``Conn.admit``. Any thread may end it. One that is left by an exception,
     or lost, was not answered."""
 
-    __slots__ = ("_pointer",)
+    __slots__ = ("_held",)
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
-        self._pointer: Optional[ctypes.c_void_p] = pointer
+        # A list gives its last to one thread only, with the interpreter's lock and without it.
+        self._held = [pointer]
+
+    def _take(self) -> Optional[ctypes.c_void_p]:
+        try:
+            return self._held.pop()
+        except (AttributeError, IndexError):
+            return None
 
     def answered(self) -> None:
         """The request was answered, by what has been written before. If its connection has ended
         meanwhile it counts as aborted. Once it has ended, nothing."""
-        pointer, self._pointer = self._pointer, None
+        pointer = self._take()
         if pointer is not None:
             check(quick.pace_admission_answered(pointer))
 
     def close(self) -> None:
         """The request was not answered, and counts as aborted. Once it has ended, nothing."""
-        pointer, self._pointer = self._pointer, None
+        pointer = self._take()
         if pointer is not None:
             quick.pace_admission_free(pointer)
 
