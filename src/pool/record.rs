@@ -4,7 +4,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, odd: 1, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
+//! { generation: 32, attempt: 8, …, taken: 1, odd: 1, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
 //!   handle left: 1, runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
@@ -71,6 +71,7 @@
 //! 2. A closure is called only after a `begin` that succeeded, by the one thread that has the runner.
 //! 3. The room is the runner's until it has set an end with `value`, then the handle's. An end that
 //!    came first leaves it with the runner, which drops what it put there.
+//!    `taken` says that the handle has done so; it is the handle's alone, who may go without setting it.
 //! 4. A record is freed by the one change that makes "runner left, handle left, not ending, not filed, not
 //!    overtaken" true, and the generation grows with it: so nothing that is late touches the next tenant. A
 //!    handle that sees the runner gone and none of these marks is alone, and needs no read-modify-write.
@@ -92,7 +93,7 @@ use super::slab::{Entry, Slab};
 use crate::queue::{ErasedIn, Run};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{UnsafeCell, prefetch_to_write};
+use crate::sync::{UnsafeCell, prefetch_line_to_write};
 use crate::sys::futex::Futex;
 use crate::time::WheelEntries;
 use core::cell::RefCell;
@@ -132,6 +133,8 @@ const OVERTAKEN: u64 = 1 << 15;
 const PLAIN: u64 = 1 << 16;
 /// So many attempts have begun that it is an odd number.
 const ODD: u64 = 1 << 17;
+/// The handle has taken what the task has come to.
+const TAKEN: u64 = 1 << 18;
 /// Somebody is ending it, a wheel has it, or an attempt that was overtaken.
 const KEPT: u64 = ENDING | FILED | OVERTAKEN;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
@@ -172,6 +175,12 @@ impl Seen {
 
     pub(crate) fn has(self, flag: u64) -> bool {
         self.0 & flag != 0
+    }
+
+    /// Whether the handle has taken what the task has come to.
+    #[inline]
+    pub(crate) fn is_taken(self) -> bool {
+        self.has(TAKEN)
     }
 
     /// Whether `other` is of the same tenancy.
@@ -303,6 +312,18 @@ impl<M: Meta> Record<M> {
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.word.load(Relaxed) >> GENERATION_SHIFT << GENERATION_SHIFT | u64::from(self.index)
+    }
+
+    /// The two ends of a record that the caller has taken, and whose fields it has written.
+    #[inline(always)]
+    pub(crate) fn publish<V: Yield + Send + 'static>(
+        &'static self,
+    ) -> (Runner<M, V>, Holder<M, V>) {
+        let word = self.word.load(Relaxed);
+        // Release: whoever sees the tenancy sees its fields.
+        self.word.store(word | LET, Release);
+        let runner = Runner { record: self, value: PhantomData };
+        (runner, Holder { record: self, value: PhantomData })
     }
 
     #[inline]
@@ -780,7 +801,6 @@ impl<M: Meta, V> Drop for Runner<M, V> {
 /// The handle's side.
 pub(crate) struct Holder<M: Meta, V: Yield> {
     record: &'static Record<M>,
-    taken: bool,
     value: PhantomData<V>,
 }
 
@@ -793,46 +813,65 @@ impl<M: Meta, V: Yield> Holder<M, V> {
         self.record
     }
 
-    #[inline]
-    pub(crate) fn is_taken(&self) -> bool {
-        self.taken
-    }
-
     /// What the function has come to. None: the end was another's, or had not come when `seen` was. Once.
     #[inline]
     pub(crate) fn take(&mut self, seen: Seen) -> Option<V> {
-        if self.taken || !is_ended(seen.0) {
+        // Relaxed: nobody else asks for it.
+        if !is_ended(seen.0) || self.record.word.fetch_or(TAKEN, Relaxed) & TAKEN != 0 {
             return None;
         }
-        self.taken = true;
-        // SAFETY: `VALUE` was seen with Acquire, and `taken` makes this the only time.
+        // SAFETY: `VALUE` was seen with Acquire, and `TAKEN` makes this the only time.
         (seen.0 & VALUE != 0).then(|| unsafe { self.record.regain::<V>(seen.0) })
     }
-}
 
-impl<M: Meta, V: Yield> Drop for Holder<M, V> {
-    #[inline]
-    fn drop(&mut self) {
+    /// Calls `f` with what is seen, and what the function has come to, as in [`take`](Self::take), and goes.
+    ///
+    /// # Panics
+    /// If the end has not come, or that was taken.
+    #[inline(always)]
+    pub(crate) fn redeem<R>(self, f: impl FnOnce(&'static Record<M>, Seen, Option<V>) -> R) -> R {
+        let seen = self.record.look();
+        assert!(is_ended(seen.0) && !seen.is_taken(), "a handle is redeemed once, after the end");
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `VALUE` was seen with Acquire, nothing was taken, and the handle goes.
+        let value = (seen.0 & VALUE != 0).then(|| unsafe { this.record.regain::<V>(seen.0) });
+        let result = f(this.record, seen, value);
+        this.go(true);
+        result
+    }
+
+    /// `taken`: what the task has come to, though `TAKEN` does not say so.
+    #[inline(always)]
+    fn go(&self, taken: bool) {
         let record = self.record;
         if M::is_forked(record.meta.owner()) {
             return;
         }
         // Acquire: the value, and the runner's leaving.
         let word = record.word.load(Acquire);
-        match word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT && (self.taken || word & VALUE == 0) {
+        match word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT
+            && (taken || word & (VALUE | TAKEN) != VALUE)
+        {
             true => record.free(),
-            false => self.leave(word),
+            false => self.leave(word, taken || word & TAKEN != 0),
         }
+    }
+}
+
+impl<M: Meta, V: Yield> Drop for Holder<M, V> {
+    #[inline]
+    fn drop(&mut self) {
+        self.go(false);
     }
 }
 
 impl<M: Meta, V: Yield> Holder<M, V> {
     /// Somebody else needs the record still, or the value was not taken.
     #[cold]
-    fn leave(&self, mut word: u64) {
+    fn leave(&self, mut word: u64, taken: bool) {
         let record = self.record;
         let unwanted = loop {
-            let is_here = word & VALUE != 0 && !self.taken;
+            let is_here = word & VALUE != 0 && !taken;
             // SAFETY: `VALUE` was seen with Acquire, nobody has taken it, and this side has not left.
             let take = || is_here.then(|| unsafe { record.regain::<V>(word) });
             if word & (RUNNER_LEFT | KEPT) == RUNNER_LEFT {
@@ -886,12 +925,12 @@ impl<M: Meta> RecordTable<M> {
     }
 
     /// A free record, whose fields the caller writes before `publish`. None: all are in use.
-    #[inline]
-    pub(crate) fn take(&'static self) -> Option<&'static Record<M>> {
+    #[inline(always)]
+    pub(crate) fn take() -> Option<&'static Record<M>> {
         match M::magazine().try_with(Magazine::take) {
             Ok(record) => record,
             // This thread ends.
-            Err(_) => self.take_alone(),
+            Err(_) => M::table().take_alone(),
         }
     }
 
@@ -907,25 +946,13 @@ impl<M: Meta> RecordTable<M> {
         Some(index)
     }
 
-    /// That of a record that has been taken before.
-    #[inline]
+    /// That of a record that has been taken before. Not inlined: few tasks need it, and what all of them do has better
+    /// uses for the registers.
+    #[inline(never)]
     fn annex(&self, index: u32) -> &Annex<M> {
         let index = index as usize;
         let chunk = self.annexes[index / Record::<M>::CHUNK].get();
         &chunk.expect("it was made with the first tenancy")[index % Record::<M>::CHUNK]
-    }
-
-    /// The two ends of a record that the caller has taken.
-    #[inline]
-    pub(crate) fn publish<V: Yield + Send + 'static>(
-        &'static self,
-        record: &'static Record<M>,
-    ) -> (Runner<M, V>, Holder<M, V>) {
-        let word = record.word.load(Relaxed);
-        // Release: whoever sees the tenancy sees its fields.
-        record.word.store(word | LET, Release);
-        let runner = Runner { record, value: PhantomData };
-        (runner, Holder { record, taken: false, value: PhantomData })
     }
 
     /// The record of an index that was given out.
@@ -971,7 +998,7 @@ impl<M: Meta> Magazine<M> {
         Self { free: RefCell::new(Free { records: Vec::new(), coming: Vec::new() }) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&self) -> Option<&'static Record<M>> {
         // Models have all their threads on one.
         if cfg!(loom) {
@@ -980,7 +1007,7 @@ impl<M: Meta> Magazine<M> {
         let mut free = self.free.borrow_mut();
         let record = free.records.pop().or_else(|| free.refill());
         if let Some(next) = free.records.iter().nth_back(AHEAD) {
-            prefetch_to_write(core::ptr::from_ref(*next).addr(), size_of::<Record<M>>());
+            prefetch_line_to_write(core::ptr::from_ref(*next).addr());
         }
         record
     }

@@ -71,13 +71,6 @@ pub(crate) fn prefetch(address: usize, len: usize) {
     each_line(address, len, prefetch_line);
 }
 
-/// The same, for bytes that this thread will write soon, and others have read or written.
-#[inline(always)]
-#[cfg(feature = "tasks")]
-pub(crate) fn prefetch_to_write(address: usize, len: usize) {
-    each_line(address, len, prefetch_line_to_write);
-}
-
 #[inline(always)]
 fn each_line(address: usize, len: usize, f: impl Fn(usize)) {
     let mut offset = 0;
@@ -106,12 +99,13 @@ fn prefetch_line(address: usize) {
     let _ = address;
 }
 
+/// Asks for the line with this address, which this thread will write soon, and others have read or written. A hint.
 #[inline(always)]
 #[cfg(feature = "tasks")]
-fn prefetch_line_to_write(address: usize) {
+pub(crate) fn prefetch_line_to_write(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     #[allow(unsafe_code, reason = "as above")]
-    // SAFETY: as above. Processors that do not have it do nothing.
+    // SAFETY: as for `prefetch_line`. Processors that do not have it do nothing.
     unsafe {
         core::arch::asm!(
             "prefetchw [{}]",

@@ -92,8 +92,9 @@ impl<T: Send + 'static> Task<T> {
     /// [`Error::Forked`], and on a thread of the task's own pool [`Error::WouldDeadlock`] when all
     /// others there are waiting already. A pool thread hands leadership on before it blocks.
     #[inline]
-    pub fn wait(mut self) -> Result<TaskReport<T>> {
-        self.wait_until(None)
+    pub fn wait(self) -> Result<TaskReport<T>> {
+        self.ended(None)?;
+        Ok(self.holder.redeem(|record, seen, said| report(Head(record), seen, said)))
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`. The report is given once.
@@ -102,13 +103,14 @@ impl<T: Send + 'static> Task<T> {
     /// [`Error::TimedOut`] as well; the task can be waited for again. [`Error::Stale`] if the report
     /// was given already.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<TaskReport<T>> {
-        self.wait_until(Some(timeout))
+        let seen = self.ended(Some(timeout))?;
+        Ok(self.take(seen))
     }
 
     /// The report, if the task has ended. None: it has not, or the report was given already.
     pub fn poll_report(&mut self) -> Option<TaskReport<T>> {
         let seen = self.head().look();
-        (!self.holder.is_taken() && is_ended(seen)).then(|| self.take(seen))
+        (!seen.is_taken() && is_ended(seen)).then(|| self.take(seen))
     }
 
     /// Calls `callback` when the task has ended, on the thread that ends it; at once, here, if it has.
@@ -120,19 +122,25 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    #[inline]
-    fn wait_until(&mut self, timeout: Option<Duration>) -> Result<TaskReport<T>> {
-        if self.holder.is_taken() {
+    /// Its end, once it has come. The report was not given.
+    #[inline(always)]
+    fn ended(&self, timeout: Option<Duration>) -> Result<record::Look> {
+        let seen = self.head().look();
+        match is_ended(seen) && !seen.is_taken() {
+            true => Ok(seen),
+            false => self.ended_later(seen, timeout),
+        }
+    }
+
+    #[cold]
+    fn ended_later(&self, seen: record::Look, timeout: Option<Duration>) -> Result<record::Look> {
+        if seen.is_taken() {
             return Err(Error::Stale { what: "task report" });
         }
-        let mut seen = self.head().look();
-        if !is_ended(seen) {
-            if !self.block(timeout)? {
-                return Err(Error::TimedOut);
-            }
-            seen = self.head().look();
+        if !self.block(timeout)? {
+            return Err(Error::TimedOut);
         }
-        Ok(self.take(seen))
+        Ok(self.head().look())
     }
 
     /// Sleeps until the end, having told the pool whose thread this is.
@@ -174,21 +182,27 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// The task has ended, as was seen, and the report was not given.
-    #[inline]
     fn take(&mut self, seen: record::Look) -> TaskReport<T> {
         let said = self.holder.take(seen);
-        let head = self.head();
-        let status = Status::from_bits(seen.status());
-        TaskReport {
-            id: head.id(),
-            name: head.kind().name(),
-            status,
-            result: said.unwrap_or_else(|| unsaid(head, status)),
-            queue_time: head.queue_time(),
-            run_time: head.run_time(),
-            attempts: head.attempts(),
-            worker: head.worker(),
-        }
+        report(self.head(), seen, said)
+    }
+}
+
+/// The report of a task that has ended, as was seen. `said`: what its function has come to.
+#[inline(always)]
+fn report<T>(head: Head, seen: record::Look, said: Option<Result<T, Fault>>) -> TaskReport<T> {
+    let status = Status::from_bits(seen.status());
+    // None begins any more.
+    let attempts = head.attempts();
+    TaskReport {
+        id: head.id(),
+        name: head.kind().name(),
+        status,
+        result: said.unwrap_or_else(|| unsaid(head, status)),
+        queue_time: head.queue_time_of(attempts),
+        run_time: head.run_time(),
+        attempts,
+        worker: head.worker_of(attempts),
     }
 }
 
@@ -248,10 +262,11 @@ impl<T: Send + 'static> Future for Task<T> {
     type Output = Result<TaskReport<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.holder.is_taken() {
+        let seen = self.head().look();
+        if seen.is_taken() {
             return Poll::Ready(Err(Error::Stale { what: "task report" }));
         }
-        if !self.is_done() {
+        if !is_ended(seen) {
             if self.head().kind().fork.is_child() {
                 return Poll::Ready(Err(Error::Forked));
             }

@@ -217,7 +217,7 @@ impl TaskMeta {
 pub(crate) struct Head(pub(super) &'static Record);
 
 /// A new task of `kind`. None: there are too many.
-#[inline]
+#[inline(always)]
 pub(super) fn open<T: Send + 'static>(
     kind: &'static KindInner,
     lane: Lane,
@@ -225,7 +225,7 @@ pub(super) fn open<T: Send + 'static>(
     extras: Option<Box<Extras>>,
     now: u64,
 ) -> Option<(Runner<T>, Holder<T>)> {
-    let record = table().take()?;
+    let record = RecordTable::<TaskMeta>::take()?;
     let meta = &record.meta;
     meta.kind.set(kind);
     meta.submitted.store(now, Relaxed);
@@ -238,7 +238,7 @@ pub(super) fn open<T: Send + 'static>(
     if extras.is_some() {
         meta.with_extras(|place| *place = extras);
     }
-    Some(table().publish(record))
+    Some(record.publish())
 }
 
 /// Every task whose kind passes `of` and that has not ended, as it was seen. The `Pin` is held as long as
@@ -318,16 +318,28 @@ impl Head {
 
     #[inline]
     pub(super) fn worker(self) -> Option<usize> {
+        self.worker_of(self.attempts())
+    }
+
+    /// That of the last of so many attempts that have begun.
+    #[inline]
+    pub(super) fn worker_of(self, attempts: u32) -> Option<usize> {
         let worker = self.0.meta.worker.load(Relaxed);
-        (worker != NOBODY && self.attempts() > 0).then_some(usize::from(worker))
+        (worker != NOBODY && attempts > 0).then_some(usize::from(worker))
     }
 
     #[inline]
     pub(super) fn queue_time(self) -> Duration {
+        self.queue_time_of(self.attempts())
+    }
+
+    /// That of a task of which so many attempts have begun.
+    #[inline]
+    pub(super) fn queue_time_of(self, attempts: u32) -> Duration {
         // Acquire: whoever changes the time of the begin has noted this before.
         let began = self.0.meta.began.load(Acquire);
         Duration::from_nanos(match self.0.meta.flags.load(Relaxed) & NOTED {
-            0 if self.attempts() == 0 => 0,
+            0 if attempts == 0 => 0,
             0 => began.saturating_sub(self.submitted()),
             _ => self.0.annex().seldom.queue_time.load(Relaxed),
         })

@@ -146,7 +146,6 @@ pub(crate) type Ends = (Runner<Noted, Counted>, Holder<Noted, Counted>);
 
 /// A table of two records, and what happens in it.
 pub(crate) struct Case {
-    table: &'static RecordTable<Noted>,
     books: &'static Books,
     made: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
@@ -161,7 +160,7 @@ impl Case {
         let table: &'static _ = Box::leak(Box::new(RecordTable::new(2)));
         let books: &'static _ = Box::leak(Box::new(books));
         TABLE.set(Some(table));
-        let case = Self { table, books, made: Arc::default(), dropped: Arc::default() };
+        let case = Self { books, made: Arc::default(), dropped: Arc::default() };
         // The table makes its records here, because loom does not see that the `OnceLock` of a chunk
         // orders their making.
         drop([case.open(), case.open()]);
@@ -172,9 +171,9 @@ impl Case {
     }
 
     pub(crate) fn open(&self) -> Ends {
-        let record = self.table.take().expect("a free record");
+        let record = RecordTable::<Noted>::take().expect("a free record");
         record.meta.books.set(self.books);
-        self.table.publish(record)
+        record.publish()
     }
 
     pub(crate) fn value(&self) -> Counted {
@@ -214,7 +213,7 @@ impl Case {
         assert_eq!(self.made.load(Relaxed), self.dropped.load(Relaxed));
         assert_eq!(self.books.cleared.load(Relaxed), tasks);
         let both = [self.open(), self.open()];
-        assert!(self.table.take().is_none());
+        assert!(RecordTable::<Noted>::take().is_none());
         for (runner, holder) in both {
             assert!(runner.forget());
             drop(holder);
@@ -355,22 +354,30 @@ fn an_end_knows_how_many_have_begun() {
 
 /// Goal: whoever leaves last drops the value and frees the record, and what is late does not touch the
 /// next tenant. Method: the handle is dropped while the task ends; another task takes a free record
-/// meanwhile.
+/// meanwhile, and its handle is dropped, or redeemed, while its runner leaves.
 #[test]
 fn release_against_completion() {
-    explore(3, || {
-        let case = Case::new(false);
-        let (runner, holder) = case.open();
-        let worker = case.run(runner);
-        drop(holder);
-        let (next_runner, next) = case.open();
-        let next_worker = case.run(next_runner);
-        assert_eq!(wait(&next), COMPLETED);
-        drop(next);
-        worker.join().unwrap();
-        next_worker.join().unwrap();
-        case.settle(2);
-    });
+    for redeems in [false, true] {
+        explore(3, move || {
+            let case = Case::new(false);
+            let (runner, holder) = case.open();
+            let worker = case.run(runner);
+            drop(holder);
+            let (next_runner, next) = case.open();
+            let next_worker = case.run(next_runner);
+            assert_eq!(wait(&next), COMPLETED);
+            if redeems {
+                assert!(
+                    next.redeem(|_, seen, value| seen.status() == COMPLETED && value.is_some())
+                );
+            } else {
+                drop(next);
+            }
+            worker.join().unwrap();
+            next_worker.join().unwrap();
+            case.settle(2);
+        });
+    }
 }
 
 /// Goal: a kind is freed behind all ends of its tasks (`task/estate.rs`). Method: a sweep looks at the record once;
@@ -599,9 +606,9 @@ fn the_next_tenant_meets_nobody() {
         });
         drop(holder);
         let mut tasks = 1;
-        if let Some(free) = case.table.take() {
+        if let Some(free) = RecordTable::<Noted>::take() {
             free.meta.books.set(case.books);
-            let (runner, mut next) = case.table.publish::<Counted>(free);
+            let (runner, mut next) = free.publish::<Counted>();
             tasks += 1;
             assert!(runner.begin().is_some());
             runner.finish(COMPLETED, case.value(), None);
