@@ -260,7 +260,16 @@ impl Subscriber {
                 let again = !mail.rest(&self.rules);
                 (mail.leave(handler), again)
             }
-            Left::More | Left::Lingers(_) => (self.mail().leave(handler), false),
+            Left::More | Left::Lingers(_) => {
+                let mut mail = self.mail();
+                let waiters = core::mem::take(&mut mail.has_waiters);
+                let close = mail.leave(handler);
+                drop(mail);
+                if waiters {
+                    self.notify_room();
+                }
+                (close, false)
+            }
         };
         if matches!(close, Close::Now(_)) {
             self.finish(core, close);

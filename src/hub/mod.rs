@@ -130,6 +130,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::fmt;
+use core::time::Duration;
 use history::{Histories, History, Replaying};
 use mailbox::Books;
 #[cfg(feature = "capi")]
@@ -232,11 +233,15 @@ pub struct HubBuilder<'a> {
     #[cfg(feature = "metrics")]
     registry: Option<(crate::metrics::Registry, String)>,
     #[cfg(feature = "log")]
-    log_stats: Option<core::time::Duration>,
+    log_stats: Option<Duration>,
 }
 
 /// The most that `max_payload` can be.
 pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
+/// Threads that wait look so often whether the pool has ended.
+const NAP: Duration = Duration::from_millis(100);
+/// As above, by those who wait for what is not always told: at first, and twice as long each time.
+const SHORT_NAP: Duration = Duration::from_millis(1);
 /// More services than this would not be faster.
 const MAX_SERVICES: usize = 64;
 

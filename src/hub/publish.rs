@@ -10,7 +10,7 @@ use super::own::Snapshot;
 use super::receipt::Receipt;
 use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
-use super::{Core, Hub, Work};
+use super::{Core, Hub, NAP, SHORT_NAP, Work};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::time::Duration;
@@ -507,7 +507,7 @@ impl Core {
         let mut has_lost = mail.losses() > lost && offer != Offer::Replaced;
         drop(mail);
         if offer == Offer::Full {
-            offer = wait_for_room(subscriber, stored);
+            offer = wait_for_room(self, subscriber, stored);
             has_lost = offer == Offer::Rejected;
         }
         if has_lost {
@@ -588,9 +588,11 @@ pub(super) fn count(receipt: &mut Receipt, offer: Offer) {
 
 /// Waits for room in a mailbox that blocks, and offers the message again.
 #[cold]
-fn wait_for_room(subscriber: &Subscriber, stored: &Stored) -> Offer {
+fn wait_for_room(core: &Core, subscriber: &Subscriber, stored: &Stored) -> Offer {
     let Overflow::Block(timeout) = subscriber.rules.overflow else { unreachable!("it is full") };
     let deadline = Instant::now().checked_add(timeout);
+    // Who takes messages tells; that one has begun, which makes room, too, nobody does.
+    let mut nap = SHORT_NAP;
     let mut mail = subscriber.mail();
     loop {
         let begun = subscriber.begun.load(Acquire);
@@ -600,12 +602,13 @@ fn wait_for_room(subscriber: &Subscriber, stored: &Stored) -> Offer {
         }
         let left =
             deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
+        if left.is_zero() || core.shared.must_stop() {
             return mail.refuse();
         }
         debug_assert_eq!(mail.phase(), Phase::Open);
         mail.has_waiters = true;
-        let waited = subscriber.room().wait_timeout(mail, left.min(Duration::from_secs(3600)));
+        let waited = subscriber.room().wait_timeout(mail, left.min(nap));
+        nap = (nap * 2).min(NAP);
         mail = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }

@@ -14,7 +14,7 @@ use super::notice::Severity;
 use super::ring::{Pull, Taken};
 use super::stats::SubscriptionStats;
 use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
-use super::{Core, Hub, key};
+use super::{Core, Hub, NAP, key};
 use crate::error::{Error, Result};
 use crate::pool;
 use crate::queue::Pollable;
@@ -462,8 +462,7 @@ impl Mailbox {
             if self.subscription.core.shared.must_stop() {
                 return Err(Error::ShutDown);
             }
-            // So that the end of the pool is noticed.
-            mail = self.puller().sleep(mail, left.min(Duration::from_millis(100)));
+            mail = self.puller().sleep(mail, left.min(NAP));
         }
         Ok(true)
     }

@@ -9,7 +9,7 @@
 //! ```text
 //!              reply                     taken by who waits
 //!   WAITING ───────────────► ANSWERED ────────────────────────► gone
-//!      └── time over, or dropped ─────────────────────────────► gone: a reply is late from now on
+//!      └── time or pool over, or dropped ─────────────────────► gone: a reply is late from now on
 //! ```
 //!
 //! Of a request with a *function* the entry is the right to call it. Three may want it:
@@ -36,7 +36,7 @@ use super::message::{Headers, Message, Payload, Stored};
 use super::publish::{Publication, ToKey};
 use super::receipt::Receipt;
 use super::subscribe::Execution;
-use super::{Core, Hub, Work};
+use super::{Core, Hub, NAP, Work};
 use crate::error::Error;
 use crate::pool::{self, Timer};
 use crate::sync::atomic::AtomicU64;
@@ -110,8 +110,15 @@ struct Slot {
 struct State {
     reply: Option<Stored>,
     waker: Option<Waker>,
-    /// The time is over, and the waker was woken for that.
-    over: bool,
+    /// Nothing is waited for any more, and the waker was woken for that.
+    over: Option<Over>,
+}
+
+/// Why a request is not waited for any more.
+#[derive(Clone, Copy)]
+enum Over {
+    Time,
+    Pool,
 }
 
 impl Requests {
@@ -230,6 +237,17 @@ impl Slot {
         true
     }
 
+    /// Says why it is not waited for any more; once.
+    fn end(&self, over: Over) {
+        let mut state = self.lock();
+        let _first = state.over.get_or_insert(over);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,49 +266,61 @@ impl Waiting {
         format!("{INBOX}{}", self.number)
     }
 
-    /// Waits for the reply until then; without a time, for as long as it takes.
-    pub(super) fn wait(&self, until: Option<Instant>) -> Option<Stored> {
+    /// The reply, if it is there.
+    fn reply(&self) -> Option<Stored> {
+        self.slot.lock().reply.clone()
+    }
+
+    /// Waits for the reply until then, without a time for as long as it takes, but not beyond the pool's end.
+    pub(super) fn wait(
+        &self,
+        until: Option<Instant>,
+        has_ended: impl Fn() -> bool,
+    ) -> Result<Stored, RequestError> {
         let mut state = self.slot.lock();
         loop {
             if let Some(reply) = state.reply.clone() {
-                return Some(reply);
+                return Ok(reply);
             }
-            let Some(until) = until else {
-                state = self.slot.answered.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.map_or(NAP, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
-                return None;
+                return Err(RequestError::TimedOut);
             }
-            let waited = self.slot.answered.wait_timeout(state, left);
+            if has_ended() {
+                return Err(Error::ShutDown.into());
+            }
+            let waited = self.slot.answered.wait_timeout(state, left.min(NAP));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// The reply, if it is there, or None if the time is over; else the waker is woken when one of them
-    /// is.
-    fn poll(&self, waker: &Waker) -> Poll<Option<Stored>> {
+    /// The reply, if it is there, or why none will come; else the waker is woken when one of them is.
+    fn poll(&self, waker: &Waker) -> Poll<Result<Stored, RequestError>> {
         let mut state = self.slot.lock();
-        if state.reply.is_some() || state.over {
-            return Poll::Ready(state.reply.clone());
-        }
-        state.waker = Some(waker.clone());
-        Poll::Pending
+        let end = match (&state.reply, state.over) {
+            (Some(reply), _) => Ok(reply.clone()),
+            (None, Some(Over::Time)) => Err(RequestError::TimedOut),
+            (None, Some(Over::Pool)) => Err(Error::ShutDown.into()),
+            (None, None) => {
+                state.waker = Some(waker.clone());
+                return Poll::Pending;
+            }
+        };
+        Poll::Ready(end)
     }
 
-    /// Says that the time is over.
+    /// Says that the time is over; or, if it is dropped instead, that the pool is.
     fn ender(&self) -> impl FnOnce() + Send + use<> {
-        let slot = Arc::clone(&self.slot);
-        move || {
-            let mut state = slot.lock();
-            state.over = true;
-            let waker = state.waker.take();
-            drop(state);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+        let ender = Ender(Arc::clone(&self.slot));
+        move || ender.0.end(Over::Time)
+    }
+}
+
+struct Ender(Arc<Slot>);
+
+impl Drop for Ender {
+    fn drop(&mut self) {
+        self.0.end(Over::Pool);
     }
 }
 
@@ -562,20 +592,24 @@ impl PendingReply {
     /// Waits for the reply, for as long as the request allows.
     ///
     /// # Errors
-    /// [`RequestError::TimedOut`], or [`Error::WouldDeadlock`] in [`RequestError::Hub`].
+    /// [`RequestError::TimedOut`]; in [`RequestError::Hub`] [`Error::WouldDeadlock`], or [`Error::ShutDown`] when
+    /// the pool ends first.
     pub fn wait(self) -> Result<Stored, RequestError> {
-        if let Some(reply) = self.waiting.wait(Some(Instant::now())) {
+        if let Some(reply) = self.waiting.reply() {
             return Ok(reply);
         }
-        let is_own = |shared: &pool::Shared| core::ptr::eq(shared, &*self.core.shared);
-        let reply = pool::blocking(is_own, || self.waiting.wait(self.until))?;
-        reply.ok_or(RequestError::TimedOut)
+        let shared = &*self.core.shared;
+        let is_own = |other: &pool::Shared| core::ptr::eq(other, shared);
+        pool::blocking(is_own, || self.waiting.wait(self.until, || shared.must_stop()))?
     }
 
-    /// Has whoever awaits it woken when its time is over.
+    /// Has whoever awaits it woken when its time is over, or the pool is.
     fn arm(&mut self) -> Result<(), RequestError> {
-        let Some(until) = self.until.filter(|_| !self.armed) else { return Ok(()) };
-        let left = until.saturating_duration_since(Instant::now()).min(MAX_DELAY);
+        if self.armed {
+            return Ok(());
+        }
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        let left = self.until.map_or(MAX_DELAY, left).min(MAX_DELAY);
         let timer = self.core.shared.after_or_back(left, self.waiting.ender(), |_| ());
         timer.map_err(|(error, _)| error)?;
         self.armed = true;
@@ -588,7 +622,7 @@ impl Future for PendingReply {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.waiting.poll(context.waker()) {
-            Poll::Ready(reply) => Poll::Ready(reply.ok_or(RequestError::TimedOut)),
+            Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => match self.arm() {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
@@ -629,8 +663,8 @@ mod tests {
         assert!(requests.reply(&message(&second.inbox(), "c")).is_none());
         assert!(requests.reply(&message("_INBOX.x", "c")).is_none());
         assert!(requests.reply(&message("_INBOX.99", "c")).is_none());
-        assert_eq!(second.wait(None).unwrap().payload(), &Payload::from("b"));
-        assert_eq!(first.wait(Some(Instant::now())), None);
+        assert_eq!(second.reply().unwrap().payload(), &Payload::from("b"));
+        assert_eq!(first.reply(), None);
         let inbox = first.inbox();
         drop((first, second));
         assert!(requests.reply(&message(&inbox, "d")).is_none());
@@ -656,7 +690,7 @@ mod tests {
                     let open: Vec<Waiting> = (0..REQUESTS).map(|_| requests.open()).collect();
                     open.iter().for_each(|waiting| tell.send(waiting.inbox()).unwrap());
                     for waiting in open {
-                        let reply = waiting.wait(None).unwrap();
+                        let reply = waiting.wait(None, || false).unwrap();
                         assert_eq!(reply.payload(), &Payload::from(waiting.inbox()));
                     }
                 });
@@ -666,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_is_woken_by_the_reply_and_by_the_time() {
+    fn a_waker_is_woken_by_the_reply_and_by_the_time_and_by_the_end() {
         struct Count(AtomicU64);
         impl std::task::Wake for Count {
             fn wake(self: Arc<Self>) {
@@ -680,11 +714,17 @@ mod tests {
         assert!(waiting.poll(&waker).is_pending());
         (waiting.ender())();
         assert_eq!(count.0.load(Relaxed), 1);
-        assert!(waiting.poll(&waker) == Poll::Ready(None));
+        assert!(matches!(waiting.poll(&waker), Poll::Ready(Err(RequestError::TimedOut))));
+        let waiting = requests.open();
+        assert!(waiting.poll(&waker).is_pending());
+        drop(waiting.ender());
+        assert_eq!(count.0.load(Relaxed), 2);
+        let end = waiting.poll(&waker);
+        assert!(matches!(end, Poll::Ready(Err(RequestError::Hub(Error::ShutDown)))));
         let waiting = requests.open();
         assert!(waiting.poll(&waker).is_pending());
         assert!(requests.reply(&message(&waiting.inbox(), "b")).is_some());
-        assert_eq!(count.0.load(Relaxed), 2);
-        assert!(matches!(waiting.poll(&waker), Poll::Ready(Some(_))));
+        assert_eq!(count.0.load(Relaxed), 3);
+        assert!(matches!(waiting.poll(&waker), Poll::Ready(Ok(_))));
     }
 }

@@ -58,7 +58,7 @@
 //!    that back. Whoever calls clears `resting`, takes that lock, and then looks whether somebody sleeps. So one of
 //!    the two sees the other.
 //!
-//! Locks are taken in this order: channel, mailbox, and last the ready list or the spare segments.
+//! Locks are taken in this order: channel, ready list, mailbox, spare segments.
 
 use super::few::Few;
 use super::handler::Handler;
@@ -70,7 +70,7 @@ use super::ready::Call;
 use super::receipt::Receipt;
 use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
-use super::{Core, Work};
+use super::{Core, NAP, SHORT_NAP, Work};
 use crate::queue::{Page, Pen, Written};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -851,7 +851,7 @@ impl Channel {
         let mut state = self.lock();
         let full = match state.ring.is_full() {
             true => {
-                let (waited, full) = self.wait_for_room(state, may_block);
+                let (waited, full) = self.wait_for_room(core, state, may_block);
                 state = waited;
                 full
             }
@@ -881,11 +881,12 @@ impl Channel {
     #[cold]
     fn wait_for_room<'a>(
         &'a self,
+        core: &Core,
         mut state: Locked<'a, State, Light>,
         may_block: bool,
     ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>) {
         let mut until: Option<Instant> = None;
-        let mut look = 0;
+        let (mut look, mut nap) = (0, SHORT_NAP);
         loop {
             let full = state.ring.survey();
             let timeout = |member: &&Arc<Subscriber>| match member.rules.overflow {
@@ -905,14 +906,16 @@ impl Channel {
             let timeout = timeout(&member).unwrap_or_default().min(FOREVER);
             let at = *until.get_or_insert_with(|| Instant::now() + timeout);
             let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || core.shared.must_stop() {
                 return (state, full);
             }
             let mut mail = member.mail();
             mail.has_waiters = true;
-            // Whoever makes room comes by the mailbox's lock, so it is not slept through.
+            // Whoever takes messages comes by the mailbox's lock and tells. Room is made when one begins, too, which
+            // nobody tells: hence short naps.
             drop(state);
-            let waited = member.room().wait_timeout(mail, left);
+            let waited = member.room().wait_timeout(mail, left.min(nap));
+            nap = (nap * 2).min(NAP);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             state = self.lock();
         }
@@ -1005,7 +1008,7 @@ impl Subscriber {
     }
 }
 
-/// Nobody waits for longer at a time.
+/// Nobody waits for longer.
 const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// The position with these last bits that is next to another.

@@ -127,6 +127,36 @@ fn block_gives_up_after_its_time_and_at_the_end() {
     settle(&hub);
 }
 
+/// Goal: nobody waits for room beyond the end of the pool. Method: a handler holds the first of two messages, in the
+/// ring of its channel and in a mailbox of its own; the third waits, and the pool's time to drain is over.
+#[test]
+fn block_ends_with_the_pool() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (gate, log) = (Gate::new(), Log::default());
+    let own = held(&hub, &gate, &log, Overflow::Block(Duration::MAX), 1);
+    let shared = held_on("b", &hub, &gate);
+    hub.publish("a.x", "second").unwrap();
+    thread::scope(|scope| {
+        let publish = |key: &'static str| {
+            let hub = &hub;
+            scope.spawn(move || hub.message(key).payload("x").may_block().publish().unwrap())
+        };
+        let publishers = [publish("a.x"), publish("b")];
+        thread::sleep(Duration::from_millis(5));
+        let gate = gate.clone();
+        let opens = scope.spawn(move || {
+            for publisher in publishers {
+                assert_eq!(publisher.join().unwrap().rejected, 1);
+            }
+            gate.open();
+        });
+        assert!(!hub.pool().shutdown(Duration::from_millis(1)).drained);
+        opens.join().unwrap();
+    });
+    assert_eq!((own.stats().rejected, shared.stats().rejected), (1, 1));
+}
+
 fn held_on(key: &str, hub: &Hub, gate: &Gate) -> Subscription {
     let wait = gate.clone();
     let settings = hub.subscription(key).capacity(1).overflow(Overflow::Block(Duration::MAX));

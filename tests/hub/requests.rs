@@ -2,6 +2,7 @@
 
 use crate::common::{LONG, hang_guard, until};
 use crate::kit::{Log, at_rest, hub, settle};
+use paceline::Error;
 use paceline::hub::{
     Codec, DeadFilter, Execution, Failure, Headers, Hub, Message, RequestError, Stored,
     Subscription, Text,
@@ -134,6 +135,28 @@ fn replies_may_be_awaited() {
     assert!(matches!(block_on(request), Err(RequestError::TimedOut)));
     at_rest(&hub);
     settle(&hub);
+}
+
+/// Goal: nobody waits for a reply beyond the end of the pool, however long he would. Method: a handler that never
+/// replies is asked by a thread that waits, and by one that awaits it; the pool ends.
+#[test]
+fn requests_end_with_their_pool() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    hub.subscription("mute").serve(|_: &Message<'_>| ()).unwrap().detach();
+    let shut_down = |end: Result<_, RequestError>| {
+        let error = end.unwrap_err();
+        assert!(matches!(error, RequestError::Hub(Error::ShutDown)), "{error:?}");
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| shut_down(hub.request("mute", "x", Duration::MAX)));
+        scope.spawn(|| shut_down(block_on(hub.message("mute").request(Duration::MAX).unwrap())));
+        scope.spawn(|| shut_down(block_on(hub.message("mute").request(LONG).unwrap())));
+        until("all have asked", || hub.request_counts().0 == 3);
+        at_rest(&hub);
+        assert!(hub.pool().shutdown(LONG).drained);
+    });
+    assert_eq!(hub.request_counts(), (0, 0));
 }
 
 /// Goal: the function of a request is called once, on the pool: with the reply, or when the time is over; and

@@ -55,7 +55,7 @@ use crate::hub::notice::Severity;
 use crate::hub::pull::check_key;
 use crate::hub::subscribe::{Unsubscribe, Unsubscribed};
 use crate::hub::supervise::{Intensity, OnFailure, Supervisor};
-use crate::hub::{Core, Hub, Work, execute};
+use crate::hub::{Core, Hub, NAP, Work, execute};
 use crate::pool::contain;
 use crate::queue::Pollable;
 use crate::sync::atomic::AtomicBool;
@@ -1063,8 +1063,6 @@ impl ReplayMailbox {
     /// Until pullers were woken once more than so often, or for a while. False: the time is over.
     #[cfg(not(loom))]
     fn wait(&self, rung: u64, deadline: Option<Instant>) -> Result<bool> {
-        // So that the end of the pool is noticed.
-        const NAP: Duration = Duration::from_millis(100);
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(false);
