@@ -4,13 +4,13 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, attempt: 8, …, taken: 1, odd: 1, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
+//! { generation: 32, attempt: 8, …, noted: 1, taken: 1, odd: 1, plain: 1, overtaken: 1, returned: 1, filed: 1, parked: 1, let: 1, ending: 1,
 //!   handle left: 1, runner left: 1, value: 1, notify: 1, waiting: 1, late: 1, asked: 1, status: 3 }
 //! ```
 //!
 //! | status | set by | from |
 //! |---|---|---|
-//! | PENDING | whoever takes the record | free |
+//! | PENDING | whoever frees the record | any |
 //! | RUNNING | `begin`, by the thread that runs the attempt | PENDING, RETRYING |
 //! | RETRYING | `retry`, by the thread whose attempt has failed; `overtake`, by anybody | RUNNING |
 //! | an end | the runner (`finish`), or anybody (`end_if`) | any but an end |
@@ -67,7 +67,8 @@
 //!
 //! # Invariants
 //!
-//! 1. One compare-exchange sets an end. Who made it, and nobody else, counts and tells.
+//! 1. One compare-exchange sets an end. Who made it, and nobody else, counts and tells; nobody does of a task that
+//!    was not taken in (`forget`).
 //! 2. A closure is called only after a `begin` that succeeded, by the one thread that has the runner.
 //! 3. The room is the runner's until it has set an end with `value`, then the handle's. An end that
 //!    came first leaves it with the runner, which drops what it put there.
@@ -76,17 +77,18 @@
 //!    overtaken" true, and the generation grows with it: so nothing that is late touches the next tenant. A
 //!    handle that sees the runner gone and none of these marks is alone, and needs no read-modify-write.
 //! 5. Whoever ends a task without being its runner marks the word as `ending` by the same change, and
-//!    takes the mark back when all have been told: the record cannot be freed under it.
+//!    takes the mark back when all have been told: the record cannot be freed under it. Its times are noted after
+//!    that change, and before `noted`, which whoever makes a report of it waits for.
 //! 6. A closure that is parked is taken by the one change that clears the mark.
 //! 7. There is one runner: `overtake` makes it anew by a change that only an attempt which has not
 //!    claimed allows, and an attempt that was overtaken uses its own no more.
 //!
 //! # Orderings
 //!
-//! An end is set with Release and seen with Acquire: the value, and what the report says. Leaving is
-//! Release, and freeing Acquire. A waiter reads the epoch, sets `waiting` by a read-modify-write, and
-//! then sleeps on the epoch, which changes after an end that saw the mark: no wake-up is lost. `parked`
-//! is set with Release and cleared with Acquire: the closure.
+//! An end is set with Release and seen with Acquire: the value, and what the report says; by whoever is not the
+//! runner `noted` is set so, too, for the report's sake. Leaving is Release, and freeing Acquire. A waiter reads
+//! the epoch, sets `waiting` by a read-modify-write, and then sleeps on the epoch, which changes after an end that
+//! saw the mark: no wake-up is lost. `parked` is set with Release and cleared with Acquire: the closure.
 #![allow(unsafe_code, reason = "the value is handed over through a word")]
 
 use super::slab::{Entry, Slab};
@@ -135,6 +137,8 @@ const PLAIN: u64 = 1 << 16;
 const ODD: u64 = 1 << 17;
 /// The handle has taken what the task has come to.
 const TAKEN: u64 = 1 << 18;
+/// Who ends it has noted what a report says.
+const NOTED: u64 = 1 << 19;
 /// Somebody is ending it, a wheel has it, or an attempt that was overtaken.
 const KEPT: u64 = ENDING | FILED | OVERTAKEN;
 /// The number of the attempt, modulo 256: what is late for one does not meet the next.
@@ -181,6 +185,12 @@ impl Seen {
     #[inline]
     pub(crate) fn is_taken(self) -> bool {
         self.has(TAKEN)
+    }
+
+    /// Whether somebody is ending it who has yet to note what a report says.
+    #[inline]
+    pub(crate) fn is_unnoted(self) -> bool {
+        self.0 & (ENDING | NOTED) == ENDING
     }
 
     /// Whether `other` is of the same tenancy.
@@ -231,7 +241,7 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     fn note_unrun(_record: &'static Record<Self>) {}
     /// When it is to be woken; a wheel's while the record is in one.
     fn wake_at(seldom: &Self::Seldom) -> &AtomicU64;
-    /// In a forked child nothing is touched.
+    /// In a forked child no record is given back.
     fn is_forked(owner: Self::Owner) -> bool;
 }
 
@@ -417,6 +427,8 @@ impl<M: Meta> Record<M> {
         };
         let owner = self.meta.owner();
         note(status_of(before));
+        // Release: pairs with whoever makes a report.
+        self.word.fetch_or(NOTED, Release);
         M::count(owner, status);
         if M::is_told(owner) {
             M::tell(self, status, Some(message));

@@ -5,10 +5,10 @@
 )]
 
 use super::atomic::AtomicPtr;
-use super::atomic::Ordering::Relaxed;
+use super::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::ptr::NonNull;
 
-/// An `Option<&'static T>` that is read and written as one word. It orders nothing.
+/// An `Option<&'static T>` that is read and written as one word.
 #[derive(Debug)]
 pub(crate) struct StaticRef<T>(AtomicPtr<T>);
 
@@ -21,14 +21,15 @@ impl<T> Default for StaticRef<T> {
 impl<T: Sync> StaticRef<T> {
     #[inline]
     pub(crate) fn set(&self, to: &'static T) {
-        self.0.store(core::ptr::from_ref(to).cast_mut(), Relaxed);
+        // Release: what lies behind it, which may be new.
+        self.0.store(core::ptr::from_ref(to).cast_mut(), Release);
     }
 
     #[inline]
     pub(crate) fn get(&self) -> Option<&'static T> {
         // SAFETY: null, or made from a `&'static T`; what lies behind it is only ever shared, and whoever
-        // frees it knows that nobody asks here any more.
-        unsafe { self.0.load(Relaxed).as_ref() }
+        // frees it knows that nobody asks here any more. Acquire: pairs with `set`.
+        unsafe { self.0.load(Acquire).as_ref() }
     }
 
     /// Where it is, which may be freed by now; 0: nowhere.

@@ -108,6 +108,8 @@ pub(super) struct Begun {
     place: limits::Watched,
     /// It has a place of those that run, which the task may not have any more when it returns.
     has_place: bool,
+    /// The pool has stopped, and it was overtaken already: nothing is to be called.
+    pub(super) is_void: bool,
 }
 
 impl<B, T> Run for Job<B, T>
@@ -130,7 +132,7 @@ where
     #[cold]
     pub(super) fn run_here(self) {
         let outcome = pool::take_outcome();
-        self.run_on(None);
+        let _panicked = contain(|| self.run_on(None));
         pool::report(outcome);
     }
 
@@ -156,6 +158,9 @@ where
             }
         }
         let Some(begun) = self.begin(now, worker, other) else { return self.not_begun() };
+        if B::OVERLAPS && begun.is_void {
+            return self.discard::<T>(begun, Err(Fault::new("the pool has stopped")));
+        }
         match worker {
             Some(_) => kind.guard.watch(begun.due),
             None => limits::watch_alone(head, begun.due),
@@ -227,17 +232,20 @@ where
         self.body.begun();
         // A shutdown that has not counted this task has entered its last phase by now.
         barrier_after_change();
-        if kind.phase() == STOPPING {
+        let stops = kind.phase() == STOPPING;
+        // Whoever has overtaken it has the runner.
+        let is_void = B::OVERLAPS && stops && !self.runner.claim(seen, || head.noted() == number);
+        if stops && !is_void {
             drop(place);
-            head.note_unbegun(number);
             self.runner.unbegin();
+            head.note_unbegun(number);
             return None;
         }
         if let (Some(waits), 1) = (kind.waits, number) {
             waits.note(now.saturating_sub(head.submitted()));
         }
         let has_place = B::OVERLAPS && !B::PULLED && head.take_place();
-        Some(Begun { number, due, seen, place, has_place })
+        Some(Begun { number, due, seen, place, has_place, is_void })
     }
 
     /// Whether the attempt, which has returned, is not the task's any more.

@@ -114,8 +114,11 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// Calls `callback` when the task has ended, on the thread that ends it; at once, here, if it has.
-    /// It should be short. A panic in it is dropped.
+    /// It should be short. A panic in it is dropped. In a child made by fork it is never called.
     pub fn on_end(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        if self.head().kind().fork.is_child() {
+            return;
+        }
         let ended = self.head().when_ended(|extras| extras.callbacks.push(Box::new(callback)));
         if !ended {
             limits::arm_own(self.head());
@@ -191,6 +194,9 @@ impl<T: Send + 'static> Task<T> {
 /// The report of a task that has ended, as was seen. `said`: what its function has come to.
 #[inline(always)]
 fn report<T>(head: Head, seen: record::Look, said: Option<Result<T, Fault>>) -> TaskReport<T> {
+    if seen.is_unnoted() {
+        head.until_noted();
+    }
     let status = Status::from_bits(seen.status());
     // None begins any more.
     let attempts = head.attempts();

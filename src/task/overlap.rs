@@ -114,7 +114,15 @@ impl<W: SharedBody> Overlapping<W> {
 
     /// The closure of a task that was not taken in.
     pub(super) fn into_work(self) -> W {
-        Arc::into_inner(self.0).expect("no attempt has begun").work
+        let mut line = self.0;
+        // Somebody who looked at the record's last tenant may have it for a moment, and leaves it alone.
+        loop {
+            match Arc::try_unwrap(line) {
+                Ok(line) => return line.work,
+                Err(shared) => line = shared,
+            }
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -174,6 +174,10 @@ where
             self = Box::new(gate.pass(head, *self)?);
         }
         let begun = Job::begin(&mut *self, now, None, other)?;
+        if B::OVERLAPS && begun.is_void {
+            self.discard::<T>(begun, Err(Fault::new("the pool has stopped")));
+            return None;
+        }
         Some((self, begun))
     }
 

@@ -14,9 +14,9 @@ pub(super) use crate::pool::record::Seen as Look;
 use crate::pool::record::{self, ASKED, LATE, Magazine, Meta, RecordTable, Seen, Yield};
 use crate::pool::{contain, lap};
 use crate::queue::Lane;
-use crate::sync::StaticRef;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use crate::sync::{SpinWait, StaticRef};
 use crate::sys::clock;
 use crate::time::Retry;
 use core::task::Waker;
@@ -42,6 +42,9 @@ const RELEASED: u8 = 2;
 const PLACE: u8 = 4;
 /// Its time in the queue is in the annex. Otherwise its first attempt is the last one, and says it.
 const NOTED: u8 = 8;
+
+/// Of `run_time`: that of the last attempt is in it.
+const RUN_NOTED: u64 = 1 << 63;
 
 pub(super) type Record = record::Record<TaskMeta>;
 pub(super) type Runner<T> = record::Runner<TaskMeta, Result<T, Fault>>;
@@ -212,7 +215,8 @@ impl TaskMeta {
     }
 }
 
-/// A task under way. Whoever has one is an end of the task, or is ending it.
+/// A task under way. Whoever has one is an end of the task, or is ending it, or has a `Pin` of its kind and looks at
+/// what was seen there, which may be over.
 #[derive(Clone, Copy)]
 pub(crate) struct Head(pub(super) &'static Record);
 
@@ -365,7 +369,7 @@ impl Head {
 
     #[inline]
     pub(super) fn run_time(self) -> Duration {
-        Duration::from_nanos(self.0.meta.run_time.load(Relaxed))
+        Duration::from_nanos(self.0.meta.run_time.load(Relaxed) & !RUN_NOTED)
     }
 
     #[inline]
@@ -448,6 +452,9 @@ impl Head {
     pub(super) fn renew(self, now: u64) {
         self.keep_queue_time();
         let meta = &self.0.meta;
+        if meta.run_time.load(Relaxed) & RUN_NOTED != 0 {
+            return;
+        }
         // A sign of one that was overtaken meanwhile is older than the begin of the next. Release: the time
         // in the queue is noted.
         meta.run_time.fetch_add(now.saturating_sub(meta.began.fetch_max(now, Release)), Relaxed);
@@ -460,6 +467,9 @@ impl Head {
         let number = self.noted() + 1;
         if number > 1 {
             self.keep_queue_time();
+            if !self.is_ended() {
+                meta.run_time.fetch_and(!RUN_NOTED, Relaxed);
+            }
         }
         // Release: the time in the queue is noted.
         meta.began.store(now, Release);
@@ -472,7 +482,8 @@ impl Head {
 
     /// The attempt that was noted does not begin after all.
     pub(super) fn note_unbegun(self, number: u32) {
-        self.0.meta.attempts.store(number - 1, Relaxed);
+        // Release: the word says so, too, to whoever sees it.
+        self.0.meta.attempts.store(number - 1, Release);
         self.0.meta.worker.store(NOBODY, Relaxed);
     }
 
@@ -481,12 +492,17 @@ impl Head {
         self.0.meta.worker.store(NOBODY, Relaxed);
     }
 
-    /// The attempt has returned.
+    /// The attempt has returned. If the task has ended before, its time is noted already: one that is over its limit
+    /// has run until then.
     #[inline]
     pub(super) fn note_return(self, now: u64) {
         let meta = &self.0.meta;
-        let took = now.saturating_sub(meta.began.load(Relaxed));
-        meta.run_time.store(meta.run_time.load(Relaxed) + took, Relaxed);
+        let before = meta.run_time.load(Relaxed);
+        if before & RUN_NOTED == 0 {
+            let took = now.saturating_sub(meta.began.load(Relaxed));
+            // If the task ends meanwhile either time will do, and one replaces the other.
+            meta.run_time.store(before + took | RUN_NOTED, Relaxed);
+        }
     }
 
     /// For an end that is not an attempt's: the times until now.
@@ -496,9 +512,23 @@ impl Head {
         match before {
             _ if self.attempts() == 0 => self.note_queue_time(now),
             Status::Running => {
-                meta.run_time.fetch_add(now.saturating_sub(self.began()), Relaxed);
+                let took = now.saturating_sub(self.began());
+                let add = |time| (time & RUN_NOTED == 0).then_some(time + took | RUN_NOTED);
+                let _returned = meta.run_time.fetch_update(Relaxed, Relaxed, add);
             }
             _ => {}
+        }
+    }
+
+    /// The task has ended: until what a report says of it is noted, which is a matter of its clock. In a child made
+    /// by fork whoever was about to do so may be missing.
+    #[cold]
+    pub(super) fn until_noted(self) {
+        let mut wait = SpinWait::new();
+        while self.look().is_unnoted() && !self.kind().fork.is_child() {
+            if !wait.spin() {
+                std::thread::yield_now();
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Attempts: what they are told, what they answer, and what follows.
 
-use super::common::{Count, Gate, hang_guard};
+use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{Stage, pool, settled};
 use paceline::Lane;
 use paceline::task::{Attempt, EndRecord, Fault, Observer, Retry, Status, WorkerPool};
@@ -201,6 +201,30 @@ fn the_time_in_the_queue_is_that_before_the_first_attempt() {
         let times = (report.queue_time, report.run_time);
         assert_eq!(times, (5 * SECOND, 3 * SECOND), "beats: {beats}, attempts: {attempts}");
     }
+}
+
+/// Goal: a task whose time is over has run until then, however late its function returns, and whatever signs of life it
+/// gives. Method: a deaf function of two threads, by the test's clock; who waits ends the task.
+#[test]
+fn a_time_that_is_over_is_counted_once() {
+    let _guard = hang_guard();
+    let stage = Stage::with(2);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let deaf = move |attempt: &Attempt<'_>| {
+        inner.wait();
+        attempt.heartbeat();
+    };
+    let task = stage.workers.task("deaf", deaf).timeout(4 * SECOND).submit().unwrap();
+    gate.until_entered(1);
+    let settle = stage.pass_without_settling(5 * SECOND);
+    settle();
+    until("the end of its time", || task.is_done());
+    let settle_later = stage.pass_without_settling(3 * SECOND);
+    gate.open();
+    settle_later();
+    let report = task.wait().unwrap();
+    assert_eq!((report.status, report.run_time), (Status::TimedOut, 5 * SECOND));
 }
 
 /// Goal: a task that never began has waited until its end. Method: one that nobody pulls is dropped as its pool stops.

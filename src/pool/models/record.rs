@@ -570,6 +570,33 @@ fn two_take_a_closure_out() {
     });
 }
 
+/// Goal: a report sees what who ended the task has noted. Method: a guard ends one that runs, and notes it behind the
+/// end; the handle has seen the end, and waits for the mark.
+#[test]
+fn a_report_against_the_note() {
+    explore(3, || {
+        let case = Case::new(false);
+        let (runner, holder) = case.open();
+        assert!(runner.begin().is_some());
+        let record = holder.record();
+        let times = Arc::new(UnsafeCell::new(0));
+        let noted = Arc::clone(&times);
+        let guard = thread::spawn(move || {
+            // SAFETY: nobody reads it before the mark.
+            record.end_if(TIMED_OUT, |_| true, |_| noted.with_mut(|at| unsafe { *at = 1 }), "");
+        });
+        assert_eq!(wait(&holder), TIMED_OUT);
+        while record.look().is_unnoted() {
+            thread::yield_now();
+        }
+        // SAFETY: the mark has been seen, and nobody writes it any more.
+        assert_eq!(times.with(|at| unsafe { *at }), 1);
+        guard.join().unwrap();
+        drop((runner, holder));
+        case.settle(1);
+    });
+}
+
 /// Goal: whoever ends a task may look at its record until all have been told, though both ends have left
 /// meanwhile. Method: the handle goes after the runner has left; the guard is telling, or is not.
 #[test]
