@@ -127,7 +127,7 @@ use crate::error::{Error, Result};
 use crate::pool::{self, Pool, Served, Shared};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
+use crate::sync::{CachePadded, Mutex, MutexGuard, Numbers, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::fmt;
 use core::time::Duration;
@@ -184,7 +184,7 @@ struct Core {
     dead: Arc<dead::DeadLetters>,
     groups: share::Groups,
     requests: Arc<request::Requests>,
-    sequence: CachePadded<AtomicU64>,
+    sequence: CachePadded<Numbers>,
     subscriptions: AtomicU64,
     histories: Histories,
     notices: notice::Notices,
@@ -298,7 +298,10 @@ impl HubBuilder<'_> {
             dead,
             groups: share::Groups::default(),
             requests: Arc::default(),
-            sequence: CachePadded::new(AtomicU64::new(histories.first_sequence() - 1)),
+            sequence: CachePadded::new(Numbers::after(
+                histories.first_sequence() - 1,
+                shared.asymmetric,
+            )),
             subscriptions: AtomicU64::new(0),
             histories,
             notices,
@@ -428,7 +431,7 @@ impl Core {
     }
 
     fn published(&self) -> u64 {
-        self.sequence.load(Relaxed)
+        self.sequence.last()
     }
 
     fn next_subscription(&self) -> u64 {

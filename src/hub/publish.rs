@@ -12,7 +12,7 @@ use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, NAP, SHORT_NAP, Work};
 use crate::error::{Error, Result};
-use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use crate::sync::atomic::Ordering::Acquire;
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -325,7 +325,7 @@ impl Core {
 
     #[inline]
     fn next_sequence(&self) -> u64 {
-        self.sequence.fetch_add(1, Relaxed) + 1
+        self.sequence.take(1) + 1
     }
 
     #[inline]
@@ -398,7 +398,7 @@ impl Core {
         self.count_key(key, chunk.len() as u64);
         let time = crate::sys::clock::recent_unix_nanos();
         let mut left = chunk.len();
-        let mut sequence = self.sequence.fetch_add(left as u64, Relaxed);
+        let mut sequence = self.sequence.take(left as u64);
         let last = sequence + left as u64;
         let mut messages = chunk.iter_mut().map(|payload| {
             sequence += 1;

@@ -59,8 +59,8 @@ pub(crate) struct Shared {
     pub(crate) log: Logger,
     clock: Clock,
     fork: ForkGuard,
-    /// Whether threads may have purses.
-    pub(super) asymmetric: bool,
+    /// Whether there is a heavy barrier.
+    pub(crate) asymmetric: bool,
     pub(crate) placement: Placement<'static>,
     /// Until when the watch is fine.
     fine_until: CachePadded<AtomicU64>,

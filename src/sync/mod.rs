@@ -7,6 +7,8 @@ mod asymmetric;
 #[cfg(any(feature = "net", feature = "hub"))]
 #[allow(dead_code, reason = "which of the two are used, the features say")]
 mod lock;
+#[cfg(feature = "hub")]
+mod numbers;
 mod parker;
 #[cfg(any(feature = "tasks", feature = "hub"))]
 mod seat;
@@ -19,6 +21,8 @@ pub(crate) use crossbeam_utils::CachePadded;
 #[cfg(any(feature = "net", feature = "hub"))]
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use lock::{Light, Lock, Locked};
+#[cfg(feature = "hub")]
+pub(crate) use numbers::Numbers;
 pub(crate) use parker::{Parker, Unparked, Wakes};
 #[cfg(any(feature = "tasks", feature = "hub"))]
 #[allow(unused_imports, reason = "which are used, the features say")]
