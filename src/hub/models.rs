@@ -495,6 +495,7 @@ impl Stream {
     fn new() -> (Arc<Self>, Pen<u64>) {
         let mut pen = Pen::new(3);
         pen.push(|slot| *slot = 1);
+        pen.show();
         let cursor = Cursor::new();
         cursor.join(0);
         cursor.advance(1);
@@ -507,7 +508,7 @@ impl Stream {
     /// Takes what comes after so many. `blind`: with the fault that neither the mailbox nor the place in the
     /// ring is looked at.
     fn take(&self, taken: usize, blind: bool) -> Vec<u64> {
-        let more = self.page.written() - taken;
+        let more = self.page.shown() - taken;
         let mut mail = self.mail.lock().unwrap();
         match blind {
             true => self.cursor.advance(more),
@@ -529,6 +530,7 @@ fn part(blind: bool) {
     let mail = stream.mail.lock().unwrap();
     let next = stream.cursor.part() as usize;
     drop(mail);
+    pen.show();
     let mut all = run.join().unwrap();
     all.extend(stream.page.read(next, 3 - next));
     assert_eq!(all, [2, 3], "a message is lost, or comes twice");

@@ -47,9 +47,11 @@
 //!    when it came; waiting = head - cursor + what its mailbox says.
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
 //!    when the subscription comes or goes. So a run takes what has been appended to the segment that it is
-//!    in without the channel's lock, which publishers need (*streaming*): `written` of the page says how far
-//!    it may go. Before, it looks at its mailbox, by invariant 2: a message in the ring that it sees was
-//!    appended after what the same publisher brought to the mailbox, so it sees that, too.
+//!    in without the channel's lock, which publishers need (*streaming*): `shown` of the page says how far
+//!    it may go. What is not shown yet it has asked for, or finds with the channel's lock, by which it comes before it
+//!    rests: whoever takes messages there shows all there is. Before it streams, it looks at its mailbox, by
+//!    invariant 2: a message in the ring that it sees was appended after what the same publisher brought to the
+//!    mailbox, so it sees that, too.
 //!    What a run takes with the channel's lock may lie in several segments. It *turns over* from one to the next
 //!    under the mailbox's lock alone, and tells there who waits for room.
 //! 7. `started` says up to which message all have begun. It is behind the truth at the most, so no member is
@@ -71,7 +73,7 @@ use super::receipt::Receipt;
 use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, NAP, SHORT_NAP, Work};
-use crate::queue::{Page, Pen, Written};
+use crate::queue::{Page, Pen, SHOWN, Shown};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Light, Locked, Mutex, MutexGuard};
@@ -82,6 +84,8 @@ use std::time::Instant;
 
 /// Slots of a segment.
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
+/// What is full is shown.
+const _: () = assert!(SEGMENT.is_multiple_of(SHOWN));
 /// How many segments a run takes at once at the most: the channel's lock, which all of its runs and publishers
 /// need, and the count of references of each segment are what threads that serve it fight for.
 const AT_ONCE: usize = if cfg!(loom) { 2 } else { 5 };
@@ -131,7 +135,7 @@ impl Segment {
 }
 
 /// Messages of a page, one after the other.
-pub(super) struct InPlace<'a>(Written<'a, Option<Stored>>);
+pub(super) struct InPlace<'a>(Shown<'a, Option<Stored>>);
 
 impl<'a> Iterator for InPlace<'a> {
     type Item = &'a Stored;
@@ -142,7 +146,7 @@ impl<'a> Iterator for InPlace<'a> {
     }
 }
 
-/// Messages of a page from an index on, all of which are written.
+/// Messages of a page from an index on, all of which are shown.
 #[inline]
 fn read(page: &Messages, from: usize, count: usize) -> InPlace<'_> {
     InPlace(page.read(from, count))
@@ -296,6 +300,8 @@ impl Following {
 /// Messages behind what was taken that are worth a run. When they are fewer, who comes back a little later
 /// takes more at once, and does not have the publisher wait for the lines that both of them touch.
 const RIPE: usize = 64;
+/// After so many looks without any, the next message is to be shown at once.
+const ASKING_LOOKS: u32 = 8;
 /// After so many looks any message is worth one.
 const RIPE_LOOKS: u32 = 12;
 /// After so many the run rests.
@@ -323,10 +329,10 @@ impl Taken {
         read(&self.page, self.from, self.count)
     }
 
-    /// How many there are behind it in its segment.
+    /// How many are shown behind it in its segment.
     #[inline]
     pub(super) fn more(&self) -> usize {
-        self.page.written() - self.from - self.count
+        self.page.shown().saturating_sub(self.from + self.count)
     }
 
     /// Whether its segment has no place behind it.
@@ -352,6 +358,9 @@ impl Taken {
             pause(self.looks / 2);
         }
         self.looks += 1;
+        if self.looks >= ASKING_LOOKS && self.more() == 0 {
+            self.page.ask();
+        }
         self
     }
 
@@ -537,7 +546,8 @@ impl Ring {
         if next == self.head {
             return None;
         }
-        let flow = self.flow.as_ref()?;
+        let flow = self.flow.as_mut()?;
+        flow.show();
         let index = (next - flow.base) as usize;
         let (first, from) = (index / SEGMENT, index % SEGMENT);
         let total = most.min((self.head - next) as usize).min(segments * SEGMENT - from);
@@ -574,6 +584,9 @@ impl Ring {
         match discard {
             true => mail.part(&member.rules, self.head, waiting, core::iter::empty()),
             false => {
+                if let Some(flow) = &mut self.flow {
+                    flow.show();
+                }
                 let flow = self.flow.as_ref();
                 let message = |position: u64| flow.expect("it flows").message(position).clone();
                 let waiting = (next..next + waiting).map(message);
@@ -627,6 +640,13 @@ impl Flow {
         self.resting = 0;
         self.pulled.drain(..).for_each(|member| member.call_pullers());
         call
+    }
+
+    /// Shows all that there is.
+    fn show(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.pen.show();
+        }
     }
 
     fn message(&self, position: u64) -> &Stored {

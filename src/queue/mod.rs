@@ -52,7 +52,7 @@ pub(crate) use outbox::Outbox;
 #[cfg(feature = "tasks")]
 pub(crate) use outbox::Store;
 #[cfg(feature = "hub")]
-pub(crate) use page::{Page, Pen, Written};
+pub(crate) use page::{Page, Pen, SHOWN, Shown};
 #[cfg(any(feature = "capi", feature = "hub"))]
 pub(crate) use pollable::Pollable;
 pub use standalone::{Full, Queue};

@@ -1,35 +1,44 @@
 //! A page: slots that are written one after the other, and read by many where they lie.
 //!
 //! ```text
-//!   slots   [ ■ ■ ■ ■ ■ · · · ]
-//!                       ▲
-//!                    written: goes up with each push, and back only when nobody reads
+//!   slots   [ ■ ■ ■ ■ □ □ · · ]
+//!                     ▲   ▲
+//!                 shown   count: goes up with each push, and back only when nobody reads
 //! ```
 //!
 //! # States of a slot
 //!
 //! | a slot is | whose it is | what is in it |
 //! |---|---|---|
-//! | free, from `written` on | the pen's alone | the default, or what was written before the last reset |
-//! | written | everybody's, to read | what was written |
+//! | free, from `count` on | the pen's alone | the default, or what was written before the last reset |
+//! | written, from `shown` on | the pen's alone | what was written |
+//! | shown | everybody's, to read | what was written |
 //!
 //! The pen writes over what a free slot has in it, so a value that is much like the one before need not be made
 //! anew.
 //!
+//! Each look at `shown` moves its line to the reader, and the next change moves it back, for which the pen's thread
+//! waits. So slots are shown several at a time: when there are [`SHOWN`], when a reader has [asked](Page::ask), and
+//! when whoever has the pen says so, as for a reader that comes to it. A reader that looks for what is not shown must
+//! do one of the two, or never see it.
+//!
 //! # Invariants
 //!
-//! 1. A page has one [`Pen`], which writes and resets by `&mut`. So one thread at a time touches free slots.
-//! 2. A slot is written before `written` passes it (Release), and read after that was seen (Acquire).
+//! 1. A page has one [`Pen`], which writes, shows and resets by `&mut`. So one thread at a time touches what is not shown.
+//! 2. A slot is written before `shown` passes it (Release), and read after that was seen (Acquire).
 //! 3. A page is reset while the pen has the only reference to it. Whoever had another let go of it with Release,
 //!    and that it is gone is seen with Acquire: so its reads are over.
 #![allow(unsafe_code, reason = "slots are handed from the pen to readers by a count")]
 
-use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, UnsafeCell};
 
-/// How far ahead of a push a slot is asked for: its lines are with those who have read what was in it.
-const AHEAD: usize = 2;
+/// How far ahead of a push a slot is asked for: its lines are with those who have read what was in it, who may be on a
+/// processor from which a line takes as long as some pushes.
+const AHEAD: usize = 6;
+/// So many slots are shown at once, if nobody asks.
+pub(crate) const SHOWN: usize = if cfg!(loom) { 2 } else { 16 };
 const LINE: usize = 64;
 
 /// Asks for the lines of a slot in a state that can be written.
@@ -53,7 +62,9 @@ fn prefetch<T>(slot: &UnsafeCell<T>) {
 
 /// See the head of the file.
 pub(crate) struct Page<T> {
-    written: AtomicUsize,
+    shown: AtomicUsize,
+    /// Somebody waits for the next.
+    asked: AtomicBool,
     slots: Box<[UnsafeCell<T>]>,
 }
 
@@ -63,33 +74,41 @@ pub(crate) struct Page<T> {
 unsafe impl<T: Send + Sync> Sync for Page<T> {}
 
 impl<T> Page<T> {
-    /// How many slots are written.
+    /// How many slots are shown.
     #[inline]
-    pub(crate) fn written(&self) -> usize {
-        // Acquire: pairs with the Release in `push`.
-        self.written.load(Acquire)
+    pub(crate) fn shown(&self) -> usize {
+        // Acquire: pairs with the Release in `show`.
+        self.shown.load(Acquire)
     }
 
-    /// So many written slots, from this one on.
+    /// Has the next slot that is written shown at once. A hint: the pen may have written one meanwhile.
+    #[inline]
+    pub(crate) fn ask(&self) {
+        if !self.asked.load(Relaxed) {
+            self.asked.store(true, Relaxed);
+        }
+    }
+
+    /// So many shown slots, from this one on.
     ///
     /// # Panics
-    /// If they are not all written.
+    /// If they are not all shown.
     #[inline]
-    pub(crate) fn read(&self, from: usize, count: usize) -> Written<'_, T> {
-        assert!(from + count <= self.written(), "slots that are not written");
-        Written(self.slots[from..from + count].iter())
+    pub(crate) fn read(&self, from: usize, count: usize) -> Shown<'_, T> {
+        assert!(from + count <= self.shown(), "slots that are not shown");
+        Shown(self.slots[from..from + count].iter())
     }
 }
 
-/// Written slots of a page, one after the other.
-pub(crate) struct Written<'a, T>(core::slice::Iter<'a, UnsafeCell<T>>);
+/// Shown slots of a page, one after the other.
+pub(crate) struct Shown<'a, T>(core::slice::Iter<'a, UnsafeCell<T>>);
 
-impl<'a, T> Iterator for Written<'a, T> {
+impl<'a, T> Iterator for Shown<'a, T> {
     type Item = &'a T;
 
     #[inline]
     fn next(&mut self) -> Option<&'a T> {
-        // SAFETY: a written slot, which nobody writes while there is this reference to its page.
+        // SAFETY: a shown slot, which nobody writes while there is this reference to its page.
         self.0.next().map(|slot| slot.with(|value| unsafe { &*value }))
     }
 }
@@ -97,13 +116,16 @@ impl<'a, T> Iterator for Written<'a, T> {
 /// The one that writes a page.
 pub(crate) struct Pen<T> {
     page: Arc<Page<T>>,
+    /// How many slots are written, whether that is shown or not.
+    count: usize,
 }
 
 impl<T: Default> Pen<T> {
     /// A page of so many slots, all free.
     pub(crate) fn new(slots: usize) -> Self {
         let slots = (0..slots).map(|_| UnsafeCell::new(T::default())).collect();
-        Self { page: Arc::new(Page { written: AtomicUsize::new(0), slots }) }
+        let (shown, asked) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { page: Arc::new(Page { shown, asked, slots }), count: 0 }
     }
 }
 
@@ -118,26 +140,37 @@ impl<T> Pen<T> {
     /// If there is none.
     #[inline]
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut T)) {
-        // Relaxed: this pen alone changes it.
-        let index = self.page.written.load(Relaxed);
+        let index = self.count;
         // SAFETY: a free slot, which is the pen's; nobody else has the pen while it is borrowed.
         self.page.slots[index].with_mut(|value| write(unsafe { &mut *value }));
-        // Release: pairs with the Acquire in `written`.
-        self.page.written.store(index + 1, Release);
+        self.count = index + 1;
+        if self.count.is_multiple_of(SHOWN) || self.page.asked.load(Relaxed) {
+            self.show();
+        }
         if let Some(slot) = self.page.slots.get(index + AHEAD) {
             prefetch(slot);
+        }
+    }
+
+    /// Shows readers all that is written.
+    #[inline]
+    pub(crate) fn show(&mut self) {
+        // Release: pairs with the Acquire in `shown`.
+        self.page.shown.store(self.count, Release);
+        if self.page.asked.load(Relaxed) {
+            self.page.asked.store(false, Relaxed);
         }
     }
 
     /// Frees all slots, each of which is `clean`ed first. False: somebody reads still, and nothing was done.
     pub(crate) fn reset(&mut self, mut clean: impl FnMut(&mut T)) -> bool {
         let Some(page) = Arc::get_mut(&mut self.page) else { return false };
-        let written = page.written.load(Relaxed);
-        for slot in &mut page.slots[..written] {
+        for slot in &mut page.slots[..self.count] {
             // SAFETY: nobody else has a reference to the page.
             slot.with_mut(|value| clean(unsafe { &mut *value }));
         }
-        page.written.store(0, Relaxed);
+        page.shown.store(0, Relaxed);
+        self.count = 0;
         true
     }
 }
@@ -151,26 +184,49 @@ mod tests {
         let mut pen = Pen::<Vec<u32>>::new(3);
         (1..=2).for_each(|number| pen.push(|slot| slot.push(number)));
         let page = Arc::clone(pen.page());
-        assert_eq!(page.written(), 2);
+        pen.show();
+        assert_eq!(page.shown(), 2);
         assert_eq!(page.read(0, 2).collect::<Vec<_>>(), [&[1][..], &[2][..]]);
         assert!(!pen.reset(Vec::clear));
+        page.ask();
         pen.push(|slot| slot.push(3));
         assert_eq!(page.read(2, 1).collect::<Vec<_>>(), [&[3][..]]);
         drop(page);
         // Not cleaned: the next push finds what was there.
         assert!(pen.reset(|_| ()));
         pen.push(|slot| slot.push(4));
-        assert_eq!((pen.page().written(), pen.page().read(0, 1).next()), (1, Some(&vec![1, 4])));
+        pen.show();
+        assert_eq!((pen.page().shown(), pen.page().read(0, 1).next()), (1, Some(&vec![1, 4])));
         assert!(pen.reset(Vec::clear));
         pen.push(|slot| slot.push(5));
+        pen.show();
         assert_eq!(pen.page().read(0, 1).next(), Some(&vec![5]));
     }
 
     #[test]
-    #[should_panic(expected = "not written")]
-    fn a_free_slot_is_not_read() {
-        let pen = Pen::<u32>::new(3);
+    #[should_panic(expected = "not shown")]
+    fn what_is_not_shown_is_not_read() {
+        let mut pen = Pen::<u32>::new(3);
+        pen.push(|slot| *slot = 1);
         let _ = pen.page().read(0, 1).count();
+    }
+
+    #[test]
+    fn so_many_are_shown_or_what_was_asked_for() {
+        let mut pen = Pen::<usize>::new(3 * SHOWN);
+        let mut shown = || {
+            pen.push(|slot| *slot += 1);
+            pen.page().shown()
+        };
+        let seen: Vec<usize> = (0..2 * SHOWN).map(|_| shown()).collect();
+        assert!(
+            seen.iter().enumerate().all(|(index, &shown)| shown == (index + 1) / SHOWN * SHOWN)
+        );
+        pen.page().ask();
+        for _ in 0..2 {
+            pen.push(|slot| *slot += 1);
+            assert_eq!(pen.page().shown(), 2 * SHOWN + 1, "the next one, and no more");
+        }
     }
 
     #[test]
@@ -194,13 +250,16 @@ mod models {
             pen.push(|slot| *slot = 1);
             let page = Arc::clone(pen.page());
             let reader = thread::spawn(move || {
-                let written = page.written();
-                let sum: u32 = page.read(0, written).sum();
-                assert_eq!(sum, [0, 1, 3][written]);
+                page.ask();
+                let shown = page.shown();
+                let sum: u32 = page.read(0, shown).sum();
+                assert_eq!(sum, [0, 1, 3][shown]);
             });
+            pen.show();
             pen.push(|slot| *slot = 2);
             if resets(&mut pen) {
                 pen.push(|slot| *slot = 7);
+                pen.show();
                 assert_eq!(pen.page().read(0, 1).sum::<u32>(), 7);
             }
             reader.join().unwrap();
@@ -216,7 +275,8 @@ mod models {
     #[should_panic]
     fn a_reset_beside_readers_is_seen() {
         model(|pen| {
-            pen.page.written.store(0, Relaxed);
+            pen.page.shown.store(0, Relaxed);
+            pen.count = 0;
             true
         });
     }

@@ -501,7 +501,7 @@ impl Head {
         if before & RUN_NOTED == 0 {
             let took = now.saturating_sub(meta.began.load(Relaxed));
             // If the task ends meanwhile either time will do, and one replaces the other.
-            meta.run_time.store(before + took | RUN_NOTED, Relaxed);
+            meta.run_time.store((before + took) | RUN_NOTED, Relaxed);
         }
     }
 
@@ -513,7 +513,7 @@ impl Head {
             _ if self.attempts() == 0 => self.note_queue_time(now),
             Status::Running => {
                 let took = now.saturating_sub(self.began());
-                let add = |time| (time & RUN_NOTED == 0).then_some(time + took | RUN_NOTED);
+                let add = |time| (time & RUN_NOTED == 0).then_some((time + took) | RUN_NOTED);
                 let _returned = meta.run_time.fetch_update(Relaxed, Relaxed, add);
             }
             _ => {}
