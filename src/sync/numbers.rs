@@ -50,6 +50,8 @@ const NOBODY: u32 = SHARED - 2;
 /// So often it has another owner. One thread may have set things up, and another one goes on.
 const MOVES: u32 = if cfg!(loom) { 1 } else { 4 };
 
+/// Who waits for a turn to end sleeps so long at a time.
+const NAP: Duration = Duration::from_micros(50);
 /// Where the heavy barrier was forbidden in the meantime: within such a time a processor has written what it had to.
 const UNSEEN: Duration = Duration::from_millis(1);
 
@@ -124,12 +126,13 @@ impl Numbers {
             if !heavy_barrier() {
                 std::thread::sleep(UNSEEN);
             }
-            // It is a few instructions away from the end of its turn, unless it has lost its processor there.
+            // It is a few instructions away from the end of its turn, unless it has lost its processor there: to this
+            // thread perhaps, which may have the higher priority, so a yield would not do.
             let mut wait = SpinWait::new();
             // Acquire: pairs with the end of the turn.
             while self.busy.load(Acquire) {
                 if !wait.spin() {
-                    std::thread::yield_now();
+                    std::thread::sleep(NAP);
                 }
             }
         }

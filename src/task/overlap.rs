@@ -121,7 +121,8 @@ impl<W: SharedBody> Overlapping<W> {
                 Ok(line) => return line.work,
                 Err(shared) => line = shared,
             }
-            std::thread::yield_now();
+            // To a thread of whatever priority.
+            std::thread::sleep(core::time::Duration::from_micros(50));
         }
     }
 }

@@ -527,7 +527,8 @@ impl Head {
         let mut wait = SpinWait::new();
         while self.look().is_unnoted() && !self.kind().fork.is_child() {
             if !wait.spin() {
-                std::thread::yield_now();
+                // That thread has lost its processor, to this one perhaps, which may have the higher priority.
+                std::thread::sleep(Duration::from_micros(50));
             }
         }
     }
