@@ -19,15 +19,17 @@
 //!
 //! | the word | who changes `last` |
 //! |---|---|
-//! | a seat | the thread that sits there, in a *turn*: while it is `busy`, and only if it saw the word after that |
-//! | `NOBODY`, `MOVING` | whoever has the lock `moves` |
+//! | `{ tenure: 24, seat: 8 }` | the thread that sits there, in a *turn*: while that tenure is `busy`, and only if it saw the same word after that |
+//! | `NOBODY`, `MOVING` | whoever has the lock of `tenures` |
 //! | `SHARED` | anybody, by a read-modify-write |
 //!
 //! # Invariants
 //!
 //! 1. Each number is given out once, and those that a thread is given grow.
-//! 2. The word changes under the lock only, and from a seat first to `MOVING`; then whoever changes it waits until
-//!    nobody is in a turn that began before.
+//! 2. The word changes under the lock only, and from an owner first to `MOVING`; then whoever changes it waits until
+//!    that tenure is not busy.
+//! 3. No word of an owner comes twice, and of each tenure its owner alone says whether it is busy. So a turn that is
+//!    too late, since its tenure is over, hides nobody's turn in the next one.
 //!
 //! # Orderings
 //!
@@ -47,8 +49,8 @@ const SHARED: u32 = u32::MAX;
 const MOVING: u32 = SHARED - 1;
 const NOBODY: u32 = SHARED - 2;
 
-/// So often it has another owner. One thread may have set things up, and another one goes on.
-const MOVES: u32 = if cfg!(loom) { 1 } else { 4 };
+/// So many owners it has. One thread may have set things up, and another one goes on.
+const TENURES: u32 = if cfg!(loom) { 2 } else { 4 };
 
 /// Who waits for a turn to end sleeps so long at a time.
 const NAP: Duration = Duration::from_micros(50);
@@ -59,10 +61,11 @@ const UNSEEN: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Numbers {
     owner: AtomicU32,
-    busy: AtomicBool,
+    /// Of each tenure.
+    busy: [AtomicBool; TENURES as usize],
     last: AtomicU64,
-    /// How often it may have another owner still.
-    moves: Mutex<u32>,
+    /// How many tenures there were.
+    tenures: Mutex<u32>,
 }
 
 impl Numbers {
@@ -70,9 +73,9 @@ impl Numbers {
     pub(crate) fn after(last: u64, asymmetric: bool) -> Self {
         Self {
             owner: AtomicU32::new(if asymmetric { NOBODY } else { SHARED }),
-            busy: AtomicBool::new(false),
+            busy: core::array::from_fn(|_| AtomicBool::new(false)),
             last: AtomicU64::new(last),
-            moves: Mutex::new(MOVES),
+            tenures: Mutex::new(0),
         }
     }
 
@@ -90,16 +93,19 @@ impl Numbers {
     /// As the thread that has this seat.
     #[inline(always)]
     fn take_as(&self, seat: u8, count: u64) -> u64 {
-        if self.owner.load(Relaxed) == u32::from(seat) {
-            self.busy.store(true, Relaxed);
+        let word = self.owner.load(Relaxed);
+        // No other word ends like this.
+        if word as u8 == seat {
+            let busy = self.busy_of(word);
+            busy.store(true, Relaxed);
             light_barrier();
-            let is_own = self.owner.load(Relaxed) == u32::from(seat);
+            let is_own = self.owner.load(Relaxed) == word;
             let before = self.last.load(Relaxed);
             if is_own {
                 self.last.store(before + count, Relaxed);
             }
             // Release: whoever moves it sees what this turn has done.
-            self.busy.store(false, Release);
+            busy.store(false, Release);
             if is_own {
                 return before;
             }
@@ -107,21 +113,28 @@ impl Numbers {
         self.take_anyhow(seat, count)
     }
 
+    /// That of the tenure of an owner's word.
+    #[inline(always)]
+    fn busy_of(&self, word: u32) -> &AtomicBool {
+        &self.busy[(word >> 8) as usize % self.busy.len()]
+    }
+
     #[cold]
     fn take_anyhow(&self, seat: u8, count: u64) -> u64 {
         // Acquire: what the last owner has done is in `last`.
         if self.owner.load(Acquire) != SHARED {
-            let mut moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tenures = self.tenures.lock().unwrap_or_else(PoisonError::into_inner);
             if self.owner.load(Relaxed) != SHARED {
-                return self.take_over(&mut moves, seat, count);
+                return self.take_over(&mut tenures, seat, count);
             }
         }
         self.last.fetch_add(count, Relaxed)
     }
 
-    /// Under the lock, of which `moves` is the proof.
-    fn take_over(&self, moves: &mut u32, seat: u8, count: u64) -> u64 {
-        if self.owner.load(Relaxed) != NOBODY {
+    /// Under the lock, of which `tenures` is the proof.
+    fn take_over(&self, tenures: &mut u32, seat: u8, count: u64) -> u64 {
+        let word = self.owner.load(Relaxed);
+        if word != NOBODY {
             self.owner.store(MOVING, Relaxed);
             if !heavy_barrier() {
                 std::thread::sleep(UNSEEN);
@@ -130,7 +143,7 @@ impl Numbers {
             // thread perhaps, which may have the higher priority, so a yield would not do.
             let mut wait = SpinWait::new();
             // Acquire: pairs with the end of the turn.
-            while self.busy.load(Acquire) {
+            while self.busy_of(word).load(Acquire) {
                 if !wait.spin() {
                     std::thread::sleep(NAP);
                 }
@@ -138,12 +151,13 @@ impl Numbers {
         }
         let before = self.last.load(Relaxed);
         self.last.store(before + count, Relaxed);
-        let next = match moves.checked_sub(1) {
-            Some(left) if seat != STANDING => {
-                *moves = left;
-                u32::from(seat)
+        let tenure = *tenures;
+        let next = match seat != STANDING && tenure < TENURES {
+            true => {
+                *tenures = tenure + 1;
+                tenure << 8 | u32::from(seat)
             }
-            _ => SHARED,
+            false => SHARED,
         };
         // Release: `last`.
         self.owner.store(next, Release);
@@ -188,13 +202,13 @@ mod tests {
     #[test]
     fn it_has_another_owner_a_few_times() {
         let numbers = Numbers::after(0, true);
-        for seat in 0..MOVES as u8 {
+        for seat in 0..TENURES as u8 {
             numbers.take_as(seat, 1);
-            assert_eq!(numbers.owner.load(Relaxed), u32::from(seat));
+            assert_eq!(numbers.owner.load(Relaxed), u32::from(seat) << 8 | u32::from(seat));
         }
         numbers.take_as(9, 1);
         assert_eq!(numbers.owner.load(Relaxed), SHARED);
-        assert_eq!(numbers.take_as(0, 1), u64::from(MOVES) + 1);
+        assert_eq!(numbers.take_as(0, 1), u64::from(TENURES) + 1);
         let numbers = Numbers::after(0, true);
         assert_eq!((numbers.take_as(STANDING, 2), numbers.take_as(STANDING, 1)), (0, 2));
         assert_eq!(numbers.owner.load(Relaxed), SHARED);
@@ -207,26 +221,41 @@ mod models {
     use crate::sync::Arc;
     use loom::thread;
 
-    /// Goal: invariant 1. Method: an owner, one that takes it over, and one for whom it is shared; each takes twice.
-    #[test]
-    fn a_number_is_given_out_once_while_it_moves() {
+    fn take_twice(numbers: &Numbers, seat: u8) -> [u64; 2] {
+        let taken = [numbers.take_as(seat, 1), numbers.take_as(seat, 1)];
+        assert!(taken[0] < taken[1], "they do not grow");
+        taken
+    }
+
+    /// Threads with seats from 0 on take two numbers each.
+    fn take(threads: u8) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
-        builder.check(|| {
+        builder.check(move || {
             let numbers = Arc::new(Numbers::after(0, true));
-            let take = |seat| {
-                let numbers = Arc::clone(&numbers);
-                thread::spawn(move || [numbers.take_as(seat, 1), numbers.take_as(seat, 1)])
-            };
-            let others = [take(1), take(2)];
-            let mut all = vec![numbers.take_as(0, 1), numbers.take_as(0, 1)];
-            all.extend(others.into_iter().flat_map(|other| {
-                let taken = other.join().unwrap();
-                assert!(taken[0] < taken[1]);
-                taken
-            }));
+            let others: Vec<_> = (1..threads)
+                .map(|seat| {
+                    let numbers = Arc::clone(&numbers);
+                    thread::spawn(move || take_twice(&numbers, seat))
+                })
+                .collect();
+            let mut all = Vec::from(take_twice(&numbers, 0));
+            all.extend(others.into_iter().flat_map(|other| other.join().unwrap()));
             all.sort_unstable();
-            assert_eq!(all, [0, 1, 2, 3, 4, 5]);
+            assert!(all.iter().copied().eq(0..2 * u64::from(threads)), "one twice: {all:?}");
         });
+    }
+
+    /// Goal: invariant 1, when a past owner is still in a turn that began too late. Method: two threads, so that each
+    /// owns it, and it moves from the one to the other.
+    #[test]
+    fn a_number_is_given_out_once_while_it_moves() {
+        take(2);
+    }
+
+    /// Goal: the same, up to where it is shared. Method: one thread more than there are owners.
+    #[test]
+    fn a_number_is_given_out_once_until_it_is_shared() {
+        take(3);
     }
 }
