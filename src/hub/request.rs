@@ -373,8 +373,8 @@ pub struct PendingReply {
     waiting: Waiting,
     /// None: in more time than there will be.
     until: Option<Instant>,
-    /// A timer wakes whoever awaits it.
-    armed: bool,
+    /// It wakes whoever awaits it.
+    timer: Option<Timer>,
 }
 
 impl Hub {
@@ -449,7 +449,7 @@ impl<K: ToKey> Publication<'_, K> {
         match receipt {
             Receipt { matched: 0, .. } => Err(RequestError::NoResponders),
             Receipt { enqueued: 0, .. } => Err(RequestError::Refused(receipt)),
-            _ => Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, armed: false }),
+            _ => Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, timer: None }),
         }
     }
 }
@@ -592,9 +592,12 @@ impl PendingReply {
     /// Waits for the reply, for as long as the request allows.
     ///
     /// # Errors
-    /// [`RequestError::TimedOut`]; in [`RequestError::Hub`] [`Error::WouldDeadlock`], or [`Error::ShutDown`] when
-    /// the pool ends first.
+    /// [`RequestError::TimedOut`]; in [`RequestError::Hub`] [`Error::WouldDeadlock`], [`Error::ShutDown`] when
+    /// the pool ends first, or [`Error::Forked`].
     pub fn wait(self) -> Result<Stored, RequestError> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked.into());
+        }
         if let Some(reply) = self.waiting.reply() {
             return Ok(reply);
         }
@@ -605,15 +608,22 @@ impl PendingReply {
 
     /// Has whoever awaits it woken when its time is over, or the pool is.
     fn arm(&mut self) -> Result<(), RequestError> {
-        if self.armed {
+        if self.timer.is_some() {
             return Ok(());
         }
         let left = |until: Instant| until.saturating_duration_since(Instant::now());
         let left = self.until.map_or(MAX_DELAY, left).min(MAX_DELAY);
         let timer = self.core.shared.after_or_back(left, self.waiting.ender(), |_| ());
-        timer.map_err(|(error, _)| error)?;
-        self.armed = true;
+        self.timer = Some(timer.map_err(|(error, _)| error)?);
         Ok(())
+    }
+}
+
+impl Drop for PendingReply {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
+        }
     }
 }
 

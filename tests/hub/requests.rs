@@ -9,8 +9,8 @@ use paceline::hub::{
 };
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -134,6 +134,35 @@ fn replies_may_be_awaited() {
     let request = hub.message("mute").request(Duration::from_millis(5)).unwrap();
     assert!(matches!(block_on(request), Err(RequestError::TimedOut)));
     at_rest(&hub);
+    settle(&hub);
+}
+
+/// Goal: what is awaited no more leaves no timer, however long it might have been. Method: with a limit and without
+/// one, a request that was polled before it is answered, and one that is given up.
+#[test]
+fn what_is_awaited_no_more_has_no_timer() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let inner = Arc::clone(&kept);
+    let keep = move |message: &Message<'_>| inner.lock().unwrap().push(message.stored().clone());
+    hub.subscription("late").serve(keep).unwrap().detach();
+    for limit in [LONG, Duration::MAX] {
+        let ask = || {
+            let mut request = Box::pin(hub.message("late").request(limit).unwrap());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(request.as_mut().poll(&mut context).is_pending());
+            request
+        };
+        let (answered, given_up) = (ask(), ask());
+        assert_eq!(hub.pool().audit().in_flight, 2);
+        drop(given_up);
+        until("both are kept", || kept.lock().unwrap().len() == 2);
+        let first: Stored = kept.lock().unwrap().drain(..).next().unwrap();
+        hub.reply(&first, "y").unwrap();
+        assert_eq!(**block_on(answered).unwrap().payload(), *b"y");
+        until("no timer is left", || hub.pool().audit().in_flight == 0);
+    }
     settle(&hub);
 }
 
