@@ -457,7 +457,10 @@ impl Head {
         }
         // A sign of one that was overtaken meanwhile is older than the begin of the next. Release: the time
         // in the queue is noted.
-        meta.run_time.fetch_add(now.saturating_sub(meta.began.fetch_max(now, Release)), Relaxed);
+        let took = now.saturating_sub(meta.began.fetch_max(now, Release));
+        // Whoever ends the task at this moment has counted it.
+        let add = |time| (time & RUN_NOTED == 0).then_some(time + took);
+        let _ended = meta.run_time.fetch_update(Relaxed, Relaxed, add);
     }
 
     /// Notes what the attempt that is about to begin is like, and says its number.
@@ -467,9 +470,6 @@ impl Head {
         let number = self.noted() + 1;
         if number > 1 {
             self.keep_queue_time();
-            if !self.is_ended() {
-                meta.run_time.fetch_and(!RUN_NOTED, Relaxed);
-            }
         }
         // Release: the time in the queue is noted.
         meta.began.store(now, Release);
@@ -477,6 +477,10 @@ impl Head {
         meta.worker.store(worker.unwrap_or(NOBODY), Relaxed);
         // Release: what has begun before it is seen by whoever sees it.
         meta.attempts.store(number, Release);
+        // Last: until then a late sign of the attempt before is seen to be counted.
+        if number > 1 && !self.is_ended() {
+            meta.run_time.fetch_and(!RUN_NOTED, Relaxed);
+        }
         number
     }
 
