@@ -219,6 +219,9 @@ impl Subscriber {
         mut taken: Option<Taken>,
     ) -> Option<Work> {
         if let Some(taken) = taken.take_if(|taken| !taken.is_ripe() && core.may_linger(taken)) {
+            if taken.may_be_hidden() {
+                self.channel().show();
+            }
             return Some(Work::Lingering(self, taken.look(core.ready.is_empty())));
         }
         if taken.is_some() {

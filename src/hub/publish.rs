@@ -593,6 +593,7 @@ fn wait_for_room(core: &Core, subscriber: &Subscriber, stored: &Stored) -> Offer
     let deadline = Instant::now().checked_add(timeout);
     // Who takes messages tells; that one has begun, which makes room, too, nobody does.
     let mut nap = SHORT_NAP;
+    let mut stops = core.shared.must_stop();
     let mut mail = subscriber.mail();
     loop {
         let begun = subscriber.begun.load(Acquire);
@@ -602,13 +603,16 @@ fn wait_for_room(core: &Core, subscriber: &Subscriber, stored: &Stored) -> Offer
         }
         let left =
             deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() || core.shared.must_stop() {
+        if left.is_zero() || stops {
             return mail.refuse();
         }
         debug_assert_eq!(mail.phase(), Phase::Open);
         mail.has_waiters = true;
         let waited = subscriber.room().wait_timeout(mail, left.min(nap));
         nap = (nap * 2).min(NAP);
-        mail = waited.unwrap_or_else(PoisonError::into_inner).0;
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        // Not under the lock: it may be this thread that ends the drain, for which it looks at the ready list.
+        stops = core.shared.must_stop();
+        mail = subscriber.mail();
     }
 }

@@ -277,8 +277,10 @@ impl Waiting {
         until: Option<Instant>,
         has_ended: impl Fn() -> bool,
     ) -> Result<Stored, RequestError> {
-        let mut state = self.slot.lock();
         loop {
+            // Not under the lock: it may be this thread that ends the pool, for which others' work may be dropped.
+            let ends = has_ended();
+            let state = self.slot.lock();
             if let Some(reply) = state.reply.clone() {
                 return Ok(reply);
             }
@@ -286,11 +288,11 @@ impl Waiting {
             if left.is_zero() {
                 return Err(RequestError::TimedOut);
             }
-            if has_ended() {
+            if ends {
                 return Err(Error::ShutDown.into());
             }
             let waited = self.slot.answered.wait_timeout(state, left.min(NAP));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
     }
 

@@ -352,6 +352,11 @@ impl Taken {
         self.looks < LAST_LOOK
     }
 
+    /// Whether something may have been written and not shown when it was asked for, which nobody writes more behind.
+    pub(super) fn may_be_hidden(&self) -> bool {
+        self.looks == RIPE_LOOKS && self.more() == 0
+    }
+
     /// Somebody has looked, and `waits` for a moment before the next time.
     pub(super) fn look(mut self, waits: bool) -> Self {
         if waits {
@@ -467,6 +472,10 @@ impl Ring {
             if ends <= self.head {
                 full.push(Arc::clone(member));
             }
+        }
+        if !full.is_empty() {
+            // Whoever is to make room may look out for it.
+            flow.show();
         }
         full
     }
@@ -679,6 +688,14 @@ pub(super) struct Pull {
 }
 
 impl Channel {
+    /// Shows those who look out for messages all that there are.
+    #[cold]
+    pub(super) fn show(&self) {
+        if let Some(flow) = &mut self.lock().ring.flow {
+            flow.show();
+        }
+    }
+
     /// Takes a subscription out of the ring, if it is there: what waits comes to its mailbox.
     pub(super) fn part(&self, state: &mut State, member: &Arc<Subscriber>) {
         if member.cursor.is_in_ring() {
@@ -906,7 +923,7 @@ impl Channel {
         may_block: bool,
     ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>) {
         let mut until: Option<Instant> = None;
-        let (mut look, mut nap) = (0, SHORT_NAP);
+        let (mut look, mut nap, mut stops) = (0, SHORT_NAP, false);
         loop {
             let full = state.ring.survey();
             let timeout = |member: &&Arc<Subscriber>| match member.rules.overflow {
@@ -926,7 +943,7 @@ impl Channel {
             let timeout = timeout(&member).unwrap_or_default().min(FOREVER);
             let at = *until.get_or_insert_with(|| Instant::now() + timeout);
             let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.shared.must_stop() {
+            if left.is_zero() || stops {
                 return (state, full);
             }
             let mut mail = member.mail();
@@ -937,6 +954,8 @@ impl Channel {
             let waited = member.room().wait_timeout(mail, left.min(nap));
             nap = (nap * 2).min(NAP);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
+            // Not under the lock: it may be this thread that ends the drain, for which others' work may be dropped.
+            stops = core.shared.must_stop();
             state = self.lock();
         }
     }

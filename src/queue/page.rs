@@ -155,8 +155,11 @@ impl<T> Pen<T> {
     /// Shows readers all that is written.
     #[inline]
     pub(crate) fn show(&mut self) {
-        // Release: pairs with the Acquire in `shown`.
-        self.page.shown.store(self.count, Release);
+        // Its line is looked at by others, so it is not changed for nothing.
+        if self.page.shown.load(Relaxed) != self.count {
+            // Release: pairs with the Acquire in `shown`.
+            self.page.shown.store(self.count, Release);
+        }
         if self.page.asked.load(Relaxed) {
             self.page.asked.store(false, Relaxed);
         }
