@@ -74,8 +74,8 @@ pub enum Overflow {
     /// At most one message per key waits, full or not: a newer one takes the place of the older, which
     /// counts as dropped. In a full mailbox the message of another key drops the oldest.
     Conflate,
-    /// Its publisher waits for room, for up to this time, and then it is refused. Publishers that do not
-    /// allow it are refused at once.
+    /// Its publisher waits for room, for up to this time and not beyond the end of the pool, and then it is refused.
+    /// Publishers that do not allow it are refused at once.
     Block(Duration),
 }
 

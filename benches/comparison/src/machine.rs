@@ -1,6 +1,9 @@
 //! The machine and the versions that a table was measured with.
 
 use std::fs;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Instant;
 
 use crate::sys;
 
@@ -27,6 +30,41 @@ fn cpu_model() -> String {
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+/// Nanoseconds that a word takes from one processor to another and back, the least of several tries. On a virtual
+/// machine whose processors share a cache in some minutes and not in others it says which minutes these are. None:
+/// there is one processor.
+pub fn round_trip() -> Option<f64> {
+    const TRIES: u32 = 8;
+    const ROUNDS: u32 = 2_000;
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return None;
+    }
+    let word = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..TRIES * ROUNDS).for_each(|round| hand_over(&word, 2 * round + 1)));
+        let tries = (0..TRIES).map(|of| {
+            let start = Instant::now();
+            (of * ROUNDS..(of + 1) * ROUNDS).for_each(|round| hand_over(&word, 2 * round));
+            start.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
+        });
+        tries.min_by(f64::total_cmp)
+    })
+}
+
+/// Waits until the word says so, and counts it up.
+fn hand_over(word: &AtomicU32, turn: u32) {
+    let mut looks = 0_u32;
+    while word.load(Acquire) != turn {
+        looks += 1;
+        // Both may be on one processor.
+        if looks.is_multiple_of(10_000) {
+            std::thread::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+    word.store(turn + 1, Release);
 }
 
 /// How busy the machine was with other things while something was measured.

@@ -94,10 +94,15 @@ fn compare(
         println!("{}", machine::description());
         println!("{} rounds, windows of {:?}, medians\n", plan.rounds, plan.window);
     }
+    let before = if plan.list { None } else { machine::round_trip() };
     let neighbours = machine::Neighbours::now();
     measure(&plan)?;
     if !plan.list {
         let share = neighbours.share_since();
+        if let (Some(before), Some(after)) = (before, machine::round_trip()) {
+            let what = "from one processor to another and back";
+            println!("a word went {what} in {before:.0} ns before, and in {after:.0} ns after");
+        }
         println!("other processes used {share:.0} % of the machine's CPU time meanwhile");
     }
     Ok(())
