@@ -253,6 +253,9 @@ impl Slot {
     }
 }
 
+/// What no request has as its number.
+const NOBODY: u64 = 0;
+
 /// A request that somebody waits for.
 pub(super) struct Waiting {
     requests: Arc<Requests>,
@@ -326,9 +329,18 @@ impl Drop for Ender {
     }
 }
 
+impl Waiting {
+    /// In a child made by fork, where a lock that another thread had stays locked: nothing is done at the end.
+    fn abandon(&mut self) {
+        self.number = NOBODY;
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.number);
+        if self.number != NOBODY {
+            self.requests.lock().remove(&self.number);
+        }
     }
 }
 
@@ -623,6 +635,9 @@ impl PendingReply {
 
 impl Drop for PendingReply {
     fn drop(&mut self) {
+        if self.core.shared.is_forked() {
+            self.waiting.abandon();
+        }
         if let Some(timer) = self.timer.take() {
             timer.cancel();
         }
@@ -633,6 +648,10 @@ impl Future for PendingReply {
     type Output = Result<Stored, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.core.shared.is_forked() {
+            // Its timer is the parent's.
+            return Poll::Ready(Err(Error::Forked.into()));
+        }
         match self.waiting.poll(context.waker()) {
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => match self.arm() {

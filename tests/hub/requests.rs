@@ -1,6 +1,6 @@
 //! Requests and replies, and topics.
 
-use crate::common::{LONG, hang_guard, until};
+use crate::common::{LONG, forked, hang_guard, in_child, until};
 use crate::kit::{Log, at_rest, hub, settle};
 use paceline::Error;
 use paceline::hub::{
@@ -9,6 +9,7 @@ use paceline::hub::{
 };
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -246,6 +247,61 @@ fn the_function_of_a_request_goes_with_its_hub() {
     assert_eq!(hub.request_counts().0, 1);
     drop((mute, hub));
     until("it is dropped", || Arc::strong_count(&held) == 1);
+}
+
+#[test]
+fn a_forked_child_does_not_wait_for_a_reply() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let hub = hub(1);
+        let mute = hub.mailbox("mute", 2).unwrap();
+        let ask = || hub.message("mute").request(Duration::MAX).unwrap();
+        let kept = ask();
+        let mut awaited = pin!(ask());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(awaited.as_mut().poll(&mut context).is_pending());
+        let status = forked(|| {
+            let is_forked = |reply| matches!(reply, Err(RequestError::Hub(Error::Forked)));
+            assert!(is_forked(kept.wait()));
+            match awaited.as_mut().poll(&mut context) {
+                Poll::Ready(reply) => assert!(is_forked(reply)),
+                Poll::Pending => panic!("nobody would wake it"),
+            }
+        });
+        assert_eq!(status, 0);
+        drop(mute);
+    });
+}
+
+#[test]
+fn a_forked_child_drops_what_it_waited_for_whatever_others_had_locked() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let hub = hub(1);
+        hub.subscription("mute")
+            .execution(Execution::Inline)
+            .serve_shared(|_: &Message<'_>| ())
+            .unwrap()
+            .detach();
+        let ask = || hub.message("mute").request(Duration::MAX).unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let held: Vec<_> = (0..1000).map(|_| ask()).collect();
+                    while !over.load(Ordering::Relaxed) {
+                        drop(ask());
+                    }
+                    drop(held);
+                });
+            }
+            for _ in 0..500 {
+                let asked = ask();
+                assert_eq!(forked(|| drop(asked)), 0);
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    });
 }
 
 #[cfg(feature = "config")]
