@@ -533,7 +533,8 @@ impl Subscription {
         Self { core, subscriber, detached: true }
     }
 
-    /// Lets it last as long as its hub.
+    /// Lets it last as long as its hub. A handler that has a clone of the hub, to reply with, say, makes the hub last as
+    /// long as itself, and so both would for ever: keep the subscription of such a handler, and drop it at the end.
     pub fn detach(mut self) {
         self.detached = true;
     }
