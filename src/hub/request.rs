@@ -419,13 +419,17 @@ impl Hub {
         }
     }
 
-    /// How many requests wait for their replies, and how many replies came too late, or twice.
+    /// How many requests wait for their replies, none in a child made by fork; and how many replies came too late, or
+    /// twice.
     pub fn request_counts(&self) -> (usize, u64) {
-        (self.core.requests.len(), self.core.requests.late())
+        let requests = &self.core.requests;
+        (if self.core.shared.is_forked() { 0 } else { requests.len() }, requests.late())
     }
 
     /// Subscribes to the inboxes, before the first request.
     fn open_inboxes(&self) -> crate::Result<()> {
+        // Before any lock, which stays locked in a child made by fork if another thread had it.
+        self.core.check_open()?;
         let requests = &self.core.requests;
         let mut subscribed = requests.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
         if !*subscribed {
@@ -539,9 +543,10 @@ pub struct Asked {
 
 impl Asked {
     /// Gives the request up. True: its function will never be called, and was dropped here. False: it is
-    /// being called, or was, or the hub has ended. Any thread; it never waits.
+    /// being called, or was, or the hub has ended, or this is a child made by fork. Any thread; it never waits.
     pub fn give_up(&self) -> bool {
-        let taken = self.core.upgrade().and_then(|core| core.requests.take(self.number));
+        let core = self.core.upgrade().filter(|core| !core.shared.is_forked());
+        let taken = core.and_then(|core| core.requests.take(self.number));
         let Some(Then { timer, function, is_own: _ }) = taken else { return false };
         if let Some(timer) = timer {
             let _gone_off = timer.cancel();

@@ -274,7 +274,7 @@ fn a_forked_child_does_not_wait_for_a_reply() {
 }
 
 #[test]
-fn a_forked_child_drops_what_it_waited_for_whatever_others_had_locked() {
+fn a_forked_child_is_refused_and_drops_its_replies_whatever_others_had_locked() {
     in_child(|| {
         let _guard = hang_guard();
         let hub = hub(1);
@@ -295,11 +295,23 @@ fn a_forked_child_drops_what_it_waited_for_whatever_others_had_locked() {
                     drop(held);
                 });
             }
-            for _ in 0..500 {
-                let asked = ask();
-                assert_eq!(forked(|| drop(asked)), 0);
-            }
+            let never = |_: Result<Stored, RequestError>| unreachable!("nobody replies");
+            let fork_once = || {
+                let kept = ask();
+                let told = hub.message("mute").request_then(Duration::MAX, never).unwrap();
+                let status = forked(|| {
+                    let is_forked = |error| matches!(error, RequestError::Hub(Error::Forked));
+                    assert!(is_forked(hub.message("mute").request(LONG).unwrap_err()));
+                    assert!(is_forked(hub.message("mute").request_then(LONG, never).unwrap_err()));
+                    assert!(!told.give_up() && !hub.give_up(told.number()));
+                    assert_eq!(hub.request_counts().0, 0);
+                    drop(kept);
+                });
+                (status, told.give_up())
+            };
+            let other = (0..500).map(|_| fork_once()).find(|&end| end != (0, true));
             over.store(true, Ordering::Relaxed);
+            assert_eq!(other, None);
         });
     });
 }
