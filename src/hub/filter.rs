@@ -167,6 +167,8 @@ mod tests {
             headers: Headers::new(headers.iter().copied()).unwrap(),
             payload: Payload::new(payload),
             priority: Priority::Normal,
+            near: Default::default(),
+            far: Default::default(),
         }
     }
 

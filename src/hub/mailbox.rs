@@ -749,6 +749,7 @@ impl<H> Mail<H> {
 
     /// Holds a message that a run has failed at, until `due`; at once, if `later` is false. It comes back if
     /// it is not kept.
+    #[allow(clippy::result_large_err, reason = "it fails as seldom as subscriptions end")]
     pub(super) fn hold(&mut self, entry: Entry, later: bool) -> Result<(), (Back, Entry)> {
         match self.give_back(1) {
             Back::Kept => {}

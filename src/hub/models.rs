@@ -40,6 +40,8 @@ fn message(sequence: u64) -> Stored {
         headers: Headers::NONE,
         payload: Payload::EMPTY,
         priority: Priority::Normal,
+        near: Default::default(),
+        far: Default::default(),
     }
 }
 

@@ -687,6 +687,8 @@ mod tests {
             headers: Headers::NONE,
             payload: payload.into(),
             priority: Priority::Normal,
+            near: Default::default(),
+            far: Default::default(),
         }
     }
 

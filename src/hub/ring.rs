@@ -135,21 +135,29 @@ impl Segment {
 }
 
 /// Messages of a page, one after the other.
-pub(super) struct InPlace<'a>(Shown<'a, Option<Stored>>);
+pub(super) struct InPlace<'a> {
+    shown: Shown<'a, Option<Stored>>,
+    /// Who reads them takes their lines; see `queue/page.rs`.
+    claims: bool,
+}
 
 impl<'a> Iterator for InPlace<'a> {
     type Item = &'a Stored;
 
     #[inline]
     fn next(&mut self) -> Option<&'a Stored> {
-        self.0.next().map(|place| place.as_ref().expect("written by `Segment::push`"))
+        let stored = self.shown.next()?.as_ref().expect("written by `Segment::push`");
+        if self.claims {
+            stored.claim_lines();
+        }
+        Some(stored)
     }
 }
 
 /// Messages of a page from an index on, all of which are shown.
 #[inline]
 fn read(page: &Messages, from: usize, count: usize) -> InPlace<'_> {
-    InPlace(page.read(from, count))
+    InPlace { shown: page.read(from, count), claims: false }
 }
 
 /// What no ring of a hub uses.
@@ -266,6 +274,10 @@ pub(super) struct Taken {
     pub(super) count: usize,
     /// The position of the first.
     pub(super) position: u64,
+    /// As in `InPlace`. One of those who share the ring does: it was the first of them, then.
+    claims: bool,
+    /// So many more are worth a run.
+    ripe: usize,
     /// How often somebody has looked for more behind it.
     looks: u32,
 }
@@ -297,9 +309,11 @@ impl Following {
     }
 }
 
-/// Messages behind what was taken that are worth a run. When they are fewer, who comes back a little later
-/// takes more at once, and does not have the publisher wait for the lines that both of them touch.
-const RIPE: usize = 64;
+/// Messages behind what was taken that are worth a run, if the mailbox has room for twice as many. When they are fewer,
+/// who comes back a little later takes more at once, and does not have the publisher wait for the lines that both of
+/// them touch; nor for those that it is about to write, which the reader's processor asks for on its own, as they come
+/// behind what is read.
+const RIPE: usize = 128;
 /// After so many looks without any, the next message is to be shown at once.
 const ASKING_LOOKS: u32 = 8;
 /// After so many looks any message is worth one.
@@ -326,7 +340,7 @@ fn pause(looks: u32) {
 
 impl Taken {
     pub(super) fn messages(&self) -> InPlace<'_> {
-        read(&self.page, self.from, self.count)
+        InPlace { claims: self.claims, ..read(&self.page, self.from, self.count) }
     }
 
     /// How many are shown behind it in its segment.
@@ -344,7 +358,7 @@ impl Taken {
     #[inline]
     pub(super) fn is_ripe(&self) -> bool {
         let more = self.more();
-        more >= RIPE || self.is_at_end() || more > 0 && self.looks >= RIPE_LOOKS
+        more >= self.ripe || self.is_at_end() || more > 0 && self.looks >= RIPE_LOOKS
     }
 
     /// Whether somebody may look for more.
@@ -566,7 +580,10 @@ impl Ring {
         let mut following = Following { count: total - count, ..Following::default() };
         let pages = following.pages.iter_mut().take(following.count.div_ceil(SEGMENT));
         pages.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
-        Some((Taken { page: page(first), from, count, position: next, looks: 0 }, following))
+        let claims = member.place() == 0;
+        let ripe = RIPE.min(member.rules.capacity as usize / 2).max(1);
+        let page = page(first);
+        Some((Taken { page, from, count, position: next, claims, ripe, looks: 0 }, following))
     }
 
     /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.

@@ -22,6 +22,15 @@
 //! when whoever has the pen says so, as for a reader that comes to it. A reader that looks for what is not shown must
 //! do one of the two, or never see it.
 //!
+//! # Whose lines they are
+//!
+//! A line that somebody has read is with both of them, and the pen's next write to it waits until the reader's copy is
+//! gone; the next locked instruction waits for that write, and the processor has room for no more than the stores of
+//! some messages until then. To ask ahead for a line to be written is no help while it is here to be read: the prefetch is
+//! answered with nothing (AMD EPYC, family 25). So one reader *writes* what it reads: one byte of each line that means
+//! nothing. The line is then that reader's alone, for the one transfer that reading it takes anyway, and the pen, which
+//! has no copy, asks for it ahead with success. One is enough: if several do, they take it from each other.
+//!
 //! # Invariants
 //!
 //! 1. A page has one [`Pen`], which writes, shows and resets by `&mut`. So one thread at a time touches what is not shown.
@@ -36,9 +45,9 @@ use crate::sync::{Arc, UnsafeCell};
 
 /// How far ahead of a push a slot is asked for: its lines are with those who have read what was in it, who may be on a
 /// processor from which a line takes as long as some pushes.
-const AHEAD: usize = 6;
+const AHEAD: usize = 10;
 /// So many slots are shown at once, if nobody asks.
-pub(crate) const SHOWN: usize = if cfg!(loom) { 2 } else { 16 };
+pub(crate) const SHOWN: usize = if cfg!(loom) { 2 } else { 32 };
 const LINE: usize = 64;
 
 /// Asks for the lines of a slot in a state that can be written.

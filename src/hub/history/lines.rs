@@ -162,6 +162,8 @@ pub(super) fn from_line(line: &str) -> core::result::Result<Stored, String> {
         headers,
         payload,
         priority,
+        near: Default::default(),
+        far: Default::default(),
     })
 }
 
