@@ -37,6 +37,7 @@ thread_local! {
 }
 
 /// Whether this thread is in a handler of a hub.
+#[inline]
 pub(super) fn is_in_handler() -> bool {
     DEPTH.get() > 0
 }
@@ -181,7 +182,7 @@ impl<'a> Lent<'a> {
 impl<'a> Iterator for Lent<'a> {
     type Item = Message<'a>;
 
-    #[inline]
+    #[inline(always)] // It is what the loop of a handler's calls does.
     fn next(&mut self) -> Option<Message<'a>> {
         self.shared.end_if_forked();
         if self.subscriber.is_closing() {

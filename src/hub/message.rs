@@ -77,6 +77,7 @@ impl Default for Payload {
 impl Deref for Payload {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         self.as_slice()
     }
@@ -350,7 +351,7 @@ impl Draft<'_> {
 
     /// Stores it where another message was. The references of that to the same key and headers are kept: so
     /// publishing one key again and again counts none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_over(self, place: &mut Option<Stored>) {
         let Some(place) = place else {
             *place = Some(self.into_stored());
@@ -364,7 +365,11 @@ impl Draft<'_> {
         if !(place.headers.is_empty() && self.headers.is_empty()) {
             place.headers = self.headers.clone();
         }
-        place.payload = core::mem::take(self.payload);
+        if place.payload.is_shared() {
+            place.payload = Payload::EMPTY;
+        }
+        // Without what an assignment does: it would look again, and copy it for that.
+        core::mem::forget(core::mem::replace(&mut place.payload, core::mem::take(self.payload)));
         place.priority = self.priority;
     }
 }

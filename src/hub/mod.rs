@@ -413,7 +413,9 @@ impl Core {
     /// Calls a service, if the ready list asks for one.
     #[inline]
     fn call(&self, call: Call) {
-        if let (Some(service), Some(keys)) = (call, self.services.get()) {
+        if let Some(service) = call
+            && let Some(keys) = self.services.get()
+        {
             self.shared.call_service(keys[service]);
         }
     }
@@ -426,6 +428,7 @@ impl Core {
     }
 
     /// Whether this thread is one of the pool's.
+    #[inline]
     fn is_inside(&self) -> bool {
         self.shared.is_inside()
     }

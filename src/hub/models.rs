@@ -496,7 +496,7 @@ struct Stream {
 impl Stream {
     fn new() -> (Arc<Self>, Pen<u64>) {
         let mut pen = Pen::new(3);
-        pen.push(|slot| *slot = 1);
+        pen.push_with(|slot| *slot = 1);
         pen.show();
         let cursor = Cursor::new();
         cursor.join(0);
@@ -528,7 +528,7 @@ fn part(blind: bool) {
     let (stream, mut pen) = Stream::new();
     let other = Arc::clone(&stream);
     let run = thread::spawn(move || other.take(1, blind));
-    (2..=3).for_each(|message| pen.push(|slot| *slot = message));
+    (2..=3).for_each(|message| pen.push_with(|slot| *slot = message));
     let mail = stream.mail.lock().unwrap();
     let next = stream.cursor.part() as usize;
     drop(mail);
@@ -559,7 +559,7 @@ fn overtake(blind: bool) {
     let offer = mail.offer(&rules, 0, &message(2), false);
     drop(mail);
     assert!(matches!(offer, Offer::Enqueued { .. }));
-    pen.push(|slot| *slot = 3);
+    pen.push_with(|slot| *slot = 3);
     assert!(run.join().unwrap().is_empty(), "the later message comes first");
 }
 
@@ -581,7 +581,7 @@ fn room(blind: bool) {
     let other = Arc::clone(&stream);
     let run = thread::spawn(move || other.take(1, blind));
     stream.mail.lock().unwrap().has_waiters = true;
-    pen.push(|slot| *slot = 2);
+    pen.push_with(|slot| *slot = 2);
     assert!(run.join().unwrap().is_empty(), "the publisher waits on");
 }
 

@@ -21,16 +21,12 @@ use std::time::Instant;
 pub trait ToKey: private::ToKey {}
 
 mod private {
-    use super::{Error, Hub, Key, Result};
+    use super::{Hub, Key, Result};
 
     pub trait ToKey {
         /// Lends the key, if users may publish with it. (One that is handed on, or is owned in some cases, is written
         /// to memory in pieces and read whole, which the processor waits for.)
-        fn with_key<R, E: From<Error>>(
-            &self,
-            hub: &Hub,
-            f: impl FnOnce(&Key) -> Result<R, E>,
-        ) -> Result<R, E>;
+        fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R>;
     }
 }
 
@@ -41,13 +37,9 @@ impl<T: ToKey + ?Sized> ToKey for &T {}
 
 impl private::ToKey for Key {
     #[inline]
-    fn with_key<R, E: From<Error>>(
-        &self,
-        hub: &Hub,
-        f: impl FnOnce(&Key) -> Result<R, E>,
-    ) -> Result<R, E> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         if !hub.core.keys.owns(self) {
-            return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub").into());
+            return Err(Error::invalid("key", format!("{self:?}"), "a key of this hub"));
         }
         if self.channel().is_reserved() {
             key::check_key(self.as_str())?;
@@ -57,33 +49,21 @@ impl private::ToKey for Key {
 }
 
 impl private::ToKey for str {
-    fn with_key<R, E: From<Error>>(
-        &self,
-        hub: &Hub,
-        f: impl FnOnce(&Key) -> Result<R, E>,
-    ) -> Result<R, E> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         key::check_key(self)?;
         f(&hub.core.keys.intern(self))
     }
 }
 
 impl private::ToKey for String {
-    fn with_key<R, E: From<Error>>(
-        &self,
-        hub: &Hub,
-        f: impl FnOnce(&Key) -> Result<R, E>,
-    ) -> Result<R, E> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         self.as_str().with_key(hub, f)
     }
 }
 
 impl<T: private::ToKey + ?Sized> private::ToKey for &T {
     #[inline]
-    fn with_key<R, E: From<Error>>(
-        &self,
-        hub: &Hub,
-        f: impl FnOnce(&Key) -> Result<R, E>,
-    ) -> Result<R, E> {
+    fn with_key<R>(&self, hub: &Hub, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         (**self).with_key(hub, f)
     }
 }
@@ -196,19 +176,7 @@ impl Hub {
     ) -> Result<Receipt> {
         self.core.check_open()?;
         self.core.check_size(payload.len())?;
-        let (mut sequence, mut other) = (0, Receipt::default());
-        let members = key.with_key(self, |key| {
-            self.core.check_may_wait(terms.may_block)?;
-            self.core.admit(key)?;
-            let (number, members) = self.core.publish_lean(key, payload, terms, &mut other);
-            sequence = number;
-            Ok::<_, Box<Error>>(members)
-        });
-        match members {
-            Ok(0) => Ok(other),
-            Ok(members) => Ok(Receipt::of_all(sequence, members)),
-            Err(error) => Err(*error),
-        }
+        key.with_key(self, |key| self.core.publish_with(key, payload, terms))
     }
 }
 
@@ -241,11 +209,20 @@ impl Core {
         if takers.is_nobody() { Ok(()) } else { self.histories.admit(takers, may_wait()) }
     }
 
+    /// Publishes what has been checked, but for what depends on who publishes. (Not a part of each user's function, which
+    /// it is longer than: what is called from function to function is written to memory, and read.)
+    fn publish_with(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Result<Receipt> {
+        self.check_may_wait(terms.may_block)?;
+        self.admit(key)?;
+        Ok(self.publish(key, payload, terms))
+    }
+
     /// Publishes what has been checked.
+    #[inline(always)]
     pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
-        let mut other = Receipt::default();
+        let mut other = None;
         match self.publish_lean(key, payload, terms, &mut other) {
-            (_, 0) => other,
+            (_, 0) => other.unwrap_or_default(),
             (sequence, members) => Receipt::of_all(sequence, members),
         }
     }
@@ -254,13 +231,13 @@ impl Core {
     // Two numbers are registers. A receipt was written to memory in pieces, and read whole for the caller's, at each
     // step: for that the processor waits until all stores before it are done, those to the lines of the ring among
     // them. So is an error in a box one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish_lean(
         &self,
         key: &Key,
         payload: &mut Payload,
         terms: &Terms,
-        other: &mut Receipt,
+        other: &mut Option<Receipt>,
     ) -> (u64, u64) {
         let is_recorded = !self.histories.takers(key).is_nobody();
         // A replay sees what was recorded before it subscribed, so whoever records looks for it after that. It is
@@ -273,27 +250,33 @@ impl Core {
                 return (sequence, members);
             }
         }
-        *other = self.publish_anyhow(key, payload, terms, ahead.as_ref());
+        *other = Some(self.publish_anyhow(key, payload, terms, ahead.as_ref()));
         (0, 0)
     }
 
     /// The short way: when nobody records it, and all who get it are in the ring of the key's own channel, and have
     /// room. Answers the message's number, and how many get it; none: it was not published.
+    #[inline(always)]
     fn publish_in_ring(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> (u64, u64) {
         if !self.may_push(key) {
             return (0, 0);
         }
         let time = crate::sys::clock::recent_unix_nanos();
-        let mut sequence = 0;
-        let mut drafts = core::iter::once_with(|| {
-            sequence = self.next_sequence();
-            let Terms { ref headers, priority, .. } = *terms;
-            Draft { sequence, time, key, headers, payload, priority }
-        });
-        let (_, members) = key.channel().push_shared(self, &mut drafts, 1);
+        let mut state = key.channel().lock();
+        let members = state.all_in_ring();
+        if members == 0 || !state.ring.has_room() {
+            return (0, 0);
+        }
+        let sequence = self.next_sequence();
+        let Terms { ref headers, priority, .. } = *terms;
+        state.ring.push(self, Draft { sequence, time, key, headers, payload, priority });
+        let call = state.ring.call(self);
+        drop(state);
+        self.call(call);
         (sequence, members)
     }
 
+    #[inline(never)]
     fn publish_anyhow(
         &self,
         key: &Key,
@@ -421,7 +404,7 @@ impl Core {
     }
 
     /// Whether all who get messages with this key may be in its own channel's ring.
-    #[inline]
+    #[inline(always)]
     fn may_push(&self, key: &Key) -> bool {
         key.channel().is_shared() && !self.router.has_listeners(key)
     }

@@ -166,30 +166,22 @@ impl Publisher {
         payload: &mut Payload,
         terms: &Terms,
     ) -> Result<Receipt> {
-        let (mut sequence, mut other) = (0, Receipt::default());
-        let members = self.resolve(key, |key| {
-            self.hub.core.check_size(payload.len())?;
-            self.take_token()?;
-            self.hub.core.admit(key)?;
-            let core = &self.hub.core;
-            let (number, members) = core.publish_lean(key, payload, terms, &mut other);
-            sequence = number;
-            Ok::<_, Box<Error>>(members)
-        });
-        match members {
-            Ok(0) => {
-                self.note(1, other.enqueued, other.lost());
-                Ok(other)
-            }
-            Ok(members) => {
-                self.note(1, members, 0);
-                Ok(Receipt::of_all(sequence, members))
-            }
-            Err(error) => {
-                self.note_refused();
-                Err(*error)
-            }
+        let published = self.resolve(key, |key| self.publish_key(key, payload, terms));
+        if published.is_err() {
+            self.note_refused();
         }
+        published
+    }
+
+    /// Not a part of each user's function: as `Core::publish_with`.
+    fn publish_key(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Result<Receipt> {
+        let core = &*self.hub.core;
+        core.check_size(payload.len())?;
+        self.take_token()?;
+        core.admit(key)?;
+        let receipt = core.publish(key, payload, terms);
+        self.note(1, receipt.enqueued, receipt.lost());
+        Ok(receipt)
     }
 
     /// As [`Hub::publish_batch`]. Each message takes of the quota; those before the first that is refused are
@@ -219,11 +211,7 @@ impl Publisher {
 
     /// Lends the key, if it may be published with here and now.
     #[inline]
-    fn resolve<R, E: From<Error>>(
-        &self,
-        key: &impl ToKey,
-        f: impl FnOnce(&Key) -> Result<R, E>,
-    ) -> Result<R, E> {
+    fn resolve<R>(&self, key: &impl ToKey, f: impl FnOnce(&Key) -> Result<R>) -> Result<R> {
         let core = &self.hub.core;
         core.check_open()?;
         key.with_key(&self.hub, |key| {

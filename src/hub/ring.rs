@@ -110,9 +110,15 @@ impl Segment {
     }
 
     #[inline]
+    fn is_full(&self) -> bool {
+        self.pen.is_full()
+    }
+
+    #[inline(always)] // A part of `Ring::push`.
     fn push(&mut self, draft: Draft<'_>) {
         self.heavy |= draft.is_heavy();
-        self.pen.push(|place| draft.write_over(place));
+        draft.write_over(self.pen.place());
+        self.pen.push();
     }
 
     /// Makes it as good as new, but for what costs nothing to keep; false: somebody reads still.
@@ -144,7 +150,7 @@ pub(super) struct InPlace<'a> {
 impl<'a> Iterator for InPlace<'a> {
     type Item = &'a Stored;
 
-    #[inline]
+    #[inline(always)] // A part of `Lent::next`.
     fn next(&mut self) -> Option<&'a Stored> {
         let stored = self.shown.next()?.as_ref().expect("written by `Segment::push`");
         if self.claims {
@@ -191,15 +197,16 @@ impl Spares {
         let (flow, segment) = (spare.flows.pop(), spare.segment());
         drop(spare);
         let mut flow = flow.unwrap_or_default();
-        flow.segments.push_back(segment.unwrap_or_else(Segment::new));
+        flow.last = Some(segment.unwrap_or_else(Segment::new));
         flow
     }
 
     /// Takes a flow back, with all its segments.
     fn put_flow(&self, mut flow: Box<Flow>) {
-        flow.segments.retain_mut(Segment::is_worth_keeping);
+        flow.full.extend(flow.last.take());
+        flow.full.retain_mut(Segment::is_worth_keeping);
         let mut spare = self.lock();
-        flow.segments.drain(..).for_each(|segment| spare.put(segment));
+        flow.full.drain(..).for_each(|segment| spare.put(segment));
         if spare.flows.len() < SPARES {
             spare.flows.push(flow);
         }
@@ -421,7 +428,10 @@ pub(super) struct Ring {
 /// What a ring has while it flows.
 #[derive(Default)]
 struct Flow {
-    segments: VecDeque<Segment>,
+    /// Those before the last.
+    full: VecDeque<Segment>,
+    /// None: it is a spare one.
+    last: Option<Segment>,
     /// The position of the first slot.
     base: u64,
     /// Nobody is full while the head is below.
@@ -445,23 +455,22 @@ impl Ring {
 
     /// Whether there is room for a message with everybody.
     #[inline]
-    fn has_room(&mut self) -> bool {
+    pub(super) fn has_room(&mut self) -> bool {
         !self.is_full() || self.survey().is_empty()
     }
 
     /// Appends a message, for all members.
-    #[inline]
+    #[inline(always)] // It is most of what publishing is.
     pub(super) fn push(&mut self, core: &Core, draft: Draft<'_>) {
         if self.flow.is_none() {
             self.begin_to_flow(core);
         }
         let flow = self.flow.as_mut().expect("it flows");
-        let index = (self.head - flow.base) as usize;
-        if index == flow.segments.len() * SEGMENT {
-            flow.grow(core, &self.members, self.head);
-        }
-        // The last, since each is full before there is another.
-        flow.segments.back_mut().expect("there is room").push(draft);
+        let last = match &mut flow.last {
+            Some(last) if !last.is_full() => last,
+            _ => flow.grow(core, &self.members, self.head),
+        };
+        last.push(draft);
         self.head += 1;
     }
 
@@ -476,6 +485,7 @@ impl Ring {
     }
 
     /// Looks at all cursors: those that are full now, if any, and a new limit.
+    #[inline(never)]
     pub(super) fn survey(&mut self) -> Vec<Arc<Subscriber>> {
         let mut full = Vec::new();
         let Some(flow) = &mut self.flow else { return full };
@@ -546,7 +556,7 @@ impl Ring {
 
     /// Puts those that rest on the ready list.
     #[inline]
-    fn call(&mut self, core: &Core) -> Call {
+    pub(super) fn call(&mut self, core: &Core) -> Call {
         match self.flow.as_mut() {
             Some(flow) if flow.resting > 0 => flow.call(core, &self.members),
             _ => None,
@@ -575,7 +585,7 @@ impl Ring {
         let (first, from) = (index / SEGMENT, index % SEGMENT);
         let total = most.min((self.head - next) as usize).min(segments * SEGMENT - from);
         member.cursor.advance(total);
-        let page = |segment: usize| crate::sync::Arc::clone(flow.segments[segment].pen.page());
+        let page = |segment: usize| crate::sync::Arc::clone(flow.segment(segment).pen.page());
         let count = total.min(SEGMENT - from);
         let mut following = Following { count: total - count, ..Following::default() };
         let pages = following.pages.iter_mut().take(following.count.div_ceil(SEGMENT));
@@ -624,22 +634,30 @@ impl Ring {
 
 impl Flow {
     /// Makes room at the end, where possible of what everybody has read.
-    fn grow(&mut self, core: &Core, members: &[Arc<Subscriber>], head: u64) {
+    #[inline(never)]
+    fn grow(&mut self, core: &Core, members: &[Arc<Subscriber>], head: u64) -> &mut Segment {
+        self.full.extend(self.last.take());
         let read = members.iter().map(|member| member.cursor.next()).min();
         let read = read.unwrap_or(head);
         while self.base + SEGMENT as u64 <= read
-            && let Some(mut first) = self.segments.pop_front()
+            && let Some(mut first) = self.full.pop_front()
         {
             self.base += SEGMENT as u64;
             if first.reset() {
-                return self.segments.push_back(first);
+                return self.last.insert(first);
             }
             core.spares.put(first);
         }
-        self.segments.push_back(core.spares.get());
+        self.last.insert(core.spares.get())
+    }
+
+    fn segment(&self, index: usize) -> &Segment {
+        let segment = self.full.get(index).or(self.last.as_ref());
+        segment.expect("what flows has a last one")
     }
 
     /// Puts those that rest on the ready list, and tells those who pull.
+    #[inline(never)] // Where many are published few rest, so that who looks is inlined.
     fn call(&mut self, core: &Core, members: &[Arc<Subscriber>]) -> Call {
         let pulled = &mut self.pulled;
         let mut called = |member: &Arc<Subscriber>| match member.resting.swap(false, Relaxed) {
@@ -670,14 +688,14 @@ impl Flow {
 
     /// Shows all that there is.
     fn show(&mut self) {
-        if let Some(last) = self.segments.back_mut() {
+        if let Some(last) = &mut self.last {
             last.pen.show();
         }
     }
 
     fn message(&self, position: u64) -> &Stored {
         let index = (position - self.base) as usize;
-        let mut one = read(self.segments[index / SEGMENT].pen.page(), index % SEGMENT, 1);
+        let mut one = read(self.segment(index / SEGMENT).pen.page(), index % SEGMENT, 1);
         one.next().expect("one")
     }
 }
@@ -870,13 +888,11 @@ impl Channel {
         most: usize,
     ) -> (usize, u64) {
         let mut state = self.lock();
-        let nobody_else = state.own().is_empty();
-        let ring = &mut state.ring;
-        let members = ring.members().len() as u64;
-        if !nobody_else || members == 0 {
+        let (members, mut pushed) = (state.all_in_ring(), 0);
+        if members == 0 {
             return (0, 0);
         }
-        let mut pushed = 0;
+        let ring = &mut state.ring;
         while pushed < most
             && ring.has_room()
             && let Some(draft) = drafts.next()

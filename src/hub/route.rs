@@ -93,6 +93,12 @@ impl State {
         self.seldom.as_ref().map_or(&[], |seldom| &seldom.own)
     }
 
+    /// How many subscribe, if all who take messages are in the ring; 0: they are not.
+    #[inline]
+    pub(super) fn all_in_ring(&self) -> u64 {
+        if self.own().is_empty() { self.ring.members().len() as u64 } else { 0 }
+    }
+
     fn closed(&self) -> &[Arc<Subscriber>] {
         self.seldom.as_ref().map_or(&[], |seldom| &seldom.closed)
     }
@@ -289,14 +295,15 @@ impl Channel {
     /// be in the ring.
     #[inline]
     pub(super) fn ahead(&self) -> Option<Snapshot> {
-        if self.is_shared() {
-            return None;
-        }
+        (!self.is_shared()).then(|| self.snapshot_ahead())
+    }
+
+    fn snapshot_ahead(&self) -> Snapshot {
         let snapshot = self.snapshot();
         if let Some(first) = snapshot.first() {
             prefetch(Arc::as_ptr(first).addr(), size_of::<Subscriber>());
         }
-        Some(snapshot)
+        snapshot
     }
 
     /// The same, for whoever holds the lock. None: there are none.
@@ -442,6 +449,11 @@ impl Router {
     /// Whether somebody subscribes to patterns with wildcards that match the key.
     #[inline]
     pub(super) fn has_listeners(&self, key: &Key) -> bool {
+        self.has_patterns(key) && self.has_populated(key)
+    }
+
+    #[cold]
+    fn has_populated(&self, key: &Key) -> bool {
         let mut some = false;
         self.with_patterns(key, |_| some = true);
         some

@@ -170,7 +170,7 @@ impl Hub {
             return Err(Error::invalid("may_block", true, "false, for messages together"));
         }
         self.core.check_size(payload.len())?;
-        let key = key.with_key(self, |key| Ok::<_, Error>(key.clone()))?;
+        let key = key.with_key(self, |key| Ok(key.clone()))?;
         self.core.admit(&key)?;
         Ok(Part { key, payload, terms, targets: Vec::new() })
     }

@@ -246,6 +246,7 @@ impl Shared {
 
     /// Whether this thread is a member.
     #[cfg(feature = "hub")]
+    #[inline]
     pub(crate) fn is_inside(&self) -> bool {
         context::is_inside(self)
     }

@@ -143,22 +143,39 @@ impl<T> Pen<T> {
         &self.page
     }
 
-    /// Has the next free slot written.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.count == self.page.slots.len()
+    }
+
+    /// The next free slot, to be written, and then [pushed](Self::push).
     ///
     /// # Panics
     /// If there is none.
-    #[inline]
-    pub(crate) fn push(&mut self, write: impl FnOnce(&mut T)) {
-        let index = self.count;
+    #[inline(always)]
+    pub(crate) fn place(&mut self) -> &mut T {
         // SAFETY: a free slot, which is the pen's; nobody else has the pen while it is borrowed.
-        self.page.slots[index].with_mut(|value| write(unsafe { &mut *value }));
-        self.count = index + 1;
+        self.page.slots[self.count].with_mut(|value| unsafe { &mut *value })
+    }
+
+    /// The next free slot is written.
+    #[inline(always)]
+    pub(crate) fn push(&mut self) {
+        self.count += 1;
+        debug_assert!(self.count <= self.page.slots.len());
         if self.count.is_multiple_of(SHOWN) || self.page.asked.load(Relaxed) {
             self.show();
         }
-        if let Some(slot) = self.page.slots.get(index + AHEAD) {
+        if let Some(slot) = self.page.slots.get(self.count - 1 + AHEAD) {
             prefetch(slot);
         }
+    }
+
+    /// The next free slot is written, and pushed.
+    #[cfg(test)]
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut T)) {
+        write(self.place());
+        self.push();
     }
 
     /// Shows readers all that is written.
@@ -194,23 +211,23 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_written_over_when_nobody_reads() {
         let mut pen = Pen::<Vec<u32>>::new(3);
-        (1..=2).for_each(|number| pen.push(|slot| slot.push(number)));
+        (1..=2).for_each(|number| pen.push_with(|slot| slot.push(number)));
         let page = Arc::clone(pen.page());
         pen.show();
         assert_eq!(page.shown(), 2);
         assert_eq!(page.read(0, 2).collect::<Vec<_>>(), [&[1][..], &[2][..]]);
         assert!(!pen.reset(Vec::clear));
         page.ask();
-        pen.push(|slot| slot.push(3));
+        pen.push_with(|slot| slot.push(3));
         assert_eq!(page.read(2, 1).collect::<Vec<_>>(), [&[3][..]]);
         drop(page);
         // Not cleaned: the next push finds what was there.
         assert!(pen.reset(|_| ()));
-        pen.push(|slot| slot.push(4));
+        pen.push_with(|slot| slot.push(4));
         pen.show();
         assert_eq!((pen.page().shown(), pen.page().read(0, 1).next()), (1, Some(&vec![1, 4])));
         assert!(pen.reset(Vec::clear));
-        pen.push(|slot| slot.push(5));
+        pen.push_with(|slot| slot.push(5));
         pen.show();
         assert_eq!(pen.page().read(0, 1).next(), Some(&vec![5]));
     }
@@ -219,7 +236,7 @@ mod tests {
     #[should_panic(expected = "not shown")]
     fn what_is_not_shown_is_not_read() {
         let mut pen = Pen::<u32>::new(3);
-        pen.push(|slot| *slot = 1);
+        pen.push_with(|slot| *slot = 1);
         let _ = pen.page().read(0, 1).count();
     }
 
@@ -227,7 +244,7 @@ mod tests {
     fn so_many_are_shown_or_what_was_asked_for() {
         let mut pen = Pen::<usize>::new(3 * SHOWN);
         let mut shown = || {
-            pen.push(|slot| *slot += 1);
+            pen.push_with(|slot| *slot += 1);
             pen.page().shown()
         };
         let seen: Vec<usize> = (0..2 * SHOWN).map(|_| shown()).collect();
@@ -236,7 +253,7 @@ mod tests {
         );
         pen.page().ask();
         for _ in 0..2 {
-            pen.push(|slot| *slot += 1);
+            pen.push_with(|slot| *slot += 1);
             assert_eq!(pen.page().shown(), 2 * SHOWN + 1, "the next one, and no more");
         }
     }
@@ -245,8 +262,8 @@ mod tests {
     #[should_panic(expected = "index out of bounds")]
     fn a_full_page_is_not_written() {
         let mut pen = Pen::<u32>::new(1);
-        pen.push(|slot| *slot = 1);
-        pen.push(|slot| *slot = 2);
+        pen.push_with(|slot| *slot = 1);
+        pen.push_with(|slot| *slot = 2);
     }
 }
 
@@ -259,7 +276,7 @@ mod models {
     fn model(resets: fn(&mut Pen<u32>) -> bool) {
         loom::model(move || {
             let mut pen = Pen::<u32>::new(2);
-            pen.push(|slot| *slot = 1);
+            pen.push_with(|slot| *slot = 1);
             let page = Arc::clone(pen.page());
             let reader = thread::spawn(move || {
                 page.ask();
@@ -268,9 +285,9 @@ mod models {
                 assert_eq!(sum, [0, 1, 3][shown]);
             });
             pen.show();
-            pen.push(|slot| *slot = 2);
+            pen.push_with(|slot| *slot = 2);
             if resets(&mut pen) {
-                pen.push(|slot| *slot = 7);
+                pen.push_with(|slot| *slot = 7);
                 pen.show();
                 assert_eq!(pen.page().read(0, 1).sum::<u32>(), 7);
             }
