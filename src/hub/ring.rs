@@ -283,10 +283,11 @@ pub(super) struct Taken {
     pub(super) position: u64,
     /// As in `InPlace`. One of those who share the ring does: it was the first of them, then.
     claims: bool,
-    /// So many more are worth a run.
-    ripe: usize,
+    patience: Patience,
     /// How often somebody has looked for more behind it.
     looks: u32,
+    /// The next message is to be shown at once.
+    asked: bool,
 }
 
 /// What it takes with that from the segments behind, from their first messages on.
@@ -316,15 +317,32 @@ impl Following {
     }
 }
 
-/// Messages behind what was taken that are worth a run, if the mailbox has room for twice as many. When they are fewer,
-/// who comes back a little later takes more at once, and does not have the publisher wait for the lines that both of
-/// them touch; nor for those that it is about to write, which the reader's processor asks for on its own, as they come
-/// behind what is read.
-const RIPE: usize = 128;
-/// After so many looks without any, the next message is to be shown at once.
-const ASKING_LOOKS: u32 = 8;
-/// After so many looks any message is worth one.
-const RIPE_LOOKS: u32 = 12;
+/// How long who looks out for more waits for it to be worth a run. If it comes back a little later it takes more at
+/// once, and does not have the publisher wait for the lines that both of them touch; nor for those that are about to be
+/// written, which the reader's processor asks for on its own, as they come behind what is read.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// So many messages are worth one, if the mailbox has room for twice as many.
+    ripe: usize,
+    /// After so many looks any message is.
+    looks: u32,
+}
+
+impl Patience {
+    fn of(members: usize, capacity: u32) -> Self {
+        let patience = if members == 1 { ALONE } else { OF_SEVERAL };
+        Self { ripe: patience.ripe.min(capacity as usize / 2).max(1), ..patience }
+    }
+}
+
+/// Who takes messages as fast as they come has nothing better to do.
+const ALONE: Patience = Patience { ripe: 128, looks: 24 };
+/// Where a message is delivered several times, who waits falls behind.
+const OF_SEVERAL: Patience = Patience { ripe: 16, looks: 2 };
+/// After so many looks without any, the next message is to be shown at once, and is worth a run.
+const ASKING_LOOKS: u32 = 10;
+/// After so many, there may be one that was not shown, although it was asked for.
+const HIDDEN_LOOKS: u32 = 14;
 /// After so many the run rests.
 const LAST_LOOK: u32 = 2 * LOOKS;
 
@@ -365,7 +383,8 @@ impl Taken {
     #[inline]
     pub(super) fn is_ripe(&self) -> bool {
         let more = self.more();
-        more >= self.ripe || self.is_at_end() || more > 0 && self.looks >= RIPE_LOOKS
+        let is_late = self.asked || self.looks >= self.patience.looks;
+        more >= self.patience.ripe || self.is_at_end() || more > 0 && is_late
     }
 
     /// Whether somebody may look for more.
@@ -375,7 +394,7 @@ impl Taken {
 
     /// Whether something may have been written and not shown when it was asked for, which nobody writes more behind.
     pub(super) fn may_be_hidden(&self) -> bool {
-        self.looks == RIPE_LOOKS && self.more() == 0
+        self.looks == HIDDEN_LOOKS && self.more() == 0
     }
 
     /// Somebody has looked, and `waits` for a moment before the next time.
@@ -386,6 +405,7 @@ impl Taken {
         self.looks += 1;
         if self.looks >= ASKING_LOOKS && self.more() == 0 {
             self.page.ask();
+            self.asked = true;
         }
         self
     }
@@ -395,14 +415,14 @@ impl Taken {
         self.from += self.count;
         self.position += self.count as u64;
         self.count = count;
-        self.looks = 0;
+        (self.looks, self.asked) = (0, false);
     }
 
     /// Goes on to the next segment.
     fn turn_over(&mut self, following: &mut Following) {
         self.position += self.count as u64;
         (self.page, self.count) = following.next();
-        (self.from, self.looks) = (0, 0);
+        (self.from, self.looks, self.asked) = (0, 0, false);
     }
 
     /// What is left after the first so many, for a mailbox.
@@ -591,9 +611,10 @@ impl Ring {
         let pages = following.pages.iter_mut().take(following.count.div_ceil(SEGMENT));
         pages.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
         let claims = member.place() == 0;
-        let ripe = RIPE.min(member.rules.capacity as usize / 2).max(1);
-        let page = page(first);
-        Some((Taken { page, from, count, position: next, claims, ripe, looks: 0 }, following))
+        let patience = Patience::of(self.members.len(), member.rules.capacity);
+        let (page, position) = (page(first), next);
+        let (looks, asked) = (0, false);
+        Some((Taken { page, from, count, position, claims, patience, looks, asked }, following))
     }
 
     /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
