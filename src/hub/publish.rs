@@ -230,7 +230,7 @@ impl Core {
     /// The same. Answers the message's number, and how many get it; none: what became of it is in `other`.
     // Two numbers are registers. A receipt was written to memory in pieces, and read whole for the caller's, at each
     // step: for that the processor waits until all stores before it are done, those to the lines of the ring among
-    // them. So is an error in a box one.
+    // them.
     #[inline(always)]
     pub(super) fn publish_lean(
         &self,

@@ -174,7 +174,7 @@ pub(super) struct Spares(Mutex<Spare>);
 struct Spare {
     /// Somebody may read them still.
     segments: VecDeque<Segment>,
-    /// Without segments.
+    /// Without segments, and nobody in them.
     #[allow(clippy::vec_box, reason = "a ring takes the box")]
     flows: Vec<Box<Flow>>,
 }
@@ -196,13 +196,15 @@ impl Spares {
         let mut spare = self.lock();
         let (flow, segment) = (spare.flows.pop(), spare.segment());
         drop(spare);
-        let mut flow = flow.unwrap_or_default();
+        let mut flow = flow.unwrap_or_else(|| Box::new(Flow::new()));
         flow.last = Some(segment.unwrap_or_else(Segment::new));
         flow
     }
 
     /// Takes a flow back, with all its segments.
     fn put_flow(&self, mut flow: Box<Flow>) {
+        // Some of those who rest may be listed still: they are another ring's affair when it flows again.
+        flow.idle.clear();
         flow.full.extend(flow.last.take());
         flow.full.retain_mut(Segment::is_worth_keeping);
         let mut spare = self.lock();
@@ -322,25 +324,29 @@ impl Following {
 /// written, which the reader's processor asks for on its own, as they come behind what is read.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// So many messages are worth one, if the mailbox has room for twice as many.
+    /// So many messages in the same segment are worth one.
     ripe: usize,
     /// After so many looks any message is.
     looks: u32,
+    /// After so many looks without any, the next message is to be shown at once, and is worth a run.
+    asks: u32,
 }
 
 impl Patience {
     fn of(members: usize, capacity: u32) -> Self {
-        let patience = if members == 1 { ALONE } else { OF_SEVERAL };
-        Self { ripe: patience.ripe.min(capacity as usize / 2).max(1), ..patience }
+        match members {
+            // Some messages more, and its mailbox is full.
+            _ if (capacity as usize) < 2 * SHOWN => Self { ripe: 1, looks: 0, asks: 0 },
+            1 if capacity as usize >= 4 * SEGMENT => ALONE,
+            _ => EAGER,
+        }
     }
 }
 
-/// Who takes messages as fast as they come has nothing better to do.
-const ALONE: Patience = Patience { ripe: 128, looks: 24 };
+/// Who takes messages as fast as they come, and has room for many, has nothing better to do.
+const ALONE: Patience = Patience { ripe: SEGMENT, looks: 20, asks: 10 };
 /// Where a message is delivered several times, who waits falls behind.
-const OF_SEVERAL: Patience = Patience { ripe: 16, looks: 2 };
-/// After so many looks without any, the next message is to be shown at once, and is worth a run.
-const ASKING_LOOKS: u32 = 10;
+const EAGER: Patience = Patience { ripe: 16, looks: 2, asks: 10 };
 /// After so many, there may be one that was not shown, although it was asked for.
 const HIDDEN_LOOKS: u32 = 14;
 /// After so many the run rests.
@@ -374,17 +380,13 @@ impl Taken {
         self.page.shown().saturating_sub(self.from + self.count)
     }
 
-    /// Whether its segment has no place behind it.
-    fn is_at_end(&self) -> bool {
-        self.from + self.count == SEGMENT
-    }
-
     /// Whether it is worth a run to see what comes behind it.
     #[inline]
     pub(super) fn is_ripe(&self) -> bool {
         let more = self.more();
-        let is_late = self.asked || self.looks >= self.patience.looks;
-        more >= self.patience.ripe || self.is_at_end() || more > 0 && is_late
+        let is_late = || self.asked || self.looks >= self.patience.looks;
+        let is_at_end = || self.from + self.count == SEGMENT;
+        more >= self.patience.ripe || is_at_end() || more > 0 && is_late()
     }
 
     /// Whether somebody may look for more.
@@ -403,7 +405,7 @@ impl Taken {
             pause(self.looks / 2);
         }
         self.looks += 1;
-        if self.looks >= ASKING_LOOKS && self.more() == 0 {
+        if self.looks >= self.patience.asks && self.more() == 0 {
             self.page.ask();
             self.asked = true;
         }
@@ -654,6 +656,11 @@ impl Ring {
 }
 
 impl Flow {
+    /// A spare one. It has room for what most fill, so that none is made when one is behind for the first time.
+    fn new() -> Self {
+        Self { full: VecDeque::with_capacity(AT_ONCE), ..Self::default() }
+    }
+
     /// Makes room at the end, where possible of what everybody has read.
     #[inline(never)]
     fn grow(&mut self, core: &Core, members: &[Arc<Subscriber>], head: u64) -> &mut Segment {
@@ -673,8 +680,11 @@ impl Flow {
     }
 
     fn segment(&self, index: usize) -> &Segment {
-        let segment = self.full.get(index).or(self.last.as_ref());
-        segment.expect("what flows has a last one")
+        let segment = match index == self.full.len() {
+            true => self.last.as_ref(),
+            false => self.full.get(index),
+        };
+        segment.expect("a position between base and head")
     }
 
     /// Puts those that rest on the ready list, and tells those who pull.

@@ -199,6 +199,8 @@ impl<T> Pen<T> {
             slot.with_mut(|value| clean(unsafe { &mut *value }));
         }
         page.shown.store(0, Relaxed);
+        // By somebody who reads no more.
+        page.asked.store(false, Relaxed);
         self.count = 0;
         true
     }

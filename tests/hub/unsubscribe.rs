@@ -222,6 +222,57 @@ fn a_hub_that_goes_takes_what_was_detached_with_it() {
 
 /// Goal: keys cost nothing when nobody asks for them any more. Method: many are subscribed to for a moment, some with
 /// a message; less than half of them are known then, and those in use are.
+/// Goal: what a key's subscriptions keep together goes to another key without them. Method: it is given up because a
+/// subscription ends that was the last one at work; another key's are called from it while the first key has one again,
+/// in which somebody is far behind.
+#[test]
+fn what_a_key_leaves_to_another_names_none_of_its_subscriptions() {
+    const BEHIND: u64 = 300;
+    let _guard = hang_guard();
+    let hub = hub(5);
+    let subscribe = |key: &str, waits_for: &'static str| {
+        let (gate, count) = (Gate::new(), Count::new());
+        let (wait, counted) = (gate.clone(), count.clone());
+        let handler = move |message: &Message<'_>| {
+            counted.up();
+            if &**message.payload() == waits_for.as_bytes() {
+                wait.wait();
+            }
+        };
+        (hub.subscribe(key, handler).unwrap(), gate, count)
+    };
+    // Nobody outside can tell a subscription that rests from one that looks out for more, for some microseconds.
+    let let_rest = || thread::sleep(std::time::Duration::from_millis(5));
+    let (_a, _, a_count) = subscribe("k", "none");
+    let (_b, b_gate, b_count) = subscribe("k", "b");
+    let (c, c_gate, _) = subscribe("k", "c");
+    let (_x, _, x_count) = subscribe("l", "none");
+    let (_y, y_gate, y_count) = subscribe("l", "y");
+    hub.publish("k", "c").unwrap();
+    c_gate.until_entered(1);
+    a_count.until(1);
+    b_count.until(1);
+    let_rest();
+    assert_eq!(c.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
+    hub.publish("l", "y").unwrap();
+    y_gate.until_entered(1);
+    x_count.until(1);
+    hub.publish("k", "b").unwrap();
+    b_gate.until_entered(1);
+    (0..BEHIND).for_each(|_| _ = hub.publish("k", "").unwrap());
+    a_count.until(2 + BEHIND);
+    let_rest();
+    hub.publish("l", "").unwrap();
+    x_count.until(2);
+    let_rest();
+    b_gate.open();
+    b_count.until(2 + BEHIND);
+    c_gate.open();
+    y_gate.open();
+    y_count.until(2);
+    settle(&hub);
+}
+
 #[test]
 fn keys_that_nobody_subscribes_to_any_more_are_forgotten() {
     const KEYS: usize = 150_000;
