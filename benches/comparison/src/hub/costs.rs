@@ -14,10 +14,11 @@ pub const BYTES: &str = "bytes of an idle subscription, a thousand to a key";
 pub const OWN: &str = "bytes of an idle subscription to a key of its own, key included";
 pub const PUBLISH: &str = "ns to publish to one of ten keys, handled inline";
 pub const KEYS: &str = "the same, one of a million keys: ratio";
+pub const LINE: &str = "ns to read one of a million pairs of lines, each found by the one before";
 pub const CHURN: &str = "publish rate beside 100 000 subscribe/unsubscribe per second: ratio";
 pub const ALLOCATIONS: &str = "allocations per inline publish";
 
-pub const ALL: [&str; 6] = [BYTES, OWN, PUBLISH, KEYS, CHURN, ALLOCATIONS];
+pub const ALL: [&str; 7] = [BYTES, OWN, PUBLISH, KEYS, LINE, CHURN, ALLOCATIONS];
 
 pub fn measure(quick: bool, window: Duration) -> Vec<(&'static str, f64)> {
     let many = if quick { 10_000 } else { 1_000_000 };
@@ -27,6 +28,7 @@ pub fn measure(quick: bool, window: Duration) -> Vec<(&'static str, f64)> {
         (OWN, idle_bytes(many, 1)),
         (PUBLISH, ten),
         (KEYS, ratio),
+        (LINE, line(many, window)),
         (CHURN, churn(window)),
         (ALLOCATIONS, publish_allocations()),
     ]
@@ -52,7 +54,7 @@ fn idle_bytes(count: usize, to_a_key: usize) -> f64 {
 }
 
 /// Nanoseconds to publish to one of ten keys, and how many times as long one of `many` takes. Each key has an
-/// inline subscription, so that no mailbox is in the figure.
+/// inline subscription, so that no mailbox is in the figure. The publisher has the keys at hand, and not who subscribes.
 fn keys(many: usize, window: Duration) -> (f64, f64) {
     let hub = hub();
     let subscribe = |number: usize| {
@@ -64,10 +66,10 @@ fn keys(many: usize, window: Duration) -> (f64, f64) {
         });
         (key, subscription.expect("a subscription"))
     };
-    let all: Vec<(Key, Subscription)> = (0..many).map(subscribe).collect();
-    let time = |keys: &[(Key, Subscription)]| {
+    let (all, _subscriptions): (Vec<Key>, Vec<Subscription>) = (0..many).map(subscribe).unzip();
+    let time = |keys: &[Key]| {
         // The first message to a key finds its route.
-        for (key, _) in keys {
+        for key in keys {
             hub.publish(key, &[0; 8]).expect("an open hub");
         }
         let (start, mut count, mut at) = (Instant::now(), 0u64, 0usize);
@@ -75,7 +77,7 @@ fn keys(many: usize, window: Duration) -> (f64, f64) {
             for _ in 0..1000 {
                 // Far from the one before.
                 at = (at + 7919) % keys.len();
-                hub.publish(&keys[at].0, &[0; 8]).expect("an open hub");
+                hub.publish(&keys[at], &[0; 8]).expect("an open hub");
             }
             count += 1000;
         }
@@ -83,6 +85,30 @@ fn keys(many: usize, window: Duration) -> (f64, f64) {
     };
     let (ten, million) = (time(&all[..10]), time(&all));
     (ten, million / ten)
+}
+
+/// Nanoseconds until a line is there that no cache has, which whoever publishes to one of a million keys waits for at
+/// least once.
+fn line(many: usize, window: Duration) -> f64 {
+    #[repr(align(128))]
+    struct Pair(usize);
+    // One cycle through all, in no order that a processor could guess (Sattolo's, with SplitMix64's steps).
+    let mut pairs: Vec<Pair> = (0..many).map(Pair).collect();
+    let mut random = 0u64;
+    for last in (1..many).rev() {
+        random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (random ^ random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        pairs.swap(last, (mixed >> 32) as usize % last);
+    }
+    let (start, mut count, mut at) = (Instant::now(), 0u64, 0usize);
+    while start.elapsed() < window {
+        for _ in 0..1000 {
+            at = black_box(&pairs)[at].0;
+        }
+        count += 1000;
+    }
+    black_box(at);
+    start.elapsed().as_nanos() as f64 / count as f64
 }
 
 /// How fast a publisher is while another thread subscribes and unsubscribes 100 000 times a second, to the
