@@ -529,7 +529,7 @@ impl Core {
             let next = lock(&self.notices.queue).next();
             let Some(((notice, time), lost)) = next else { return false };
             let key = self.keys.intern(&format!("{PREFIX}{}", notice.event));
-            self.publish(&key, &mut notice.payload(time, lost), &Terms::default());
+            self.publish_seldom(&key, &mut notice.payload(time, lost), &Terms::default());
         }
         true
     }

@@ -217,6 +217,17 @@ impl Core {
         Ok(self.publish(key, payload, terms))
     }
 
+    /// Publishes what has been checked, where that is seldom done.
+    #[inline(never)]
+    pub(super) fn publish_seldom(
+        &self,
+        key: &Key,
+        payload: &mut Payload,
+        terms: &Terms,
+    ) -> Receipt {
+        self.publish(key, payload, terms)
+    }
+
     /// Publishes what has been checked.
     #[inline(always)]
     pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
@@ -296,8 +307,7 @@ impl Core {
         let mut draft =
             Some(Draft { sequence, time, key, headers: &terms.headers, payload, priority });
         if self.may_push(key) {
-            let mut drafts = core::iter::from_fn(|| draft.take());
-            let (_, members) = key.channel().push_shared(self, &mut drafts, 1);
+            let members = key.channel().push_one(self, &mut draft);
             if members > 0 {
                 return Receipt::of_all(sequence, members);
             }
@@ -347,7 +357,7 @@ impl Core {
                 if let Err(error) = end.and_then(|()| self.admit(key)) {
                     return (sum, published, Err(error));
                 }
-                sum.add(self.publish(key, &mut payload, terms));
+                sum.add(self.publish_seldom(key, &mut payload, terms));
                 published += 1;
             }
             return (sum, published, Ok(()));

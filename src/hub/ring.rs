@@ -482,7 +482,13 @@ impl Ring {
     }
 
     /// Appends a message, for all members.
-    #[inline(always)] // It is most of what publishing is.
+    #[inline(never)]
+    fn push_seldom(&mut self, core: &Core, draft: Draft<'_>) {
+        self.push(core, draft);
+    }
+
+    /// The same, as a part of whoever publishes, of which it is the most.
+    #[inline(always)]
     pub(super) fn push(&mut self, core: &Core, draft: Draft<'_>) {
         if self.flow.is_none() {
             self.begin_to_flow(core);
@@ -909,6 +915,23 @@ impl Channel {
         Pull { count, several, left, over, close }
     }
 
+    /// Appends a message, if everybody is in the ring and has room. Answers for how many subscriptions; none: it was not
+    /// taken.
+    pub(super) fn push_one(&self, core: &Core, draft: &mut Option<Draft<'_>>) -> u64 {
+        let mut state = self.lock();
+        let members = state.all_in_ring();
+        if members == 0 || !state.ring.has_room() {
+            return 0;
+        }
+        if let Some(draft) = draft.take() {
+            state.ring.push_seldom(core, draft);
+        }
+        let call = state.ring.call(core);
+        drop(state);
+        core.call(call);
+        members
+    }
+
     /// Appends as many of the next `most` messages as have room, if everybody is in the ring. Answers how many, and
     /// for how many subscriptions.
     #[inline]
@@ -969,7 +992,7 @@ impl Channel {
         if members > 0 {
             receipt.matched += members;
             receipt.enqueued += members;
-            ring.push(core, stored.to_draft(&mut stored.payload.clone()));
+            ring.push_seldom(core, stored.to_draft(&mut stored.payload.clone()));
         }
         let call = ring.call(core);
         drop(state);
