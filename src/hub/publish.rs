@@ -217,15 +217,15 @@ impl Core {
         Ok(self.publish(key, payload, terms))
     }
 
-    /// Publishes what has been checked, where that is seldom done.
-    #[inline(never)]
+    /// Publishes what has been checked by the long way, where that is seldom done.
     pub(super) fn publish_seldom(
         &self,
         key: &Key,
         payload: &mut Payload,
         terms: &Terms,
     ) -> Receipt {
-        self.publish(key, payload, terms)
+        self.count_key(key, 1);
+        self.publish_anyhow(key, payload, terms, None)
     }
 
     /// Publishes what has been checked.
