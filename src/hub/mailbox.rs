@@ -27,7 +27,8 @@
 //!
 //! A *run* serves the mailbox on some thread for a while. It is *scheduled* from when it is put on the ready
 //! list until it finds nothing to do, and *active* while a thread is in it. One that *lingers* has found nothing,
-//! or nothing that is worth a run yet, in the channel's ring, and stays scheduled for a few looks more, with its place there (`ready.rs`).
+//! or nothing that is worth a run yet, in the channel's ring, and stays scheduled for a few looks more, with its
+//! place there (`ready.rs`).
 //!
 //! A message that was failed at and is to be tried again is *held* until its time has come, and then *due*:
 //! the next one to be taken. While a serial mailbox holds one that is not due, it *pauses*: nothing is taken

@@ -351,7 +351,7 @@ impl Draft<'_> {
 
     /// Stores it where another message was. The references of that to the same key and headers are kept: so
     /// publishing one key again and again counts none.
-    #[inline(always)]
+    #[inline(always)] // A part of `Ring::push`.
     pub(super) fn write_over(self, place: &mut Option<Stored>) {
         let Some(place) = place else {
             *place = Some(self.into_stored());

@@ -10,8 +10,8 @@
 //!    looks at the list again before it does.
 //! 2. A service that takes something from the list and leaves something there has another one called before
 //!    it begins: what is in the list never waits behind a handler that does not return.
-//! 3. What *lingers* had nothing to do, or little, when it was put there, and may have at any moment; nobody is called for
-//!    it. No service rests while something lingers, and one that is about to enter a handler has another
+//! 3. What *lingers* had nothing to do, or little, when it was put there, and may have at any moment; nobody is
+//!    called for it. No service rests while something lingers, and one that is about to enter a handler has another
 //!    one called for what it leaves lingering. What waits and what lingers is taken in turns.
 //! 4. What is *held* will be put there later, by a timer: it is counted from before its run ends until, under one
 //!    lock, it is put there; so nobody who looks finds it in neither place. Or until somebody takes it back.

@@ -152,14 +152,14 @@ impl<T> Pen<T> {
     ///
     /// # Panics
     /// If there is none.
-    #[inline(always)]
+    #[inline(always)] // It is a few instructions.
     pub(crate) fn place(&mut self) -> &mut T {
         // SAFETY: a free slot, which is the pen's; nobody else has the pen while it is borrowed.
         self.page.slots[self.count].with_mut(|value| unsafe { &mut *value })
     }
 
     /// The next free slot is written.
-    #[inline(always)]
+    #[inline(always)] // As `place`.
     pub(crate) fn push(&mut self) {
         self.count += 1;
         debug_assert!(self.count <= self.page.slots.len());
