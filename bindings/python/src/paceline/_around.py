@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._attempt import Attempt
-from ._hosts import log
+from ._attempt import Attempt, here
+from ._contain import report
 
 
 class Middleware:
@@ -48,5 +48,6 @@ def through(layers: tuple[Middleware, ...], attempt: Attempt, call: Callable[[],
 def _contain(call: Callable[..., object], *args: object) -> None:
     try:
         call(*args)
-    except Exception:
-        log.exception("%r has failed", call)
+    except BaseException as raised:
+        here.hand.let_out(raised)
+        report("%s has failed", call, raised=raised)

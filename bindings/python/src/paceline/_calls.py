@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union
 from . import _layout as layout
 from ._arguments import seconds as seconds_of
 from ._errors import Error, ForkedError, Full, ShutDownError
-from ._hosts import Native, log
+from ._contain import report, shown
+from ._hosts import Native
 from ._library import check, error, lib, quick
 from ._policy import Chosen, FullPolicy, Priority, Retry, full_of, lane_of, retry_of
 from ._pool import Flow, Handle, Pool
@@ -164,24 +165,27 @@ class Calls(Generic[T]):
         """After a refusal: does what the policy says, or raises."""
         core = self._core
         refused = error(status)
-        if isinstance(refused, Full):
-            for _ in core.room(self.full):
-                status = core.submit_one(
-                    core.native.pointer,
-                    self._kind.pointer,
-                    ctypes.c_uint64(token),
-                    self._at_options,
-                    id if id is _NO_ID else ctypes.byref(id),
-                )
-                if status == layout.OK:
-                    return
-                refused = error(status)
-                if not isinstance(refused, Full):
-                    break
-        job = core.jobs.pop(token, None)
-        if self.watched and job is not None:
-            core.began(token, job[0], self)
-        raise refused
+        try:
+            if isinstance(refused, Full):
+                for _ in core.room(self.full):
+                    status = core.submit_one(
+                        core.native.pointer,
+                        self._kind.pointer,
+                        ctypes.c_uint64(token),
+                        self._at_options,
+                        id if id is _NO_ID else ctypes.byref(id),
+                    )
+                    if status == layout.OK:
+                        return
+                    refused = error(status)
+                    if not isinstance(refused, Full):
+                        break
+            raise refused
+        finally:
+            if status != layout.OK:
+                job = core.jobs.pop(token, None)
+                if self.watched and job is not None:
+                    core.began(token, job[0], self)
 
     def submit_batch(self, /, *iterables: Iterable[Any]) -> list[Task[T]]:
         """A task for each call of the function with the iterables' items side by side, as for ``map``.
@@ -263,7 +267,7 @@ class _Posted:
             self.due = time.monotonic() + (calls._chosen.delay or 0)
 
     def fail_as(self, end: int, exception: BaseException) -> None:
-        log.error("a task of %r has failed", self._calls.name, exc_info=exception)
+        report("a task of %s has failed", shown(self._calls.name), raised=exception)
 
     def end_as(self, end: int) -> None:
         """Nobody asks."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import traceback
+from types import TracebackType
+from typing import Optional
 
 #: Where failures of the user's code are told. Each is told once.
 log = logging.getLogger("paceline")
@@ -26,10 +28,22 @@ def without_frame(exception: BaseException) -> BaseException:
     return exception
 
 
+def traceback_of(exception: BaseException) -> Optional[TracebackType]:
+    """Its traceback, whatever its class says of its attributes."""
+    trace: Optional[TracebackType] = _traceback_of(exception)
+    return trace
+
+
+def interrupts(exception: BaseException) -> bool:
+    """Whether it is meant for the program, and not for whoever waits for a call: a thread of the user's has it."""
+    return issubclass(type(exception), (KeyboardInterrupt, SystemExit))
+
+
 def shown(thing: object) -> str:
     """``repr(thing)``; where that raises, the name of its type and its address."""
+    # Text may be of a class of its own, whose methods are the user's, too.
     try:
-        return repr(thing)
+        return str.__str__(repr(thing))
     except BaseException:
         return object.__repr__(thing)
 
@@ -37,7 +51,7 @@ def shown(thing: object) -> str:
 def told(thing: object) -> str:
     """``str(thing)``; where that raises, the name of its type and its address."""
     try:
-        return str(thing)
+        return str.__str__(str(thing))
     except BaseException:
         return object.__repr__(thing)
 
@@ -59,7 +73,8 @@ def report(
             message += ": %s"
             texts.append(shown(raised))
             raised = None
-        logger.log(level, message, *texts, exc_info=raised)
+        trace = None if raised is None else (type(raised), raised, _traceback_of(raised))
+        logger.log(level, message, *texts, exc_info=trace)
     except BaseException:
         # A handler or a filter of the log has failed. There is no other place to tell it.
         pass

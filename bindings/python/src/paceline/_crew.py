@@ -21,6 +21,8 @@ Invariants
 4. A task that is accepted runs: ``closed`` is looked at after appending too, and the task is taken
    back, unless a thread has taken it already. Threads look at ``closed`` before the deque.
 5. Threads know the crew only, never what stands before it, so that a lost Executor is collected.
+6. No thread of the crew ends by what code of the user raises: its future has it, or the hook, or the log. A
+   thread of the user's that takes part has KeyboardInterrupt and SystemExit besides, once the books are right.
 
 All of this holds where single operations on deques and attributes are atomic and seen in one order,
 as under the interpreter's lock and, by their own locks, in free-threaded builds.
@@ -29,8 +31,10 @@ as under the interpreter's lock and, by their own locks, in free-threaded builds
 from __future__ import annotations
 
 import itertools
+import logging
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures._base import LOGGER
@@ -38,7 +42,8 @@ from concurrent.futures.thread import BrokenThreadPool
 from typing import Any, Optional, Protocol
 
 from . import _lifetime
-from ._errors import ForkedError
+from ._contain import interrupts, report, traceback_of, without_frame
+from ._errors import Error, ForkedError
 from ._future import RUNS
 from ._native import WAKE, NativePool, Pulled, Puller
 
@@ -52,10 +57,26 @@ TASKS_PER_POLL = 32
 Unhandled = Callable[[BaseException], object]
 
 
+#: How long a thread pauses after something unexpected, which may last. Seconds.
+_PAUSE = 0.01
+
+#: Which crew this thread belongs to.
+_here = threading.local()
+
+
 def report_unhandled(exception: BaseException) -> None:
-    """Hands it to ``threading.excepthook``, as if it had ended this thread."""
-    arguments = (type(exception), exception, exception.__traceback__, threading.current_thread())
-    threading.excepthook(threading.ExceptHookArgs(arguments))
+    """Hands it to ``threading.excepthook``, as if it had ended this thread. That leaves SystemExit out, so the
+    log has it, and what makes the hook fail. Raises nothing."""
+    if issubclass(type(exception), SystemExit):
+        report("a task or handler was left by an exception", raised=exception)
+        return
+    trace = traceback_of(exception)
+    try:
+        arguments = (type(exception), exception, trace, threading.current_thread())
+        threading.excepthook(threading.ExceptHookArgs(arguments))
+    except BaseException as failure:
+        report("a task or handler was left by an exception", raised=exception)
+        report("threading.excepthook has failed", raised=failure)
 
 
 class Posted:
@@ -74,6 +95,9 @@ class Posted:
     def cancel(self) -> bool:
         return True
 
+    def set_running_or_notify_cancel(self) -> bool:
+        return False
+
 
 #: Who waits, what to call, and with what. Without keywords (None) it is a job: it is called with the
 #: thread's books, keeps them itself, raises nothing, and may return how many tasks more than one it
@@ -89,18 +113,18 @@ class Job(Protocol):
         """How many of its items nobody has taken."""
         ...
 
-    def sweep(self, exception: BaseException | None) -> int:
-        """Cancels, or fails, those; says how many."""
+    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
+        """Cancels, or fails, those; says how many. What callbacks interrupt this thread with is to be raised
+        when all is swept."""
         ...
 
 
 class Tally:
-    """Counts without a lock where the interpreter has one. Any thread."""
+    """Counts without a lock where the interpreter has one. Any thread, also inside of another count."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._several = 0
-        self._looks = 0
         self._count = itertools.count()
         self.one: Callable[[], object] = self._count.__next__
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -108,17 +132,16 @@ class Tally:
 
     def renew(self) -> None:
         """In a child made by fork."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def several(self, count: int) -> None:
         with self._lock:
             self._several += count
 
     def value(self) -> int:
-        with self._lock:
-            seen = next(self._count)
-            self._looks += 1
-            return seen - (self._looks - 1) + self._several
+        # A count shows where it stands, and only that way without counting.
+        seen = int(repr(self._count)[len("count(") : -1])
+        return seen + self._several
 
 
 class Crew:
@@ -280,14 +303,16 @@ class Crew:
         with self._lock:
             if not self.missing or self.closed is not None:
                 return False
-            if self._native is None:
-                # One more than the threads: a host that joins for a while.
-                self._native = NativePool(self._most + 1, self._name, events=False)
-            thread = threading.Thread(
-                name=f"{self._name}_{len(self.threads)}", target=self._serve, args=()
-            )
-            self.missing -= 1
+            # First of all: a finalizer or a signal handler may come here in the midst of this.
+            self.missing = missing = self.missing - 1
             try:
+                if self._native is None:
+                    # One more than the threads: a host that joins for a while.
+                    native = NativePool(self._most + 1, self._name, events=False)
+                    if self._native is None:
+                        self._native = native
+                name = f"{self._name}_{self._most - 1 - missing}"
+                thread = threading.Thread(name=name, target=self._serve, args=())
                 thread.start()
             except BaseException:
                 self.missing += 1
@@ -304,6 +329,20 @@ class Crew:
         except BaseException as failure:
             report_unhandled(failure)
 
+    def is_own(self) -> bool:
+        """Whether this is one of the crew's threads, and not one of the user's."""
+        return getattr(_here, "crew", None) is self
+
+    def contain(self, outcome: Outcome, raised: BaseException) -> None:
+        """What was raised where an outcome was handed on. A thread of the user's has what interrupts."""
+        if interrupts(raised) and not self.is_own():
+            raise raised
+        if issubclass(type(raised), Exception):
+            # Somebody else may have ended it.
+            report("Exception in worker", raised=raised, level=logging.CRITICAL, logger=LOGGER)
+        else:
+            report("exception calling callback for %s", outcome, raised=raised, logger=LOGGER)
+
     # --- the end ---------------------------------------------------------------------------------
 
     def close(self, why: str) -> None:
@@ -315,7 +354,7 @@ class Crew:
             self.call_all()
 
     def exit(self) -> None:
-        """The interpreter ends: what is pending runs."""
+        """The interpreter ends: what is pending runs. Raises nothing."""
         self.close("exit")
 
     def forked(self) -> None:
@@ -332,33 +371,67 @@ class Crew:
         return not any(thread.is_alive() for thread in self.threads)
 
     def sweep(self, exception: BaseException | None = None) -> int:
-        """Cancels what nobody has taken yet, or fails it; says how many."""
-        swept = sweep_line(self.tasks, exception)
+        """Cancels what nobody has taken yet, or fails it; says how many. What a callback interrupts with is
+        raised when all is swept."""
+        late: list[BaseException] = []
+        swept = self.sweep_line(self.tasks, exception, late)
         for source in self.sources.copy():
-            swept += source.sweep(exception)
+            swept += source.sweep(exception, late)
         with self._lock:
             self._swept[STARTED] += swept
             self._swept[CANCELLED if exception is None else FAILED] += swept
+        if late:
+            raise late[0]
         return swept
+
+    def sweep_line(
+        self, line: deque[Task], exception: BaseException | None, late: list[BaseException]
+    ) -> int:
+        """Cancels, or fails, what lies there, and what its jobs hold; says how many."""
+        swept = 0
+        while True:
+            try:
+                outcome, _, _, keywords = line.popleft()
+            except IndexError:
+                return swept
+            if keywords is None:
+                swept += outcome.sweep(exception, late)
+                continue
+            swept += 1
+            try:
+                _end_unrun(outcome, exception)
+            except BaseException as raised:
+                try:
+                    self.contain(outcome, raised)
+                except BaseException as interrupt:
+                    late.append(interrupt)
 
     # --- the threads -----------------------------------------------------------------------------
 
     def _serve(self) -> None:
         """What a thread does from its start to its end."""
+        _here.crew = self
         if self._initializer is not None:
             try:
                 self._initializer(*self._initargs)
-            except BaseException:
-                LOGGER.critical("Exception in initializer:", exc_info=True)
+            except BaseException as raised:
+                report("Exception in initializer:", raised=raised, level=logging.CRITICAL, logger=LOGGER)
                 self.close("broken")
                 self.sweep(BrokenThreadPool(_BROKEN))
                 return
         books = [0, 0, 0, 0]
         self.books.append(books)
-        try:
-            self.work(books, self.puller())
-        except BaseException:
-            LOGGER.critical("Exception in worker", exc_info=True)
+        puller = self.puller()
+        while True:
+            try:
+                self.work(books, puller)
+                return
+            except BaseException as raised:
+                report("Exception in worker", raised=raised, level=logging.CRITICAL, logger=LOGGER)
+                if issubclass(type(raised), Error):
+                    # The native pool has refused to be pulled from.
+                    return
+                time.sleep(_PAUSE)
 
     def puller(self) -> Puller:
         """A thread's own way to the native pool."""
@@ -387,30 +460,43 @@ class Crew:
             ran += 1
             if tasks and asleep and not self.calling:
                 self.call()
-            if keywords is None:
-                ran += function(books) or 0
-            else:
-                books[STARTED] += 1
-                # The future's protocol, in place: write, then look whether anybody cares.
-                outcome._outcome = RUNS
-                if outcome._lock is not None and not outcome.claim_attached():
-                    books[CANCELLED] += 1
-                    notify_cancelled(outcome)
+            try:
+                if keywords is None:
+                    ran += function(books) or 0
                 else:
-                    try:
-                        result = function(*arguments, **keywords)
-                    except BaseException as exception:
-                        books[FAILED] += 1
-                        fail(outcome, exception)
+                    books[STARTED] += 1
+                    # The future's protocol, in place: write, then look whether anybody cares.
+                    outcome._outcome = RUNS
+                    if outcome._lock is not None and not outcome.claim_attached():
+                        books[CANCELLED] += 1
+                        outcome.set_running_or_notify_cancel()
                     else:
-                        books[COMPLETED] += 1
-                        outcome._outcome = result
-                        if outcome._lock is not None:
-                            succeed(outcome, result)
-                        result = None
+                        try:
+                            result = function(*arguments, **keywords)
+                        except BaseException as exception:
+                            books[FAILED] += 1
+                            self._fail(outcome, exception)
+                        else:
+                            books[COMPLETED] += 1
+                            outcome._outcome = result
+                            if outcome._lock is not None:
+                                outcome.succeed_attached(result)
+                            result = None
+            except BaseException as raised:
+                result = None
+                self.contain(outcome, raised)
             # While this thread sleeps nothing is kept alive by it.
             outcome = function = arguments = keywords = None  # type: ignore[assignment]
         return ran
+
+    def _fail(self, outcome: Outcome, exception: BaseException) -> None:
+        """Hands an exception on, without the frame of the thread's loop, which would live as long."""
+        without_frame(exception)
+        interrupting = interrupts(exception) and not self.is_own()
+        if not (interrupting and type(outcome) is Posted):
+            outcome.fail(exception)
+        if interrupting:
+            raise exception
 
     def rest(self, puller: Puller) -> bool:
         """Sleeps until there may be something; False: there never will be."""
@@ -440,49 +526,17 @@ class Crew:
 _BROKEN = "A thread initializer failed, the thread pool is not usable anymore"
 
 
-def sweep_line(line: deque[Task], exception: BaseException | None) -> int:
-    """Cancels, or fails, what lies there, and what its jobs hold; says how many."""
-    swept = 0
-    while True:
+def _end_unrun(outcome: Outcome, exception: BaseException | None) -> None:
+    """Cancels what no thread has taken, or fails it."""
+    if exception is None:
         try:
-            outcome, _, _, keywords = line.popleft()
-        except IndexError:
-            return swept
-        if keywords is None:
-            swept += outcome.sweep(exception)
-            continue
-        swept += 1
-        if exception is None:
             outcome.cancel()
-        else:
-            outcome._outcome = RUNS
-            if outcome._lock is None or outcome.claim_attached():
-                outcome.fail(exception)
-            else:
-                notify_cancelled(outcome)
-
-
-def notify_cancelled(outcome: Outcome) -> None:
-    """Tells those who wait. Somebody else may have ended it; then the log has it."""
-    try:
-        outcome.set_running_or_notify_cancel()
-    except Exception:
-        LOGGER.critical("Exception in worker", exc_info=True)
-
-
-def succeed(outcome: Outcome, result: object) -> None:
-    """Hands a result to those who wait for it."""
-    try:
-        outcome.succeed_attached(result)
-    except Exception:
-        LOGGER.critical("Exception in worker", exc_info=True)
-
-
-def fail(outcome: Outcome, exception: BaseException) -> None:
-    """Hands an exception on, without the frame of the thread's loop, which would live as long."""
-    if exception.__traceback__ is not None:
-        exception.__traceback__ = exception.__traceback__.tb_next
-    try:
+        finally:
+            # Tells those who wait for several.
+            outcome.set_running_or_notify_cancel()
+        return
+    outcome._outcome = RUNS
+    if outcome._lock is None or outcome.claim_attached():
         outcome.fail(exception)
-    except Exception:
-        LOGGER.critical("Exception in worker", exc_info=True)
+    else:
+        outcome.set_running_or_notify_cancel()

@@ -17,8 +17,9 @@ Invariants
 1. Each side writes first and then looks at what the other writes. So either the thread sees the lock
    and acts under it, or who attaches sees how far the thread was; if both, the second finds done what
    it would do.
-2. ``_lock`` is made once, under ``_attaching``, and the standard fields are filled while it is held.
-   Nobody takes ``_attaching`` while holding a future's lock that is not its own to make.
+2. ``_lock`` is stored once, by one operation on the instance's dict, and ``_state`` is first stored under it,
+   by another. So whoever attaches, a finalizer or a signal handler in the midst of another's attaching
+   included, finds both or makes what is missing, and no lock is held but the future's own.
 3. Once there is a lock, ``_state`` changes under it only, and ``_condition`` is a Condition over it.
    ``_result`` or ``_exception`` is stored before ``_state`` becomes FINISHED, and neither changes
    afterwards: who has seen FINISHED needs no lock.
@@ -26,7 +27,6 @@ Invariants
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future as StandardFuture
@@ -43,6 +43,7 @@ from itertools import repeat
 from typing import Any, TypeVar
 
 from ._arguments import function, patience
+from ._contain import report
 
 T = TypeVar("T")
 
@@ -66,18 +67,6 @@ class Raised:
         self.exception = exception
 
 
-_attaching = threading.Lock()
-
-
-def _renew() -> None:
-    """In a child made by fork: who held it is not there."""
-    global _attaching
-    _attaching = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew)
-
-
 class Future(StandardFuture[T]):
     """What ``submit`` returns: a ``concurrent.futures.Future`` in every respect. Any thread."""
 
@@ -96,26 +85,25 @@ class Future(StandardFuture[T]):
 
     def _attach(self) -> Any:
         """The lock, under which the standard fields are there."""
-        if self._lock is None:
-            with _attaching:
-                if self._lock is None:
-                    lock = threading.RLock()
-                    with lock:
-                        self._lock = lock
-                        self._fill(self._outcome)
-        return self._lock
+        fields = self.__dict__
+        lock = self._lock
+        if lock is None:
+            lock = fields.setdefault("_lock", threading.RLock())
+        if "_state" not in fields:
+            with lock:
+                fields.setdefault("_state", self._state_from(self._outcome))
+        return lock
 
-    def _fill(self, outcome: Any) -> None:
+    def _state_from(self, outcome: Any) -> str:
         if outcome is WAITS:
-            self._state = PENDING
-        elif outcome is RUNS:
-            self._state = RUNNING
-        elif type(outcome) is Raised:
+            return PENDING
+        if outcome is RUNS:
+            return RUNNING
+        if type(outcome) is Raised:
             self._exception = outcome.exception
-            self._state = FINISHED
         else:
             self._result = outcome
-            self._state = FINISHED
+        return FINISHED
 
     def __getattr__(self, name: str) -> Any:
         """Only ``_state`` is not there before somebody attaches."""
@@ -172,8 +160,8 @@ class Future(StandardFuture[T]):
                 return
         try:
             fn(self)
-        except Exception:
-            LOGGER.exception("exception calling callback for %r", self)
+        except Exception as raised:
+            self._report_callback(raised)
 
     def result(self, timeout: float | None = None) -> T:
         """What the call returned, or raises what it raised; waits up to ``timeout`` seconds."""
@@ -199,11 +187,28 @@ class Future(StandardFuture[T]):
         return super().exception(timeout)
 
     def _invoke_callbacks(self) -> None:
+        """Calls all of them. What is no Exception the caller has afterwards: the first one, the others are
+        logged."""
+        first = None
         for callback in self._done_callbacks:
             try:
                 callback(self)
-            except Exception:
-                LOGGER.exception("exception calling callback for %r", self)
+            except Exception as raised:
+                self._report_callback(raised)
+            except BaseException as raised:
+                if first is None:
+                    first = raised
+                else:
+                    self._report_callback(raised)
+        if first is not None:
+            try:
+                raise first
+            finally:
+                # The exception's traceback holds this frame.
+                del first
+
+    def _report_callback(self, raised: BaseException) -> None:
+        report("exception calling callback for %s", self, raised=raised, logger=LOGGER)
 
     def set_running_or_notify_cancel(self) -> bool:
         """For executors: claims it for running; False if it was cancelled."""

@@ -22,6 +22,10 @@ Invariants
 3. A thread that ends leaves nothing in ``ready``: it ends when a pull says that all is over, and pulls
    only when ``ready`` is empty.
 4. Threads know the Core only, so that a lost WorkerPool is collected.
+5. Whatever code of the user raises, its attempt is completed, its Task ends, and the thread goes on. A thread
+   of the user's has KeyboardInterrupt and SystemExit afterwards.
+6. A finalizer or a signal handler may come here again in the midst of anything: a thread never waits for a lock
+   that it holds, nor shares a Hand with itself.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ import time
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future as StandardFuture
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -43,8 +48,9 @@ from . import _lifetime
 from ._arguments import nanos
 from ._around import Middleware, through
 from ._attempt import Attempt, here
+from ._contain import interrupts, report, shown, told, without_frame
 from ._errors import Error, ForkedError, Full, ShutDownError
-from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, log
+from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of
 from ._library import check, error, lib, nanoseconds, quick
 from ._members import current
 from ._outcomes import Outcome, OutcomeLog
@@ -91,10 +97,12 @@ class Core(Hosts):
         self.jobs: dict[int, Job] = {}
         self.tokens = itertools.count(1)
         self.ready: deque[tuple[int, int, int, int, int, int, int]] = deque()
-        self.lead = threading.Lock()
+        self.lead = threading.RLock()
         self.capacity = 1
         self.pulled_at = 0.0
         self.hands: list[Hand] = []
+        #: Of a pool without threads: those that nobody uses.
+        self._idle: deque[Hand] = deque()
         self.hooks: list[tuple[str, Callable[[], object]]] = []
         self.periodics: weakref.WeakSet[Periodic] = weakref.WeakSet()
         self.middleware: tuple[Middleware, ...] = ()
@@ -113,7 +121,7 @@ class Core(Hosts):
         #: What waits and may be dropped, the oldest first: tokens, for each lane. Under the lock.
         self.droppable: list[OrderedDict[int, Task[Any]]] = [OrderedDict() for _ in range(4)]
         self.max_droppable = 8192
-        self._dropping = threading.Lock()
+        self._dropping = threading.RLock()
         # Without declared types ctypes takes arguments that are its own objects as they are.
         self.submit_one = quick["pace_workers_submit_pulled"]
         self._detach = quick["pace_workers_detach"]
@@ -122,7 +130,21 @@ class Core(Hosts):
     def hand(self) -> Hand:
         made = Hand(self, len(self.hands))
         self.hands.append(made)
+        if self.most == 0:
+            self._idle.append(made)
         return made
+
+    def turn(self) -> int:
+        self.check_idle()
+        try:
+            hand = self._idle.pop()
+        except IndexError:
+            # A task, a finalizer or another thread is here in the midst of a turn.
+            hand = Hand(self, -1)
+        try:
+            return hand.run(NOT_AT_ALL)
+        finally:
+            self._idle.append(hand)
 
     def give_back(self, id: int) -> None:
         if not sys.is_finalizing() and self._generation == _lifetime.generation():
@@ -204,7 +226,11 @@ class Core(Hosts):
                 lowest = next((each for each in reversed(self.droppable[lane:]) if each), None)
                 if lowest is None:
                     raise Full("as many tasks wait as may, and none of them may be dropped for this one")
-                _, task = lowest.popitem(last=False)
+                try:
+                    _, task = lowest.popitem(last=False)
+                except KeyError:
+                    # A finalizer has dropped it in between.
+                    continue
                 task.drop()
 
     def note_droppable(self, lane: int, token: int, task: Task[Any]) -> None:
@@ -252,19 +278,29 @@ class Core(Hosts):
             return ShutdownReport(True, False, {}, {}, {}, ())
         if self.most:
             return self._finish(phases, clean_up)
-        reports: list[ShutdownReport] = []
-        apart = self._apart(lambda: reports.append(self._finish(phases, clean_up)))
-        while apart.is_alive():
+        report: StandardFuture[ShutdownReport] = StandardFuture()
+
+        def finish() -> None:
+            try:
+                report.set_result(self._finish(phases, clean_up))
+            except BaseException as raised:
+                report.set_exception(raised)
+
+        self._apart(finish)
+        while not report.done():
             if not self.pool._crew.threads and not self.pool._crew.closed:
                 self.pool.join(0)
             if not self.run():
                 time.sleep(0.001)
         while self.run():
             pass
-        return reports[0]
+        return report.result()
 
     def _forget(self, phases: tuple[int, int], clean_up: Optional[float]) -> None:
-        self._finish(phases, clean_up)
+        try:
+            self._finish(phases, clean_up)
+        except BaseException as raised:
+            report("the shutdown of the worker pool %s has failed", self.name, raised=raised)
 
     def _finish(self, phases: tuple[int, int], clean_up: Optional[float]) -> ShutdownReport:
         ended: dict[int, dict[str, int]] = {what: {} for what in range(layout.ENDED_STUCK + 1)}
@@ -296,19 +332,27 @@ class Core(Hosts):
     def _run_hooks(self, clean_up: Optional[float]) -> tuple[str, ...]:
         end = None if clean_up is None else time.monotonic() + clean_up
         failed: list[str] = []
+        interrupt: Optional[BaseException] = None
         while True:
             try:
                 name, hook = self.hooks.pop()
             except IndexError:
-                return tuple(failed)
+                break
             if end is not None and time.monotonic() > end:
                 failed.append(name)
                 continue
             try:
                 hook()
-            except Exception:
-                log.exception("the clean-up %s has failed", name)
+            except BaseException as raised:
                 failed.append(name)
+                # The threads of the user are not in the list.
+                if interrupts(raised) and threading.current_thread() not in self.threads:
+                    interrupt = interrupt or raised
+                else:
+                    report("the clean-up %s has failed", name, raised=raised)
+        if interrupt is not None:
+            raise interrupt
+        return tuple(failed)
 
 
 _ENDED = ctypes.CFUNCTYPE(
@@ -414,40 +458,56 @@ class Hand:
                 return done
             done += 1
             self.attempt = attempt
-            if kind != layout.TASK_EVENT_ATTEMPT:
-                self._end_of(token, status)
-                continue
             try:
-                self.job = task, function, arguments, keywords, calls = jobs[token]
-            except KeyError:
-                self._fail(token, None, "its task has ended")
-                continue
-            if calls.watched and self.number == 1:
-                core.began(token, task, calls)
-            if task.asked or calls.limited and self._is_late():
-                self._fail(token, None, "it was cancelled before it began")
-                continue
-            try:
-                if core.middleware:
-                    call = partial(function, *arguments, **keywords)
-                    value = through(core.middleware, self.current(self.job), call)
-                else:
-                    value = function(*arguments, **keywords)
-            except BaseException as exception:
-                if exception.__traceback__ is not None:
-                    exception.__traceback__ = exception.__traceback__.tb_next
-                self._fail(token, exception, "")
-                continue
-            put(end, 0, attempt)
-            if complete(pointer, end, _ONE) == layout.OK:
-                del jobs[token]
-                task._outcome = value
-                if task._lock is not None:
-                    task.succeed(value)
-                if core.outcomes is not None:
-                    self._tell(calls, layout.TASK_COMPLETED, None)
-            # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
-            del value
+                if kind != layout.TASK_EVENT_ATTEMPT:
+                    self._end_of(token, status)
+                    continue
+                try:
+                    self.job = task, function, arguments, keywords, calls = jobs[token]
+                except KeyError:
+                    self._fail(token, None, "its task has ended")
+                    continue
+                if calls.watched and self.number == 1:
+                    core.began(token, task, calls)
+                if task.asked or calls.limited and self._is_late():
+                    self._fail(token, None, "it was cancelled before it began")
+                    continue
+                try:
+                    if core.middleware:
+                        call = partial(function, *arguments, **keywords)
+                        value = through(core.middleware, self.current(self.job), call)
+                    else:
+                        value = function(*arguments, **keywords)
+                except BaseException as exception:
+                    self._fail(token, without_frame(exception), "")
+                    if interrupts(exception):
+                        self.let_out(exception)
+                    continue
+                put(end, 0, attempt)
+                if complete(pointer, end, _ONE) == layout.OK:
+                    del jobs[token]
+                    task._outcome = value
+                    if task._lock is not None or core.outcomes is not None:
+                        self._succeed(task, calls, value)
+                # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
+                del value
+            except BaseException as raised:
+                value = None
+                self.let_out(raised)
+                report("a callback of a task was left by an exception", raised=raised)
+
+    def let_out(self, raised: BaseException) -> None:
+        """Raises what interrupts, if this is a thread of the user's."""
+        if interrupts(raised) and not self.core.is_inside():
+            raise raised
+
+    def _succeed(self, task: Any, calls: Calls[Any], value: object) -> None:
+        try:
+            if task._lock is not None:
+                task.succeed(value)
+        finally:
+            if self.core.outcomes is not None:
+                self._tell(calls, layout.TASK_COMPLETED, None)
 
     def _is_late(self) -> bool:
         """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
@@ -469,10 +529,12 @@ class Hand:
             task, calls = job[0], job[4]
             if calls.watched:
                 self.core.began(token, task, calls)
-            task.end_as(status)
-            if self.core.outcomes is not None:
-                stuck = any(hand.job is job for hand in list(self.core.hands))
-                self._tell(calls, status, task.last, stuck)
+            try:
+                task.end_as(status)
+            finally:
+                if self.core.outcomes is not None:
+                    stuck = any(hand.job is job for hand in list(self.core.hands))
+                    self._tell(calls, status, task.last, stuck)
 
     def _tell(
         self, calls: Calls[Any], status: int, error: Optional[BaseException], stuck: bool = False
@@ -503,33 +565,34 @@ class Hand:
             task.last = exception
         if result != layout.OK:
             return
-        if status != layout.TASK_RETRYING:
-            self.core.jobs.pop(token, None)
-            if status == layout.TASK_FAILED:
-                task.fail_as(status, exception or Error(why))
-            else:
-                task.end_as(status)
-        if self.core.outcomes is not None:
-            self._tell(job[4], status, exception)
+        try:
+            if status != layout.TASK_RETRYING:
+                self.core.jobs.pop(token, None)
+                if status == layout.TASK_FAILED:
+                    task.fail_as(status, exception or Error(why))
+                else:
+                    task.end_as(status)
+        finally:
+            if self.core.outcomes is not None:
+                self._tell(job[4], status, exception)
 
     def _advice(self, exception: BaseException, calls: Calls[Any]) -> tuple[int, int]:
-        if isinstance(exception, PermanentFailure):
+        # Not isinstance, which asks the exception itself.
+        kind = type(exception)
+        if issubclass(kind, PermanentFailure):
             return layout.ADVICE_PERMANENT, 0
         try:
-            if isinstance(exception, RetryAfter):
-                return layout.ADVICE_AFTER, nanos("seconds", exception.seconds)
+            if issubclass(kind, RetryAfter):
+                return layout.ADVICE_AFTER, nanos("seconds", exception.seconds)  # type: ignore[attr-defined]
             if calls.backoff is not None:
                 return layout.ADVICE_AFTER, nanos("delay", calls.backoff(self.number))
-        except Exception:
-            log.exception("no delay could be had for the next attempt of %r", calls.name)
+        except BaseException as raised:
+            what = "no delay could be had for the next attempt of %s"
+            report(what, shown(calls.name), raised=raised)
             return layout.ADVICE_PERMANENT, 0
         return layout.ADVICE_ANY, 0
 
 
 def _told(exception: BaseException) -> str:
-    name = type(exception).__name__
-    try:
-        text = str(exception)
-    except Exception:
-        text = "(it cannot be shown)"
+    name, text = type(exception).__name__, told(exception)
     return f"{name}: {text}" if text else name

@@ -19,6 +19,7 @@ from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
+from ._contain import without_frame
 from ._crew import COMPLETED, FAILED, STARTED
 from ._future import Raised
 
@@ -53,9 +54,7 @@ class Job:
             try:
                 results[place] = function(*arguments)
             except BaseException as exception:
-                if exception.__traceback__ is not None:
-                    exception.__traceback__ = exception.__traceback__.tb_next
-                results[place] = Raised(exception)
+                results[place] = Raised(without_frame(exception))
                 books[FAILED] += 1
             else:
                 books[COMPLETED] += 1
@@ -63,7 +62,7 @@ class Job:
             if self._awaited == place:
                 self._wake()
 
-    def sweep(self, exception: BaseException | None = None) -> int:
+    def sweep(self, exception: BaseException | None = None, _: object = None) -> int:
         """Cancels what nobody has taken yet, or fails it; says how many."""
         swept = 0
         while True:

@@ -30,6 +30,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _layout as layout
+from ._contain import interrupts, report, shown
 from ._crew import TASKS_PER_POLL, Crew, Unhandled
 from ._errors import DeadlockError, ForkedError, ShutDownError
 from ._library import error, lib, quick
@@ -55,7 +56,7 @@ def current() -> Member | None:
 class Member:
     """What one thread has in its hands. Others may only take from ``surplus``."""
 
-    __slots__ = ("crew", "puller", "surplus", "began", "books", "handled", "running")
+    __slots__ = ("crew", "puller", "surplus", "began", "books", "handled", "running", "interrupt")
 
     def __init__(self, crew: Members, puller: Puller, books: list[int]) -> None:
         self.crew = crew
@@ -65,6 +66,8 @@ class Member:
         self.books = books
         self.handled = 0
         self.running: Entry | None = None
+        #: What a handler has raised for the thread, which is the user's.
+        self.interrupt: BaseException | None = None
 
     def give_back(self) -> None:
         """Lets others have what waits behind the handler that runs."""
@@ -108,10 +111,13 @@ class Entry:
                 answer = self.call(ready)
                 flow = WAIT if answer is None else int(answer)  # type: ignore[call-overload]
                 if not WAIT <= flow <= DONE:
-                    raise ValueError(f"a handler returned {answer!r}, which is no Flow")
+                    raise ValueError(f"a handler returned {shown(answer)}, which is no Flow")
             except BaseException as exception:
-                self.crew.unhandled_in(exception)
                 flow = DONE
+                if interrupts(exception) and not self.crew.is_own():
+                    member.interrupt = exception
+                else:
+                    self.crew.unhandled_in(exception)
             finally:
                 member.running = outer
             if flow == DONE:
@@ -123,7 +129,11 @@ class Entry:
         self.crew.entries.pop(self.token, None)
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            try:
+                os.close(descriptor)
+            except OSError as raised:
+                # Somebody else has closed it, or the device fails late.
+                report("a descriptor could not be closed", raised=raised)
 
 
 class Members(Crew):
@@ -385,6 +395,8 @@ class Members(Crew):
             entry.end()
         else:
             self.complete(entry, flow)
+        if member.interrupt is not None:
+            raise member.interrupt
 
     def as_task(self, event: Pulled) -> Any:
         """A timer's event, to be run by whoever is free."""
@@ -444,22 +456,26 @@ class Members(Crew):
     def exit(self) -> None:
         """The interpreter ends: what has not begun is cancelled, and events end."""
         self.close("exit")
-        self.stop()
+        try:
+            self.stop()
+        except BaseException as raised:
+            report("a callback was left by an exception", raised=raised)
 
     def stop(self) -> int:
         """Cancels what has not begun and ends the native pool; says how many were cancelled."""
-        cancelled = self.sweep()
-        self.left = self.native.shutdown()
-        for entry in list(self.entries.values()):
-            entry.closed = True
-            entry.end()
-        return cancelled
+        try:
+            return self.sweep()
+        finally:
+            self.left = self.native.shutdown()
+            for entry in list(self.entries.values()):
+                entry.closed = True
+                entry.end()
 
 
 class _Deferred:
     """In the place of a job: one timer's event."""
 
-    def sweep(self, _: object) -> int:
+    def sweep(self, *_: object) -> int:
         return 0
 
     def waiting(self) -> int:

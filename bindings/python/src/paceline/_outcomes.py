@@ -15,7 +15,8 @@ from typing import Optional, Union
 
 from . import _layout as layout
 from ._arguments import path, patience, some_function, whole
-from ._hosts import Native, log
+from ._contain import report, shown
+from ._hosts import Native
 from ._library import check, lib, nanoseconds, quick
 from ._task import TaskStatus
 
@@ -50,7 +51,7 @@ class Outcome:
         told = f"{self.name} {self.id} {self.status.name} after {self.attempts} attempts"
         if self.stuck:
             told += ", and its function runs still"
-        return told if self.error is None else f"{told}: {self.error!r}"
+        return told if self.error is None else f"{told}: {shown(self.error)}"
 
 
 @dataclass(frozen=True)
@@ -116,13 +117,17 @@ class OutcomeLog:
 
     def tell(self, outcome: Outcome) -> None:
         """To the logger and the function."""
-        if self.logger:
-            LOGGER.log(_LEVELS.get(outcome.status, logging.WARNING), "%s", outcome)
+        try:
+            if self.logger:
+                LOGGER.log(_LEVELS.get(outcome.status, logging.WARNING), "%s", outcome)
+        except Exception:
+            # A filter or a handler of the log has failed. There is no other place to tell it.
+            pass
         if self.callback is not None:
             try:
                 self.callback(outcome)
-            except Exception:
-                log.exception("the callback of a log of outcomes has failed")
+            except Exception as raised:
+                report("the callback of a log of outcomes has failed", raised=raised)
 
     def flush(self, timeout: Optional[float] = None) -> None:
         """Waits until the file has everything that happened before. Raises TimeoutError."""

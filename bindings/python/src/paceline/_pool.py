@@ -208,7 +208,8 @@ class Pool:
     ``threads`` (default: the number of CPUs, at most 4) follow, lead, and run tasks and handlers. With
     0 there are none: a host calls ``join``, when ``fileno`` is readable or for a time. Handlers and
     posted tasks that raise are reported through ``on_unhandled(exception)``, by default
-    ``threading.excepthook``; a handler that raises is deregistered. ``log`` is told what happens in it, and in
+    ``threading.excepthook``, and the thread goes on; SystemExit, which that leaves out, and what callbacks
+    raise, are logged. A handler that raises is deregistered. ``log`` is told what happens in it, and in
     all that stands on it. All methods may be called by any
     thread, also inside handlers, except where noted.
 
@@ -367,7 +368,8 @@ class Pool:
         """Lets this thread take part: runs what there is, or waits for something for up to
         ``seconds`` (None: for ever) and runs that; says how many tasks and events it ran.
 
-        Raises DeadlockError inside a handler or task, Full when ``max_joined`` are here already.
+        KeyboardInterrupt and SystemExit out of a task or handler are raised here, when its future has them
+        or its handle is closed; what else was found is left to the next call. Raises DeadlockError inside a handler or task, Full when ``max_joined`` are here already.
         """
         crew = self._crew
         if crew.closed == "forked":

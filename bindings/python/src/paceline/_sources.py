@@ -28,7 +28,7 @@ import threading
 from collections import deque
 from enum import IntEnum
 
-from ._crew import TASKS_PER_POLL, Crew, Task, sweep_line
+from ._crew import TASKS_PER_POLL, Crew, Task
 
 
 class Lane(IntEnum):
@@ -91,9 +91,9 @@ class Source:
         """How many tasks nobody has taken."""
         return sum(map(len, self.lines))
 
-    def sweep(self, exception: BaseException | None) -> int:
+    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
         """Cancels, or fails, those; says how many. Takes no lock: the child of a fork may do it."""
-        swept = sum(sweep_line(line, exception) for line in self.lines)
+        swept = sum(self.crew.sweep_line(line, exception, late) for line in self.lines)
         self.crew.sources.discard(self)
         return swept
 

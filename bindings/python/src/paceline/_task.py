@@ -286,11 +286,13 @@ class Task(Future[T]):
             self._told = True
         if end == layout.TASK_CANCELLED:
             self._end = end
-            super().cancel()
-            # Tells those who wait for several.
-            with self._attach():
-                if self._state == CANCELLED:
-                    self.set_running_or_notify_cancel()
+            try:
+                super().cancel()
+            finally:
+                # Tells those who wait for several.
+                with self._attach():
+                    if self._state == CANCELLED:
+                        self.set_running_or_notify_cancel()
             return
         if end == layout.TASK_TIMED_OUT:
             exception: BaseException = TimeoutError("the task's time is over")

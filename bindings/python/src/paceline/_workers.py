@@ -310,7 +310,9 @@ class WorkerPool:
         return self._core.outbox.fileno()
 
     def run(self) -> int:
-        """Runs what is there; says how many attempts and ends. With ``threads=0``."""
+        """Runs what is there; says how many attempts and ends. With ``threads=0``. KeyboardInterrupt and
+        SystemExit out of a task are raised here, when the task has failed with them; what else was pulled is
+        left to the next call."""
         return self._core.run()
 
     # --- the end, and books ------------------------------------------------------------------------
@@ -335,7 +337,8 @@ class WorkerPool:
         """Refuses new tasks; lets what was accepted end for up to ``drain`` seconds (None: as long as it
         takes); then cancels what has not begun and asks what runs to stop, for up to ``stop``; then calls
         what was given to ``on_shutdown``, up to ``clean_up`` (one that has begun is waited for). The pool
-        beneath goes on. Inside a task it is a request."""
+        beneath goes on. Inside a task it is a request. KeyboardInterrupt and SystemExit out of what was given
+        to ``on_shutdown`` are raised when all were called."""
         times = patience("drain", drain), patience("stop", stop), patience("clean_up", clean_up)
         return self._core.shutdown(*times)
 

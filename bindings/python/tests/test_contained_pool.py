@@ -1,0 +1,498 @@
+"""Code and objects of the user that misbehave on threads of pools, executors and worker pools: each is contained
+and told, the thread goes on, and whoever waits has an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import signal
+import threading
+import time
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import paceline
+from paceline import Executor, Middleware, Outcome, OutcomeLog, Pool, Retry, RetryAfter, WorkerPool
+from support import Case
+
+#: No wait of a test is meant to take so long. Seconds.
+LONG = 60
+
+
+class Bad(Exception):
+    """What objects of the user raise where they should not."""
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """It refuses attributes."""
+
+    text: str = ""
+
+
+class Stubborn(Exception):
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Bad(name)
+
+
+class Shy(Exception):
+    """It cannot be shown."""
+
+    def __str__(self) -> str:
+        raise Bad
+
+    __repr__ = __str__
+
+
+class Hidden(Exception):
+    """Nothing of it can be read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise Bad(name)
+
+
+class Fatal(BaseException):
+    """No Exception."""
+
+
+class Strange(str):
+    """Text whose methods raise."""
+
+    def encode(self, *_: Any) -> Any:
+        raise Bad
+
+    replace = __format__ = encode
+
+
+class Told(Exception):
+    """Its text is of a class of its own."""
+
+    def __str__(self) -> str:
+        return Strange("told")
+
+
+#: What is raised by tasks and handlers.
+RAISED: list[type[BaseException]] = [
+    ValueError,
+    Frozen,
+    Stubborn,
+    Shy,
+    Hidden,
+    Told,
+    Fatal,
+    SystemExit,
+    KeyboardInterrupt,
+    StopIteration,
+    GeneratorExit,
+]
+
+
+def raises(kind: type[BaseException], *_: object) -> Any:
+    raise kind()
+
+
+class Records(logging.Handler):
+    """What was logged. A record that cannot be shown is a failure of the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        formatter = logging.Formatter()
+        self.texts.append(formatter.format(record))
+
+
+class Contained(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.records = Records()
+        for name in ("paceline", "concurrent.futures"):
+            logger = logging.getLogger(name)
+            logger.addHandler(self.records)
+            self.addCleanup(logger.removeHandler, self.records)
+            self.addCleanup(setattr, logger, "propagate", logger.propagate)
+            logger.propagate = False
+        self.hooked: list[type[BaseException]] = []
+        self.addCleanup(setattr, threading, "excepthook", threading.excepthook)
+        threading.excepthook = lambda args: self.hooked.append(args.exc_type)
+
+    def told(self, text: str) -> int:
+        return sum(text in each for each in self.records.texts)
+
+    def executor(self, threads: int = 1, **more: Any) -> Executor:
+        executor = Executor(threads, **more)
+        self.addCleanup(executor.shutdown)
+        return executor
+
+    def pool(self, threads: int = 1, **more: Any) -> Pool:
+        pool = Pool(threads, **more)
+        self.addCleanup(pool.shutdown)
+        return pool
+
+    def workers(self, threads: int = 1, pool: Any = None, **more: Any) -> WorkerPool:
+        workers = WorkerPool(pool or self.pool(), threads=threads, **more)
+        self.addCleanup(workers.shutdown, 0, LONG)
+        return workers
+
+
+class Raising(Contained):
+    """Whatever a task raises, its future has it, and the thread runs the next."""
+
+    def raised_by(self, submit: Callable[..., Any], wait: Callable[[Any], Any]) -> None:
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                self.assertIs(type(wait(submit(raises, kind))), kind)
+                self.assertIsNone(wait(submit(len, ())))
+
+    def test_executor(self) -> None:
+        executor = self.executor()
+        self.raised_by(executor.submit, lambda future: future.exception(LONG))
+        self.assertEqual(len(executor._threads), 1)
+        self.assertEqual(executor.audit().failed, len(RAISED))
+
+    def test_map(self) -> None:
+        executor = self.executor()
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                # A generator cannot raise it, as in the standard.
+                expected = RuntimeError if kind is StopIteration else kind
+                try:
+                    list(executor.map(raises, [kind], timeout=LONG))
+                except BaseException as raised:
+                    self.assertIs(type(raised), expected)
+                else:
+                    self.fail("it was lost")
+                self.assertEqual(list(executor.map(len, [()], timeout=LONG)), [0])
+
+    def test_pool(self) -> None:
+        pool = self.pool()
+        self.raised_by(pool.submit, lambda future: future.exception(LONG))
+        self.raised_by(pool.strand().submit, lambda future: future.exception(LONG))
+        self.raised_by(pool.lane(0).submit, lambda future: future.exception(LONG))
+
+    def test_worker_pool(self) -> None:
+        workers = self.workers()
+        task = workers.task(name="calls")(lambda function, *args: function(*args))
+        self.raised_by(task.submit, lambda future: future.exception(LONG))
+        self.assertEqual(workers.health().status, "ready")
+
+    def test_posted(self) -> None:
+        workers = self.workers()
+        task = workers.task(name="calls")(lambda function, *args: function(*args))
+        for kind in RAISED:
+            task.post(raises, kind)
+        self.assertEqual(task.submit(len, ()).result(LONG), 0)
+        self.assertEqual(self.told("a task of 'calls' has failed"), len(RAISED))
+
+    def test_posted_to_a_pool(self) -> None:
+        heard: list[type[BaseException]] = []
+        pool = self.pool(on_unhandled=lambda raised: heard.append(type(raised)))
+        for kind in RAISED:
+            pool.post(raises, kind)
+        self.assertEqual(pool.submit(len, ()).result(LONG), 0)
+        self.assertEqual(heard, RAISED)
+        self.assertEqual(pool.stats().unhandled, len(RAISED))
+
+    def test_events_and_timers(self) -> None:
+        pool = self.pool()
+        for kind in RAISED:
+            pool.after(0, raises, kind)
+            pool.every(0.000001, raises, kind)
+            pool.post(raises, kind)
+        self.until(lambda: pool.stats().unhandled == 3 * len(RAISED))
+        self.assertEqual(pool.submit(len, ()).result(LONG), 0)
+        # What the interpreter's hook would leave out is logged.
+        told = len(self.hooked) + sum("SystemExit" in each for each in self.records.texts)
+        self.assertEqual(told, 3 * len(RAISED))
+
+    def test_hooks_that_raise(self) -> None:
+        for hook in RAISED:
+            with self.subTest(hook=hook):
+                pool = self.pool(on_unhandled=lambda raised: raises(hook))
+                pool.post(raises, Bad)
+                self.assertEqual(pool.submit(len, ()).result(LONG), 0)
+                threading.excepthook = lambda args: raises(hook)
+                pool.post(raises, Bad)
+                self.assertEqual(pool.submit(len, ()).result(LONG), 0)
+                self.assertEqual(pool.stats().unhandled, 2)
+
+    def test_an_answer_that_cannot_be_shown(self) -> None:
+        class Odd:
+            def __int__(self) -> int:
+                return 7
+
+            def __repr__(self) -> str:
+                raise Fatal
+
+        pool = self.pool()
+        handle = pool.every(0.0001, Odd)
+        self.until(lambda: handle.closed)
+        self.assertEqual(pool.submit(len, ()).result(LONG), 0)
+
+    def test_initializers(self) -> None:
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                executor = Executor(1, initializer=raises, initargs=(kind,))
+                with self.assertRaises(concurrent.futures.thread.BrokenThreadPool):
+                    executor.submit(len, ()).result(LONG)
+                executor.shutdown()
+
+    def test_an_initializer_and_a_log_that_raise(self) -> None:
+        logging.getLogger("concurrent.futures").addFilter(_refuse)
+        self.addCleanup(logging.getLogger("concurrent.futures").removeFilter, _refuse)
+        executor = Executor(1, initializer=raises, initargs=(Bad,))
+        with self.assertRaises(concurrent.futures.thread.BrokenThreadPool):
+            executor.submit(len, ()).result(LONG)
+        executor.shutdown()
+
+
+def _refuse(_: object) -> bool:
+    raise Bad
+
+
+class Callbacks(Contained):
+    """A callback may raise anything: those after it are called, and the thread goes on."""
+
+    def test_executor(self) -> None:
+        executor = self.executor()
+        self.callbacks_of(executor.submit)
+        self.assertEqual(len([each for each in executor._threads if each.is_alive()]), 1)
+
+    def test_pool(self) -> None:
+        self.callbacks_of(self.pool().submit)
+
+    def test_worker_pool(self) -> None:
+        workers = self.workers()
+        self.callbacks_of(workers.task(name="calls")(lambda function, *args: function(*args)).submit)
+        self.assertEqual(workers.health().status, "ready")
+
+    def callbacks_of(self, submit: Callable[..., Any]) -> None:
+        count = 0
+        for kind in RAISED:
+            for task in ((time.sleep, 0), (raises, Bad)):
+                with self.subTest(kind=kind, task=task):
+                    gate = threading.Event()
+                    submit(gate.wait)
+                    future = submit(*task)
+                    called: list[Any] = []
+                    future.add_done_callback(lambda _: raises(kind))
+                    future.add_done_callback(called.append)
+                    future.add_done_callback(lambda _: raises(kind))
+                    gate.set()
+                    future.exception(LONG)
+                    self.assertEqual(submit(len, ()).result(LONG), 0)
+                    self.assertEqual(called, [future])
+                    count += 2
+                    told = "exception calling callback", "a callback of a task was left"
+                    self.until(lambda: sum(map(self.told, told)) == count)
+
+    def test_on_the_thread_of_a_user(self) -> None:
+        """KeyboardInterrupt and SystemExit are the caller's, as in the standard library."""
+        executor = self.executor()
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        executor.submit(gate.wait)
+        for kind in (KeyboardInterrupt, SystemExit):
+            future = executor.submit(len, ())
+            called: list[Any] = []
+            future.add_done_callback(lambda _: raises(kind))
+            future.add_done_callback(called.append)
+            with self.assertRaises(kind):
+                future.cancel()
+            self.assertEqual(called, [future])
+            with self.assertRaises(kind):
+                future.add_done_callback(lambda _: raises(kind))
+        future.add_done_callback(lambda _: raises(Shy))
+        self.assertEqual(self.told("exception calling callback"), 1)
+
+    def test_a_sweep_goes_on(self) -> None:
+        executor = self.executor()
+        gate = threading.Event()
+        executor.submit(gate.wait)
+        futures = [executor.submit(len, ()) for _ in range(3)]
+        futures[0].add_done_callback(lambda _: raises(KeyboardInterrupt))
+        with self.assertRaises(KeyboardInterrupt):
+            executor.shutdown(wait=False, cancel_futures=True)
+        self.assertTrue(all(each.cancelled() for each in futures))
+        gate.set()
+
+    def test_a_pool_ends_whatever_callbacks_raise(self) -> None:
+        pool = Pool(1)
+        gate = threading.Event()
+        pool.submit(gate.wait)
+        future = pool.submit(len, ())
+        future.add_done_callback(lambda _: raises(KeyboardInterrupt))
+        timer = threading.Timer(0.01, gate.set)
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            pool.shutdown()
+        self.until(lambda: not any(each.is_alive() for each in pool._crew.threads))
+
+
+class Around(Contained):
+    """What stands around the attempts of a worker pool."""
+
+    def test_outcomes(self) -> None:
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                heard: list[Outcome] = []
+
+                def callback(outcome: Outcome) -> None:
+                    heard.append(outcome)
+                    raise kind()
+
+                workers = self.workers(outcomes=OutcomeLog(callback=callback))
+                task = workers.task(name="calls")(lambda function, *args: function(*args))
+                task.submit(raises, kind).exception(LONG)
+                self.assertEqual(task.submit(len, ()).result(LONG), 0)
+                self.until(lambda: len(heard) == 2)
+                self.assertEqual(workers.health().status, "ready")
+        told = "the callback of a log of outcomes has failed", "a callback of a task was left"
+        self.until(lambda: sum(map(self.told, told)) == 2 * len(RAISED))
+
+    def test_a_log_that_raises(self) -> None:
+        for name in ("paceline", "paceline.task"):
+            logging.getLogger(name).addFilter(_refuse)
+            self.addCleanup(logging.getLogger(name).removeFilter, _refuse)
+        workers = self.workers(outcomes=OutcomeLog(callback=lambda _: raises(Bad)))
+        task = workers.task(name="raises")(raises)
+        for kind in RAISED:
+            task.post(kind)
+            self.assertIs(type(task.submit(kind).exception(LONG)), kind)
+
+    def test_an_outcome_is_shown(self) -> None:
+        for kind in RAISED:
+            self.assertIn("task 1 FAILED", str(Outcome(1, "task", paceline.TaskStatus.FAILED, 1, kind())))
+
+    def test_middleware(self) -> None:
+        class Layer(Middleware):
+            def __init__(self, before: Any, after: Any) -> None:
+                self.kinds = before, after
+
+            def before(self, attempt: Any) -> None:
+                if self.kinds[0] is not None:
+                    raise self.kinds[0]
+
+            def after(self, attempt: Any) -> None:
+                if self.kinds[1] is not None:
+                    raise self.kinds[1]
+
+            def on_error(self, attempt: Any, exception: BaseException) -> None:
+                self.after(attempt)
+
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                workers = self.workers(middleware=[Layer(None, kind), Layer(None, kind)])
+                task = workers.task(name="calls")(lambda function, *args: function(*args))
+                self.assertEqual(task.submit(len, ()).result(LONG), 0)
+                self.assertIs(type(task.submit(raises, Frozen).exception(LONG)), Frozen)
+                self.assertEqual(workers.health().status, "ready")
+                refusing = self.workers(middleware=[Layer(kind, None)])
+                task = refusing.task(name="calls")(lambda function, *args: function(*args))
+                self.assertIs(type(task.submit(len, ()).exception(LONG)), kind)
+                self.assertEqual(refusing.health().status, "ready")
+
+    def test_delays(self) -> None:
+        workers = self.workers()
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                retry = Retry.custom(3, lambda _: raises(kind))
+                task = workers.task(name=kind.__name__, retries=retry)(raises)
+                self.assertIs(type(task.submit(ValueError).exception(LONG)), ValueError)
+        self.assertEqual(self.told("no delay could be had"), len(RAISED))
+        retry = Retry.custom(3, lambda _: float("inf"))
+        task = workers.task(name="for ever", retries=retry)(raises)
+        self.assertIs(type(task.submit(ValueError).exception(LONG)), ValueError)
+
+    def test_a_delay_that_cannot_be_read(self) -> None:
+        class Never(RetryAfter):
+            @property
+            def seconds(self) -> float:  # type: ignore[override]
+                raise Fatal
+
+            @seconds.setter
+            def seconds(self, _: float) -> None: ...
+
+        workers = self.workers()
+        task = workers.task(name="never", retries=2)(lambda: raises(lambda: Never(1)))  # type: ignore[arg-type]
+        self.assertIs(type(task.submit().exception(LONG)), Never)
+        self.assertEqual(workers.health().status, "ready")
+
+    def test_hooks_of_a_shutdown(self) -> None:
+        for kind in RAISED:
+            with self.subTest(kind=kind):
+                called: list[str] = []
+                workers = self.workers()
+                workers.on_shutdown(lambda: called.append("first"), name="first")
+                workers.on_shutdown(lambda: raises(kind), name="raises")
+                if issubclass(kind, (KeyboardInterrupt, SystemExit)):
+                    with self.assertRaises(kind):
+                        workers.shutdown()
+                else:
+                    self.assertEqual(workers.shutdown().failed_hooks, ("raises",))
+                self.assertEqual(called, ["first"])
+
+
+class Hosting(Contained):
+    """A thread of the user that runs tasks has what interrupts it; the task has ended all the same."""
+
+    def test_a_pool_without_threads(self) -> None:
+        pool = self.pool(0)
+        for kind in (KeyboardInterrupt, SystemExit):
+            for submit in (pool.submit, pool.strand().submit, pool.lane(0).submit):
+                future = submit(raises, kind)
+                after = submit(len, ())
+                with self.assertRaises(kind):
+                    pool.join(LONG)
+                self.assertIs(type(future.exception(0)), kind)
+                while not after.done():
+                    pool.join(LONG)
+            pool.post(raises, kind)
+            with self.assertRaises(kind):
+                pool.join(LONG)
+            handle = pool.every(0.0001, raises, kind)
+            with self.assertRaises(kind):
+                pool.join(LONG)
+            self.assertTrue(handle.closed)
+            pool.after(0, raises, kind)
+            with self.assertRaises(kind):
+                pool.join(LONG)
+            future = pool.submit(len, ())
+            future.add_done_callback(lambda _: raises(kind))
+            with self.assertRaises(kind):
+                pool.join(LONG)
+            self.assertEqual(future.result(0), 0)
+        self.assertEqual(self.hooked, [])
+        future = pool.submit(raises, Fatal)
+        pool.join(LONG)
+        self.assertIs(type(future.exception(0)), Fatal)
+
+    def test_a_worker_pool_without_threads(self) -> None:
+        workers = self.workers(0)
+        task = workers.task(name="calls")(lambda function, *args: function(*args))
+        for kind in (KeyboardInterrupt, SystemExit):
+            failing, after = task.submit(raises, kind), task.submit(len, ())
+            self.interrupted(workers, kind)
+            self.assertIs(type(failing.exception(0)), kind)
+            self.until(lambda: workers.run() or after.done())
+            self.assertEqual(after.result(LONG), 0)
+            future = task.submit(len, ())
+            future.add_done_callback(lambda _: raises(kind))
+            self.interrupted(workers, kind)
+            self.assertEqual(future.result(0), 0)
+        self.assertEqual(workers.audit().failed, 2)
+
+    def interrupted(self, workers: WorkerPool, kind: type[BaseException]) -> None:
+        end = time.monotonic() + LONG
+        with self.assertRaises(kind):
+            while time.monotonic() < end:
+                workers.run()
+
+
+if __name__ == "__main__":
+    unittest.main()
