@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import pickle
+import random
 import select
 import signal
+import sys
 import tempfile
 import threading
 import time
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import paceline
-from paceline import History, Hub, Pool
+from paceline import History, Hub, MessageFilter, Pool
 from support import Case
 
 
@@ -417,6 +421,103 @@ class Histories(Case):
                 call()
         with self.assertRaises(TypeError):
             pickle.dumps(hub.replay_mailbox("a"))
+
+
+class Interrupted(Case):
+    """Handlers of signals that raise while native code calls Python back, on the main thread."""
+
+    ROUNDS = 500
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.assertIs(threading.current_thread(), threading.main_thread())
+        # A weak reference's function that is interrupted is Python's own affair.
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
+        self.raised = 0
+        self.unraisable: list[Any] = []
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        self.hook = self.unraisable.append
+        sys.unraisablehook = self.hook
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, self.interrupt)
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        pool = Pool(1)
+        self.addCleanup(pool.shutdown)
+        self.hub = Hub(pool, histories=[History("a")], errors=200)
+        self.addCleanup(self.hub.close)
+
+    def interrupt(self, *_: object) -> None:
+        self.raised += 1
+        raise KeyboardInterrupt("from a signal")
+
+    def check(self, ask: Callable[[], object], whole: object) -> None:
+        """Each exception comes out of ``ask``, or else its answer is whole."""
+        start = time.monotonic()
+        self.assertEqual(ask(), whole)
+        longest, seen = time.monotonic() - start, 0
+        for _ in range(self.ROUNDS):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, 1.2 * longest + 3e-6))
+                found = ask()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                # A handler that is pending is called here at the latest.
+                time.sleep(0)
+            except KeyboardInterrupt:
+                seen += 1
+            else:
+                self.assertEqual(found, whole)
+        self.assertEqual(seen, self.raised)
+        self.assertGreater(seen, 0)
+        self.assertEqual(self.unraisable, [])
+        # Other hooks are served meanwhile, and the one before is put back.
+        ask()
+        self.assertIs(sys.unraisablehook, self.hook)
+
+    def test_answers_of_a_hub_are_whole_or_raise(self) -> None:
+        for number in range(50):
+            self.hub.publish("a", b"%d" % number)
+        box = self.hub.mailbox("a", capacity=64)
+        self.hub.publish_batch("a", [b"x"] * 50)
+        for message in box.pull():
+            box.bury(message, "spoilt")
+        boxes = [self.hub.mailbox(f"b.{number}", capacity=1) for number in range(50)]
+        hub = self.hub
+        for name, ask in (
+            ("query", lambda: len(hub.query("a"))),
+            ("dead_letters", lambda: len(hub.dead_letters())),
+            ("patterns", lambda: len(hub.patterns())),
+            ("history_stats", lambda: len(hub.history_stats())),
+            ("errors", lambda: len(hub.errors())),
+        ):
+            with self.subTest(name):
+                self.raised = 0
+                self.check(ask, ask())
+        del boxes
+
+    def test_a_filter_that_is_interrupted_raises_out_of_publishing(self) -> None:
+        box = self.hub.mailbox("c", capacity=4, filter=MessageFilter.test(lambda _: False))
+        self.check(lambda: self.hub.publish("c").matched, 0)
+        del box
+
+    def test_a_filter_that_ends_the_program_raises_out_of_publishing(self) -> None:
+        for kind in (KeyboardInterrupt, SystemExit):
+
+            def says(_: object) -> bool:
+                raise kind("now")
+
+            with self.hub.mailbox("d", filter=MessageFilter.test(says)) as box:
+                for publish in (
+                    lambda: self.hub.publish("d"),
+                    lambda: self.hub.publish_batch("d", [b"1", b"2"]),
+                    lambda: self.hub.publish_together([("d", b"1")]),
+                    lambda: self.hub.publisher("me").publish("d"),
+                ):
+                    with self.assertRaises(kind):
+                        publish()
+                self.assertEqual(box.pull(timeout=0), [])
+        self.assertEqual(self.hub.publish("d").matched, 0)
 
 
 if __name__ == "__main__":

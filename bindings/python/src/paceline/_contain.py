@@ -8,9 +8,13 @@ of ``logging``. What is here touches such objects without letting any of that ou
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 import traceback
+import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import Optional
+from typing import Any, Optional
 
 #: Where failures of the user's code are told. Each is told once.
 log = logging.getLogger("paceline")
@@ -87,3 +91,121 @@ def _can_be_formatted(raised: BaseException) -> bool:
     except BaseException:
         return False
     return True
+
+
+def failure_of(raised: BaseException) -> str:
+    """The name of its type and what it says, as "KeyError: 'x'"."""
+    name: str = _name_of(type(raised))
+    # What is derived from ``str`` may do anything when it is used.
+    return f"{name}: {str.__str__(told(raised))}"
+
+
+# Reads the name, whatever the metaclass says of it.
+_name_of = type.__dict__["__name__"].__get__
+
+#: What is not for the package to keep, on a thread of the user's: the program is to end.
+LEAVING = (KeyboardInterrupt, SystemExit)
+
+
+class Calls:
+    """A native call that calls Python back on the thread that has made it: a context around it.
+
+    No exception can pass native code. What a function of ``guarded`` raises is therefore kept, none of them is
+    called any more, and the exception is raised when the native call has returned. On the main thread a handler
+    of a signal may raise at the very beginning of such a function, which no ``try`` inside of it is around. ctypes
+    gives that exception to ``sys.unraisablehook``, and it is taken from there.
+    """
+
+    def __init__(self) -> None:
+        self.raised: Optional[BaseException] = None
+        self._outer: Callable[[], Optional[Calls]] = _nothing
+
+    def keep(self, raised: BaseException) -> None:
+        """Raises it at the end. The first counts."""
+        if self.raised is None:
+            self.raised = raised
+
+    def guarded(self, function: Callable[..., Any], instead: Any = None) -> Callable[..., Any]:
+        """The same function for native code; ``instead`` is what it returns when it has raised, and after that."""
+        return guarded(function, instead, self)
+
+    def __enter__(self) -> Calls:
+        # Weakly: one whose end was interrupted is not found any more.
+        self._outer, _here.calls = _here.calls, weakref.ref(self)
+        if threading.current_thread() is threading.main_thread() and sys.unraisablehook is not _unraisable:
+            _main.hook, sys.unraisablehook = sys.unraisablehook, _unraisable
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _here.calls = self._outer
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and self._outer() is None and sys.unraisablehook is _unraisable:
+            sys.unraisablehook = _main.hook
+        if self.raised is not None:
+            raise self.raised
+
+
+def _nothing() -> Optional[Calls]:
+    return None
+
+
+class _Here(threading.local):
+    """Finds the innermost native call of this thread that calls Python back."""
+
+    calls: Callable[[], Optional[Calls]] = staticmethod(_nothing)
+
+
+_here = _Here()
+
+
+class _Main:
+    """The hook that was there before this module's; whether that runs."""
+
+    hook: Callable[[Any], object] = staticmethod(sys.unraisablehook)
+    busy = False
+
+
+_main = _Main()
+
+
+def _unraisable(unraisable: Any) -> None:
+    """In the place of ``sys.unraisablehook`` while the main thread is in such a call."""
+    trace, calls = unraisable.exc_traceback, _here.calls()
+    if calls is not None and trace is not None and trace.tb_frame.f_code is _GUARD:
+        calls.keep(unraisable.exc_value)
+    elif _main.busy:
+        # The hook before it has called this one.
+        sys.__unraisablehook__(unraisable)
+    else:
+        _main.busy = True
+        try:
+            _main.hook(unraisable)
+        finally:
+            _main.busy = False
+
+
+def guarded(
+    function: Callable[..., Any], instead: Any = None, calls: Optional[Calls] = None
+) -> Callable[..., Any]:
+    """A function that native code may call: it raises nothing. What ``function`` raises is kept by ``calls``
+    (None: by the innermost of the thread; where there is none it is reported)."""
+
+    def guard(*arguments: Any) -> Any:
+        try:
+            kept = calls or _here.calls()
+            if kept is not None and kept.raised is not None:
+                return instead
+            return function(*arguments)
+        except BaseException as raised:
+            kept = calls or _here.calls()
+            if kept is None:
+                report("a function that the library has called has failed", raised=raised)
+            else:
+                kept.keep(raised)
+            return instead
+
+    return guard
+
+
+#: By its code a traceback tells that an exception has left such a function.
+_GUARD = guarded(id).__code__

@@ -314,9 +314,9 @@ class Core(Hosts):
         report = layout.WorkersReport()
         report.struct_size = ctypes.sizeof(report)
         # The one call from native code: on this thread, before the call to it returns.
-        each = _ENDED(tell)
         at = ctypes.byref(report)
-        with _lifetime.called_back():
+        with _lifetime.called_back() as calls:
+            each = _ENDED(calls.guarded(tell))
             check(lib.pace_workers_shutdown(self.native.pointer, *phases, 0, at, each, None))
         if self.most and not report.stuck:
             self.join()

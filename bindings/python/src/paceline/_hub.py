@@ -548,8 +548,12 @@ class Hub:
         found: list[Message] = []
         if limit == 0:
             return found
-        each = EACH_RECORD(lambda _, message: found.extend(messages_of(bytes(message.contents))))
-        with called_back():
+
+        def take(_: object, message: Any) -> None:
+            found.extend(messages_of(bytes(message.contents)))
+
+        with called_back() as calls:
+            each = EACH_RECORD(calls.guarded(take))
             check(lib.pace_hub_query(self._core.native.pointer, ctypes.byref(query), each, None, None))
         return found
 
@@ -668,8 +672,8 @@ class Hub:
     def history_stats(self) -> list[HistoryStats]:
         """What each history has done, in the order in which they were given."""
         found: list[HistoryStats] = []
-        each = EACH_HISTORY(lambda _, stats: found.append(stats_of(stats)))
-        with called_back():
+        with called_back() as calls:
+            each = EACH_HISTORY(calls.guarded(lambda _, stats: found.append(stats_of(stats))))
             check(quick.pace_hub_history_stats(self._core.native.pointer, each, None))
         return found
 
@@ -707,8 +711,8 @@ class Hub:
     def _letters(self, ask: Any, filter: Optional[layout.DeadFilter]) -> list[DeadLetter]:
         found: list[DeadLetter] = []
         if filter is not None:
-            each = EACH(lambda _, letter: found.append(letter_of(letter)))
-            with called_back():
+            with called_back() as calls:
+                each = EACH(calls.guarded(lambda _, letter: found.append(letter_of(letter))))
                 check(ask(self._core.native.pointer, ctypes.byref(filter), each, None, None))
         return found
 
@@ -725,11 +729,12 @@ class Hub:
         """What is subscribed to, sorted, with the number of subscriptions."""
         found: dict[str, int] = {}
 
-        def each(_: object, pattern: layout.Text, count: int) -> None:
+        def take(_: object, pattern: layout.Text, count: int) -> None:
             found[ctypes.string_at(pattern.text, pattern.size).decode()] = count
 
-        with called_back():
-            check(quick.pace_hub_patterns(self._core.native.pointer, _EACH(each), None))
+        with called_back() as calls:
+            each = _EACH(calls.guarded(take))
+            check(quick.pace_hub_patterns(self._core.native.pointer, each, None))
         return found
 
     def errors(
@@ -748,9 +753,10 @@ class Hub:
         found: list[HubError] = []
         raw = error_filter(severity, event, origin, since_ns, after, limit)
         if limit != 0:
-            each = EACH_ERROR(lambda _, error: found.append(error_of(error)))
-            pointer = self._core.native.pointer
-            check(lib.pace_hub_errors(pointer, ctypes.byref(raw), each, None, None))
+            with called_back() as calls:
+                each = EACH_ERROR(calls.guarded(lambda _, error: found.append(error_of(error))))
+                pointer = self._core.native.pointer
+                check(lib.pace_hub_errors(pointer, ctypes.byref(raw), each, None, None))
         return found
 
     def stats(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from ._contain import Calls
 from ._errors import ShutDownError
 
 
@@ -62,12 +63,14 @@ def generation() -> int:
 
 
 @contextlib.contextmanager
-def called_back() -> Iterator[None]:
-    """Around a native call that calls Python back. Raises ShutDownError on a thread that nobody waits for, when
-    the interpreter ends."""
+def called_back() -> Iterator[Calls]:
+    """Around a native call that calls Python back, by functions that are ``guarded`` by what this gives: what they
+    raise is raised at the end. Raises ShutDownError on a thread that nobody waits for, when the interpreter
+    ends."""
     global _visits
     if not threading.current_thread().daemon:
-        yield
+        with Calls() as calls:
+            yield calls
         return
     with _lock:
         if _exiting:
@@ -75,7 +78,8 @@ def called_back() -> Iterator[None]:
         _visits += 1
     before = _generation
     try:
-        yield
+        with Calls() as calls:
+            yield calls
     finally:
         with _lock:
             # A child made by fork has none of its parent's.

@@ -8,7 +8,8 @@ from typing import Any
 
 from . import _layout as layout
 from ._arguments import data, function, text, whole
-from ._hosts import Native, log
+from ._contain import LEAVING, guarded, report
+from ._hosts import Native
 from ._library import check, lib, quick
 from ._message import Message, messages_of
 from ._policy import Rate, rate_of
@@ -58,17 +59,22 @@ class MessageFilter:
         """Messages of which a function says so. It is called by the thread that publishes, before publishing
         returns, once for each subscription that has it and with a copy of the message; of native filters
         none takes the interpreter's lock, so put them first. What it raises is logged: the message does not
-        pass, nor does it pass ``~``, and counts in ``filter_failures``. A hub keeps the function until it goes."""
+        pass, nor does it pass ``~``, and counts in ``filter_failures``. KeyboardInterrupt and SystemExit are
+        raised out of publishing instead, when that is over; whether the message passes is not certain then. A hub
+        keeps the function until it goes."""
         function("says", says)
 
         def ask(_: object, raw: Any) -> int:
+            (message,) = messages_of(bytes(raw.contents))
             try:
-                return 1 if says(messages_of(bytes(raw.contents))[0]) else 0
-            except BaseException:
-                log.exception("the function of a filter has failed")
+                return 1 if says(message) else 0
+            except LEAVING:
+                raise
+            except BaseException as raised:
+                report("the function of a filter has failed", raised=raised)
                 return _FAILED
 
-        asked = _TEST(ask)
+        asked = _TEST(guarded(ask, _FAILED))
         pointer = ctypes.c_void_p()
         check(quick.pace_message_filter_test(asked, None, None, ctypes.byref(pointer)))
         return cls(Native(pointer, lib.pace_message_filter_free), (asked,))
