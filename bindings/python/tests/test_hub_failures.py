@@ -4,14 +4,199 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import pickle
 import threading
 import unittest
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import paceline
 from paceline import Hub, Message, MessageFilter, Pool, Rate, Retry, Supervisor
 from support import Case, run
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """Refuses attributes."""
+
+    code: int = 1
+
+
+class Unshown(Exception):
+    """Cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class Closed(Exception):
+    """Has no attributes that could be read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("no attributes")
+
+
+class Bottom(BaseException):
+    """Is no ``Exception``."""
+
+
+class Broken(logging.Handler):
+    """A handler of ``logging`` that fails."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise Bottom("no log")
+
+
+#: What code of the user's may raise.
+ODD: list[Callable[[], BaseException]] = [
+    lambda: ValueError("plain"),
+    Frozen,
+    Unshown,
+    Closed,
+    Bottom,
+    StopIteration,
+    GeneratorExit,
+    SystemExit,
+    KeyboardInterrupt,
+    asyncio.CancelledError,
+]
+
+
+class Odd(Case):
+    """Whatever a function of the user's raises, others go on, and so does the thread."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        pool = Pool(1)
+        self.addCleanup(pool.shutdown)
+        self.hub = Hub(pool)
+        self.addCleanup(self.hub.close)
+        self.came: list[bytes] = []
+        self.hub.subscribe("other", lambda message: self.came.append(message.payload))
+        logger = logging.getLogger("paceline")
+        self.addCleanup(setattr, logger, "propagate", logger.propagate)
+        logger.propagate = False
+        for handler in (logging.NullHandler(), Broken()):
+            logger.addHandler(handler)
+            self.addCleanup(logger.removeHandler, handler)
+
+    def goes_on(self) -> None:
+        before = len(self.came)
+        self.hub.publish("other", b"still here")
+        self.until(lambda: len(self.came) > before)
+        self.assertFalse(self.hub.closed)
+
+    def test_handlers_and_their_hooks(self) -> None:
+        for make in ODD:
+            raised = make()
+
+            def fail(*_: object) -> Any:
+                raise raised
+
+            for terms in (
+                {},
+                {"on_error": fail},
+                {"on_restart": fail},
+                {"on_failure": "discard"},
+                {"retries": Retry.fixed(1, 0)},
+                {"retries": Retry.custom(1, fail)},
+                {"batch": 4},
+            ):
+                with self.subTest(type(raised).__name__, terms=terms):
+                    subscription = self.hub.subscribe("a", fail, restarts=None, **terms)
+                    self.hub.publish("a", b"1")
+                    self.hub.publish("a", b"2")
+                    self.until(lambda: sum(self.ended(subscription)) == 2)
+                    letters = self.hub.remove_dead_letters()
+                    self.assertEqual(len(letters), 0 if "on_failure" in terms else 2)
+                    for letter in letters:
+                        self.assertTrue(letter.failure.startswith(type(raised).__name__), letter)
+                    self.assertIs(subscription.last_error, raised)
+                    self.goes_on()
+                    subscription.unsubscribe("sync")
+
+    def ended(self, subscription: Any) -> tuple[int, int]:
+        stats = subscription.stats()
+        return stats.dead_lettered, stats.failed
+
+    def test_handlers_of_a_loop(self) -> None:
+        async def main() -> None:
+            for make in ODD:
+                raised = make()
+                if issubclass(type(raised), (KeyboardInterrupt, SystemExit)):
+                    # They end the loop, which is the user's.
+                    continue
+                if type(raised) is asyncio.CancelledError and not hasattr(asyncio.Task, "cancelling"):
+                    continue
+
+                async def fail(*_: object) -> Any:
+                    raise raised
+
+                subscription = self.hub.subscribe("a", fail, restarts=None)
+                self.hub.publish("a", b"1")
+                self.hub.publish("a", b"2")
+                for _ in range(10_000):
+                    if sum(self.ended(subscription)) == 2:
+                        break
+                    await asyncio.sleep(0.001)
+                # A coroutine that raises StopIteration raises RuntimeError instead.
+                self.assertEqual(self.ended(subscription), (2, 0), type(raised))
+                subscription.unsubscribe()
+
+        asyncio.run(main())
+        self.goes_on()
+
+    def test_delays_that_are_none(self) -> None:
+        """Those that are too long, or no time at all: there is no other attempt, and nobody else notices."""
+
+        def after(seconds: Any) -> Callable[[Message], None]:
+            def fail(_: Message) -> None:
+                raise paceline.RetryAfter(seconds)
+
+            return fail
+
+        def simply(_: Message) -> None:
+            raise KeyError
+
+        for delay in (float("inf"), float("nan"), -1.0, 3.1e9, 10**400, "1", None, object()):
+            for handler, retry in (
+                (after(delay), Retry.fixed(3, 0.0)),
+                (simply, Retry.custom(3, lambda _: delay)),
+            ):
+                with self.subTest(delay=delay):
+                    subscription = self.hub.subscribe("a", handler, retries=retry)
+                    self.hub.publish("a")
+                    self.until(lambda: self.ended(subscription) == (1, 0))
+                    self.goes_on()
+                    subscription.unsubscribe("sync")
+
+    def test_delays_beyond_what_epoll_can_wait(self) -> None:
+        month = 30 * 86400.0
+
+        def later(_: Message) -> None:
+            raise paceline.RetryAfter(month)
+
+        def simply(_: Message) -> None:
+            raise KeyError
+
+        for delay in (month, 3e9):
+            for handler, retry in (
+                (later, Retry.fixed(3, 0.0)),
+                (simply, Retry.fixed(3, delay)),
+                (simply, Retry.linear(3, delay)),
+                (simply, Retry.custom(3, lambda _: delay)),
+            ):
+                subscription = self.hub.subscribe("a", handler, retries=retry, on_error=lambda *_: None)
+                self.hub.publish("a")
+                self.until(lambda: subscription.errors == 1)
+                self.goes_on()
+                self.assertEqual((self.ended(subscription), subscription.stats().running), ((0, 0), 1))
+                subscription.unsubscribe("sync")
+                self.assertTrue(subscription.wait(60))
 
 
 class Failures(Case):

@@ -107,7 +107,7 @@ _name_of = type.__dict__["__name__"].__get__
 LEAVING = (KeyboardInterrupt, SystemExit)
 
 
-class Calls:
+class CalledBack:
     """A native call that calls Python back on the thread that has made it: a context around it.
 
     No exception can pass native code. What a function of ``guarded`` raises is therefore kept, none of them is
@@ -118,7 +118,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.raised: Optional[BaseException] = None
-        self._outer: Callable[[], Optional[Calls]] = _nothing
+        self._outer: Callable[[], Optional[CalledBack]] = _nothing
 
     def keep(self, raised: BaseException) -> None:
         """Raises it at the end. The first counts."""
@@ -129,7 +129,7 @@ class Calls:
         """The same function for native code; ``instead`` is what it returns when it has raised, and after that."""
         return guarded(function, instead, self)
 
-    def __enter__(self) -> Calls:
+    def __enter__(self) -> CalledBack:
         # Weakly: one whose end was interrupted is not found any more.
         self._outer, _here.calls = _here.calls, weakref.ref(self)
         if threading.current_thread() is threading.main_thread() and sys.unraisablehook is not _unraisable:
@@ -145,14 +145,14 @@ class Calls:
             raise self.raised
 
 
-def _nothing() -> Optional[Calls]:
+def _nothing() -> Optional[CalledBack]:
     return None
 
 
 class _Here(threading.local):
     """Finds the innermost native call of this thread that calls Python back."""
 
-    calls: Callable[[], Optional[Calls]] = staticmethod(_nothing)
+    calls: Callable[[], Optional[CalledBack]] = staticmethod(_nothing)
 
 
 _here = _Here()
@@ -185,7 +185,7 @@ def _unraisable(unraisable: Any) -> None:
 
 
 def guarded(
-    function: Callable[..., Any], instead: Any = None, calls: Optional[Calls] = None
+    function: Callable[..., Any], instead: Any = None, calls: Optional[CalledBack] = None
 ) -> Callable[..., Any]:
     """A function that native code may call: it raises nothing. What ``function`` raises is kept by ``calls``
     (None: by the innermost of the thread; where there is none it is reported)."""

@@ -15,22 +15,20 @@ waited for, before anything is torn down.
 from __future__ import annotations
 
 import ctypes
-import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import text, within
+from ._contain import LEAVING, report
+from ._contain import log as log
 from ._errors import ForkedError, InvalidError, ShutDownError
 from ._library import check, error, lib, nanoseconds, quick
 from ._native import Native as Native
 from ._pool import Pool, crew_of
-
-#: Where what handlers raise is reported, and what could not be sent.
-log = logging.getLogger("paceline")
 
 #: How many events a thread takes at once. With several threads fewer, so that what one of them has
 #: not handled yet does not wait while others have nothing to do.
@@ -103,6 +101,10 @@ class Hosts:
         self.batch = BATCH if threads <= 1 else BATCH_OF_SEVERAL
         self.threads: list[threading.Thread] = []
         self.closed = False
+        #: How often a host thread has met with what nothing else has contained.
+        self.failures = 0
+        #: Without host threads: what ends the program, to be raised by ``turn``.
+        self.leaving: Optional[BaseException] = None
         self.mine: Any = None
         #: The asyncio loop that does what host threads would do.
         self.loop: Any = None
@@ -135,24 +137,47 @@ class Hosts:
             thread.start()
 
     def _serve(self, hand: Any) -> None:
+        """Until all is over. Whatever happens, it goes on with what comes next: what others have open is theirs."""
         _here.hosts = self
-        try:
-            while hand.run(FOREVER) >= 0:
-                pass
-        except ForkedError:
-            pass
-        except BaseException:
-            log.critical("a host thread has failed", exc_info=True)
-            self.close()
+        again = False
+        while True:
+            try:
+                if hand.run(FOREVER) < 0:
+                    return
+                again = False
+            except ForkedError:
+                return
+            except BaseException as raised:
+                self.failures += 1
+                if not again:
+                    report("a host thread of %s has failed, and goes on", repr(self.name), raised=raised)
+                elif self.closed:
+                    return
+                else:
+                    # What fails without an end is told once, and does not spin.
+                    time.sleep(SLICE)
+                again = True
+
+    def contain(self, raised: BaseException, message: str, *arguments: object) -> None:
+        """Reports what code of the user's has raised. What ends the program is raised by ``turn`` instead, where the
+        thread is the user's."""
+        if self.most == 0 and issubclass(type(raised), LEAVING):
+            self.leaving = raised
+        else:
+            report(message, *arguments, raised=raised)
 
     def run(self) -> int:
         """On a host without threads: handles what is there; says how many events."""
         return max(0, self.turn())
 
     def turn(self) -> int:
-        """The same; −1 when all is over."""
+        """The same; −1 when all is over. Raises KeyboardInterrupt or SystemExit if a handler has."""
         self.check_idle()
-        return int(self.mine.run(NOT_AT_ALL))
+        count = int(self.mine.run(NOT_AT_ALL))
+        leaving, self.leaving = self.leaving, None
+        if leaving is not None:
+            raise leaving
+        return count
 
     def check_idle(self) -> None:
         """There must be no threads."""

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ._contain import Calls
+from ._contain import CalledBack
 from ._errors import ShutDownError
 
 
@@ -42,7 +42,7 @@ _living: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.RLock()
 _exiting = False
 
-#: Calls that may call Python back, on threads that nobody waits for; and where the end waits for them.
+#: CalledBack that may call Python back, on threads that nobody waits for; and where the end waits for them.
 _visits = 0
 _visited = threading.Condition(_lock)
 
@@ -63,13 +63,13 @@ def generation() -> int:
 
 
 @contextlib.contextmanager
-def called_back() -> Iterator[Calls]:
+def called_back() -> Iterator[CalledBack]:
     """Around a native call that calls Python back, by functions that are ``guarded`` by what this gives: what they
     raise is raised at the end. Raises ShutDownError on a thread that nobody waits for, when the interpreter
     ends."""
     global _visits
     if not threading.current_thread().daemon:
-        with Calls() as calls:
+        with CalledBack() as calls:
             yield calls
         return
     with _lock:
@@ -78,7 +78,7 @@ def called_back() -> Iterator[Calls]:
         _visits += 1
     before = _generation
     try:
-        with Calls() as calls:
+        with CalledBack() as calls:
             yield calls
     finally:
         with _lock:

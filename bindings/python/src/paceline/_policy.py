@@ -81,7 +81,8 @@ class Retry:
     @classmethod
     def custom(cls, retries: int, delay: Callable[[int], float]) -> Retry:
         """``delay(1)`` seconds after the first failure, ``delay(2)`` after the second. It is called by
-        the thread that ran the attempt; if it raises there is no other attempt."""
+        the thread that ran the attempt. If it raises, or returns what is no time from 0 to 3e9 seconds, that is
+        logged and there is no other attempt."""
         return cls(layout.RETRY_FIXED, retries, delay=function("delay", delay))
 
     def limited(self, within: float) -> Retry:

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 from . import _layout as layout
 from . import _lifetime, _supervision
 from ._arguments import instance, items, nanos, one_of, patience, text, within
+from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
-from ._hosts import Hosts, Native, log
+from ._hosts import SLICE, Hosts, Native
 from ._library import check, lib, quick
 from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
@@ -52,6 +53,8 @@ MOST = 256
 SHORT = 0.001
 #: So many seconds from now a replay that is suspended is looked at, if it was not resumed before.
 LATER = 1e6
+#: Seconds that a thread waits at most before it looks at the time again: epoll takes up to 2^31 ms.
+LONGEST = 86400.0
 
 _NOTHING = contextlib.nullcontext()
 
@@ -220,7 +223,11 @@ class Served:
                 while message := self.next():
                     try:
                         await self.handler(message)
-                    except Exception as raised:
+                    except LEAVING:
+                        raise
+                    except BaseException as raised:
+                        if self.is_cancelled(raised):
+                            raise
                         delay = self.fail(message, raised)
                         if delay is not None:
                             await asyncio.sleep(delay)
@@ -232,6 +239,14 @@ class Served:
             self.skip()
             self.mailbox.close()
             self.end()
+
+    def is_cancelled(self, raised: BaseException) -> bool:
+        """Whether the task is to end, and not only something that the handler has awaited."""
+        if not issubclass(type(raised), asyncio.CancelledError):
+            return False
+        # Before Python 3.11 nobody can tell.
+        cancelling: Any = getattr(self.task, "cancelling", lambda: 1)
+        return bool(cancelling())
 
     async def until_resumed(self) -> None:
         resumed = self.resumed
@@ -314,12 +329,12 @@ class Served:
         self.errors += 1
         if self.on_error is None:
             key = self.mailbox.pattern if self.batches else message.key
-            log.error("a handler has failed at a message of %r", key, exc_info=raised)
+            report("a handler has failed at a message of %s", repr(key), raised=raised)
         else:
             try:
                 self.on_error(message, raised)
-            except BaseException:
-                log.exception("the hook of a handler that has failed has failed")
+            except BaseException as failed:
+                report("the hook of a handler that has failed has failed", raised=failed)
         after, attempts = self.care.judge(raised), self.care.attempts
         if after >= 0:
             return after
@@ -330,7 +345,7 @@ class Served:
         if after == _supervision.DISCARD:
             self.failed += self.weight(message)
         else:
-            self.bury(message, f"{type(raised).__name__}: {raised}", attempts)
+            self.bury(message, failure_of(raised), attempts)
         return None
 
     def bury(self, held: Any, failure: str, attempts: int) -> None:
@@ -505,7 +520,7 @@ class Core(Hosts):
             left = self.later[0][0] - time.monotonic()
             if left <= 0:
                 return heapq.heappop(self.later)[2], 0
-            return None, left
+            return None, min(left, LONGEST)
 
     def nudge(self) -> None:
         try:
@@ -579,7 +594,13 @@ class Hand:
         if core.later:
             # While this thread is in a handler, another one minds the time.
             core.nudge()
-        delay = served.turn()
+        try:
+            delay = served.turn()
+        except BaseException as raised:
+            # Its turn comes again, which is nobody else's affair.
+            core.failures += 1
+            report("the turn of a handler of %s has failed", repr(served.mailbox.pattern), raised=raised)
+            delay = SLICE
         if delay is None:
             with core.lock:
                 del core.served[served.fd]

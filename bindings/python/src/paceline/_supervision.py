@@ -20,7 +20,7 @@ from typing import Any, Optional, Union
 from . import _layout as layout
 from ._arguments import instance, one_of, seconds, some_function
 from ._arguments import within as between
-from ._hosts import log
+from ._contain import report
 from ._policy import Retry, retry_of
 from ._task import PermanentFailure, RetryAfter
 
@@ -39,7 +39,8 @@ class Supervisor:
         self._all = bool(one_of("strategy", strategy, _STRATEGIES))
         self._restarts = None if restarts is None else between("restarts", restarts, 0, 100_000)
         self._within = seconds("within", within, 1e-9)
-        self._lock = threading.Lock()
+        # Collecting garbage, or a signal's handler, may come back here at any place.
+        self._lock = threading.RLock()
         self._times: deque[float] = deque()
         self._suspended = False
         #: How many restarts of all there were.
@@ -68,7 +69,7 @@ class Supervisor:
             if self._restarts is not None:
                 if len(self._times) >= self._restarts:
                     self._suspended = True
-                    for each in self._members:
+                    for each in list(self._members):
                         each.suspended = True
                         each.alarm = True
                     return False
@@ -76,7 +77,7 @@ class Supervisor:
             if self._all:
                 self._epoch += 1
                 care.seen = self._epoch
-                for each in self._members:
+                for each in list(self._members):
                     each.alarm = True
             return True
 
@@ -181,14 +182,18 @@ class Care:
         return DISCARD if self.terms.fate == layout.FATE_DISCARD else DEAD
 
     def _delay(self, raised: BaseException) -> Optional[float]:
-        retry = self.terms.retry
-        if retry is None or isinstance(raised, PermanentFailure) or self.attempts > retry.retries:
+        retry, kind = self.terms.retry, type(raised)
+        # By their types: what an exception says of its own class is code of the user's.
+        if retry is None or issubclass(kind, PermanentFailure) or self.attempts > retry.retries:
             return None
-        delay = raised.seconds if isinstance(raised, RetryAfter) else delay_of(retry, self.attempts)
+        try:
+            after = raised.seconds if issubclass(kind, RetryAfter) else delay_of(retry, self.attempts)
+            delay = seconds("delay", after)
+        except BaseException as refused:
+            report("no delay could be had for another attempt, so there is none", raised=refused)
+            return None
         late = time.monotonic() + delay - self._first
-        if delay < 0 or (retry.within is not None and late > retry.within):
-            return None
-        return delay
+        return None if retry.within is not None and late > retry.within else delay
 
     def _restarted(self, raised: Optional[BaseException]) -> None:
         self.restarts += 1
@@ -196,17 +201,14 @@ class Care:
             return
         try:
             self.terms.on_restart(raised, self.restarts)
-        except BaseException:
-            log.exception("the hook of a handler that was restarted has failed")
+        except BaseException as failed:
+            report("the hook of a handler that was restarted has failed", raised=failed)
 
 
 def delay_of(retry: Retry, attempt: int) -> float:
-    """The seconds before the attempt that follows this one; less than 0: there is none."""
+    """The seconds before the attempt that follows this one. Raises what a function for delays raises."""
     if retry.delay is not None:
-        try:
-            return float(retry.delay(attempt))
-        except Exception:
-            return -1.0
+        return retry.delay(attempt)
     if retry.shape == layout.RETRY_RANDOM:
         return random.uniform(retry.first, retry.cap)
     delay, jitter = retry.first, retry.jitter

@@ -49,8 +49,8 @@ class PermanentFailure(Exception):
 
 
 class RetryAfter(Exception):
-    """Raised by a task: another attempt may help, if there is one left, not earlier than ``seconds`` from
-    now."""
+    """Raised by a task, or by a handler of a hub: another attempt may help, if there is one left, not earlier than
+    ``seconds`` from now, 0 to 3e9. With anything else as ``seconds`` there is no other attempt, which is logged."""
 
     def __init__(self, seconds: float, message: str = "") -> None:
         super().__init__(message or f"to be retried after {seconds} s")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
 
 from ._arguments import function, instance, text, wrong
+from ._contain import failure_of
 from ._message import HeadersLike, Message, Receipt
 from ._task import PermanentFailure
 
@@ -78,4 +79,4 @@ class Topic(Generic[T]):
         try:
             return self._codec.decode(message.payload)
         except Exception as raised:
-            raise PermanentFailure(f"cannot be decoded: {raised}") from raised
+            raise PermanentFailure(f"cannot be decoded: {failure_of(raised)}") from raised
