@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
 import os
+import signal
 import tempfile
 import threading
 import unittest
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import paceline
 from paceline import Log, LogRecord, Pool, WorkerPool
 from support import Case, run
+from test_hub_failures import ODD, Broken
 
 LONG = 300.0
 
@@ -212,6 +216,64 @@ class Logs(Case):
         """
         ended = run(script)
         self.assertEqual((ended.returncode, ended.stdout), (0, "7\n"), ended.stderr)
+
+    def test_whatever_a_function_raises_its_thread_goes_on(self) -> None:
+        for make in ODD:
+            raised, told = make(), []
+
+            def tell(record: LogRecord) -> None:
+                told.append(record.event)
+                raise raised
+
+            with self.subTest(type(raised).__name__):
+                log = Log(levels="info", callback=tell, logger=False)
+                with self.quiet():
+                    with Pool(1, log=log):
+                        log.flush(LONG)
+                    log.close(LONG)
+                self.assertEqual(told, ["pool.started", "pool.draining", "pool.stopped"])
+
+    def test_a_handler_of_logging_that_fails(self) -> None:
+        with self.quiet():
+            log = Log(levels="info")
+            with Pool(1, log=log):
+                log.flush(LONG)
+            log.close(LONG)
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Only a handler that fails is told."""
+        logger, broken = logging.getLogger("paceline"), Broken()
+        logger.addHandler(broken)
+        level, logger.propagate = logger.level, False
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(broken)
+            logger.setLevel(level)
+            logger.propagate = True
+
+    @unittest.skipUnless(hasattr(signal, "setitimer"), "signals")
+    def test_a_flush_that_waits_is_interrupted(self) -> None:
+        """By a signal's handler, while a function of the log holds it up."""
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        log = Log(levels="info", callback=lambda _: gate.wait(), logger=False)
+        pool = Pool(1, log=log)
+        self.addCleanup(pool.shutdown)
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt("from a signal")
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, interrupt)
+        for wait in (log.flush, log.close):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with self.assertRaises(KeyboardInterrupt):
+                wait()
+        gate.set()
+        log.close(LONG)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from paceline._reports import KindStats, ShutdownReport
 from paceline._scaling import Scaler
 from paceline._workers import _is_stuck
 from support import Case
+from test_hub_failures import ODD, Unshown
 from test_workers import LONG, Gate, Workers
 
 
@@ -905,6 +906,33 @@ class Seen(Workers):
             log.flush(LONG)
             (line,) = path.read_text().splitlines()
             self.assertEqual(json.loads(line)["message"], "ValueError: a b")
+
+    def test_whatever_a_callback_of_outcomes_raises(self) -> None:
+        logger = logging.getLogger("paceline")
+        logger.propagate, silent = False, logging.NullHandler()
+        logger.addHandler(silent)
+        self.addCleanup(logger.removeHandler, silent)
+        self.addCleanup(setattr, logger, "propagate", True)
+        for make in ODD:
+            raised, told = make(), []
+
+            def tell(outcome: Outcome) -> None:
+                told.append(str(outcome))
+                raise raised
+
+            with self.subTest(type(raised).__name__):
+                workers = self.make(threads=1, outcomes=OutcomeLog(callback=tell))
+
+                @workers.task
+                def fails() -> None:
+                    raise KeyError
+
+                for _ in range(2):
+                    with self.assertRaises(KeyError):
+                        fails.submit().result(LONG)
+                self.until(lambda: len(told) == 2)
+                workers.shutdown()
+        self.assertIn("FAILED", str(Outcome(1, "n", TaskStatus.FAILED, 1, Unshown())))
 
     def test_a_flush_has_a_time(self) -> None:
         asked: list[int] = []

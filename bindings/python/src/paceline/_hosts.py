@@ -26,6 +26,7 @@ from ._arguments import text, within
 from ._contain import LEAVING, report
 from ._contain import log as log
 from ._errors import ForkedError, InvalidError, ShutDownError
+from ._library import SLICE as SLICE
 from ._library import check, error, lib, nanoseconds, quick
 from ._native import Native as Native
 from ._pool import Pool, crew_of
@@ -36,9 +37,6 @@ BATCH, BATCH_OF_SEVERAL = 64, 8
 
 #: After so many events the answers are sent.
 ANSWERS = 16
-
-#: How long waiting threads stay away from Python's signal handlers at most. Seconds.
-SLICE = 0.1
 
 
 class Outbox:

@@ -10,6 +10,8 @@ import ctypes
 import ctypes.util
 import os
 import sys
+import time
+from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
@@ -34,6 +36,9 @@ from ._errors import (
 MAJOR, MINOR = 0, 1
 
 NAME = "libpaceline.so"
+
+#: How long a wait stays away from Python's handlers of signals at most. Seconds.
+SLICE = 0.1
 
 
 def _candidates() -> list[str]:
@@ -480,6 +485,17 @@ def check(status: int) -> None:
     """Raises what a status that is not OK means."""
     if status != layout.OK:
         raise error(status)
+
+
+def in_slices(wait: Callable[[int], int], timeout: float | None) -> int:
+    """The status of a native call that waits for up to so many nanoseconds, called until it has ended or ``timeout``
+    seconds are over (None: for ever). In between Python calls the handlers of signals, which may raise."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
+        status = wait(nanoseconds(left))
+        if status != layout.ETIMEDOUT or (end is not None and time.monotonic() >= end):
+            return status
 
 
 def nanoseconds(seconds: float | None) -> int:

@@ -19,11 +19,10 @@ from typing import Any, Optional, Union
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import path, patience, some_function, text, whole
-from ._library import check, error, lib, nanoseconds, quick
+from ._contain import report
+from ._errors import ShutDownError
+from ._library import check, error, in_slices, lib, quick
 from ._native import Native
-
-#: Where it is reported what functions raise.
-log = logging.getLogger("paceline")
 
 #: Below ``logging.DEBUG``.
 TRACE = 5
@@ -117,13 +116,24 @@ class _Reader:
         self._native = native
         self._sinks = sinks
         self._told = threading.Condition()
-        #: Records that all sinks were told.
+        #: Records that all sinks were told, and whether no more will be.
         self._count = 0
+        self._over = False
         self._thread = threading.Thread(name="paceline_log", target=self._run)
         if _lifetime.enlist(self):
             self._thread.start()
+        else:
+            self._over = True
 
     def _run(self) -> None:
+        try:
+            self._pull()
+        finally:
+            with self._told:
+                self._over = True
+                self._told.notify_all()
+
+    def _pull(self) -> None:
         buffer = (layout.LogRecord * _BATCH)()
         count = ctypes.c_size_t()
         pull, here = lib.pace_log_pull, ctypes.byref(count)
@@ -131,10 +141,13 @@ class _Reader:
             status = pull(self._native.pointer, buffer, _BATCH, layout.FOREVER, here)
             if status != layout.OK:
                 if status not in (layout.ESHUTDOWN, layout.EFORKED):
-                    log.error("the log cannot be read: %s", error(status))
+                    report("the log cannot be read: %s", str(error(status)))
                 return
             for index in range(count.value):
-                self._tell(_record(buffer[index]))
+                try:
+                    self._tell(_record(buffer[index]))
+                except BaseException as raised:
+                    report("a record of a log is lost", raised=raised)
             with self._told:
                 self._count += count.value
                 self._told.notify_all()
@@ -143,17 +156,20 @@ class _Reader:
         for sink in self._sinks:
             try:
                 sink(record)
-            except Exception:
-                log.exception("a function of a log has failed")
+            except BaseException as raised:
+                report("a function of a log has failed", raised=raised)
 
     def is_here(self) -> bool:
         return threading.current_thread() is self._thread
 
     def wait(self, count: int, end: Optional[float]) -> bool:
-        """Whether so many have been told in time."""
+        """Whether so many have been told in time. Raises ShutDownError: the thread has ended before."""
         with self._told:
             left = None if end is None else max(0.0, end - time.monotonic())
-            return self._told.wait_for(lambda: self._count >= count, left)
+            self._told.wait_for(lambda: self._count >= count or self._over, left)
+            if self._count < count and self._over:
+                raise ShutDownError("the log's thread has ended")
+            return self._count >= count
 
     def exit(self) -> None:
         """The interpreter ends: what waits is told, and the thread ends."""
@@ -249,21 +265,18 @@ class Log:
 
     def flush(self, timeout: Optional[float] = None) -> None:
         """Waits until everything that happened before was told and written. Not in its own callback. Raises
-        TimeoutError."""
-        timeout = patience("timeout", timeout)
-        end = None if timeout is None else time.monotonic() + timeout
-        check(lib.pace_log_flush(self.native.pointer, nanoseconds(timeout)))
-        self._wait(end)
+        TimeoutError, ShutDownError: the thread that tells it has ended."""
+        self._wait(lib.pace_log_flush, timeout)
 
     def close(self, timeout: Optional[float] = None) -> None:
         """Turns all levels off and waits until everything is told and written. Not in its own callback. Raises
-        TimeoutError."""
+        TimeoutError, ShutDownError: the thread that tells it has ended."""
+        self._wait(lib.pace_log_close, timeout)
+
+    def _wait(self, written: Callable[[Any, int], int], timeout: Optional[float]) -> None:
         timeout = patience("timeout", timeout)
         end = None if timeout is None else time.monotonic() + timeout
-        check(lib.pace_log_close(self.native.pointer, nanoseconds(timeout)))
-        self._wait(end)
-
-    def _wait(self, end: Optional[float]) -> None:
+        check(in_slices(lambda left: written(self.native.pointer, left), timeout))
         reader = self._reader
         if reader is None:
             return

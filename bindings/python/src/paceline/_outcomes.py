@@ -117,12 +117,9 @@ class OutcomeLog:
 
     def tell(self, outcome: Outcome) -> None:
         """To the logger and the function."""
-        try:
-            if self.logger:
-                LOGGER.log(_LEVELS.get(outcome.status, logging.WARNING), "%s", outcome)
-        except Exception:
-            # A filter or a handler of the log has failed. There is no other place to tell it.
-            pass
+        if self.logger:
+            level = _LEVELS.get(outcome.status, logging.WARNING)
+            report("%s", str(outcome), level=level, logger=LOGGER)
         if self.callback is not None:
             try:
                 self.callback(outcome)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _layout as layout
 from ._arguments import BytesLike, data, instance, nanos, patience, some_function, some_text, text, within
-from ._hosts import Native, base_of, log
-from ._library import check, lib, nanoseconds, quick
+from ._contain import guarded, report
+from ._hosts import Native, base_of
+from ._library import check, in_slices, lib, quick
 from ._message import HeadersLike, fields_of
 from ._policy import Retry, retry_of
 from ._pool import Pool
-
-#: How long a wait stays away from Python's signal handlers at most. Seconds.
-_SLICE = 0.1
 
 
 class WebhookStats(NamedTuple):
@@ -90,16 +87,11 @@ class Webhook:
         """Waits up to ``timeout`` seconds (None: for ever) until everything that was posted before has been
         delivered or given up; False: it was not in that time."""
         seconds = patience("timeout", timeout)
-        end = None if seconds is None else time.monotonic() + seconds
-        while True:
-            # In slices, so that signals are looked at.
-            left = _SLICE if end is None else min(_SLICE, max(0.0, end - time.monotonic()))
-            status = lib.pace_webhook_flush(self._pointer(), nanoseconds(left))
-            if status != layout.ETIMEDOUT:
-                check(status)
-                return True
-            if end is not None and time.monotonic() >= end:
-                return False
+        status = in_slices(lambda left: lib.pace_webhook_flush(self._pointer(), left), seconds)
+        if status == layout.ETIMEDOUT:
+            return False
+        check(status)
+        return True
 
     def stats(self) -> WebhookStats:
         """What it has done so far."""
@@ -154,11 +146,11 @@ class Service:
         def ask(_: object) -> int:
             try:
                 return 1 if is_well is None or is_well() else 0
-            except BaseException:
-                log.exception("the function that tells whether a service is well has failed")
+            except BaseException as raised:
+                report("the function that tells whether a service is well has failed", raised=raised)
                 return 0
 
-        asked = _WELL(ask)
+        asked = _WELL(guarded(ask, 0))
         pointer = ctypes.c_void_p()
         at = ctypes.byref(pointer)
         check(lib.pace_service_start(crew.native.pointer, asked, None, None, at))

@@ -11,8 +11,8 @@ from types import FrameType, TracebackType
 from typing import Any, Optional
 
 from ._arguments import items, number, patience, some_function
+from ._contain import report
 from ._errors import InvalidError
-from ._hosts import log
 
 #: No signal: nothing more is to be told.
 _END = 0
@@ -107,5 +107,5 @@ def _tell(numbers: queue.SimpleQueue[int], on_signal: Callable[[int], object]) -
             return
         try:
             on_signal(number)
-        except Exception:
-            log.exception("what was to be told of signal %d has failed", number)
+        except BaseException as raised:
+            report("what was to be told of signal %s has failed", str(number), raised=raised)

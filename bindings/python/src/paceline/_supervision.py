@@ -183,11 +183,12 @@ class Care:
 
     def _delay(self, raised: BaseException) -> Optional[float]:
         retry, kind = self.terms.retry, type(raised)
+        own: Any = raised
         # By their types: what an exception says of its own class is code of the user's.
         if retry is None or issubclass(kind, PermanentFailure) or self.attempts > retry.retries:
             return None
         try:
-            after = raised.seconds if issubclass(kind, RetryAfter) else delay_of(retry, self.attempts)
+            after = own.seconds if issubclass(kind, RetryAfter) else delay_of(retry, self.attempts)
             delay = seconds("delay", after)
         except BaseException as refused:
             report("no delay could be had for another attempt, so there is none", raised=refused)
