@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import http.client
 import json
@@ -13,11 +14,229 @@ import struct
 import threading
 import time
 import unittest
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 import paceline
 from paceline import Http, Pool, Request, Response
 from support import Case, run
+
+
+class Told:
+    """A body that knows how often it was iterated and closed."""
+
+    def __init__(self, pieces: Callable[[], Iterable[Any]], closing: Optional[BaseException] = None) -> None:
+        self.pieces, self.closing = pieces, closing
+        self.iterated = self.closed = 0
+
+    def __iter__(self) -> Any:
+        self.iterated += 1
+        return iter(self.pieces())
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.closing is not None:
+            raise self.closing
+
+
+class Bodies(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(2)
+        self.addCleanup(self.pool.shutdown)
+        self.server = Http(self.pool)
+        self.addCleanup(self.server.close)
+        self.answer: Callable[[Request], Any] = lambda request: "well"
+        for method in ("GET", "POST"):
+            self.server.route(method, "/")(lambda request: self.answer(request))
+        self.server.get("/well")(lambda request: "well")
+        self.server.start()
+
+    def ask(self, method: str = "GET", path: str = "/") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection(self.server.addresses[0], timeout=60)
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def breaks_off(self) -> None:
+        with self.assertRaises((http.client.IncompleteRead, ConnectionResetError)):
+            self.ask()
+
+    def told(self, logs: Any, text: str) -> None:
+        """One record, which says this."""
+        self.until(lambda: logs.output)
+        self.assertEqual(self.ask(path="/well"), (200, b"well"))
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertIn(text, logs.output[0])
+
+    def test_pieces_that_are_no_bytes(self) -> None:
+        at_hand: list[Any] = [[3, 2], ["a"], ("a", "b"), {"a": 1}, {1, 2}, range(3), {"a": 1}.values(), [b"a", 1]]
+        at_hand += [[None], [[b"a"]]]
+        for body in at_hand:
+            for make in (lambda: body, lambda: Response(body), lambda: Response(body, length=1)):
+                self.answer = lambda request: make()
+                with self.assertLogs("paceline", logging.ERROR) as logs:
+                    self.assertEqual(self.ask()[0], 500, body)
+                    self.told(logs, "Response.json(value)")
+        for piece in (3, "a", None, [b"a"], object()):
+            for pieces in ([piece], [b"first", piece]):
+                self.answer = lambda request: iter(pieces)
+                with self.assertLogs("paceline", logging.ERROR) as logs:
+                    self.breaks_off()
+                    self.told(logs, "piece is ")
+
+    def test_pieces_that_are_bytes(self) -> None:
+        for body in (
+            [b"a", b"b"],
+            (b"a", bytearray(b"b")),
+            {b"ab": 1},
+            {b"ab"},
+            iter([b"", b"a", memoryview(b"b")]),
+            [b"ab", b""],
+        ):
+            self.answer = lambda request: body
+            self.assertEqual(self.ask(), (200, b"ab"))
+
+    def test_a_body_that_has_another_length(self) -> None:
+        for pieces, length, text in (
+            ([b"abc"], 5, "ends 2 bytes before its length of 5"),
+            ([], 1, "ends 1 bytes before its length of 1"),
+            ([b"abc", b"def"], 5, "goes on beyond its length of 5"),
+            ([b"a"], 0, "goes on beyond its length of 0"),
+        ):
+            for body in (pieces, iter(pieces)):
+                kept = Told(lambda: body)
+                self.answer = lambda request: Response(kept, length=length)
+                with self.assertLogs("paceline", logging.ERROR) as logs:
+                    try:
+                        self.ask()
+                    except (http.client.IncompleteRead, ConnectionResetError):
+                        pass
+                    self.told(logs, text)
+                self.assertEqual(kept.closed, 1)
+
+    def test_a_body_is_closed_once(self) -> None:
+        def failing() -> Iterator[bytes]:
+            yield b"a"
+            raise KeyError("in between")
+
+        def refused() -> Iterable[bytes]:
+            raise KeyError("at once")
+
+        def twice(request: Request) -> Any:
+            request.respond("first")
+            return Response(kept)
+
+        def raises(request: Request) -> None:
+            request.respond(Response(kept))
+            raise KeyError("afterwards")
+
+        def plainly(request: Request) -> Any:
+            return Response(kept)
+
+        few = [b"a", b"b"]
+        for name, pieces, answer, method in (
+            ("whole", lambda: few, plainly, "GET"),
+            ("length", lambda: few, lambda _: Response(kept, length=2), "GET"),
+            ("fails", failing, plainly, "GET"),
+            ("refuses", refused, plainly, "GET"),
+            ("head", lambda: few, plainly, "HEAD"),
+            ("head with length", lambda: few, lambda _: Response(kept, length=2), "HEAD"),
+            ("no content", lambda: few, lambda _: Response(kept, 204), "GET"),
+            ("not modified", lambda: few, lambda _: Response(kept, 304), "GET"),
+            ("status", lambda: few, lambda _: Response(kept, 99), "GET"),
+            ("header", lambda: few, lambda _: Response(kept, headers={"a:b": "1"}), "GET"),
+            ("own header", lambda: few, lambda _: Response(kept, headers={"Date": "1"}), "GET"),
+            ("answered", lambda: few, twice, "GET"),
+            ("raises", lambda: few, raises, "GET"),
+        ):
+            for closing in (None, KeyError("closing"), SystemExit("closing")):
+                with self.subTest(name, closing=closing), self.quiet():
+                    kept, self.answer = Told(pieces, closing), answer
+                    try:
+                        self.ask(method)
+                    except (http.client.IncompleteRead, ConnectionResetError):
+                        pass
+                    self.until(lambda: kept.closed)
+                    self.assertEqual(self.ask(path="/well"), (200, b"well"))
+                    self.assertEqual(kept.closed, 1)
+                    if name in ("head", "head with length", "no content", "not modified"):
+                        self.assertEqual(kept.iterated, 0)
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        with self.assertLogs("paceline", logging.ERROR):
+            logging.getLogger("paceline").error("there is one")
+            yield
+
+    def endless(self) -> Iterator[bytes]:
+        while True:
+            yield bytes(1 << 16)
+
+    def test_a_body_whose_peer_has_gone_is_closed(self) -> None:
+        kept = Told(self.endless)
+        self.answer = lambda request: Response(kept)
+        connection = http.client.HTTPConnection(self.server.addresses[0], timeout=60)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        answer.read(1)
+        self.assertEqual(kept.closed, 0)
+        answer.close()
+        connection.close()
+        self.until(lambda: kept.closed)
+        self.assertEqual(self.ask(path="/well"), (200, b"well"))
+        self.assertEqual((kept.iterated, kept.closed), (1, 1))
+
+    def test_a_body_is_closed_with_its_server(self) -> None:
+        kept = Told(self.endless)
+        self.answer = lambda request: Response(kept)
+        connection = http.client.HTTPConnection(self.server.addresses[0], timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        self.addCleanup(answer.close)
+        self.server.close()
+        self.assertEqual((kept.iterated, kept.closed), (1, 1))
+
+    def test_a_body_that_is_not_sent_is_not_produced(self) -> None:
+        """The thread is free for others, and a drain ends."""
+        for method, status in (("HEAD", 200), ("GET", 204), ("GET", 205), ("GET", 304)):
+            for length in (None, 1 << 40):
+                kept = Told(self.endless)
+                self.answer = lambda request: Response(kept, status, length=length)
+                self.assertEqual(self.ask(method), (status, b""))
+                self.until(lambda: kept.closed)
+                self.assertEqual((kept.iterated, kept.closed), (0, 1))
+        self.assertEqual(self.ask(path="/well"), (200, b"well"))
+        self.assertTrue(self.server.drain(60).drained)
+        stats = self.server.stats()
+        self.assertEqual((stats.begun, stats.aborted["unfinished"], stats.balances), (9, 0, True))
+
+    def test_names_and_values_of_headers(self) -> None:
+        for name in ("Set-Cookie:admin", ":", "a:", "a\r\nb", "a\n", "a\0", "", "a b", "\u00e4"):
+            self.answer = lambda request: Response("x", headers={name: "1"})
+            with self.quiet():
+                self.assertEqual(self.ask()[0], 500, name)
+        for value in ("a\r\nb: c", "a\n", "\r", "a\0b"):
+            self.answer = lambda request: Response("x", headers=[("a", value)])
+            with self.quiet():
+                self.assertEqual(self.ask()[0], 500, value)
+
+    def test_what_comes_back_to_a_body_on_its_own_thread(self) -> None:
+        """As a handler of a signal or a destructor may, in the midst of a piece."""
+        core = self.server._core
+
+        def pieces() -> Iterator[bytes]:
+            for number in range(3):
+                for each in list(core.streams):
+                    core.go_on(each)
+                yield b"%d" % number
+
+        self.answer = lambda request: Response(pieces())
+        self.assertEqual(self.ask(), (200, b"012"))
 
 
 class Https(Case):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
+import re
 import select
 import struct
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass
 from threading import get_ident
 from types import CoroutineType
@@ -21,8 +22,10 @@ from typing import Any, Optional, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import BytesLike, function, text, whole, wrong
+from ._arguments import data as data_of
+from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
-from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of, log
+from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
@@ -63,8 +66,15 @@ class Headers(Mapping[str, str]):
 class Response:
     """An answer. ``body`` is bytes, or text (UTF-8, and said to be plain text unless ``headers`` say
     something else), or an iterable of bytes: then it is sent in chunks, or as ``length`` bytes, as fast
-    as the peer takes it. ``Content-Length``, ``Transfer-Encoding``, ``Connection`` and ``Date`` are the
-    library's own. With ``close`` no more requests follow on the connection."""
+    as the peer takes it. Names of headers are tokens, and values are Latin-1 without CR, LF and NUL.
+    ``Content-Length``, ``Transfer-Encoding``, ``Connection`` and ``Date`` are the library's own. With ``close``
+    no more requests follow on the connection.
+
+    An iterable is not iterated where no body is sent: for HEAD, and with a status of 1xx, 204, 205 or 304. If it
+    has a method ``close``, as a generator or a file has, that is called once, when the body was sent or never will
+    be, on whatever thread. A piece that is no bytes, and a body that is shorter or longer than ``length``, is
+    logged: the peer gets a 500 if that is seen before the head is sent, as it is of lists, tuples, sets and
+    mappings, and else sees the body break off."""
 
     __slots__ = ("status", "headers", "body", "length", "close", "_lines")
 
@@ -122,11 +132,17 @@ def _pairs(headers: Fields) -> list[tuple[str, str]]:
     return found
 
 
+# What the library would take for the end of a name, or of a line. It looks at the rest itself.
+_ends_name, _ends_line = re.compile("[:\r\n\0]").search, re.compile("[\r\n\0]").search
+
+
 def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
     lines = []
     for name, value in pairs:
-        if "\r" in name + value or "\n" in name + value:
-            raise InvalidError(f"header is {name!r}: {value!r}; allowed: one line")
+        if _ends_name(name):
+            raise InvalidError(f"the name of a header is {name!r}; allowed: a token (RFC 9110, 5.6.2)")
+        if _ends_line(value):
+            raise InvalidError(f"header is {name!r}: {value!r}; allowed: a value without CR, LF and NUL")
         try:
             lines.append(f"{name}: {value}\r\n".encode("latin-1"))
         except UnicodeEncodeError:
@@ -306,26 +322,39 @@ class Request:
             if not isinstance(response, (str, bytes, bytearray, memoryview, Iterable)):
                 raise wrong("response", response, "a Response, bytes, text, or an iterable of bytes")
             response = Response(response)
-        head, body, pieces = response._head(), response.body, None
+        body = response.body
         if isinstance(body, str):
             body = body.encode()
         elif not isinstance(body, (bytes, bytearray, memoryview)):
-            pieces = iter(body)
-        number, self._number = self._number, 0
-        if not number:
-            raise StaleError("the request has been answered")
-        if self._core.bodies:
-            self._core.bodies.pop(number, None)
-        if pieces is not None:
-            return self._core.begin(number, self._conn, response, head, pieces)
+            return self._stream(response, _Stream(body, self._conn, response.length))
+        head, number = response._head(), self._take()
         flags = layout.ANSWER_CLOSE if response.close else 0
-        answer = number, head, bytes(body), response.status, flags  # type: ignore[arg-type]
+        answer = number, head, bytes(body), response.status, flags
         if self._hand is not None and self._host == get_ident():
             self._hand.answers.append(answer)
         else:
             status = self._core.answer([answer], _Buffer(1))
             if status != layout.OK:
                 raise error(status)
+
+    def _take(self) -> int:
+        """Its number, which nobody else gets."""
+        number, self._number = self._number, 0
+        if not number:
+            raise StaleError("the request has been answered")
+        if self._core.bodies:
+            self._core.bodies.pop(number, None)
+        return number
+
+    def _stream(self, response: Response, stream: _Stream) -> None:
+        try:
+            head, is_sent = response._head(), not (_is_bodiless(response.status) or self.method == "HEAD")
+            if is_sent:
+                stream.begin()
+            self._core.begin(self._take(), response, head, stream, is_sent)
+        except BaseException:
+            stream.close(self._core)
+            raise
 
     def _give_up(self) -> None:
         number, self._number = self._number, 0
@@ -384,15 +413,81 @@ class _Buffer:
         self.view = memoryview(self.native).cast("B")
 
 
-class _Stream:
-    """A body that goes on: what produces it, and what could not be written yet."""
+def _is_bodiless(status: int) -> bool:
+    return status < 200 or status in (204, 205, 304)
 
-    def __init__(self, pieces: Iterator[bytes], conn: int) -> None:
-        self.pieces = pieces
+
+#: Bodies whose pieces are all there.
+_AT_HAND = (list, tuple, set, frozenset, range, Mapping, MappingView)
+_NO_MORE = object()
+
+
+class _Stream:
+    """A body that goes on: what produces it, and how much of its length is left."""
+
+    def __init__(self, body: Iterable[bytes], conn: int, length: Optional[int]) -> None:
         self.conn = conn
-        self.piece = b""
-        # Two threads may come to it: the one that begins, and the one that hears it may go on.
-        self.lock = threading.Lock()
+        self.length = self.left = length
+        self._pieces: Iterator[Any] = iter(())
+        # Whoever takes it out closes it.
+        self._body: list[Any] = [body]
+        # Two threads may come to it: the one that begins, and the one that hears it may go on. One of them may come
+        # back to it: in a handler of a signal, or in a destructor.
+        self.lock = threading.RLock()
+        self.is_running = False
+        #: Whoever runs shall look once more; and nobody any more.
+        self.again = False
+        self.over = False
+
+    def begin(self) -> None:
+        """It is iterated. Raises TypeError if it can be seen that a piece is no bytes."""
+        (body,) = self._body
+        if isinstance(body, _AT_HAND):
+            try:
+                for piece in iter(body):  # type: ignore[arg-type]
+                    data_of("piece", piece)
+            except TypeError:
+                allowed = "bytes, text, or an iterable of bytes; Response.json(value) is JSON"
+                raise wrong("body", body, allowed) from None
+        self._pieces = iter(body)
+
+    def next(self) -> Optional[bytes]:
+        """The next piece; None: there is none. Raises what producing it raises; TypeError: it is no bytes;
+        InvalidError: there is more, or less, than was announced."""
+        piece, left = next(self._pieces, _NO_MORE), self.left
+        if piece is _NO_MORE:
+            if left:
+                raise InvalidError(f"the body ends {left} bytes before its length of {self.length}")
+            return None
+        data = data_of("piece", piece)  # type: ignore[arg-type]
+        if left is not None:
+            if len(data) > left:
+                raise InvalidError(f"the body goes on beyond its length of {self.length} bytes")
+            self.left = left - len(data)
+        return data
+
+    def end(self, core: Core) -> None:
+        """Nothing more is sent. Whoever runs it closes it, if somebody does."""
+        self.over = True
+        if self.lock.acquire(blocking=False):
+            try:
+                if not self.is_running:
+                    self.close(core)
+            finally:
+                self.lock.release()
+
+    def close(self, core: Core) -> None:
+        """Closes the body, the first time."""
+        try:
+            body = self._body.pop()
+        except IndexError:
+            return
+        try:
+            close = getattr(body, "close", None)
+            if close is not None:
+                close()
+        except BaseException as raised:
+            core.contain(raised, "the body of an answer could not be closed")
 
 
 class Upgraded(StreamCore):
@@ -427,7 +522,10 @@ class Core(Hosts):
         #: Coroutines that answer.
         self.tasks: set[asyncio.Task[None]] = set()
         self.upgraded: Optional[Upgraded] = None
-        self.lock = threading.Lock()
+        # Collecting garbage, or a signal's handler, may come back here at any place.
+        self.lock = threading.RLock()
+        #: Those that may still call what takes a body.
+        self.hands: list[Hand] = []
         #: Without host threads: readable when there is something for ``run``.
         self.poll: Optional[select.epoll] = None
         self.started = False
@@ -471,14 +569,27 @@ class Core(Hosts):
         self.started = True
 
     def hand(self) -> Hand:
-        return Hand(self)
+        hand = Hand(self)
+        self.hands.append(hand)
+        return hand
+
+    def leave(self, hand: Hand) -> None:
+        """This one pulls no more. The last one tells whoever waits for a part of a body."""
+        if hand in self.hands:
+            self.hands.remove(hand)
+        while not self.hands and self.bodies:
+            try:
+                number, _ = next(iter(self.bodies.items()))
+            except (RuntimeError, StopIteration):
+                continue
+            self.feed(number, layout.REQUEST_EVENT_BROKEN, b"")
 
     def close_native(self) -> None:
         if self.started:
             lib.pace_server_cut_off(self.server)
         lib.pace_requests_close(self.requests.pointer)
-        self.streams.clear()
-        self.bodies.clear()
+        for number in list(self.streams):
+            self.end(number)
         if self.upgraded is not None:
             self.upgraded.close()
 
@@ -561,8 +672,8 @@ class Core(Hosts):
         except StaleError:
             # Answered by another thread.
             self.bodies.pop(number, None)
-        except BaseException:
-            log.exception("the body of a request has failed")
+        except BaseException as raised:
+            self.contain(raised, "the body of a request has failed")
             self.fail(number, conn)
 
     def spawn(self, request: Request, coroutine: Any) -> None:
@@ -579,13 +690,13 @@ class Core(Hosts):
             result = await coroutine
             if result is not None:
                 request.respond(result)
-        except BaseException as exception:
-            if isinstance(exception, StaleError) and request.answered:
+        except BaseException as raised:
+            if issubclass(type(raised), StaleError) and request.answered:
                 # The peer is gone.
                 return
-            log.exception("the handler of %r has failed", request)
+            report("the handler of %s has failed", request, raised=raised)
             request._fail()
-            if not isinstance(exception, Exception):
+            if issubclass(type(raised), (asyncio.CancelledError, *LEAVING)):
                 raise
 
     # --- answers ---------------------------------------------------------------------------------
@@ -611,7 +722,7 @@ class Core(Hosts):
     def fail(self, number: int, conn: int) -> None:
         """What was to answer has raised: a 500, if nothing was sent, and the end of the connection."""
         self.bodies.pop(number, None)
-        self.streams.pop(number, None)
+        self.end(number)
         if quick.pace_requests_fail(self.requests.pointer, number) == layout.ESTALE:
             # It was answered to the end. What has ended is none of anybody's business.
             quick.pace_http_fail(self.http.pointer, conn)
@@ -619,18 +730,24 @@ class Core(Hosts):
     # --- bodies that go on -----------------------------------------------------------------------
 
     def begin(
-        self, number: int, conn: int, response: Response, head: bytes, pieces: Iterator[bytes]
+        self, number: int, response: Response, head: bytes, stream: _Stream, is_sent: bool
     ) -> None:
-        """Sends the head, and as much of the body as the peer takes."""
+        """Sends the head, and as much of the body as the peer takes; or no body."""
         length = layout.LENGTH_UNKNOWN if response.length is None else response.length
-        stream = self.streams[number] = _Stream(pieces, conn)
         flags = layout.ANSWER_MORE | (layout.ANSWER_CLOSE if response.close else 0)
         with stream.lock:
+            # The peer may be heard of before this returns.
+            self.streams[number] = stream
             status, _ = self._piece(number, b"", head, response.status, flags, length)
-            if status != layout.OK:
+            if status != layout.OK or not is_sent:
                 self.streams.pop(number, None)
-                raise error(status)
-        self.go_on(number)
+                if status != layout.OK:
+                    raise error(status)
+                self._piece(number, b"", b"", 0, 0, 0)
+        if is_sent:
+            self.go_on(number)
+        else:
+            stream.close(self)
 
     def go_on(self, number: int) -> None:
         """Writes the next pieces of a body, until the peer is full or it ends."""
@@ -638,23 +755,42 @@ class Core(Hosts):
         if stream is None:
             return
         with stream.lock:
+            if stream.is_running:
+                stream.again = True
+                return
+            stream.is_running, waits = True, False
             try:
-                if self._write(number, stream):
-                    return
-            except BaseException:
-                log.exception("the body of an answer has failed")
+                stream.again = waits = True
+                while stream.again and waits:
+                    stream.again = False
+                    waits = self._write(number, stream)
+            except BaseException as raised:
+                waits = False
+                self.contain(raised, "the body of an answer has failed")
                 self.fail(number, stream.conn)
-        self.streams.pop(number, None)
+            finally:
+                stream.is_running = False
+            if not waits:
+                self.streams.pop(number, None)
+                stream.close(self)
+        # It may have been ended meanwhile by others, who leave that to this thread.
+        if stream.over:
+            stream.close(self)
+
+    def end(self, number: int) -> None:
+        """The body is sent no more."""
+        stream = self.streams.pop(number, None)
+        if stream is not None:
+            stream.end(self)
 
     def _write(self, number: int, stream: _Stream) -> bool:
         """True: the peer is full, and will be heard of."""
-        while True:
-            piece = stream.piece or next(stream.pieces, None)
+        while not stream.over:
+            piece = stream.next()
             if piece is None:
                 self._piece(number, b"", b"", 0, 0, 0)
                 return False
-            stream.piece = b""
-            status, wrote = self._piece(number, bytes(piece), b"", 0, layout.ANSWER_MORE, 0)
+            status, wrote = self._piece(number, piece, b"", 0, layout.ANSWER_MORE, 0)
             if status == layout.EFULL:
                 raise Full(f"a piece of {len(piece)} bytes is more than an output may have")
             if status != layout.OK:
@@ -664,6 +800,7 @@ class Core(Hosts):
                 return False
             if wrote == 2:
                 return True
+        return False
 
     def _piece(
         self, number: int, piece: bytes, head: bytes, status: int, flags: int, length: int
@@ -689,39 +826,47 @@ class Hand:
     def run(self, timeout: ctypes.c_uint64) -> int:
         """Pulls a batch and handles it."""
         count = self.puller.pull(timeout)
-        if count <= 0:
-            return count
         core, answers = self.core, self.answers
+        if count <= 0:
+            if count < 0:
+                core.leave(self)
+            return count
         for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
-            number, conn, kind, route, place, size = event
-            if kind == layout.REQUEST_EVENT_WRITABLE:
-                core.go_on(number)
-                continue
-            if kind != layout.REQUEST_EVENT_REQUEST:
-                core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
-                continue
-            request = Request(core, number, conn, ctypes.string_at(place, size), self)
             try:
-                result = core.handlers[route](request)
-                if isinstance(result, CoroutineType):
-                    core.spawn(request, result)
-                elif isinstance(result, RequestBody):
-                    if not request.answered:
-                        core.bodies[number] = result, conn
-                        request.read()
-                elif result is not None:
-                    self.give(request, result)
-            except BaseException:
-                log.exception("the handler of %r has failed", request)
-                request._fail()
-            request._hand = None
-            # One that nobody keeps and nobody has answered ends here.
-            del request
+                self.handle(*event)
+            except BaseException as raised:
+                # What follows is of others.
+                core.contain(raised, "a request could not be handled")
+                core.fail(event[0], event[1])
             if len(answers) == ANSWERS:
                 self.send()
         if answers:
             self.send()
         return count
+
+    def handle(self, number: int, conn: int, kind: int, route: int, place: int, size: int) -> None:
+        """Calls the handler of a request, or what goes on with one."""
+        core = self.core
+        if kind == layout.REQUEST_EVENT_WRITABLE:
+            return core.go_on(number)
+        if kind != layout.REQUEST_EVENT_REQUEST:
+            return core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
+        request = Request(core, number, conn, ctypes.string_at(place, size), self)
+        try:
+            result = core.handlers[route](request)
+            if isinstance(result, CoroutineType):
+                core.spawn(request, result)
+            elif isinstance(result, RequestBody):
+                if not request.answered:
+                    core.bodies[number] = result, conn
+                    request.read()
+            elif result is not None:
+                self.give(request, result)
+        except BaseException as raised:
+            core.contain(raised, "the handler of %s has failed", request)
+            request._fail()
+        # One that nobody keeps and nobody has answered ends with this.
+        request._hand = None
 
     def give(self, request: Request, result: Any) -> None:
         """Answers with what a handler has returned. A peer that is gone is none of its business."""
@@ -734,9 +879,15 @@ class Hand:
     def send(self) -> None:
         """All answers that were gathered."""
         answers, count = self.answers, len(self.answers)
-        if self.core.answer(answers, self._buffer) != layout.OK:
-            self._look(count)
-        answers.clear()
+        try:
+            if self.core.answer(answers, self._buffer) != layout.OK:
+                self._look(count)
+        except BaseException as raised:
+            self.core.contain(raised, "%s answers could not be sent", count)
+            for number, *_ in answers:
+                self.core.drop(number)
+        finally:
+            answers.clear()
 
     def _look(self, count: int) -> None:
         """At what has become of them. A peer that is gone is none of anybody's business."""
@@ -746,7 +897,8 @@ class Hand:
             if outcome not in (layout.OK, layout.ESTALE):
                 status, size = answer[6], answer[5]
                 why = "no room" if outcome == layout.EFULL else "its status or a header cannot be"
-                log.error("an answer of %d with %d bytes became a 500: %s", status, size, why)
+                told = f"an answer of {status} with {size} bytes became a 500: {why}"
+                report("%s", told)
 
 
 @dataclass(frozen=True)
