@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import gc
 import logging
@@ -10,18 +11,20 @@ import os
 import pickle
 import queue
 import random
+import signal
 import socket
 import struct
 import sys
 import threading
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import paceline
 from paceline import Conn, ConnHandler, Pool, Reason, Server, Timeout, Wrote
 from support import Case, run
+from test_hub_failures import ODD, Broken
 
 
 def dial(server: paceline.Server, index: int = 0) -> socket.socket:
@@ -735,6 +738,173 @@ class Servers(Case):
             "ignore::DeprecationWarning",
         )
         self.assertEqual((told.returncode, told.stderr), (0, ""))
+
+    @contextlib.contextmanager
+    def silently(self) -> Iterator[None]:
+        """With a log that fails."""
+        logger, broken = logging.getLogger("paceline"), Broken()
+        logger.addHandler(broken)
+        logger.propagate = False
+        try:
+            yield
+        finally:
+            logger.removeHandler(broken)
+            logger.propagate = True
+
+    def test_whatever_a_hook_raises_others_go_on(self) -> None:
+        class Odd(ConnHandler):
+            where = ""
+            raised: Any = None
+
+            def fails(self, where: str) -> None:
+                if where == self.where:
+                    raise self.raised
+
+            def __init__(self, conn: Conn) -> None:
+                self.fails("init")
+
+            def open(self, conn: Conn) -> None:
+                self.fails("open")
+
+            def data(self, conn: Conn, data: bytes) -> None:
+                self.fails("data")
+                conn.write(data)
+
+            def finished(self, conn: Conn) -> None:
+                self.fails("finished")
+                conn.close()
+
+            def close(self, conn: Conn, reason: Reason, detail: int) -> None:
+                self.fails("close")
+
+        class Chosen:
+            """Makes one that fails, or one that does not."""
+
+            fails = False
+
+            def __call__(self, conn: Conn) -> ConnHandler:
+                return Odd(conn) if self.fails else Echo(conn)
+
+        chosen = Chosen()
+        server = self.serve(chosen)
+        other = dial(server)
+        self.addCleanup(other.close)
+        other.sendall(b"a")
+        expect(other, b"a")
+        for make in ODD:
+            Odd.raised = make()
+            for Odd.where in ("init", "open", "data", "finished", "close"):
+                with self.subTest(type(Odd.raised).__name__, where=Odd.where), self.silently():
+                    chosen.fails = True
+                    # It may be reset at any time.
+                    with contextlib.suppress(OSError), dial(server) as client:
+                        client.sendall(b"x")
+                        finish(client)
+                        rest(client)
+                    chosen.fails = False
+                    other.sendall(b"still")
+                    expect(other, b"still")
+                    self.until(lambda: server.stats().open == 1)
+        self.assertEqual(server._core.failures, 0)
+        with dial(server) as client:
+            client.sendall(b"x")
+            expect(client, b"x")
+
+    def test_what_hooks_return(self) -> None:
+        """A refusal is bytes, and what was consumed is a whole number: of others the connection is closed."""
+
+        class Odd(ConnHandler):
+            refusal: Any = None
+            consumed: Any = None
+
+            def open(self, conn: Conn) -> Any:
+                return self.refusal
+
+            def data(self, conn: Conn, data: bytes) -> Any:
+                return self.consumed
+
+        server = self.serve(Odd)
+        for Odd.refusal, Odd.consumed in ((5, 0), ("no", 0), ([1], 0), (None, 1.5), (None, "1"), (None, -1)):
+            with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
+                client.sendall(b"xx")
+                try:
+                    self.assertEqual(rest(client), b"")
+                except ConnectionResetError:
+                    pass
+                self.until(lambda: logs.output)
+                self.assertEqual(len(logs.output), 1)
+        Odd.refusal, Odd.consumed = b"sorry", None
+        with dial(server) as client:
+            self.assertEqual(rest(client), b"sorry")
+
+    def test_what_ends_the_program_is_raised_by_run(self) -> None:
+        """On a thread of the user's own, when the batch has been handled."""
+
+        class Leaving(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                raise kind("now")
+
+        for kind in (KeyboardInterrupt, SystemExit):
+            server = self.serve(Leaving, threads=0)
+            with dial(server) as client:
+                client.sendall(b"x")
+                with self.assertRaises(kind):
+                    self.until(lambda: server.run() and False)
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertEqual(rest(client), b"")
+
+            async def main() -> None:
+                with dial(attached) as client:
+                    client.sendall(b"x")
+                    attached.attach()
+                    await asyncio.sleep(60)
+
+            attached = self.serve(Leaving, threads=0)
+            with self.assertRaises(kind):
+                asyncio.run(main())
+            for each in (server, attached):
+                each.close()
+
+    @unittest.skipUnless(hasattr(signal, "setitimer"), "signals")
+    def test_a_drain_that_waits_is_interrupted(self) -> None:
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt("from a signal")
+
+        class Slow(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                conn.admit()
+                conn.write(b"begun")
+                kept.append(conn.admit())
+
+        kept: list[Any] = []
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, interrupt)
+        for enter in (False, True):
+            server, web = self.serve(Slow), paceline.Http(self.pool)
+            self.addCleanup(web.close)
+            web.get("/")(lambda request: kept.append(request))
+            web.start()
+            with dial(server) as client, dial(web) as other:
+                client.sendall(b"x")
+                expect(client, b"begun")
+                before = len(kept)
+                other.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+                self.until(lambda: len(kept) > before)
+                for each in (server, web):
+                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                    with self.assertRaises(KeyboardInterrupt):
+                        if enter:
+                            # Its end closes, which waits for nothing.
+                            with each:
+                                pass
+                        else:
+                            each.drain(600)
+                    self.assertEqual(each._core.closed, enter)
+                    each.close()
+                    self.assertTrue(each.wait(60))
 
 
 if __name__ == "__main__":

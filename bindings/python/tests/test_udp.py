@@ -16,6 +16,7 @@ from typing import Any
 import paceline
 from paceline import Datagram, Peer, Pool, Udp, UdpRef
 from support import Case, run
+from test_hub_failures import ODD, Broken
 
 
 def nothing(udp: UdpRef, datagrams: list[Datagram]) -> None:
@@ -318,6 +319,29 @@ class Udps(Case):
             """
         )
         self.assertEqual((told.returncode, told.stdout), (0, "over\n"), told.stderr)
+
+    def test_whatever_a_handler_raises_the_next_is_handled(self) -> None:
+        came: queue.Queue[bytes] = queue.Queue()
+        raised: Any = None
+
+        def handle(_: UdpRef, datagrams: list[Datagram]) -> None:
+            for each in datagrams:
+                came.put(each.data)
+            raise raised
+
+        logger, broken = logging.getLogger("paceline"), Broken()
+        self.addCleanup(setattr, logger, "propagate", True)
+        self.addCleanup(logger.removeHandler, broken)
+        logger.addHandler(broken)
+        logger.propagate = False
+        udp = self.open(handle)
+        client = self.client(udp)
+        for make in ODD:
+            raised = make()
+            client.send(b"next")
+            self.assertEqual(came.get(timeout=60), b"next")
+        self.assertTrue(udp.drain())
+        self.assertEqual((udp.stats().received, udp._core.failures), (len(ODD), 0))
 
 
 if __name__ == "__main__":

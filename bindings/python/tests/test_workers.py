@@ -12,6 +12,7 @@ import os
 import pickle
 import queue
 import select
+import signal
 import threading
 import time
 import unittest
@@ -69,6 +70,23 @@ class Workers(Case):
             function.submit()
             gate.inside.get(timeout=LONG)
         return gate
+
+
+class Interrupted(Workers):
+    @unittest.skipUnless(hasattr(signal, "setitimer"), "signals")
+    def test_a_shutdown_that_waits(self) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt("from a signal")
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, interrupt)
+        workers = self.make(threads=1)
+        gate = self.gate(workers)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaises(KeyboardInterrupt):
+            workers.shutdown(drain=600)
+        gate.open.set()
+        self.assertTrue(workers.shutdown(drain=600).drained)
 
 
 class Results(Workers):

@@ -315,9 +315,13 @@ class Core(Hosts):
         report.struct_size = ctypes.sizeof(report)
         # The one call from native code: on this thread, before the call to it returns.
         at = ctypes.byref(report)
-        with _lifetime.called_back() as calls:
-            each = _ENDED(calls.guarded(tell))
-            check(lib.pace_workers_shutdown(self.native.pointer, *phases, 0, at, each, None))
+
+        def wait() -> None:
+            with _lifetime.called_back() as calls:
+                each = _ENDED(calls.guarded(tell))
+                check(lib.pace_workers_shutdown(self.native.pointer, *phases, 0, at, each, None))
+
+        self._awaited(wait)
         if self.most and not report.stuck:
             self.join()
         return ShutdownReport(

@@ -196,7 +196,7 @@ class Hosts:
             self._apart(lambda: self._drain(seconds, layout.DrainReport()))
             report.requested = True
         elif self.most:
-            self._drain(seconds, report)
+            self._awaited(lambda: self._drain(seconds, report))
         else:
             self._drain_here(seconds, report)
         return report
@@ -209,12 +209,28 @@ class Hosts:
     def _drain_here(self, seconds: float | None, report: layout.DrainReport) -> None:
         """Without host threads this one handles what comes meanwhile, and drives a pool that has none
         either."""
-        apart = self._apart(lambda: self._drain(seconds, report))
+        failed: list[BaseException] = []
+        apart = self._apart(lambda: _kept(failed, lambda: self._drain(seconds, report)))
         while apart.is_alive():
             if not self.pool._crew.threads:
                 self.pool.join(0)
             if not self.run():
                 time.sleep(0.001)
+        if failed:
+            raise failed[0]
+
+    def _awaited(self, body: Callable[[], object]) -> None:
+        """Runs what waits without Python, on a thread of its own if this is the main one, which then looks at
+        signals meanwhile. What a handler of a signal raises is raised at once, and the body goes on by itself."""
+        if threading.current_thread() is not threading.main_thread():
+            body()
+            return
+        failed: list[BaseException] = []
+        apart = self._apart(lambda: _kept(failed, body))
+        while apart.is_alive():
+            apart.join(SLICE)
+        if failed:
+            raise failed[0]
 
     def _apart(self, body: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(name=f"{self.name}_drain", target=body)
@@ -248,6 +264,14 @@ class Hosts:
                     return False
                 thread.join(left)
         return True
+
+
+def _kept(failed: list[BaseException], body: Callable[[], object]) -> None:
+    """Runs it, and keeps what it raises for another thread."""
+    try:
+        body()
+    except BaseException as raised:
+        failed.append(raised)
 
 
 def address_at(server: ctypes.c_void_p, index: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import struct
 import threading
@@ -15,10 +16,11 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, items, patience, some_function, text, whole
+from ._arguments import BytesLike, function, items, number, patience, some_function, text, whole
 from ._arguments import data as data_of
+from ._contain import report
 from ._errors import ForkedError, StaleError
-from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of, log
+from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
 from ._pool import Pool
@@ -380,7 +382,8 @@ class Core(Hosts):
         super().__init__(pool, name, threads)
         self.factory = factory
         self.conns: dict[int, Conn] = {}
-        self.lock = threading.Lock()
+        # Collecting garbage, or a signal's handler, may come back here at any place.
+        self.lock = threading.RLock()
         where = Listeners(listeners(places, settings))
         options = layout.ServerOptions()
         check(quick.pace_server_options_init(ctypes.byref(options), ctypes.sizeof(options)))
@@ -444,7 +447,12 @@ class Hand:
         done: list[Completed] = []
         ident = get_ident()
         for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
-            done.append(self.handle(event, ident))
+            try:
+                done.append(self.handle(event, ident))
+            except BaseException as raised:
+                # What follows is of others.
+                self.core.contain(raised, "an event of a connection could not be handled")
+                done.append((event[0], _ALL, b"", layout.COMPLETE_FAIL))
             if len(done) == ANSWERS:
                 self.complete(done)
         if done:
@@ -469,8 +477,8 @@ class Hand:
                     consumed = _checked(taken, size)
             else:
                 flags = self.tell(conn, handler, kind, detail, token)
-        except BaseException:
-            log.exception("a hook of %r has failed, with %s", conn, _peer_of(conn))
+        except BaseException as raised:
+            self.core.contain(raised, "a hook of %s has failed, with %s", conn, _peer_of(conn))
             flags = layout.COMPLETE_FAIL
         conn._host = 0
         written = b""
@@ -488,7 +496,7 @@ class Hand:
         if kind == layout.CONN_EVENT_OPENED:
             refusal = handler.open(conn)
             if refusal is not None:
-                conn._pieces.append(bytes(refusal))
+                conn._pieces.append(data_of("refusal", refusal))
                 return layout.COMPLETE_REFUSE
         elif kind == layout.CONN_EVENT_FINISHED:
             handler.finished(conn)
@@ -516,9 +524,9 @@ class Hand:
         data = b"".join([each[2] for each in done])
         place = base_of(data) if data else 0
         offset = 0
-        for number, consumed, written, flags in done:
+        for event, consumed, written, flags in done:
             size = len(written)
-            fields = (number, consumed, place if size else 0, size, flags, 0, 0, 0)
+            fields = (event, consumed, place if size else 0, size, flags, 0, 0, 0)
             _COMPLETION.pack_into(self._view, offset, *fields)
             place, offset = place + size, offset + _COMPLETION.size
         count = len(done)
@@ -531,17 +539,18 @@ class Hand:
         """At what has become of the answers. A peer that is gone is none of anybody's business; what
         there was no room for is lost, and so is its connection."""
         view = self._view[: count * _COMPLETION.size]
-        for number, _, _, size, _, _, outcome, _ in list(_COMPLETION.iter_unpack(view)):
+        for event, _, _, size, _, _, outcome, _ in list(_COMPLETION.iter_unpack(view)):
             if outcome == layout.EFULL:
-                log.error("an output had no room for %d bytes: its connection is closed", size)
-                _COMPLETION.pack_into(view, 0, number, _ALL, 0, 0, layout.COMPLETE_FAIL, 0, 0, 0)
+                report("an output had no room for %s bytes: its connection is closed", str(size))
+                _COMPLETION.pack_into(view, 0, event, _ALL, 0, 0, layout.COMPLETE_FAIL, 0, 0, 0)
                 self._complete(self.core.native.pointer, self._completions, ctypes.c_size_t(1))
 
 
 def _checked(taken: int, size: int) -> int:
-    if not 0 <= taken <= size:
-        raise ValueError(f"data has consumed {taken} of {size} bytes")
-    return int(taken)
+    own = number("consumed", taken)
+    if not 0 <= own <= size:
+        raise ValueError(f"data has consumed {own} of {size} bytes")
+    return own
 
 
 @dataclass(frozen=True)
@@ -644,11 +653,20 @@ class Hosted:
         loop = asyncio.get_running_loop()
         report, drained = layout.DrainReport(), loop.create_future()
 
+        def over(raised: BaseException | None) -> None:
+            # Whoever waited for it may have been cancelled.
+            if not drained.done():
+                drained.set_result(None) if raised is None else drained.set_exception(raised)
+
         def drain() -> None:
+            raised = None
             try:
                 self._core._drain(seconds, report)
-            finally:
-                loop.call_soon_threadsafe(drained.set_result, None)
+            except BaseException as failed:
+                raised = failed
+            # A loop that is closed waits for nothing.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(over, raised)
 
         self._core._apart(drain)
         await drained
@@ -676,9 +694,11 @@ class Hosted:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and not self._core.closed:
-            self.drain()
-        self.close()
+        try:
+            if kind is None and not self._core.closed:
+                self.drain()
+        finally:
+            self.close()
 
     async def __aexit__(
         self,
@@ -686,9 +706,11 @@ class Hosted:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and not self._core.closed:
-            await self._adrain(10)
-        self.close()
+        try:
+            if kind is None and not self._core.closed:
+                await self._adrain(10)
+        finally:
+            self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle a paceline.{type(self).__name__}: it belongs to this process")
@@ -704,7 +726,8 @@ class Serving(Hosted):
 
     def drain(self, seconds: float = 10) -> DrainReport:
         """Stops accepting, has what has arrived answered, and closes. What is not through after
-        ``seconds`` is cut off. In a handler of its own it is only a request."""
+        ``seconds`` is cut off. In a handler of its own it is only a request. What a handler of a signal raises
+        ends the wait, and the drain goes on by itself."""
         report = self._core.drain(patience("seconds", seconds))
         return DrainReport(report.drained, report.requested, report.cut_off)
 

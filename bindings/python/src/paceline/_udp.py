@@ -28,7 +28,7 @@ from ._arguments import (
     wrong,
 )
 from ._arguments import data as data_of
-from ._hosts import Hosts, Native, Outbox, Puller, base_of, log
+from ._hosts import Hosts, Native, Outbox, Puller, base_of
 from ._library import check, lib, nanoseconds, quick
 from ._listen import HasFileno, fd_of
 from ._pool import Pool
@@ -315,15 +315,15 @@ class Hand:
         if came:
             try:
                 self.core.handler(self._ref, came)
-            except BaseException:
-                log.exception("the handler of %d datagrams has failed", len(came))
+            except BaseException as raised:
+                self.core.contain(raised, "the handler of %s datagrams has failed", len(came))
 
     def tell(self, os_error: int) -> None:
         if self.core.on_error is not None:
             try:
                 self.core.on_error(self._ref, OSError(os_error, os.strerror(os_error)))
-            except BaseException:
-                log.exception("the handler of a socket's error has failed")
+            except BaseException as raised:
+                self.core.contain(raised, "the handler of a socket's error has failed")
 
 
 class Udp(UdpRef, Hosted):
