@@ -8,10 +8,13 @@ what takes an argument and is neither in the table nor left out for a reason is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import inspect
+import itertools
 import re
 import socket
+import threading
 import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,6 +46,7 @@ from paceline import (
     Webhook,
     WorkerPool,
 )
+from paceline._arguments import patience
 from support import Case
 
 #: One of each kind. Whoever allows numbers takes bools too, as Python does.
@@ -93,6 +97,14 @@ ANYTHING = {
     ("Http.attach", "loop"),
     ("Udp.attach", "loop"),
 }
+
+#: What may wait for as long as it is told to.
+WAITS = (
+    "adrain close delay drain exception flush join map pop pop_batch publish pull pull_batch push request request_async result"
+    " shutdown wait"
+).split()
+#: Times that are unusual, in seconds: without an end, beyond what 64 bits of nanoseconds or epoll take, and less than one.
+TIMES: list[float] = [float("inf"), 1e300, 10**400, 3.1e9, 2.9e9, 30 * 86400.0, 1e-12, 5e-324, -1.0, -(10**400)]
 
 
 class Silent(paceline.ConnHandler):
@@ -166,12 +178,12 @@ class Table(Case):
         yield row("Pool.every", timed, {"seconds": 100, "fn": abs}, seconds=TIME, fn="function")
         yield row("Pool.join", pool.join, {}, seconds=MAYBE_TIME)
         with Pool(1) as other:
-            yield row("Pool.shutdown", other.shutdown, {}, drain=MAYBE_TIME)
             yield row("Timer.postpone", other.after(100, abs).postpone, {}, seconds=TIME)
             future = other.submit(abs, 1)
             for what in ("result", "exception"):
                 yield row(f"Future.{what}", getattr(future, what), {}, timeout=MAYBE_TIME)
             yield row("Future.add_done_callback", future.add_done_callback, {}, fn="function")
+            yield row("Pool.shutdown", other.shutdown, {}, drain=MAYBE_TIME)
 
     def queues(self) -> Iterator[Row]:
         queue = Queue(4)
@@ -346,7 +358,8 @@ class Table(Case):
         yield row("WorkerPool", call, {}, pool="", name="text", full=full, **sizes, **maybe, **rest)
         times = dict.fromkeys(("timeout", "queue_timeout", "deadline", "soft_timeout", "grace"), MAYBE_TIME)
         both = {**times, "retries": "none number", "full": full}
-        decorate = lambda **settings: workers.task(**settings)(abs)
+        numbers = itertools.count()
+        decorate = lambda **settings: workers.task(**{"name": f"task {next(numbers)}", **settings})(abs)
         yield row("WorkerPool.task", decorate, {}, name="none text", priority="text number", **both)
         counted = {"budget": "none", "rate": "none", "max_running": "none number", "lease": MAYBE_TIME}
         yield row("WorkerPool.task", decorate, {}, **counted)
@@ -554,6 +567,43 @@ class Table(Case):
         self.assertEqual(missing, [])
         # What is left out is still there.
         self.assertEqual(ANYTHING - set(parameters()), set())
+
+    def test_no_time_is_too_much(self) -> None:
+        """Each time is taken, or refused with the range."""
+        wrong, durations = [], 0
+        for what, call, good, allowed in self.all_rows():
+            for name, kinds in allowed.items():
+                if kinds not in (TIME, MAYBE_TIME) or what.startswith("Gauge."):
+                    continue
+                if what == "Webhook" and outcome(call, good):
+                    # The library was built without it.
+                    continue
+                durations += 1
+                waits = what.rpartition(".")[2] in WAITS
+                for value in (float("nan"), *(() if waits else TIMES)):
+                    told = outcome(call, {**good, name: value})
+                    if told is None and value == value:
+                        continue
+                    # The range is told here, or by the library.
+                    if told is None or not re.match(r"InvalidError: .+ is .+(; allowed: |, but must be ).", told):
+                        wrong.append(f"{what}({name}={repr(value)[:12]}): {told}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+        self.assertGreater(durations, 60)
+
+    def test_no_wait_is_too_long(self) -> None:
+        """Beyond what the system's calls take, a wait is as long as they allow."""
+        for value in TIMES:
+            own = patience("timeout", value)
+            assert own is not None
+            self.assertTrue(0 <= own <= threading.TIMEOUT_MAX, value)
+            gate = threading.Event()
+            for wait in (gate.wait, threading.Thread(target=gate.wait).join):
+                with contextlib.suppress(RuntimeError):
+                    threading.Timer(0.01, gate.set).start()
+                    wait(own)
+        with self.hub.subscribe("a.b.c", abs) as subscription:
+            threading.Timer(0.01, subscription.unsubscribe).start()
+            self.assertTrue(subscription.wait(float("inf")))
 
     def test_pools(self) -> None:
         self.walk(self.pools())

@@ -5,6 +5,7 @@ Of the wrong type: TypeError. Out of range: InvalidError. Both say "name is valu
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import reprlib
@@ -18,7 +19,8 @@ T = TypeVar("T")
 #: What bytes may be given as. They come back as ``bytes``.
 BytesLike = Union[bytes, bytearray, memoryview]
 
-_MOST_SECONDS = 3e9
+#: The longest time that is taken: 95 years.
+MOST_SECONDS = 3e9
 
 
 def wrong(name: str, value: object, allowed: str) -> TypeError:
@@ -110,11 +112,19 @@ def real(name: str, value: float, allowed: str = "a number") -> float:
     raise wrong(name, value, allowed)
 
 
-def seconds(name: str, value: float, least: float = 0, most: float = _MOST_SECONDS) -> float:
+def finite(name: str, value: float) -> float:
+    """A number that is neither endless nor none."""
+    own = real(name, value)
+    if not math.isfinite(own):
+        raise InvalidError(f"{name} is {own}; allowed: a finite number")
+    return own
+
+
+def seconds(name: str, value: float, least: float = 0, most: float = MOST_SECONDS) -> float:
     """A time."""
     own = real(name, value, "seconds")
     if not least <= own <= most:
-        raise InvalidError(f"{name} is {value}; allowed: {least:g} to {most:g} seconds")
+        raise InvalidError(f"{name} is {own}; allowed: {least:g} to {most:g} seconds")
     return own
 
 
@@ -124,10 +134,14 @@ def nanos(name: str, value: float, least: float = 0) -> int:
 
 
 def patience(name: str, value: Optional[float]) -> Optional[float]:
-    """How long somebody waits: None is for ever, and less than nothing is nothing."""
-    if value is None or type(value) is float or type(value) is int:
+    """How long somebody waits, in seconds: None is for ever, less than nothing is nothing, and more than
+    ``MOST_SECONDS``, which no wait of the system's could take, is so many."""
+    if value is None:
         return value
-    return real(name, value, "seconds, or None for ever")
+    own = value if type(value) is float or type(value) is int else real(name, value, "seconds, or None for ever")
+    if own != own:
+        raise InvalidError(f"{name} is {value}; allowed: seconds, or None for ever")
+    return max(0, min(own, MOST_SECONDS))
 
 
 def function(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
 from . import _layout as layout
-from ._arguments import instance, items, nanos, one_of, real, text, whole, wrong
+from ._arguments import finite, instance, items, nanos, one_of, text, whole, wrong
 from ._errors import InvalidError
 from ._hosts import Native
 from ._library import check, lib, quick
@@ -118,15 +118,15 @@ class Threshold:
         raw.severity = one_of("severity", self.severity, SEVERITIES)
         raw.below = self.below is not None
         if self.above is not None:
-            raw.limit = real("above", self.above)
+            raw.limit = finite("above", self.above)
         if self.below is not None:
-            raw.limit = real("below", self.below)
+            raw.limit = finite("below", self.below)
         if self.back_at is not None:
-            raw.back_at = real("back_at", self.back_at)
+            raw.back_at = finite("back_at", self.back_at)
         if self.rate:
             raw.part = layout.THRESHOLD_RATE
         if self.quantile is not None:
-            raw.part, raw.quantile = layout.THRESHOLD_QUANTILE, real("quantile", self.quantile)
+            raw.part, raw.quantile = layout.THRESHOLD_QUANTILE, finite("quantile", self.quantile)
         if not isinstance(self.labels, Mapping):
             raise wrong("labels", self.labels, "a mapping of texts")
         rows = (layout.Label * len(self.labels))()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import function, instance, nanos, number, real, some_text, whole, within
+from ._arguments import finite, function, instance, nanos, number, real, some_text, whole, within
 from ._errors import InvalidError
 from ._library import check, quick
 from ._sources import Lane
@@ -103,6 +103,7 @@ class Retry:
 
 
 def _check(**times: float) -> None:
+    # Their range is looked at where they are used.
     for name, value in times.items():
         real(name, value, "seconds")
 
@@ -171,15 +172,15 @@ def rate_of(name: str, rate: Rate) -> tuple[int, int, int]:
     return starts, nanos(f"{name}.per", rate.per), whole(f"{name}.burst", rate.burst)
 
 
-def limit(name: str, seconds: Optional[float]) -> int:
+def limit(name: str, time: Optional[float]) -> int:
     """A time that a task may take. 0 in C: there is nothing to say."""
-    if seconds is None:
+    if time is None:
         return 0
-    own = real(name, seconds, "seconds, inf or None")
+    own = real(name, time, "seconds, inf or None")
     if own == NO_LIMIT:
         return layout.FOREVER
     if not 0 < own <= 3e9:
-        raise InvalidError(f"{name} is {seconds}; allowed: above 0, up to 3e9 seconds; or inf")
+        raise InvalidError(f"{name} is {time}; allowed: above 0, up to 3e9 seconds; or inf")
     return max(1, int(own * 1e9))
 
 
@@ -208,7 +209,7 @@ def kind_config(
     if budget is not None:
         instance("budget", budget, RetryBudget)
         config.retry_budget = True
-        config.budget_ratio = real("budget.ratio", budget.ratio)
+        config.budget_ratio = finite("budget.ratio", budget.ratio)
         config.budget_per_second = whole("budget.per_second", budget.per_second)
         config.budget_burst = whole("budget.burst", budget.burst)
     if rate is not None:
@@ -221,6 +222,10 @@ def kind_config(
             raise InvalidError("max_running is 0; allowed: at least 1")
     config.overlap_retries = bool(overlap_retries)
     config.lease_ns = limit("lease", lease)
+    for unlimited in ("timeout_ns", "queue_timeout_ns", "deadline_ns", "soft_timeout_ns", "lease_ns"):
+        if getattr(config, unlimited) == layout.FOREVER:
+            # A name has no limit unless it is given one; of single tasks it is said.
+            setattr(config, unlimited, 0)
     return config
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import instance, one_of, seconds, some_function
+from ._arguments import MOST_SECONDS, instance, one_of, seconds, some_function
 from ._arguments import within as between
 from ._contain import report
 from ._policy import Retry, retry_of
@@ -220,6 +220,7 @@ def delay_of(retry: Retry, attempt: int) -> float:
         jitter = jitter or "full"
     if retry.cap > 0:
         delay = min(delay, retry.cap)
+    delay = min(delay, MOST_SECONDS)
     if jitter == "full":
         return random.uniform(0, delay)
     return random.uniform(delay / 2, delay) if jitter == "equal" else delay
