@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+import sys
 import threading
 import unittest
 import warnings
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import paceline
+import paceline._mailbox
 from paceline import Flow
 from paceline._library import lib
 from paceline._native import NativePool, Puller
@@ -165,6 +167,104 @@ class Victims:
         self.pool.shutdown(5)
         for each in self.sockets:
             each.close()
+
+
+class Nobody(paceline.ConnHandler):
+    """Does nothing."""
+
+    def data(self, conn: paceline.Conn, data: bytes) -> None:
+        pass
+
+
+class Reentered(Case):
+    """A destructor that the collector runs, or a handler of a signal, may come at any place, and may call anything:
+    here, at every line of the package that a call runs."""
+
+    FILES = "_ring _hub _subscriptions _supervision _mailbox _server _http _udp _log _queue _hosts _notices".split()
+
+    def reenter(self, operation: Callable[[], object], again: Callable[[], object]) -> int:
+        """Calls one at each line of the other; in how many places."""
+        places: set[tuple[str, int]] = set()
+        raised: list[BaseException] = []
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            name = os.path.basename(frame.f_code.co_filename)[:-3]
+            if name not in self.FILES:
+                return None
+            if event == "line":
+                places.add((name, frame.f_lineno))
+                again()
+            return trace
+
+        def run() -> None:
+            sys.settrace(trace)
+            try:
+                operation()
+            except BaseException as failed:
+                raised.append(failed)
+            finally:
+                sys.settrace(None)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+        self.assertFalse(thread.is_alive(), "it waits for itself")
+        self.assertEqual(raised, [])
+        return len(places)
+
+    def test_whatever_is_called_in_the_midst_of_it(self) -> None:
+        pool = paceline.Pool(2)
+        self.addCleanup(pool.shutdown)
+        handled: list[bytes] = []
+        ring = paceline.Ring(pool, handled.extend, capacity=1 << 16)
+        hub = paceline.Hub(pool, threads=2)
+        supervisor = paceline.Supervisor("one-for-all", restarts=None)
+        subscription = hub.subscribe("a", lambda _: None, supervisor=supervisor)
+        box = hub.mailbox("a", overflow="drop-oldest")
+        server = paceline.Server(pool, "127.0.0.1:0", Nobody)
+        web = paceline.Http(pool, threads=0).start()
+        log = paceline.Log(callback=lambda _: None, logger=False)
+        for each in (hub, server, web, log):
+            self.addCleanup(each.close)
+
+        def subscribe() -> None:
+            hub.subscribe("b", lambda _: None, supervisor=supervisor).unsubscribe()
+
+        def fail() -> None:
+            care = subscription._served.care
+            care.terms.supervisor._restart(care)
+
+        calls: list[Callable[[], object]] = [
+            lambda: ring.publish(b"x"),
+            ring.counts,
+            lambda: hub.publish("a", b"x"),
+            subscribe,
+            fail,
+            subscription.resume,
+            subscription.stats,
+            lambda: subscription.wait(0),
+            subscription._served.hurry,
+            hub.patterns,
+            lambda: box.pull_batch(1, 0) if not paceline._mailbox.place.busy else None,
+            lambda: server.connect(server.addresses[0]).close(),
+            server.stats,
+            web.fileno,
+            web._core._upgraded,
+            web.run,
+            log.flush,
+        ]
+        for operation in calls:
+            for again in calls:
+                self.reenter(operation, again)
+        self.assertGreater(self.reenter(calls[0], ring.counts), 5)
+        self.until(lambda: ring.counts()[1] == ring.counts()[0] == len(handled))
+        self.assertEqual(len(ring._permits), 1)
+        before = subscription.stats().delivered
+        hub.publish("a", b"still")
+        self.until(lambda: subscription.stats().delivered > before)
+        self.assertEqual((hub._core.failures, server._core.failures), (0, 0))
+        subscription.unsubscribe()
+        self.reenter(lambda: subscription.wait(60), lambda: subscription.wait(0))
 
 
 class Abuse(Case):

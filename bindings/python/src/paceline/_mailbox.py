@@ -105,20 +105,20 @@ class SubscriptionStats:
 
 
 class _Place(threading.local):
-    """Where this thread pulls to."""
+    """Where this thread pulls to. Attributes of the class are what it begins with: there is no moment at which a part
+    of them is missing."""
 
-    def __init__(self) -> None:
-        self.most = 0
-        self.busy = False
-        self.buffer: Any = None
-        self.count = ctypes.c_size_t()
-        self.hub: Optional[object] = None
-        self.rows = b""
-        self.found: Optional[Batch] = None
+    most = 0
+    busy = False
+    buffer: Any = None
+    count: Any = None
+    hub: Optional[object] = None
+    rows = b""
+    found: Optional[Batch] = None
 
     def room(self, most: int) -> Any:
         if most > self.most:
-            self.buffer = ctypes.create_string_buffer(MESSAGE.size * most)
+            self.buffer, self.count = ctypes.create_string_buffer(MESSAGE.size * most), ctypes.c_size_t()
             self.most = most
         return self.buffer
 

@@ -3,21 +3,22 @@
 A native queue carries the payloads, and a task of the pool empties it: at most one at a time, or, in a
 concurrent ring, one per thread of the pool. No call goes from native code to Python.
 
-    publish: push, then look at how many drains there are ──► too few: count one, post it
-    drain:   pop a batch, handle it, ... nothing left: uncount itself, then look once more
+    publish: push, then take a permit if there is one ──► post a drain with it
+    drain:   pop a batch, handle it, ... nothing left: give the permit back, then look once more
 
-Each side writes before it looks at what the other has written, so nothing published stays behind.
+Each side writes before it looks at what the other has written, so nothing published stays behind. No lock is
+held: collecting garbage, or a signal's handler, may publish at any place.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._arguments import BytesLike, function, within
-from ._crew import Posted
+from ._crew import Posted, Tally
 from ._errors import Empty, ShutDownError
 from ._members import current
 from ._pool import Pool, crew_of
@@ -51,11 +52,9 @@ class Ring:
         self._queue = Queue(capacity, max_payload)
         self._handler = function("handler", handler)
         self._batch = within("batch", batch, 1, sys.maxsize)
-        self._most_drains = max(1, len(self._crew.threads)) if concurrent else 1
-        self._drains = 0
-        self._lock = threading.Lock()
-        self._published = 0
-        self._handled = 0
+        most = max(1, len(self._crew.threads)) if concurrent else 1
+        self._permits = deque([None] * most)
+        self._published, self._handled = Tally(), Tally()
 
     def publish(self, payload: BytesLike, timeout: float | None = None) -> None:
         """Publishes one event. Waits up to ``timeout`` seconds for room (None: for ever); raises
@@ -74,8 +73,8 @@ class Ring:
 
     def counts(self) -> tuple[int, int]:
         """How many were published, and how many handled."""
-        with self._lock:
-            return self._published, self._handled
+        handled = self._handled.value()
+        return self._published.value(), handled
 
     def close(self) -> None:
         """Publishes nothing any more. What was published is handled, if the pool is still there."""
@@ -91,35 +90,34 @@ class Ring:
         return member is not None and member.crew is self._crew
 
     def _added(self, count: int) -> None:
-        with self._lock:
-            self._published += count
+        self._published.several(count)
         self._call_drain()
 
     def _call_drain(self) -> None:
-        with self._lock:
-            if self._drains >= self._most_drains:
-                return
-            self._drains += 1
+        try:
+            self._permits.pop()
+        except IndexError:
+            return
         crew = self._crew
         try:
             crew.add((Posted(crew.unhandled_in), self._drain, (), {}))
         except RuntimeError:
             # The pool was shut down meanwhile: what was published stays, as it does in any queue.
-            with self._lock:
-                self._drains -= 1
+            self._permits.append(None)
 
     def _drain(self) -> None:
-        for _ in range(_TURNS):
-            try:
-                batch = self._queue.pop_batch(self._batch, 0)
-            except (Empty, ShutDownError):
-                break
-            self._handle(batch)
-        with self._lock:
-            self._drains -= 1
-        # What was pushed while this drain still counted relies on this look.
-        if len(self._queue):
-            self._call_drain()
+        try:
+            for _ in range(_TURNS):
+                try:
+                    batch = self._queue.pop_batch(self._batch, 0)
+                except (Empty, ShutDownError):
+                    break
+                self._handle(batch)
+        finally:
+            self._permits.append(None)
+            # What was pushed while this drain had the permit relies on this look.
+            if len(self._queue):
+                self._call_drain()
 
     def _handle(self, batch: list[bytes]) -> None:
         try:
@@ -127,8 +125,7 @@ class Ring:
         except BaseException as exception:
             self._crew.unhandled_in(exception)
         finally:
-            with self._lock:
-                self._handled += len(batch)
+            self._handled.several(len(batch))
 
     def __enter__(self) -> Ring:
         return self

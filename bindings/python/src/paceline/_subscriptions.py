@@ -70,6 +70,28 @@ def _newest(sequence: int, messages: list[Message]) -> int:
     return max([sequence, *(each.sequence for each in messages)])
 
 
+class Over:
+    """Says that something has ended. As an Event, but for a thread that comes back to it in the midst of it: in a
+    signal's handler, or in a destructor."""
+
+    def __init__(self) -> None:
+        # Its lock may be taken again.
+        self._condition = threading.Condition()
+        self._is_set = False
+
+    def set(self) -> None:
+        with self._condition:
+            self._is_set = True
+            self._condition.notify_all()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: float | None) -> bool:
+        with self._condition:
+            return self._condition.wait_for(self.is_set, timeout)
+
+
 class Served:
     """A mailbox and its handler. It knows nothing of the Hub and the Subscription before it."""
 
@@ -87,7 +109,6 @@ class Served:
         self.mailbox = mailbox
         self.handler = handler
         self.on_error = on_error
-        self.care = Care(terms, self.hurry)
         #: How many it takes at once, and whether that is its own choice.
         self.most = turn
         self.paces = turn == TURN and not batches
@@ -111,7 +132,7 @@ class Served:
         #: What was taken of the mailbox is thrown away.
         self.cancelled = False
         #: It has ended, and nothing runs.
-        self.over = threading.Event()
+        self.over = Over()
         # Written by whoever serves it.
         self.handled = 0
         self.failed = 0
@@ -123,6 +144,8 @@ class Served:
         #: A replay: the greatest sequence that was dealt with, before those of the row.
         self.last = 0
         self.resumed: Optional[asyncio.Event] = None
+        # From here on its supervisor may call.
+        self.care = Care(terms, self.hurry)
 
     def begin(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
         """From here on it is served: by this loop, which runs here, or by a thread."""
