@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import logging
 import pickle
 import threading
 import unittest
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +150,63 @@ class Odd(Case):
 
         asyncio.run(main())
         self.goes_on()
+
+    def test_functions_whose_call_runs_nothing(self) -> None:
+        """They would be dealt with before they have run, so they are refused."""
+
+        async def coroutine(*_: object) -> None:
+            pass
+
+        def generator(*_: object) -> Iterator[None]:
+            yield
+
+        async def both(*_: object) -> AsyncIterator[None]:
+            yield
+
+        class Called:
+            async def __call__(self, *_: object) -> None:
+                pass
+
+        hub, pool, topic = self.hub, self.hub._core.pool, self.hub.topic("a", paceline.Json())
+        for function in (coroutine, generator, both, Called(), functools.partial(coroutine, 1)):
+            for call in (
+                lambda: topic.subscribe(function),
+                lambda: hub.subscribe("a", abs, on_error=function),
+                lambda: hub.subscribe("a", abs, on_restart=function),
+                lambda: MessageFilter.test(function),
+                lambda: paceline.Ring(pool, function),
+                lambda: paceline.Udp(pool, function),
+                lambda: paceline.Udp(pool, abs, on_error=function),
+                lambda: paceline.Log(callback=function),
+                lambda: paceline.OutcomeLog(callback=function),
+                lambda: paceline.Signals(on_signal=function),
+                lambda: paceline.Service(pool, function),
+            ):
+                with self.assertRaisesRegex(TypeError, "no coroutine function and no generator"):
+                    call()
+        for function in (generator, both):
+            with self.assertRaisesRegex(TypeError, "but no generator"):
+                hub.subscribe("a", function)
+        # One that is served by a loop must have one.
+        with self.assertRaises(RuntimeError):
+            hub.subscribe("a", Called())
+
+        async def served() -> list[int]:
+            came: list[int] = []
+
+            class Counts:
+                async def __call__(self, message: Message) -> None:
+                    came.append(message.sequence)
+
+            hub.subscribe("a", Counts())
+            hub.publish("a")
+            for _ in range(10_000):
+                if came:
+                    break
+                await asyncio.sleep(0.001)
+            return came
+
+        self.assertEqual(len(asyncio.run(served())), 1)
 
     def test_delays_that_are_none(self) -> None:
         """Those that are too long, or no time at all: there is no other attempt, and nobody else notices."""

@@ -18,10 +18,10 @@ from typing import Any, Optional, Union
 from . import _layout as layout
 from ._arguments import (
     BytesLike,
-    function,
     items,
     patience,
-    some_function,
+    plain_function,
+    some_plain_function,
     some_text,
     text,
     whole,
@@ -357,8 +357,8 @@ class Udp(UdpRef, Hosted):
         name: str = "paceline-udp",
         **settings: Any,
     ) -> None:
-        function("handler", handler)
-        some_function("on_error", on_error)
+        plain_function("handler", handler)
+        some_plain_function("on_error", on_error)
         core = Core(pool, handler, on_error, bind, connect, max_waiting, threads, name, settings)
         super().__init__(core)
         # A lost socket ends by itself.
