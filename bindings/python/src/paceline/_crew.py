@@ -119,6 +119,11 @@ class Job(Protocol):
         ...
 
 
+def has_lock() -> bool:
+    """Whether the interpreter has a lock, so that single operations of its own types are atomic."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
 class Tally:
     """Counts without a lock where the interpreter has one. Any thread, also inside of another count."""
 
@@ -127,7 +132,7 @@ class Tally:
         self._several = 0
         self._count = itertools.count()
         self.one: Callable[[], object] = self._count.__next__
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        if not has_lock():
             self.one = lambda: self.several(1)
 
     def renew(self) -> None:
@@ -161,6 +166,8 @@ class Crew:
         self.sources: set[Job] = set()
         self.asleep: deque[None] = deque()
         self.calling = False
+        #: The threads that are about to wake a sleeper.
+        self.callers: set[int] = set()
         #: Why nothing is accepted any more: "shutdown", "exit", "broken", "forked".
         self.closed: str | None = None
         self.threads: set[threading.Thread] = set()
@@ -210,6 +217,8 @@ class Crew:
                 self.call()
         elif self.missing:
             self.spawn()
+        if self.callers:
+            self.call_again()
 
     def add_batch(self, tasks: list[Task]) -> None:
         """Takes tasks in, in order, or raises why not."""
@@ -240,6 +249,8 @@ class Crew:
                 break
         if self.asleep and not self.calling:
             self.call()
+        if self.callers:
+            self.call_again()
 
     def withdraw(self, added: list[Task], line: deque[Task]) -> None:
         """The crew was closed while tasks were added: takes back what no thread has (invariant 4)."""
@@ -271,6 +282,9 @@ class Crew:
 
     def call(self) -> None:
         """Wakes one sleeper (invariant 3)."""
+        me = threading.get_ident()
+        nested = me in self.callers
+        self.callers.add(me)
         while True:
             self.calling = True
             try:
@@ -278,10 +292,18 @@ class Crew:
             except IndexError:
                 self.calling = False
                 if not (self.tasks and self.asleep):
-                    return
+                    break
             else:
                 self.native.wake()
-                return
+                break
+        if not nested:
+            self.callers.discard(me)
+
+    def call_again(self) -> None:
+        """A finalizer or a signal handler has work, perhaps in the midst of a call, whose token is not on its way
+        before that goes on: it is called for apart."""
+        if threading.get_ident() in self.callers:
+            self.native.wake()
 
     def call_all(self) -> None:
         """Wakes every sleeper, to look at ``closed``."""
@@ -301,24 +323,31 @@ class Crew:
     def spawn(self) -> bool:
         """Makes one more thread, if there may be one."""
         with self._lock:
-            if not self.missing or self.closed is not None:
+            if not self._may_spawn():
                 return False
-            # First of all: a finalizer or a signal handler may come here in the midst of this.
+            if self._native is None:
+                # One more than the threads: a host that joins for a while.
+                native = NativePool(self._most + 1, self._name, events=False)
+                self._native = self._native or native
+            thread = threading.Thread(target=self._serve, args=())
+            # A finalizer or a signal handler may have come here in the midst of that, and made the last one.
+            if not self._may_spawn():
+                return False
             self.missing = missing = self.missing - 1
             try:
-                if self._native is None:
-                    # One more than the threads: a host that joins for a while.
-                    native = NativePool(self._most + 1, self._name, events=False)
-                    if self._native is None:
-                        self._native = native
-                name = f"{self._name}_{self._most - 1 - missing}"
-                thread = threading.Thread(name=name, target=self._serve, args=())
+                thread.name = f"{self._name}_{self._most - 1 - missing}"
                 thread.start()
             except BaseException:
                 self.missing += 1
                 raise
             self.threads.add(thread)
             return True
+
+    def _may_spawn(self) -> bool:
+        if not self.missing or self.closed is None:
+            return self.missing > 0
+        # What was accepted just before it was closed runs, also if there is no thread yet.
+        return self.closed == "shutdown" and not self.threads and len(self.tasks) > 0
 
     def unhandled_in(self, exception: BaseException) -> None:
         """Counts and reports what nobody waits for. The hook's own failure goes to the default."""

@@ -91,6 +91,8 @@ class Executor(StandardExecutor):
                 crew.call()
         elif crew.missing:
             crew.spawn()
+        if crew.callers:
+            crew.call_again()
         return future
 
     def submit_batch(

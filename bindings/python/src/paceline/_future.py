@@ -7,7 +7,7 @@ then on all transitions happen under that lock, as in the standard library. So
 ``concurrent.futures.wait``, ``as_completed`` and ``asyncio.wrap_future``, which go through
 ``_condition``, meet what they expect.
 
-    thread:    _outcome = RUNS                   attaching:  _lock = a lock, held
+    thread:    _outcome = RUNS                   attaching:  _lock = a lock, if there is none
                _lock there? claim under it                   look at _outcome, fill the fields
                run
                _outcome = what came of it
@@ -17,12 +17,13 @@ Invariants
 1. Each side writes first and then looks at what the other writes. So either the thread sees the lock
    and acts under it, or who attaches sees how far the thread was; if both, the second finds done what
    it would do.
-2. ``_lock`` is stored once, by one operation on the instance's dict, and ``_state`` is first stored under it,
-   by another. So whoever attaches, a finalizer or a signal handler in the midst of another's attaching
-   included, finds both or makes what is missing, and no lock is held but the future's own.
-3. Once there is a lock, ``_state`` changes under it only, and ``_condition`` is a Condition over it.
+2. ``_lock`` and then the first ``_state`` are stored once, each by one operation on the instance's dict, and no
+   lock is held meanwhile. So all who attach, a finalizer or a signal handler in the midst of another's attaching
+   included, find what is there and make what is missing. Who makes ``_state`` has looked at ``_outcome``
+   after ``_lock`` was there.
+3. From then on ``_state`` changes under the lock only, and ``_condition`` is a Condition over it.
    ``_result`` or ``_exception`` is stored before ``_state`` becomes FINISHED, and neither changes
-   afterwards: who has seen FINISHED needs no lock.
+   afterwards: who has seen FINISHED needs no lock. Who waits has the Condition before it takes the lock.
 """
 
 from __future__ import annotations
@@ -84,14 +85,13 @@ class Future(StandardFuture[T]):
         """All is as the class says, until somebody attaches."""
 
     def _attach(self) -> Any:
-        """The lock, under which the standard fields are there."""
+        """The lock. From here on the standard fields are there."""
         fields = self.__dict__
         lock = self._lock
         if lock is None:
             lock = fields.setdefault("_lock", threading.RLock())
         if "_state" not in fields:
-            with lock:
-                fields.setdefault("_state", self._state_from(self._outcome))
+            fields.setdefault("_state", self._state_from(self._outcome))
         return lock
 
     def _state_from(self, outcome: Any) -> str:
@@ -114,11 +114,12 @@ class Future(StandardFuture[T]):
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        with self._attach():
-            if self._made is None:
-                self._waiters = []
-                self._made = threading.Condition(self._lock)
-            return self._made
+        lock, made = self._attach(), self._made
+        if made is None:
+            fields = self.__dict__
+            fields.setdefault("_waiters", [])
+            made = fields.setdefault("_made", threading.Condition(lock))
+        return made
 
     def cancel(self) -> bool:
         """Cancels it unless it runs or is done; says whether it is cancelled."""

@@ -40,6 +40,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future as StandardFuture
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -49,6 +50,7 @@ from ._arguments import nanos
 from ._around import Middleware, through
 from ._attempt import Attempt, here
 from ._contain import interrupts, report, shown, told, without_frame
+from ._crew import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of
 from ._library import check, error, lib, nanoseconds, quick
@@ -118,10 +120,11 @@ class Core(Hosts):
         #: Those who wait for room.
         self._room = threading.Condition()
         self._waiters = 0
-        #: What waits and may be dropped, the oldest first: tokens, for each lane. Under the lock.
+        #: What waits and may be dropped, the oldest first: tokens, for each lane. Each change is one operation, so
+        #: there is a lock only where the interpreter has none. Who adds a task looks at ``begun`` afterwards.
         self.droppable: list[OrderedDict[int, Task[Any]]] = [OrderedDict() for _ in range(4)]
         self.max_droppable = 8192
-        self._dropping = threading.RLock()
+        self._dropping: Any = nullcontext() if has_lock() else threading.RLock()
         # Without declared types ctypes takes arguments that are its own objects as they are.
         self.submit_one = quick["pace_workers_submit_pulled"]
         self._detach = quick["pace_workers_detach"]
@@ -236,9 +239,10 @@ class Core(Hosts):
     def note_droppable(self, lane: int, token: int, task: Task[Any]) -> None:
         """A task that may be dropped was accepted."""
         with self._dropping:
+            self.droppable[lane][token] = task
             # It may be quicker than this.
-            if not task.begun:
-                self.droppable[lane][token] = task
+            if task.begun:
+                self.droppable[lane].pop(token, None)
 
     def began(self, token: int, task: Any, calls: Calls[Any]) -> None:
         """A first attempt begins, or a task ends without one: it waits no more."""

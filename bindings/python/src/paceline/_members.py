@@ -103,6 +103,9 @@ class Entry:
 
     def run(self, ready: int, member: Member) -> int:
         """Calls the handler; says how it goes on."""
+        if self.closed:
+            # Who closes it holds the gate, and perhaps waits for this thread.
+            return DONE
         with self.gate:
             if self.closed:
                 return DONE
@@ -126,11 +129,12 @@ class Entry:
 
     def end(self) -> None:
         """Natively it is no more."""
-        self.crew.entries.pop(self.token, None)
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
+        if self.crew.entries.pop(self.token, None) is None:
+            # Another thread, or this one in the midst of a call, has ended it.
+            return
+        if self.descriptor >= 0:
             try:
-                os.close(descriptor)
+                os.close(self.descriptor)
             except OSError as raised:
                 # Somebody else has closed it, or the device fails late.
                 report("a descriptor could not be closed", raised=raised)
