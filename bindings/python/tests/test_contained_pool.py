@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ from typing import Any
 
 import paceline
 from paceline import Executor, Middleware, Outcome, OutcomeLog, Pool, Retry, RetryAfter, WorkerPool
+from paceline._keys import keys
 from support import Case
 
 #: No wait of a test is meant to take so long. Seconds.
@@ -492,6 +494,117 @@ class Hosting(Contained):
         with self.assertRaises(kind):
             while time.monotonic() < end:
                 workers.run()
+
+
+class Keys(Contained):
+    """Equality decides whether tasks wait for each other."""
+
+    def test_unequal_keys_of_one_hash(self) -> None:
+        workers = self.workers(2)
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        @workers.task
+        def waits() -> bool:
+            return gate.wait(LONG)
+
+        @workers.task
+        def opens() -> None:
+            gate.set()
+
+        for one, other in ((-1, -2), (0, (1 << 61) - 1), ("a", Alike("a"))):
+            gate.clear()
+            waiting = waits.options(key=one).submit()
+            opens.options(key=other).submit().result(LONG)
+            self.assertTrue(waiting.result(LONG))
+
+    def test_equal_keys(self) -> None:
+        workers = self.workers(4)
+        running, most, lock = 0, 0, threading.Lock()
+
+        @workers.task
+        def runs() -> None:
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            time.sleep(0.001)
+            with lock:
+                running -= 1
+
+        # Each submission has a key of its own, equal to all others.
+        kinds: list[Callable[[], Any]] = [lambda: 1, lambda: 1.0, lambda: True]
+        tasks = [runs.options(key=kinds[each % 3]()).submit() for each in range(60)]
+        for task in tasks:
+            task.result(LONG)
+        self.assertEqual(most, 1)
+        most = 0
+        for task in [runs.options(key=("a", str(each % 1))).submit() for each in range(20)]:
+            task.result(LONG)
+        self.assertEqual(most, 1)
+
+    def test_nested(self) -> None:
+        workers = self.workers(2)
+
+        @workers.task
+        def inner() -> str:
+            return "inner"
+
+        @workers.task
+        def outer() -> str:
+            return inner.options(key=-2).submit().result(LONG)
+
+        self.assertEqual(outer.options(key=-1).submit().result(LONG), "inner")
+
+    def test_keys_are_not_kept(self) -> None:
+        workers = self.workers()
+        task = workers.task(name="len")(len)
+        before = len(keys._numbers)
+        for number in range(100):
+            task.options(key=Alike(number)).submit(()).result(LONG)
+
+        def swept() -> bool:
+            gc.collect()
+            task.options(key=Alike(None))
+            return len(keys._numbers) <= before + 2
+
+        self.until(swept)
+
+    def test_keys_that_raise(self) -> None:
+        class Odd:
+            def __init__(self, kind: Any) -> None:
+                self.kind = kind
+
+            def __hash__(self) -> int:
+                return 1
+
+            def __eq__(self, other: object) -> bool:
+                raise self.kind
+
+        workers = self.workers()
+        task = workers.task(name="len")(len)
+        with self.assertRaises(TypeError):
+            task.options(key=[])  # type: ignore[arg-type]
+        for kind in (Bad, SystemExit, Fatal):
+            one = Odd(kind)
+            kept = task.options(key=one)
+            self.assertEqual(kept.submit(()).result(LONG), 0)
+            # The same object is equal to itself.
+            self.assertEqual(task.options(key=one).options(priority="high").submit(()).result(LONG), 0)
+            with self.assertRaises(kind):
+                task.options(key=Odd(kind))
+            del kept
+        self.assertEqual(workers.health().status, "ready")
+
+
+class Alike:
+    """Its hash is another's."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash("a")
 
 
 if __name__ == "__main__":

@@ -87,8 +87,9 @@ class Calls(Generic[T]):
         full: Optional[FullPolicy] = None,
     ) -> Calls[T]:
         """The same function, whose tasks have these in place of their name's settings (None: as it has
-        it). ``delay``: not before so many seconds from then. ``key``: of tasks with equal keys one runs at
-        a time, in the order of their submission. Raises InvalidError."""
+        it). ``delay``: not before so many seconds from then. ``key``: of tasks with equal keys (``==``)
+        one runs at a time, in the order of their submission. Raises InvalidError, and what ``__hash__`` or
+        ``__eq__`` of the key raises."""
         given = {
             "priority": priority,
             "retries": retries,

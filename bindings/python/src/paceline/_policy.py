@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 from . import _layout as layout
 from ._arguments import finite, function, instance, nanos, number, real, some_text, whole, within
 from ._errors import InvalidError
+from ._keys import Key, keys
 from ._library import check, quick
 from ._sources import Lane
 
@@ -240,6 +241,12 @@ def _fill_times(
     target.deadline_ns = limit("deadline", deadline)
 
 
+class TaskOptions(layout.TaskOptions):
+    """As C has them, and what keeps their key's number."""
+
+    held: Optional[Key] = None
+
+
 @dataclass(frozen=True)
 class Chosen:
     """What single tasks have in place of their name's settings. None: as the name has it."""
@@ -258,11 +265,12 @@ class Chosen:
     overlaps: bool = False
     leased: bool = False
 
-    def as_c(self) -> Optional[layout.TaskOptions]:
+    def as_c(self) -> Optional[TaskOptions]:
         """None: nothing was chosen. Raises InvalidError."""
-        if replace(self, full=None) == _NOTHING:
+        # Of a key neither truth nor equality is asked.
+        if self.key is None and replace(self, full=None) == _NOTHING:
             return None
-        options = layout.TaskOptions()
+        options = TaskOptions()
         check(quick.pace_task_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         if self.priority is not None:
             options.lane = lane_of(self.priority)
@@ -275,8 +283,8 @@ class Chosen:
         if self.delay is not None:
             options.delay_ns = nanos("delay", self.delay)
         if self.key is not None:
-            # Unequal keys that meet in one number only wait for each other.
-            options.key = hash(self.key) % (1 << 64)
+            options.held = keys.of(self.key)
+            options.key = options.held.number
             options.keyed = True
         return options
 
