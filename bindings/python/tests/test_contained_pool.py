@@ -597,6 +597,104 @@ class Keys(Contained):
         self.assertEqual(workers.health().status, "ready")
 
 
+class Waiting(Contained):
+    """Whoever waits has an answer."""
+
+    def test_stop_iteration_is_awaited(self) -> None:
+        workers = self.workers()
+        task = workers.task(name="calls")(lambda function, *args: function(*args))
+
+        async def awaits() -> None:
+            for kind in RAISED:
+                try:
+                    await task.submit(raises, kind)
+                except BaseException as raised:
+                    if kind is StopIteration:
+                        self.assertIs(type(raised), RuntimeError)
+                        self.assertIs(type(raised.__cause__), StopIteration)
+                    else:
+                        self.assertIs(type(raised), kind)
+                else:
+                    self.fail("it was lost")
+            self.assertEqual(await task.submit(len, ()), 0)
+
+        async def all_of() -> None:
+            done = await asyncio.gather(task.submit(raises, StopIteration), return_exceptions=True)
+            self.assertIs(type(done[0]), RuntimeError)
+
+        for awaiting in (awaits(), all_of()):
+            asyncio.run(awaiting)
+
+    def test_a_cancelled_await(self) -> None:
+        workers = self.workers()
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        blocks = workers.task(name="blocks")(gate.wait)
+
+        async def awaits() -> None:
+            running = blocks.submit()
+            waiting, other = blocks.submit(), blocks.submit()
+            awaiting = asyncio.ensure_future(_await(waiting))
+            await asyncio.sleep(0)
+            awaiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await awaiting
+            self.assertTrue(waiting.cancelled())
+            other.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await other
+            with self.assertRaises(asyncio.CancelledError):
+                await other
+            gate.set()
+            self.assertTrue(await running)
+            self.assertTrue(await running)
+
+        asyncio.run(awaits())
+
+    def test_an_await_whose_loop_is_closed(self) -> None:
+        workers = self.workers()
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        blocks = workers.task(name="blocks")(gate.wait)
+        tasks = [blocks.submit()]
+
+        async def abandons() -> None:
+            awaiting = tasks[0].__await__()
+            next(awaiting)
+            self.addCleanup(awaiting.close)
+
+        asyncio.run(abandons())
+        gate.set()
+        self.assertTrue(tasks[0].result(LONG))
+        self.assertTrue(blocks.submit().result(LONG))
+        self.assertEqual(self.records.texts, [])
+
+    def test_waits_for_what_a_shutdown_cancels(self) -> None:
+        for wait in (
+            lambda futures: concurrent.futures.wait(futures, LONG)[1],
+            lambda futures: len(list(concurrent.futures.as_completed(futures, LONG))) - len(futures),
+        ):
+            executor, pool, gate = Executor(1), Pool(1), threading.Event()
+            for each in (executor, pool):
+                each.submit(gate.wait)
+            strand, lane = pool.strand(), pool.lane(3)
+            futures = [each.submit(len, ()) for each in (executor, executor, pool, strand, lane)]
+            left: list[Any] = []
+            waiting = threading.Thread(target=lambda: left.append(wait(futures)))  # type: ignore[no-untyped-call]
+            waiting.start()
+            self.until(lambda: all(each._waiters for each in futures))  # type: ignore[attr-defined]
+            executor.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown()
+            waiting.join(LONG)
+            self.assertFalse(left[0])
+            self.assertTrue(all(each.cancelled() for each in futures))
+            gate.set()
+
+
+async def _await(task: Any) -> Any:
+    return await task
+
+
 class Alike:
     """Its hash is another's."""
 

@@ -145,7 +145,8 @@ class Executor(StandardExecutor):
         return _iterate_ahead(weakref.ref(self), fn, calls, ahead, end)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accepts nothing more. What is accepted runs, or, if it has not begun, is cancelled.
+        """Accepts nothing more. What is accepted runs, or, if it has not begun, is cancelled: those who wait
+        for several, as ``concurrent.futures.wait`` does, are told at once.
 
         With ``wait``, returns when all threads have ended.
         """

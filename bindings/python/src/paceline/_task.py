@@ -246,8 +246,35 @@ class Task(Future[T]):
         )
 
     def __await__(self) -> Generator[Any, None, T]:
-        """In a coroutine: as ``result``. Cancelling it cancels the task."""
-        return asyncio.wrap_future(self).__await__()
+        """In a coroutine: as ``result``, but a StopIteration of the task's arrives as a RuntimeError from it.
+        Cancelling it cancels the task."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def end() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def tell(_: object) -> None:
+            try:
+                loop.call_soon_threadsafe(end)
+            except RuntimeError:
+                # The loop is closed.
+                pass
+
+        self.add_done_callback(tell)
+        try:
+            yield from ended
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        try:
+            return self.result(0)
+        except CancelledError:
+            raise asyncio.CancelledError from None
+        finally:
+            # The exception's traceback holds this frame.
+            del self
 
     def __del__(self) -> None:
         home, id = self.at
