@@ -178,7 +178,9 @@ class Sleeping(Case):
 
 class Threads(Case):
     def test_defaults_and_bounds(self) -> None:
-        self.assertEqual(paceline.Executor()._max_workers, ThreadPoolExecutor()._max_workers)
+        # The standard one asks what the process may use since Python 3.13.
+        if sys.version_info >= (3, 13) or len(os.sched_getaffinity(0)) == os.cpu_count():
+            self.assertEqual(paceline.Executor()._max_workers, ThreadPoolExecutor()._max_workers)
         for wrong in (0, -1):
             with self.assertRaisesRegex(ValueError, "max_workers must be greater than 0"):
                 paceline.Executor(wrong)
@@ -212,7 +214,39 @@ class Threads(Case):
         with paceline.Executor(1, thread_name_prefix="SPECIAL") as executor:
             self.assertEqual(executor.submit(name).result(), "SPECIAL_0")
         with paceline.Executor(1) as executor:
-            self.assertRegex(executor.submit(name).result(), r"^Executor-\d+_0$")
+            # As the standard one's, which tools may look for.
+            self.assertRegex(executor.submit(name).result(), r"^ThreadPoolExecutor-\d+_0$")
+
+    def test_as_the_default_of_a_loop(self) -> None:
+        """Which takes standard executors only."""
+
+        async def runs(executor: paceline.Executor) -> str:
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(executor)
+            return await loop.run_in_executor(None, name)
+
+        executor = paceline.Executor(1, "default")
+        self.assertEqual(asyncio.run(runs(executor)), "default_0")
+        # The loop has shut it down.
+        with self.assertRaises(RuntimeError):
+            executor.submit(name)
+
+    def test_all_that_a_standard_one_has(self) -> None:
+        """Nothing public is inherited that would look for what only the standard one's ``__init__`` makes."""
+        executor = paceline.Executor(1)
+        self.assertIsInstance(executor, ThreadPoolExecutor)
+        own = vars(paceline.Executor)
+        for each in vars(ThreadPoolExecutor):
+            if not each.startswith("_") and each not in ("prepare_context", "BROKEN"):
+                self.assertIn(each, own)
+        with executor as same:
+            self.assertIs(same, executor)
+            self.assertEqual(executor.submit(len, "a").result(), 1)
+            self.assertEqual(list(executor.map(len, ["a"])), [1])
+            self.assertEqual(len(executor._threads), 1)
+            self.assertFalse(executor._shutdown or executor._broken)
+        self.assertTrue(executor._shutdown)
+        self.assertIn("Executor object", repr(executor))
 
     def test_initializer(self) -> None:
         local = threading.local()

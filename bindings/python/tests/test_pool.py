@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import select
 import socket
@@ -14,7 +15,7 @@ from typing import Any
 
 import paceline
 from paceline import Flow
-from support import Case
+from support import Case, run
 
 
 _opened: list[socket.socket] = []
@@ -570,6 +571,21 @@ class Rings(Case):
             ring = paceline.Ring(pool, handler, capacity=2)
             ring.publish(b"first")
             self.until(lambda: refused)
+
+
+class Processors(Case):
+    @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "skipped, because there is no affinity here")
+    def test_those_that_the_process_may_use(self) -> None:
+        """A container or taskset may allow fewer than there are."""
+        ended = run(
+            """
+            import os, paceline
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            with paceline.Pool() as pool, paceline.Executor() as executor:
+                print(len(pool._crew.threads), executor._max_workers)
+            """
+        )
+        self.assertEqual((ended.stdout, ended.stderr), ("1 5\n", ""))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ import paceline
 
 #: Cases that look at the standard executor itself.
 STANDARD_ONLY = {
-    # Expects its own prefix in the threads' names.
-    "test_thread_names_default",
     # Run scripts that import the executor from concurrent.futures; test_executor.py has their like.
     "test_interpreter_shutdown",
     "test_submit_after_interpreter_shutdown",

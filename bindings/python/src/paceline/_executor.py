@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor as StandardExecutor
 from concurrent.futures import Future as StandardFuture
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from threading import Thread
 from typing import Any, TypeVar
 
 from ._arguments import function, number, patience, some_function, text, wrong
 from ._books import Audit, audit_of
+from ._lifetime import usable_cpus
 from ._crew import Crew, Task
 from ._future import Future, new_batch
 from ._map import Job
@@ -26,21 +26,16 @@ _new = Future.__new__
 _NOTHING: dict[str, Any] = {}
 
 
-def _default_workers() -> int:
-    """As many as the standard executor has."""
-    count: int = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    return min(32, count + 4)
-
-
-class Executor(StandardExecutor):
-    """Behaves as ``concurrent.futures.ThreadPoolExecutor`` does, and costs less per task.
+class Executor(ThreadPoolExecutor):
+    """Behaves as ``concurrent.futures.ThreadPoolExecutor`` does, and costs less per task. It is one by its
+    class, for those who insist on it, as ``loop.set_default_executor`` does; its threads and all of its methods
+    are its own.
 
     Threads are made when work finds nobody idle, up to ``max_workers`` (default: the number of CPUs
-    and 4, at most 32). ``initializer(*initargs)`` runs first on each; if it raises, the executor is
-    broken. All methods may be called by any thread.
+    that the process may use and 4, at most 32), named ``thread_name_prefix`` and a number.
+    ``initializer(*initargs)`` runs first on each; if it raises, the executor is broken. All methods may be
+    called by any thread.
     """
-
-    _counter = itertools.count().__next__
 
     def __init__(
         self,
@@ -49,8 +44,9 @@ class Executor(StandardExecutor):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
+        # Not super().__init__(), which makes what only its methods need.
         if max_workers is None:
-            max_workers = _default_workers()
+            max_workers = min(32, usable_cpus() + 4)
         if number("max_workers", max_workers) <= 0:
             raise ValueError("max_workers must be greater than 0")
         some_function("initializer", initializer)
@@ -58,7 +54,11 @@ class Executor(StandardExecutor):
         if not isinstance(initargs, Iterable):
             raise wrong("initargs", initargs, "a tuple")
         self._max_workers = max_workers
-        self._thread_name_prefix = thread_name_prefix or f"Executor-{Executor._counter()}"
+        if not thread_name_prefix:
+            # As the standard one's, which tools look for.
+            number_of_it = ThreadPoolExecutor._counter()  # type: ignore[attr-defined]
+            thread_name_prefix = f"ThreadPoolExecutor-{number_of_it}"
+        self._thread_name_prefix = thread_name_prefix
         self._crew = crew = Crew(
             max_workers,
             self._thread_name_prefix,
@@ -164,15 +164,15 @@ class Executor(StandardExecutor):
     # What the standard executor has under these names.
 
     @property
-    def _threads(self) -> set[Thread]:
+    def _threads(self) -> set[Thread]:  # type: ignore[override]
         return self._crew.threads
 
     @property
-    def _shutdown(self) -> bool:
+    def _shutdown(self) -> bool:  # type: ignore[override]
         return self._crew.closed is not None
 
     @property
-    def _broken(self) -> bool:
+    def _broken(self) -> bool:  # type: ignore[override]
         return self._crew.closed == "broken"
 
     def __reduce__(self) -> Any:

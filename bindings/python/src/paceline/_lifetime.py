@@ -17,8 +17,8 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Optional, Protocol
 
 from ._contain import CalledBack
 from ._errors import ShutDownError
@@ -48,6 +48,16 @@ _visited = threading.Condition(_lock)
 
 #: How many forks lie between the interpreter's start and this process.
 _generation = 0
+
+
+def usable_cpus() -> int:
+    """How many CPUs this process may use: its affinity may allow fewer than there are."""
+    count: Optional[Callable[[], Optional[int]]] = getattr(os, "process_cpu_count", None)
+    if count is not None:
+        return count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def enlist(living: Living) -> bool:

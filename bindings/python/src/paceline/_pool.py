@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch
 from ._library import check, quick
+from ._lifetime import usable_cpus
 from ._log import Log
 from ._members import PATIENCE, Entry, Members, current
 from ._sources import Lane, Lanes
@@ -205,7 +205,7 @@ class Timer:
 class Pool:
     """A leader/followers pool whose threads are Python's.
 
-    ``threads`` (default: the number of CPUs, at most 4) follow, lead, and run tasks and handlers. With
+    ``threads`` (default: the number of CPUs that the process may use, at most 4) follow, lead, and run tasks and handlers. With
     0 there are none: a host calls ``join``, when ``fileno`` is readable or for a time. Handlers and
     posted tasks that raise are reported through ``on_unhandled(exception)``, by default
     ``threading.excepthook``, and the thread goes on; SystemExit, which that leaves out, and what callbacks
@@ -229,7 +229,7 @@ class Pool:
         log: Log | None = None,
     ) -> None:
         if threads is None:
-            threads = min(4, os.cpu_count() or 1)
+            threads = min(4, usable_cpus())
         threads = within("threads", threads, 0, 1000)
         max_joined = within("max_joined", max_joined, 1, 16)
         if max_handles is not None:
