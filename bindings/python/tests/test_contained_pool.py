@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import gc
+import inspect
 import logging
-import os
-import signal
+import socket
+import sys
 import threading
 import time
 import unittest
@@ -689,6 +691,165 @@ class Waiting(Contained):
             self.assertFalse(left[0])
             self.assertTrue(all(each.cancelled() for each in futures))
             gate.set()
+
+
+class Registered(Contained):
+    """What is decorated or registered is served as it is meant, or refused at once."""
+
+    def test_methods(self) -> None:
+        workers = self.workers()
+
+        class Account:
+            def __init__(self, balance: int) -> None:
+                self.balance = balance
+
+            @workers.task(retries=2)
+            def deposit(self, amount: int, *, times: int = 1) -> int:
+                """Adds to it."""
+                self.balance += amount * times
+                return self.balance
+
+            @classmethod
+            @workers.task(name="named again")
+            def named_again(cls) -> str:
+                return cls.__name__
+
+            @staticmethod
+            @workers.task(name="three")
+            def three() -> int:
+                return 3
+
+            urgent = deposit.options(priority="high")
+
+        account = Account(10)
+        self.assertEqual(account.deposit.submit(5).result(LONG), 15)
+        self.assertEqual(account.deposit.submit(5, times=2).result(LONG), 25)
+        self.assertEqual(account.deposit(5), 30)
+        self.assertEqual(account.urgent.submit(5).result(LONG), 35)
+        self.assertEqual(account.deposit.options(priority="low").submit(5).result(LONG), 40)
+        self.assertEqual(account.deposit.delay(0, 5).result(LONG), 45)
+        self.assertEqual([each.result(LONG) for each in account.deposit.submit_batch([1, 2])], [46, 48])
+        account.deposit.post(2)
+        self.until(lambda: account.balance == 50)
+        # Of the class it is a function of the object.
+        self.assertEqual(Account.deposit.submit(account, 5).result(LONG), 55)
+        self.assertEqual(Account.deposit(account, 5), 60)
+        self.assertEqual(Account.named_again.submit().result(LONG), "Account")
+        self.assertEqual(account.three.submit().result(LONG), 3)
+        self.assertEqual(account.deposit.__doc__, "Adds to it.")
+        self.assertEqual(list(inspect.signature(account.deposit).parameters), ["amount", "times"])
+        self.assertEqual(workers.stats()[Account.deposit.name].completed, 9)
+        periodic = workers.every(0.0001, account.deposit, 1)
+        self.until(lambda: account.balance > 62)
+        periodic.close()
+
+    def test_callables_that_are_no_functions(self) -> None:
+        workers = self.workers()
+
+        class Calls:
+            def __call__(self) -> str:
+                return "called"
+
+        class Holder:
+            called = workers.task(name="called")(Calls())
+            partly = workers.task(name="partly")(functools.partial(len, "ab"))
+            builtin = workers.task(name="builtin")(len)
+
+        holder = Holder()
+        self.assertEqual(holder.called.submit().result(LONG), "called")
+        self.assertEqual(holder.builtin.submit("a").result(LONG), 1)
+        if sys.version_info < (3, 14):
+            # From then on a partial is a method, too.
+            self.assertEqual(holder.partly.submit().result(LONG), 2)
+
+    def test_what_would_never_run(self) -> None:
+        """A call of such a function returns a coroutine or a generator, and runs nothing."""
+
+        async def coroutine(*_: Any) -> None: ...
+
+        def generator(*_: Any) -> Any:
+            yield
+
+        async def both(*_: Any) -> Any:
+            yield
+
+        class Coroutine:
+            async def __call__(self, *_: Any) -> None: ...
+
+        class Generator:
+            def __call__(self, *_: Any) -> Any:
+                yield
+
+        class Method:
+            async def method(self, *_: Any) -> None: ...
+
+        pool, workers = self.pool(), self.workers()
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+
+        def layer(name: str, method: Any) -> Middleware:
+            kind: Any = type("Layer", (Middleware,), {name: method})
+            made: Middleware = kind()
+            return made
+
+        places: dict[str, Callable[[Any], Any]] = {
+            "WorkerPool.task": workers.task(name="refused"),
+            "WorkerPool.on_shutdown": workers.on_shutdown,
+            "OutcomeLog": lambda function: OutcomeLog(callback=function),
+            "Retry.custom": lambda function: Retry.custom(1, function),
+            "Pool.register": lambda function: pool.register(ours, function),
+            "Pool.after": lambda function: pool.after(0, function),
+            "Pool.every": lambda function: pool.every(1, function),
+            "Pool": lambda function: Pool(0, on_unhandled=function),
+            "Executor": lambda function: Executor(1, initializer=function),
+            "Service": lambda function: paceline.Service(pool, function),
+        }
+        for name in ("before", "after", "on_error"):
+            places[name] = lambda function, name=name: self.workers(middleware=[layer(name, function)])
+        functions = [coroutine, generator, both, Coroutine(), Generator(), Method().method]
+        functions += [functools.partial(each) for each in functions[:3]]
+        functions += [staticmethod(each) for each in functions[:3]] if sys.version_info >= (3, 10) else []
+        for place, takes in places.items():
+            for function in functions:
+                with self.subTest(place=place, function=function):
+                    with self.assertRaisesRegex(TypeError, "allowed: (no coroutine or generator|.*something to call)"):
+                        takes(function)
+
+    def test_what_a_class_makes(self) -> None:
+        """A class is called itself, and not what its objects do when they are called."""
+
+        class Made:
+            async def __call__(self) -> None: ...
+
+        task = self.workers().task(name="makes")(Made)
+        self.assertIs(type(task.submit().result(LONG)), Made)
+
+    def test_a_periodic_task_that_fails_is_told(self) -> None:
+        workers = self.workers()
+        for missed in ("skip", "coalesce"):
+            for kind in RAISED:
+                with self.subTest(missed=missed, kind=kind):
+                    task = workers.task(name=f"{kind.__name__} {missed}")(raises)
+                    periodic = workers.every(0.0001, task, kind, missed=missed)
+                    name = f"a run of the periodic task '{task.name}' has failed"
+                    self.until(lambda: self.told(name) > 1)
+                    periodic.close()
+                    assert periodic.last is not None
+                    periodic.last.exception(LONG)
+                    self.until(lambda: self.told(name) == periodic.runs)
+
+    def test_a_periodic_task_that_is_late_is_told(self) -> None:
+        workers = self.workers()
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        task = workers.task(name="late", timeout=0.001)(lambda: gate.wait(LONG))
+        workers.every(0.0001, task)
+        other = self.workers()
+        self.assertEqual(other.task(name="len")(len).submit(()).result(LONG), 0)
+        time.sleep(0.01)
+        gate.set()
+        self.until(lambda: self.told("a run of the periodic task 'late' has failed"))
 
 
 async def _await(task: Any) -> Any:

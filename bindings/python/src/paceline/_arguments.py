@@ -152,6 +152,28 @@ def function(name: str, value: Any) -> Any:
     return value
 
 
+def plain(name: str, value: Any) -> Any:
+    """Something that runs when it is called. A call of a coroutine function, or of a generator function, only makes
+    an object, and where this is used nobody would run that."""
+    function(name, value)
+    inner = value.__func__ if isinstance(value, staticmethod) else value
+    # A class is called itself.
+    called = None if isinstance(value, type) else getattr(type(value), "__call__", None)
+    for each in (inner, called):
+        if (
+            inspect.iscoroutinefunction(each)
+            or inspect.isgeneratorfunction(each)
+            or inspect.isasyncgenfunction(each)
+        ):
+            raise wrong(name, value, "no coroutine or generator function, as nobody would run what it makes")
+    return value
+
+
+def some_plain(name: str, value: Any) -> Any:
+    """The same, or None."""
+    return None if value is None else plain(name, value)
+
+
 def some_function(name: str, value: Any) -> Any:
     """The same, or None."""
     return None if value is None else function(name, value)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._hands import Core
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Calls[Any]")
 
 _NOTHING: dict[str, Any] = {}
 _NO_ID = ctypes.c_void_p()
@@ -105,6 +106,18 @@ class Calls(Generic[T]):
         chosen = replace(self._chosen, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
         own = (self._core, self._pool, self._function, self.name, self._kind, self._base)
         return Calls(*own, chosen)
+
+    def __get__(self: C, instance: object, owner: Optional[type[Any]] = None) -> C:
+        """In a class it is a method, as its function would be: of an object its calls have the object first."""
+        bind = getattr(type(self._function), "__get__", None)
+        if instance is None or bind is None:
+            return self
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound._function = bind(self._function, instance, owner)
+        if "__wrapped__" in bound.__dict__:
+            bound.__dict__["__wrapped__"] = bound._function
+        return bound
 
     def submit(self, /, *args: Any, **kwargs: Any) -> Task[T]:
         """Lets a thread call the function. Raises ShutDownError, ForkedError; Full: too many tasks wait to
@@ -293,7 +306,8 @@ def _finite(seconds: Optional[float]) -> Optional[float]:
 
 
 class Periodic:
-    """A task that is submitted again and again. Runs never overlap. Any thread."""
+    """A task that is submitted again and again. Runs never overlap. What one fails with is logged. Any
+    thread."""
 
     def __init__(self, calls: Calls[Any], args: tuple[Any, ...], coalesce: bool) -> None:
         self._calls = calls
@@ -314,7 +328,11 @@ class Periodic:
         self._handle = pool.every(seconds, self._tick)
 
     def _tick(self) -> Flow:
-        with self._lock:
+        if not self._lock.acquire(False):
+            # A run is being submitted.
+            self.missed += 1
+            return Flow.WAIT
+        try:
             if self.closed:
                 return Flow.DONE
             if self.last is not None and not self.last.done():
@@ -322,6 +340,8 @@ class Periodic:
                 self._owed = self._coalesce
                 return Flow.WAIT
             return self._submit()
+        finally:
+            self._lock.release()
 
     def _submit(self) -> Flow:
         try:
@@ -333,11 +353,13 @@ class Periodic:
             self.closed = True
             return Flow.DONE
         self.runs += 1
-        if self._coalesce:
-            self.last.add_done_callback(self._ended)
+        self.last.add_done_callback(self._ended)
         return Flow.WAIT
 
-    def _ended(self, _: object) -> None:
+    def _ended(self, run: Task[Any]) -> None:
+        raised = None if run.cancelled() else run.exception(0)
+        if raised is not None:
+            report("a run of the periodic task %s has failed", shown(self._calls.name), raised=raised)
         # If it has ended already, this is inside the tick.
         if self._owed and self._lock.acquire(False):
             try:

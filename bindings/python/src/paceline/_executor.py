@@ -13,7 +13,7 @@ from itertools import repeat
 from threading import Thread
 from typing import Any, TypeVar
 
-from ._arguments import function, number, patience, some_function, text, wrong
+from ._arguments import function, number, patience, some_plain, text, wrong
 from ._books import Audit, audit_of
 from ._lifetime import usable_cpus
 from ._crew import Crew, Task
@@ -49,7 +49,7 @@ class Executor(ThreadPoolExecutor):
             max_workers = min(32, usable_cpus() + 4)
         if number("max_workers", max_workers) <= 0:
             raise ValueError("max_workers must be greater than 0")
-        some_function("initializer", initializer)
+        some_plain("initializer", initializer)
         text("thread_name_prefix", thread_name_prefix)
         if not isinstance(initargs, Iterable):
             raise wrong("initargs", initargs, "a tuple")

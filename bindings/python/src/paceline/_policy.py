@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import finite, function, instance, nanos, number, real, some_text, whole, within
+from ._arguments import finite, instance, nanos, number, plain, real, some_text, whole, within
 from ._errors import InvalidError
 from ._keys import Key, keys
 from ._library import check, quick
@@ -84,7 +84,7 @@ class Retry:
         """``delay(1)`` seconds after the first failure, ``delay(2)`` after the second. It is called by
         the thread that ran the attempt. If it raises, or returns what is no time from 0 to 3e9 seconds, that is
         logged and there is no other attempt."""
-        return cls(layout.RETRY_FIXED, retries, delay=function("delay", delay))
+        return cls(layout.RETRY_FIXED, retries, delay=plain("delay", delay))
 
     def limited(self, within: float) -> Retry:
         """The same, but no attempt begins later than ``within`` seconds after the submission."""

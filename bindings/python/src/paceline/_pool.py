@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar, Union
 
 from . import _layout as layout
-from ._arguments import function, instance, nanos, number, patience, some_function, within, wrong
+from ._arguments import function, instance, nanos, number, patience, plain, some_plain, within, wrong
 from ._books import Audit, audit_of, waiting
 from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
@@ -234,7 +234,7 @@ class Pool:
         max_joined = within("max_joined", max_joined, 1, 16)
         if max_handles is not None:
             max_handles = number("max_handles", max_handles)
-        some_function("on_unhandled", on_unhandled)
+        some_plain("on_unhandled", on_unhandled)
         if log is not None:
             instance("log", log, Log)
         #: It tells as long as there are pools that have it.
@@ -339,19 +339,19 @@ class Pool:
         def call(ready: int) -> Answer:
             return on_ready(io, Ready(ready))
 
-        function("on_ready", on_ready)
+        plain("on_ready", on_ready)
         entry = self._crew.register(fd, call, wanted, level, may_block, paused)
         return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
-        function("fn", fn)
+        plain("fn", fn)
         return Timer(self._crew.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
 
     def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
-        function("fn", fn)
+        plain("fn", fn)
         return Handle(self._crew.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
 
     # --- hosts -----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import os
 import weakref
 from collections.abc import Callable, Iterable
@@ -30,13 +29,12 @@ from ._arguments import (
     one_of,
     path,
     patience,
+    plain,
     some_text,
     text,
     whole,
     within,
-    wrong,
 )
-from ._arguments import function as function_of
 from ._around import Middleware
 from ._calls import Calls, Periodic, TaskFunction
 from ._errors import InvalidError
@@ -124,6 +122,8 @@ class WorkerPool:
         layers = tuple(items("middleware", middleware, "an iterable of paceline.Middleware"))
         for layer in layers:
             instance("middleware", layer, Middleware)
+            for method in ("before", "after", "on_error"):
+                plain(f"middleware.{method}", getattr(layer, method))
         if scaling is not None:
             instance("scaling", scaling, Scaling)
         if outcomes is not None:
@@ -208,7 +208,8 @@ class WorkerPool:
         lease: Optional[float] = None,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
-        function's). Times are seconds; None means no limit.
+        function's). In a class it is a method, whose calls have the object. A coroutine or generator function is
+        refused, as tasks run on threads. Times are seconds; None means no limit.
 
         ``retries``: how many, with exponential delays, or a Retry. ``timeout``: how long each attempt may
         take, ``queue_timeout``: how long a task may wait for the first one, ``deadline``: how long it may
@@ -254,9 +255,7 @@ class WorkerPool:
         )
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
-            function_of("function", function)
-            if inspect.iscoroutinefunction(function):
-                raise wrong("function", function, "no coroutine function: tasks run on threads")
+            plain("function", function)
             called = getattr(function, "__qualname__", type(function).__qualname__)
             known = called if name is None else name
             pointer, core = ctypes.c_void_p(), self._core
@@ -278,7 +277,7 @@ class WorkerPool:
         """Submits a call of a decorated function every ``seconds``, first after one period, until the
         Periodic is closed or this is shut down. Each run is a task of its own. ``missed``: ticks that come
         while a run has not ended are left out ("skip"), or one run makes up for them as soon as it has
-        ("coalesce"). Raises InvalidError, ShutDownError."""
+        ("coalesce"). What a run fails with is logged. Raises InvalidError, ShutDownError."""
         coalesce = bool(one_of("missed", missed, {"skip": 0, "coalesce": 1}))
         instance("calls", calls, Calls, "a function that was decorated by task, or its options")
         core = self._core
@@ -322,7 +321,7 @@ class WorkerPool:
     ) -> Callable[[], object]:
         """Has ``function()`` called at the end of a shutdown, what was registered last first. It may be
         used as a decorator."""
-        function_of("function", function)
+        plain("function", function)
         some_text("name", name)
         called: str = getattr(function, "__qualname__", repr(function))
         self._core.hooks.append((name or called, function))
