@@ -215,6 +215,31 @@ class Bodies(Case):
         stats = self.server.stats()
         self.assertEqual((stats.begun, stats.aborted["unfinished"], stats.balances), (9, 0, True))
 
+    def test_a_body_without_an_end_leaves_others_their_turn(self) -> None:
+        """Also one that never fills its peer."""
+        for piece in (b"", b"x" * 100):
+            going = threading.Event()
+            self.addCleanup(going.set)
+
+            def pieces() -> Iterator[bytes]:
+                while not going.is_set():
+                    yield piece
+
+            kept = Told(pieces)
+            self.answer = lambda request: Response(kept)
+            connection = http.client.HTTPConnection(self.server.addresses[0], timeout=60)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            reader = threading.Thread(target=answer.read)
+            reader.start()
+            for _ in range(3):
+                self.assertEqual(self.ask(path="/well"), (200, b"well"))
+            going.set()
+            reader.join(60)
+            self.until(lambda: kept.closed)
+        self.assertEqual(kept.closed, 1)
+
     def test_names_and_values_of_headers(self) -> None:
         for name in ("Set-Cookie:admin", ":", "a:", "a\r\nb", "a\n", "a\0", "", "a b", "\u00e4"):
             self.answer = lambda request: Response("x", headers={name: "1"})
@@ -232,7 +257,7 @@ class Bodies(Case):
         def pieces() -> Iterator[bytes]:
             for number in range(3):
                 for each in list(core.streams):
-                    core.go_on(each)
+                    core.go_on(each, None)
                 yield b"%d" % number
 
         self.answer = lambda request: Response(pieces())

@@ -25,12 +25,15 @@ from ._arguments import BytesLike, function, text, whole, wrong
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
-from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, base_of
+from ._hosts import ANSWERS, NOT_AT_ALL, Hosts, Native, Outbox, Puller, base_of
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
 from ._server import Conn, Factory, Serving, _wanted
 from ._server import Core as StreamCore
+
+#: So many pieces of a body are written before a host thread turns to others.
+PUMPED = 16
 
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n"
 _JSON = b"Content-Type: application/json\r\n"
@@ -351,7 +354,8 @@ class Request:
             head, is_sent = response._head(), not (_is_bodiless(response.status) or self.method == "HEAD")
             if is_sent:
                 stream.begin()
-            self._core.begin(self._take(), response, head, stream, is_sent)
+            hand = self._hand if self._host == get_ident() else None
+            self._core.begin(self._take(), response, head, stream, is_sent, hand)
         except BaseException:
             stream.close(self._core)
             raise
@@ -730,7 +734,13 @@ class Core(Hosts):
     # --- bodies that go on -----------------------------------------------------------------------
 
     def begin(
-        self, number: int, response: Response, head: bytes, stream: _Stream, is_sent: bool
+        self,
+        number: int,
+        response: Response,
+        head: bytes,
+        stream: _Stream,
+        is_sent: bool,
+        hand: Optional[Hand],
     ) -> None:
         """Sends the head, and as much of the body as the peer takes; or no body."""
         length = layout.LENGTH_UNKNOWN if response.length is None else response.length
@@ -745,12 +755,13 @@ class Core(Hosts):
                     raise error(status)
                 self._piece(number, b"", b"", 0, 0, 0)
         if is_sent:
-            self.go_on(number)
+            self.go_on(number, hand)
         else:
             stream.close(self)
 
-    def go_on(self, number: int) -> None:
-        """Writes the next pieces of a body, until the peer is full or it ends."""
+    def go_on(self, number: int, hand: Optional[Hand]) -> None:
+        """Writes the next pieces of a body, until the peer is full or it ends. On a host thread it is somebody else's
+        turn after some of them."""
         stream = self.streams.get(number)
         if stream is None:
             return
@@ -763,7 +774,7 @@ class Core(Hosts):
                 stream.again = waits = True
                 while stream.again and waits:
                     stream.again = False
-                    waits = self._write(number, stream)
+                    waits = self._write(number, stream, hand)
             except BaseException as raised:
                 waits = False
                 self.contain(raised, "the body of an answer has failed")
@@ -783,9 +794,14 @@ class Core(Hosts):
         if stream is not None:
             stream.end(self)
 
-    def _write(self, number: int, stream: _Stream) -> bool:
-        """True: the peer is full, and will be heard of."""
+    def _write(self, number: int, stream: _Stream, hand: Optional[Hand]) -> bool:
+        """True: the peer is full, and will be heard of; or the thread comes back to it."""
+        written = 0
         while not stream.over:
+            if written == PUMPED and hand is not None and self.most:
+                hand.unfinished.append(number)
+                return True
+            written += 1
             piece = stream.next()
             if piece is None:
                 self._piece(number, b"", b"", 0, 0, 0)
@@ -821,16 +837,18 @@ class Hand:
         self.puller = Puller(core.outbox, _EVENT.size, core.batch)
         #: What goes out with the next call.
         self.answers: list[Answer] = []
+        #: Bodies that go on when others had their turn.
+        self.unfinished: list[int] = []
         self._buffer = _Buffer(ANSWERS)
 
     def run(self, timeout: ctypes.c_uint64) -> int:
         """Pulls a batch and handles it."""
-        count = self.puller.pull(timeout)
+        count = self.puller.pull(NOT_AT_ALL if self.unfinished else timeout)
         core, answers = self.core, self.answers
-        if count <= 0:
-            if count < 0:
-                core.leave(self)
+        if count < 0:
+            core.leave(self)
             return count
+        unfinished, self.unfinished = self.unfinished, []
         for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
             try:
                 self.handle(*event)
@@ -842,13 +860,15 @@ class Hand:
                 self.send()
         if answers:
             self.send()
+        for number in unfinished:
+            core.go_on(number, self)
         return count
 
     def handle(self, number: int, conn: int, kind: int, route: int, place: int, size: int) -> None:
         """Calls the handler of a request, or what goes on with one."""
         core = self.core
         if kind == layout.REQUEST_EVENT_WRITABLE:
-            return core.go_on(number)
+            return core.go_on(number, self)
         if kind != layout.REQUEST_EVENT_REQUEST:
             return core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
         request = Request(core, number, conn, ctypes.string_at(place, size), self)
