@@ -12,6 +12,7 @@ import unittest
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import paceline
 from paceline import Hub, Message, MessageFilter, Pool, Rate, Retry, Supervisor
@@ -207,6 +208,53 @@ class Odd(Case):
             return came
 
         self.assertEqual(len(asyncio.run(served())), 1)
+
+    def test_threads_that_cannot_be_made(self) -> None:
+        """The hub goes on with what it has, and a server that has none is not there."""
+        pool = self.hub._core.pool
+        hub = Hub(pool, threads=2)
+        self.addCleanup(hub.close)
+        box = hub.mailbox("a")
+        start, allowed = threading.Thread.start, 0
+
+        def refuse(thread: threading.Thread) -> None:
+            nonlocal allowed
+            if allowed == 0:
+                raise RuntimeError("can't start new thread")
+            allowed -= 1
+            start(thread)
+
+        with mock.patch.object(threading.Thread, "start", refuse):
+            with self.assertRaisesRegex(RuntimeError, "can't start"):
+                hub.subscribe("a", abs)
+            for make in (
+                lambda: paceline.Server(pool, "127.0.0.1:0", paceline.ConnHandler, threads=2),
+                lambda: paceline.Http(pool, threads=2).start(),
+                lambda: paceline.Udp(pool, abs, "127.0.0.1:0", threads=2),
+            ):
+                for allowed in (0, 1):
+                    with self.assertRaisesRegex(RuntimeError, "can't start"):
+                        make()
+            allowed = 1
+            came: list[bytes] = []
+            hub.subscribe("a", lambda message: came.append(message.payload))
+        hub.publish("a", b"1")
+        self.until(lambda: came == [b"1"])
+        self.assertEqual([each.payload for each in box.pull()], [b"1"])
+        hub.close()
+
+    def test_what_nothing_else_contains(self) -> None:
+        """Even that is no end of the thread, and is told once."""
+        with mock.patch.object(self.hub._core, "due", side_effect=MemoryError) as due:
+            self.hub.publish("other", b"x")
+            self.until(lambda: due.call_count > 1)
+        self.goes_on()
+        with mock.patch("paceline._subscriptions.Served.turn", side_effect=MemoryError) as turn:
+            self.hub.publish("other", b"y")
+            self.until(lambda: turn.call_count > 1)
+        self.until(lambda: self.came[-1] == b"y")
+        self.assertGreater(self.hub._core.failures, 2)
+        self.goes_on()
 
     def test_delays_that_are_none(self) -> None:
         """Those that are too long, or no time at all: there is no other attempt, and nobody else notices."""

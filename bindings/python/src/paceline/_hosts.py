@@ -128,11 +128,19 @@ class Hosts:
             raise ShutDownError("the interpreter ends")
         if self.most == 0:
             self.mine = self.hand()
+        try:
+            self.make_threads(self.hand)
+        except BaseException:
+            self.close()
+            raise
+
+    def make_threads(self, hand: Callable[[], Any]) -> None:
+        """Makes the threads. Raises RuntimeError: the system has no more of them."""
         for number in range(self.most):
             name = f"{self.name}_{number}"
-            thread = threading.Thread(name=name, target=self._serve, args=(self.hand(),))
-            self.threads.append(thread)
+            thread = threading.Thread(name=name, target=self._serve, args=(hand(),))
             thread.start()
+            self.threads.append(thread)
 
     def _serve(self, hand: Any) -> None:
         """Until all is over. Whatever happens, it goes on with what comes next: what others have open is theirs."""
@@ -234,8 +242,8 @@ class Hosts:
 
     def _apart(self, body: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(name=f"{self.name}_drain", target=body)
-        self.threads.append(thread)
         thread.start()
+        self.threads.append(thread)
         return thread
 
     def close(self) -> None:

@@ -504,16 +504,21 @@ class Core(Hosts):
         """The first handler has come. Under the lock."""
         if self.threads:
             return
-        self.poll, self.wake, self.nudged = select.epoll(), os.pipe(), os.pipe()
-        for end in self.nudged:
-            os.set_blocking(end, False)
-        self.poll.register(self.wake[0], select.EPOLLIN)
-        self.poll.register(self.nudged[0], select.EPOLLIN)
-        for number in range(self.most):
-            name = f"{self.name}_{number}"
-            thread = threading.Thread(name=name, target=self._serve, args=(Hand(self),))
-            self.threads.append(thread)
-            thread.start()
+        if self.poll is None:
+            self.wake, self.nudged = os.pipe(), os.pipe()
+            for end in self.nudged:
+                os.set_blocking(end, False)
+            poll = select.epoll()
+            poll.register(self.wake[0], select.EPOLLIN)
+            poll.register(self.nudged[0], select.EPOLLIN)
+            self.poll = poll
+        try:
+            self.make_threads(lambda: Hand(self))
+        except RuntimeError as raised:
+            if not self.threads:
+                # Another handler may find some.
+                raise
+            report("a hub has fewer threads than it was to have", raised=raised)
 
     def postpone(self, served: Served, delay: float) -> None:
         """Its turn comes after so many seconds."""
