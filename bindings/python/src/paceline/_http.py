@@ -754,10 +754,12 @@ class Core(Hosts):
                 if status != layout.OK:
                     raise error(status)
                 self._piece(number, b"", b"", 0, 0, 0)
-        if is_sent:
-            self.go_on(number, hand)
-        else:
-            stream.close(self)
+        if not is_sent:
+            return stream.close(self)
+        self.go_on(number, hand)
+        # It may have been ended by others, who leave the rest to this thread, before it could go on.
+        if stream.over:
+            stream.end(self)
 
     def go_on(self, number: int, hand: Optional[Hand]) -> None:
         """Writes the next pieces of a body, until the peer is full or it ends. On a host thread it is somebody else's
@@ -784,9 +786,9 @@ class Core(Hosts):
             if not waits:
                 self.streams.pop(number, None)
                 stream.close(self)
-        # It may have been ended meanwhile by others, who leave that to this thread.
+        # As in ``begin``.
         if stream.over:
-            stream.close(self)
+            stream.end(self)
 
     def end(self, number: int) -> None:
         """The body is sent no more."""
