@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import threading
 import unittest
 import weakref
@@ -30,6 +31,41 @@ class Requests(Case):
 
     def echo(self) -> None:
         self.hub.subscribe("echo", lambda message: self.hub.reply(message, message.payload))
+
+    @unittest.skipUnless(hasattr(signal, "setitimer"), "signals")
+    def test_one_that_waits_is_interrupted(self) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt("from a signal")
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaises(KeyboardInterrupt):
+            self.hub.request("silent", b"1")
+        (asked,) = self.silent.pull()
+        # It was given up: nobody gets the reply.
+        self.hub.reply(asked, b"late")
+        self.echo()
+        self.assertEqual(self.hub.request("echo", b"2", 60, {"a": "b"}).payload, b"2")
+
+    def test_it_is_the_same_on_all_threads(self) -> None:
+        outcomes: list[list[str]] = []
+        self.echo()
+
+        def ask() -> None:
+            told = []
+            for key, timeout in (("echo", None), ("echo", 60), ("silent", 0.01), ("silent", 0), ("nobody", 1), ("a..b", 1)):
+                try:
+                    told.append(self.hub.request(key, b"x", timeout).payload.decode())
+                except paceline.Error as error:
+                    told.append(f"{type(error).__name__}: {error}")
+            outcomes.append(told)
+
+        ask()
+        other = threading.Thread(target=ask)
+        other.start()
+        other.join(60)
+        self.assertEqual(outcomes[0], outcomes[1])
 
     def test_many_at_once_take_no_threads_and_one_descriptor(self) -> None:
         self.echo()

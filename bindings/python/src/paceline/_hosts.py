@@ -98,6 +98,8 @@ class Hosts:
         self.most = threads
         self.batch = BATCH if threads <= 1 else BATCH_OF_SEVERAL
         self.threads: list[threading.Thread] = []
+        #: Those that wait for something in the place of others.
+        self.aside: list[threading.Thread] = []
         self.closed = False
         #: How often a host thread has met with what nothing else has contained.
         self.failures = 0
@@ -234,7 +236,12 @@ class Hosts:
             body()
             return
         failed: list[BaseException] = []
-        apart = self._apart(lambda: _kept(failed, body))
+        try:
+            apart = self._apart(lambda: _kept(failed, body))
+        except RuntimeError:
+            # There are no more threads, or the interpreter ends.
+            body()
+            return
         while apart.is_alive():
             apart.join(SLICE)
         if failed:
@@ -243,7 +250,7 @@ class Hosts:
     def _apart(self, body: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(name=f"{self.name}_drain", target=body)
         thread.start()
-        self.threads.append(thread)
+        self.aside = [*(each for each in self.aside if each.is_alive()), thread]
         return thread
 
     def close(self) -> None:
@@ -258,12 +265,12 @@ class Hosts:
 
     def forked(self) -> None:
         self.closed = True
-        self.threads = []
+        self.threads, self.aside = [], []
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits until the threads have ended; False: they have not in that time."""
         end = None if timeout is None else time.monotonic() + timeout
-        for thread in list(self.threads):
+        for thread in (*self.threads, *self.aside):
             if thread is threading.current_thread():
                 continue
             while thread.is_alive():

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ from ._notices import (
 from ._policy import Rate, Retry
 from ._pool import Pool
 from ._publisher import Publisher
+from ._requests import ask_in_slices
 from ._subscriptions import (
     TURN,
     Core,
@@ -318,18 +320,21 @@ class Hub:
         priority: str = "normal",
     ) -> Message:
         """Publishes a request, and waits up to ``timeout`` seconds (None: for ever) for the reply of whoever is
-        first. Not in an event loop: see ``request_async``. Signals are looked at when it is over.
+        first. Not in an event loop: see ``request_async``.
 
         Raises NoRespondersError: nobody subscribes to the key; Full: nobody who does has taken it; TimeoutError;
         and as ``publish``."""
         self._core.pointer()
         own, sent, reply = self._own(key), data("payload", payload), layout.Message()
         publication, kept = publication_of(headers, priority)
-        left, at = nanoseconds(patience("timeout", timeout)), ctypes.byref(reply)
+        timeout = patience("timeout", timeout)
+        left, at = nanoseconds(timeout), ctypes.byref(reply)
         if place.busy:
             raise DeadlockError("this thread is inside a pull already")
         place.busy = True
         try:
+            if threading.current_thread() is threading.main_thread():
+                return ask_in_slices(self._core, own._native.pointer, publication, sent, timeout)
             terms, size = ctypes.byref(publication), len(sent)
             with self._core.publishing():
                 check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
@@ -672,7 +677,8 @@ class Hub:
     def flush(self) -> None:
         """Writes everything that was published before to all archives: then it is durable. Raises OsError: it
         is tried again later."""
-        check(lib.pace_hub_flush(self._core.native.pointer))
+        core = self._core
+        core._awaited(lambda: check(lib.pace_hub_flush(core.native.pointer)))
 
     def history_stats(self) -> list[HistoryStats]:
         """What each history has done, in the order in which they were given."""

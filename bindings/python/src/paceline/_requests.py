@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _layout as layout
 from ._errors import ShutDownError
 from ._hosts import Native
-from ._library import check, lib, quick
+from ._library import check, in_slices, lib, quick
 from ._mailbox import place
 from ._message import LARGE, MESSAGE, Message, messages_of
 
@@ -32,6 +32,40 @@ _ROW = _HEAD.size + MESSAGE.size
 _BATCH = 64
 
 _Answer = asyncio.Future[Message]
+
+
+def ask_in_slices(
+    core: Core, key: Any, terms: Any, sent: bytes, timeout: Optional[float]
+) -> Message:
+    """Publishes a request with this native key and waits for its reply, on the main thread, which looks at signals
+    meanwhile. What the reply points to is lent until this thread pulls."""
+    pointer, asked = ctypes.c_void_p(), ctypes.c_uint64()
+    check(quick.pace_replies_new(core.pointer(), ctypes.byref(pointer)))
+    replies = Native(pointer, lib.pace_replies_free)
+    with core.publishing():
+        check(
+            lib.pace_key_request_pulled(
+                key,
+                ctypes.byref(terms),
+                sent,
+                len(sent),
+                layout.FOREVER,
+                replies.pointer,
+                1,
+                ctypes.byref(asked),
+            )
+        )
+    row, count, status = ctypes.create_string_buffer(_ROW), ctypes.c_size_t(), layout.ETIMEDOUT
+    try:
+        at = ctypes.byref(count)
+        status = in_slices(lambda left: lib.pace_replies_pull(replies.pointer, row, 1, left, at), timeout)
+        check(status)
+    finally:
+        if status != layout.OK:
+            quick.pace_hub_give_up(core.native.pointer, asked.value, None)
+    if _HEAD.unpack_from(row)[1] != layout.OK:
+        raise ShutDownError("the hub is closed")
+    return messages_of(bytes(row)[_HEAD.size :])[0]
 
 
 class Requests:

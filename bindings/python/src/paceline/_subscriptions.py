@@ -779,7 +779,6 @@ class Subscription(Handled):
         """Ends it as ``unsubscribe("drain")`` does, and waits up to ``within`` seconds (None: for ever) until all
         that waits has been handled, what waits for another attempt included. What is left then is discarded;
         a handler that still runs is not waited for. Says how many messages were left: 0 if all were handled.
-        Signals are looked at when it is over.
 
         Raises DeadlockError in a handler of the hub, and in the event loop that serves it: it goes on then;
         InvalidError, ForkedError."""
