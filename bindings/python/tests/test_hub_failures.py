@@ -152,6 +152,26 @@ class Odd(Case):
         asyncio.run(main())
         self.goes_on()
 
+    def test_what_ends_the_program_ends_a_loop(self) -> None:
+        """Its thread is the user's; the message has become a dead letter before."""
+        for kind in (KeyboardInterrupt, SystemExit):
+
+            def leave(*_: object) -> None:
+                raise kind("now")
+
+            async def main() -> None:
+                async def fail(_: Message) -> None:
+                    raise KeyError
+
+                self.hub.subscribe("a", fail, on_error=leave)
+                self.hub.publish("a")
+                await asyncio.sleep(60)
+
+            with self.assertRaises(kind):
+                asyncio.run(main())
+            self.assertEqual(len(self.hub.remove_dead_letters()), 1)
+            self.goes_on()
+
     def test_functions_whose_call_runs_nothing(self) -> None:
         """They would be dealt with before they have run, so they are refused."""
 

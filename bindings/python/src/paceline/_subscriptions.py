@@ -347,7 +347,7 @@ class Served:
 
     def fail(self, message: Any, raised: BaseException) -> Optional[float]:
         """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
-        self.trying = False
+        self.trying, leaving = False, None
         self.last_error = raised
         self.errors += 1
         if self.on_error is None:
@@ -357,7 +357,18 @@ class Served:
             try:
                 self.on_error(message, raised)
             except BaseException as failed:
-                report("the hook of a handler that has failed has failed", raised=failed)
+                if self.task is not None and issubclass(type(failed), LEAVING):
+                    # The loop's thread is the user's.
+                    leaving = failed
+                else:
+                    report("the hook of a handler that has failed has failed", raised=failed)
+        delay = self.settle(message, raised)
+        if leaving is not None:
+            raise leaving
+        return delay
+
+    def settle(self, message: Any, raised: BaseException) -> Optional[float]:
+        """What becomes of a message that the handler has failed at; as ``fail``."""
         after, attempts = self.care.judge(raised), self.care.attempts
         if after >= 0:
             return after
