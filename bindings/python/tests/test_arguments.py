@@ -12,6 +12,7 @@ import contextlib
 import enum
 import inspect
 import itertools
+import os
 import re
 import socket
 import threading
@@ -444,7 +445,8 @@ class Table(Case):
             **dict.fromkeys(sized, "none number"),
             **dict.fromkeys(timed, MAYBE_TIME),
         }
-        at_listen = lambda **given: made(listen=Listen(**{"address": "unix:@x", **given}))
+        places = (f"unix:@paceline-{os.getpid()}-{number}" for number in itertools.count())
+        at_listen = lambda **given: made(listen=Listen(**{"address": next(places), **given}))
         yield row("Listen", at_listen, {}, **listen)
         server = Server(pool, "127.0.0.1:0", Silent)
         self.addCleanup(server.close)
