@@ -577,14 +577,16 @@ class Core(Hosts):
             mailboxes = list(self.mailboxes)
             served = [*self.served.values(), *self.looped]
             asking = list(self.requests.values())
-        for requests in asking:
-            requests.close()
-        for each in mailboxes:
-            each.close()
+        ends: list[Callable[[], object]] = [each.close for each in asking]
+        ends += [each.close for each in mailboxes]
         for one in served:
-            one.cancel()
-            one.mailbox.close()
-            one.hurry()
+            ends += (one.cancel, one.mailbox.close, one.hurry)
+        for end in ends:
+            try:
+                end()
+            except BaseException as raised:
+                # Whoever waits for another one of them is to be told still.
+                report("something of a hub could not be closed", raised=raised)
         # Threads end when nothing is left to be handled.
         if self.poll is not None:
             os.write(self.wake[1], b"x")
