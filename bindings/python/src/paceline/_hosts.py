@@ -7,6 +7,10 @@ the handlers, and gives all answers back in one call.
     pool:   read, keep time ──► outbox ──► host thread: pull a batch, handle, answer ──► written
                                               (two native calls, without the interpreter's lock)
 
+What a handler raises is told once, and its connection, request or message is dealt with as one whose handler
+has failed. A host thread goes on with the next event, whatever happens, and ends when all is over. Where a thread of
+the user's does its work (``run``, ``attach``), KeyboardInterrupt and SystemExit are raised there after the batch.
+
 A native object is given back when the last reference to it goes, and every thread has one: so no
 thread is ever inside something that was freed. When the interpreter ends, each is told to end, and is
 waited for, before anything is torn down.

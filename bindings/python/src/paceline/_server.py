@@ -626,13 +626,15 @@ class Hosted:
 
     def run(self) -> int:
         """Handles what is there; says how many events. For one without host threads, in any loop that can
-        wait for ``fileno``."""
+        wait for ``fileno``. If a handler has raised KeyboardInterrupt or SystemExit, that is raised when the others
+        have been called; anything else is logged."""
         return int(self._core.run())
 
     def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Has an asyncio loop, by default the running one, do what host threads would do, until this is
         closed. For one without host threads. On the loop's thread. ``async with`` does it too, and
-        drains at the end."""
+        drains at the end. KeyboardInterrupt and SystemExit out of handlers end the loop, as those of its
+        callbacks do."""
         core = self._core
         core.check_idle()
         loop = core.loop = asyncio.get_running_loop() if loop is None else loop
