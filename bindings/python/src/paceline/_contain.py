@@ -150,19 +150,20 @@ def _nothing() -> Optional[CalledBack]:
 
 
 class _Here(threading.local):
-    """Finds the innermost native call of this thread that calls Python back."""
+    """Finds the innermost native call of this thread that calls Python back; whether this thread is in the hook that was
+    there before this module's."""
 
     calls: Callable[[], Optional[CalledBack]] = staticmethod(_nothing)
+    busy = False
 
 
 _here = _Here()
 
 
 class _Main:
-    """The hook that was there before this module's; whether that runs."""
+    """The hook that was there before this module's."""
 
     hook: Callable[[Any], object] = staticmethod(sys.unraisablehook)
-    busy = False
 
 
 _main = _Main()
@@ -173,15 +174,15 @@ def _unraisable(unraisable: Any) -> None:
     trace, calls = unraisable.exc_traceback, _here.calls()
     if calls is not None and trace is not None and trace.tb_frame.f_code is _GUARD:
         calls.keep(unraisable.exc_value)
-    elif _main.busy:
+    elif _here.busy:
         # The hook before it has called this one.
         sys.__unraisablehook__(unraisable)
     else:
-        _main.busy = True
+        _here.busy = True
         try:
             _main.hook(unraisable)
         finally:
-            _main.busy = False
+            _here.busy = False
 
 
 def guarded(
