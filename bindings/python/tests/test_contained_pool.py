@@ -709,15 +709,20 @@ class Registered(Contained):
                 self.balance += amount * times
                 return self.balance
 
+            @workers.task
             @classmethod
-            @workers.task(name="named again")
-            def named_again(cls) -> str:
+            def named(cls) -> str:
                 return cls.__name__
 
             @staticmethod
             @workers.task(name="three")
             def three() -> int:
                 return 3
+
+            @workers.task(name="four")
+            @staticmethod
+            def four() -> int:
+                return 4
 
             urgent = deposit.options(priority="high")
 
@@ -734,8 +739,10 @@ class Registered(Contained):
         # Of the class it is a function of the object.
         self.assertEqual(Account.deposit.submit(account, 5).result(LONG), 55)
         self.assertEqual(Account.deposit(account, 5), 60)
-        self.assertEqual(Account.named_again.submit().result(LONG), "Account")
-        self.assertEqual(account.three.submit().result(LONG), 3)
+        for holder in (Account, account):
+            self.assertEqual([holder.named(), holder.named.submit().result(LONG)], ["Account"] * 2)
+            self.assertEqual([holder.three(), holder.three.submit().result(LONG)], [3, 3])
+            self.assertEqual([holder.four(), holder.four.submit().result(LONG)], [4, 4])
         self.assertEqual(account.deposit.__doc__, "Adds to it.")
         self.assertEqual(list(inspect.signature(account.deposit).parameters), ["amount", "times"])
         self.assertEqual(workers.stats()[Account.deposit.name].completed, 9)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C", bound="Calls[Any]")
 
+#: What holds a function that is bound otherwise than a method.
+HELD = (classmethod, staticmethod)
+
 _NOTHING: dict[str, Any] = {}
 _NO_ID = ctypes.c_void_p()
 _new = Task.__new__
@@ -110,7 +113,7 @@ class Calls(Generic[T]):
     def __get__(self: C, instance: object, owner: Optional[type[Any]] = None) -> C:
         """In a class it is a method, as its function would be: of an object its calls have the object first."""
         bind = getattr(type(self._function), "__get__", None)
-        if instance is None or bind is None:
+        if bind is None or instance is None and not isinstance(self._function, HELD):
             return self
         bound = object.__new__(type(self))
         bound.__dict__.update(self.__dict__)

@@ -5,7 +5,7 @@
 | `_hands.py` | the threads, and what they share |
 | `_calls.py` | functions whose calls are submitted; periodic ones |
 | `_task.py`, `_attempt.py` | what a submitter has of a task, and what its function has of an attempt |
-| `_policy.py` | settings of names and tasks |
+| `_policy.py`, `_keys.py` | settings of names and tasks; numbers for their keys |
 | `_around.py`, `_outcomes.py` | middleware; the log of outcomes |
 | `_scaling.py` | how many threads are active |
 | `_metrics.py` | figures of a program's own |
@@ -36,7 +36,7 @@ from ._arguments import (
     within,
 )
 from ._around import Middleware
-from ._calls import Calls, Periodic, TaskFunction
+from ._calls import HELD, Calls, Periodic, TaskFunction
 from ._errors import InvalidError
 from ._hands import Core, Hand
 from ._hosts import Native
@@ -208,8 +208,8 @@ class WorkerPool:
         lease: Optional[float] = None,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
-        function's). In a class it is a method, whose calls have the object. A coroutine or generator function is
-        refused, as tasks run on threads. Times are seconds; None means no limit.
+        function's). In a class it is a method, whose calls have the object; a classmethod or a staticmethod is
+        decorated from outside. A coroutine or generator function is refused, as tasks run on threads. Times are seconds; None means no limit.
 
         ``retries``: how many, with exponential delays, or a Retry. ``timeout``: how long each attempt may
         take, ``queue_timeout``: how long a task may wait for the first one, ``deadline``: how long it may
@@ -255,8 +255,10 @@ class WorkerPool:
         )
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
-            plain("function", function)
-            called = getattr(function, "__qualname__", type(function).__qualname__)
+            # Only what they hold can be called before they are bound.
+            inner = function.__func__ if isinstance(function, HELD) else function
+            plain("function", inner)
+            called = getattr(inner, "__qualname__", type(inner).__qualname__)
             known = called if name is None else name
             pointer, core = ctypes.c_void_p(), self._core
             encoded = text("name", known)
@@ -267,7 +269,7 @@ class WorkerPool:
             )
             kind = Native(pointer, lib.pace_kind_free)
             made = TaskFunction(core, self, function, known, kind, base, Chosen())
-            update_wrapper(made, function)
+            update_wrapper(made, inner)
             self._functions[known] = made
             return made
 
