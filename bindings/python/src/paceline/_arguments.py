@@ -6,7 +6,6 @@ Of the wrong type: TypeError. Out of range: InvalidError. Both say "name is valu
 from __future__ import annotations
 
 import inspect
-import math
 import operator
 import os
 import reprlib
@@ -116,7 +115,7 @@ def real(name: str, value: float, allowed: str = "a number") -> float:
 def finite(name: str, value: float) -> float:
     """A number that is neither endless nor none."""
     own = real(name, value)
-    if not math.isfinite(own):
+    if not abs(own) < float("inf"):
         raise InvalidError(f"{name} is {own}; allowed: a finite number")
     return own
 
@@ -182,25 +181,6 @@ def some_function(name: str, value: Any) -> Any:
 def is_coroutine_function(value: Any) -> bool:
     """Whether a call gives a coroutine: of an ``async def``, or of an object whose ``__call__`` is one."""
     return any(map(inspect.iscoroutinefunction, (value, getattr(type(value), "__call__", None))))
-
-
-def is_generator_function(value: Any) -> bool:
-    """Whether a call gives a generator, which nobody would iterate."""
-    kinds = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-    return any(is_one(each) for is_one in kinds for each in (value, getattr(type(value), "__call__", None)))
-
-
-def plain_function(name: str, value: Any) -> Any:
-    """Something to call that has run when the call returns."""
-    function(name, value)
-    if is_coroutine_function(value) or is_generator_function(value):
-        raise wrong(name, value, "a function that is no coroutine function and no generator")
-    return value
-
-
-def some_plain_function(name: str, value: Any) -> Any:
-    """The same, or None."""
-    return None if value is None else plain_function(name, value)
 
 
 def instance(name: str, value: T, kind: type[Any], allowed: str = "") -> T:

@@ -33,17 +33,17 @@ from ._arguments import (
     function,
     instance,
     is_coroutine_function,
-    is_generator_function,
     items,
     patience,
+    plain,
     some_function,
-    some_plain_function,
+    some_plain,
     text,
     within,
     wrong,
 )
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
-from ._errors import DeadlockError, InvalidError, ShutDownError
+from ._errors import DeadlockError, InvalidError
 from ._history import (
     EACH_HISTORY,
     EACH_RECORD,
@@ -151,9 +151,10 @@ _EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, layout.Text, ctypes.c_size_t)
 def _loop_of(handler: MessageHandler) -> Optional[asyncio.AbstractEventLoop]:
     """The loop that is to serve it; None: a thread is. Raises RuntimeError: no loop runs here; TypeError: a call
     would not run it."""
-    if is_generator_function(handler):
-        raise wrong("handler", handler, "a function or a coroutine function, but no generator")
-    return asyncio.get_running_loop() if is_coroutine_function(handler) else None
+    if is_coroutine_function(handler):
+        return asyncio.get_running_loop()
+    plain("handler", handler)
+    return None
 
 
 def _turn_of(batch: Optional[int], usual: int) -> int:
@@ -502,7 +503,7 @@ class Hub:
 
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
-        some_plain_function("on_error", on_error)
+        some_plain("on_error", on_error)
         some_function("handler", handler)
         terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
         settings = Settings(
@@ -633,7 +634,7 @@ class Hub:
         Who calls the handler, what a ``batch`` is, and what happens when it fails, is as with ``subscribe``, but
         that what comes while it is suspended stays in the history, and is handled after ``resume``. Its dead
         letters are delivered again as long as it lasts. Raises as ``query`` and ``subscribe``, ShutDownError."""
-        some_plain_function("on_error", on_error)
+        some_plain("on_error", on_error)
         some_function("handler", handler)
         terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
         start = start_of(sequence, since_ns, last, now)

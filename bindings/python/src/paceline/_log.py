@@ -18,7 +18,7 @@ from typing import Any, Optional, Union
 
 from . import _layout as layout
 from . import _lifetime
-from ._arguments import path, patience, some_plain_function, text, whole
+from ._arguments import path, patience, some_plain, text, whole
 from ._contain import report
 from ._errors import ShutDownError
 from ._library import check, error, in_slices, lib, quick
@@ -213,7 +213,7 @@ class Log:
         settings: Union[str, os.PathLike[str], None] = None,
         environment: bool = False,
     ) -> None:
-        some_plain_function("callback", callback)
+        some_plain("callback", callback)
         config = layout.LogConfig()
         check(quick.pace_log_config_init(ctypes.byref(config), ctypes.sizeof(config)))
         if settings is not None or environment:

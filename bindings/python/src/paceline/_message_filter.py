@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _layout as layout
-from ._arguments import data, plain_function, text, whole
+from ._arguments import data, plain, text, whole
 from ._contain import LEAVING, guarded, report
 from ._hosts import Native
 from ._library import check, lib, quick
@@ -62,7 +62,7 @@ class MessageFilter:
         pass, nor does it pass ``~``, and counts in ``filter_failures``. KeyboardInterrupt and SystemExit are
         raised out of publishing instead, when that is over; whether the message passes is not certain then. A hub
         keeps the function until it goes."""
-        plain_function("says", says)
+        plain("says", says)
 
         def ask(_: object, raw: Any) -> int:
             (message,) = messages_of(bytes(raw.contents))

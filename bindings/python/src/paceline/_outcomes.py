@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from . import _layout as layout
-from ._arguments import path, patience, some_plain_function, whole
+from ._arguments import path, patience, some_plain, whole
 from ._contain import report, shown
 from ._hosts import Native
 from ._library import check, lib, nanoseconds, quick
@@ -92,7 +92,7 @@ class OutcomeLog:
         settings: Union[str, os.PathLike[str], None] = None,
         environment: bool = False,
     ) -> None:
-        some_plain_function("callback", callback)
+        some_plain("callback", callback)
         config = layout.OutcomeLogConfig()
         check(quick.pace_outcome_log_config_init(ctypes.byref(config), ctypes.sizeof(config)))
         if settings is not None or environment:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _layout as layout
-from ._arguments import BytesLike, data, instance, nanos, patience, some_plain_function, some_text, text, within
+from ._arguments import BytesLike, data, instance, nanos, patience, some_plain, some_text, text, within
 from ._contain import guarded, report
 from ._hosts import Native, base_of
 from ._library import check, in_slices, lib, quick
@@ -139,7 +139,7 @@ class Service:
     ShutDownError."""
 
     def __init__(self, pool: Pool, is_well: Optional[Callable[[], object]] = None) -> None:
-        some_plain_function("is_well", is_well)
+        some_plain("is_well", is_well)
         crew = instance("pool", pool, Pool)._crew
         crew.check_open()
 

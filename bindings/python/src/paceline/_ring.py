@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._arguments import BytesLike, plain_function, within
+from ._arguments import BytesLike, plain, within
 from ._crew import Posted, Tally
 from ._errors import Empty, ShutDownError
 from ._members import current
@@ -50,7 +50,7 @@ class Ring:
         self._pool = pool
         self._crew = crew_of(pool)
         self._queue = Queue(capacity, max_payload)
-        self._handler = plain_function("handler", handler)
+        self._handler = plain("handler", handler)
         self._batch = within("batch", batch, 1, sys.maxsize)
         most = max(1, len(self._crew.threads)) if concurrent else 1
         self._permits = deque([None] * most)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
-from ._arguments import items, number, patience, some_plain_function
+from ._arguments import items, number, patience, some_plain
 from ._contain import report
 from ._errors import InvalidError
 
@@ -40,7 +40,7 @@ class Signals:
     ) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("Signals are for the main thread: Python tells no other of them")
-        some_plain_function("on_signal", on_signal)
+        some_plain("on_signal", on_signal)
         wanted = [number("signals", each) for each in items("signals", signals, "an iterable of numbers")]
         # Handlers may come in the middle of anything: these queues may be entered again.
         self._arrived: queue.SimpleQueue[int] = queue.SimpleQueue()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import MOST_SECONDS, instance, one_of, seconds, some_plain_function
+from ._arguments import MOST_SECONDS, instance, one_of, seconds, some_plain
 from ._arguments import within as between
 from ._contain import report
 from ._policy import Retry, retry_of
@@ -118,7 +118,7 @@ def terms_of(
     supervisor: Optional[Supervisor],
 ) -> Terms:
     """As those who subscribe give them."""
-    some_plain_function("on_restart", on_restart)
+    some_plain("on_restart", on_restart)
     own = Supervisor(restarts=restarts, within=within)
     if supervisor is not None:
         own = instance("supervisor", supervisor, Supervisor)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
 
-from ._arguments import instance, plain_function, text, wrong
+from ._arguments import instance, plain, text, wrong
 from ._contain import failure_of
 from ._message import HeadersLike, Message, Receipt
 from ._task import PermanentFailure
@@ -66,7 +66,7 @@ class Topic(Generic[T]):
     def subscribe(self, handler: Callable[[T, Message], object], **settings: Any) -> Subscription:
         """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
         message. A message that cannot be decoded is not tried again, and the handler is not called."""
-        plain_function("handler", handler)
+        plain("handler", handler)
 
         def take(message: Message) -> None:
             handler(self.decode(message), message)

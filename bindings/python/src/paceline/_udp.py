@@ -20,8 +20,8 @@ from ._arguments import (
     BytesLike,
     items,
     patience,
-    plain_function,
-    some_plain_function,
+    plain,
+    some_plain,
     some_text,
     text,
     whole,
@@ -357,8 +357,8 @@ class Udp(UdpRef, Hosted):
         name: str = "paceline-udp",
         **settings: Any,
     ) -> None:
-        plain_function("handler", handler)
-        some_plain_function("on_error", on_error)
+        plain("handler", handler)
+        some_plain("on_error", on_error)
         core = Core(pool, handler, on_error, bind, connect, max_waiting, threads, name, settings)
         super().__init__(core)
         # A lost socket ends by itself.
