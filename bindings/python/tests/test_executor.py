@@ -133,6 +133,23 @@ class Submitting(Case):
             self.assertIsInstance(exits.exception(), SystemExit)
             self.assertEqual(executor.submit(abs, -1).result(), 1)
 
+    def test_exceptions_that_are_false(self) -> None:
+        class Nothing(Exception):
+            def __len__(self) -> int:
+                return 0
+
+        def fails(_: object = None) -> None:
+            raise Nothing
+
+        with paceline.Executor(1) as executor:
+            for result in (
+                executor.submit(fails).result,
+                lambda: list(executor.map(fails, [1])),
+                lambda: list(executor.map(fails, [1], buffersize=1)),
+            ):
+                with self.assertRaises(Nothing):
+                    result()
+
     def test_no_references_are_kept(self) -> None:
         class Thing:
             def echo(self) -> "Thing":

@@ -138,6 +138,20 @@ class Results(Workers):
         self.assertNotIn("_work", names)
         self.assertEqual(fails.stats().failed, 2)
 
+    def test_exceptions_that_are_false(self) -> None:
+        class Nothing(Exception):
+            def __bool__(self) -> bool:
+                raise ValueError("neither true nor false")
+
+        @self.make(threads=1).task(retries=0)
+        def fails() -> None:
+            raise Nothing
+
+        # The thread goes on.
+        for _ in range(2):
+            with self.assertRaises(Nothing):
+                fails.submit().result(LONG)
+
     def test_batches_in_order(self) -> None:
         workers = self.make(threads=3)
         square = workers.task(name="square")(lambda a, b: a * b)

@@ -173,12 +173,16 @@ class Future(StandardFuture[T]):
             finished: T = outcome
             return finished
         del outcome
-        try:
-            result: T = super().result(timeout)
+        # Not the standard ``result``, which takes an exception that is false for none.
+        raised = super().exception(timeout)
+        if raised is None:
+            result: T = self._result
             return result
+        try:
+            raise raised
         finally:
             # The exception's traceback holds this frame.
-            del self
+            del raised, self
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What the call raised, or None; waits up to ``timeout`` seconds."""

@@ -577,7 +577,7 @@ class Hand:
             if status != layout.TASK_RETRYING:
                 self.core.jobs.pop(token, None)
                 if status == layout.TASK_FAILED:
-                    task.fail_as(status, exception or Error(why))
+                    task.fail_as(status, Error(why) if exception is None else exception)
                 else:
                     task.end_as(status)
         finally:

@@ -71,7 +71,7 @@ class Job:
             except IndexError:
                 return swept
             swept += 1
-            self._results[place] = Raised(exception or CancelledError())
+            self._results[place] = Raised(CancelledError() if exception is None else exception)
             if self._awaited == place:
                 self._wake()
 
