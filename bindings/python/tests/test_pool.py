@@ -204,6 +204,15 @@ class Events(Case):
             pool.post(lambda: 1 / 0)
         self.assertEqual([each.exc_type for each in seen], [ValueError, ZeroDivisionError])
 
+    def test_a_hook_that_is_false(self) -> None:
+        class Kept(list):  # type: ignore[type-arg]
+            __call__ = list.append
+
+        kept = Kept()
+        with paceline.Pool(1, on_unhandled=kept) as pool:
+            pool.post(lambda: 1 / 0)
+        self.assertEqual([type(each) for each in kept], [ZeroDivisionError])
+
 
 class Closing(Case):
     def test_closing_waits_for_the_handler(self) -> None:

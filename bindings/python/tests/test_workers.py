@@ -111,6 +111,21 @@ class Results(Workers):
         self.assertIn("add", add.name)
         self.assertEqual(add.__name__, "add")
 
+    def test_a_clean_up_without_a_text(self) -> None:
+        class CleanUp:
+            count = 0
+
+            def __call__(self) -> None:
+                self.count += 1
+
+            def __repr__(self) -> str:
+                raise ValueError("no text")
+
+        workers, clean_up = self.make(), CleanUp()
+        self.assertIs(workers.on_shutdown(clean_up), clean_up)
+        workers.shutdown()
+        self.assertEqual(clean_up.count, 1)
+
     def test_exceptions_are_raised_by_result(self) -> None:
         workers = self.make()
 

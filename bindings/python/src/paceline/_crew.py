@@ -177,7 +177,7 @@ class Crew:
         self.rejected = 0
         self.unhandled = 0
         self.books: list[list[int]] = []
-        self._on_unhandled = unhandled or report_unhandled
+        self._on_unhandled = report_unhandled if unhandled is None else unhandled
         self._most = most
         self._name = name
         self._native = native

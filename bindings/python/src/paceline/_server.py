@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, items, number, patience, some_function, text, whole
+from ._arguments import BytesLike, function, items, number, patience, text, whole
 from ._arguments import data as data_of
 from ._contain import report
 from ._errors import ForkedError, StaleError
@@ -781,7 +781,8 @@ class Server(Serving):
         """Begins to connect; ``handler``, by default the server's, makes what has the hooks. What is
         written before the connection is there is sent then. If it cannot be made, ``close`` is the
         only hook that is called."""
-        return self._core.connect(address, some_function("handler", handler) or self._core.factory)
+        own = self._core.factory if handler is None else function("handler", handler)
+        return self._core.connect(address, own)
 
     def stats(self) -> ServerStats:
         """Its books."""

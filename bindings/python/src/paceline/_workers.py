@@ -37,6 +37,7 @@ from ._arguments import (
 )
 from ._around import Middleware
 from ._calls import HELD, Calls, Periodic, TaskFunction
+from ._contain import shown
 from ._errors import InvalidError
 from ._hands import Core, Hand
 from ._hosts import Native
@@ -325,8 +326,8 @@ class WorkerPool:
         used as a decorator."""
         plain("function", function)
         some_text("name", name)
-        called: str = getattr(function, "__qualname__", repr(function))
-        self._core.hooks.append((name or called, function))
+        called: Optional[str] = name or getattr(function, "__qualname__", None)
+        self._core.hooks.append((called or shown(function), function))
         return function
 
     def shutdown(
