@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import pickle
+import sys
 import threading
 import unittest
 import weakref
@@ -164,6 +165,30 @@ class Hubs(Case):
             return found
 
         self.assertEqual(asyncio.run(main()), [(b"0", b"1", b"2", b"3"), (b"4",)])
+
+    def test_a_loop_that_was_closed_is_collected_without_a_word(self) -> None:
+        async def handle(_: Message) -> None:
+            pass
+
+        async def subscribe(hub: Hub) -> None:
+            hub.subscribe("a", handle)
+            # It waits now.
+            await asyncio.sleep(0)
+
+        told: list[Any] = []
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = told.append
+        hub, loop = Hub(self.pool), asyncio.new_event_loop()
+        loop.run_until_complete(subscribe(hub))
+        loop.close()
+        hub.close()
+        # What asyncio says of a task that is lost.
+        logger = logging.getLogger("asyncio")
+        self.addCleanup(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
+        del hub, loop
+        gc.collect()
+        self.assertEqual(told, [])
 
     def test_what_changes_in_the_midst_of_many_is_heeded(self) -> None:
         counts: list[paceline.SubscriptionStats] = []

@@ -259,12 +259,14 @@ class _LoopWaiters:
     def __init__(self, queue: Waited, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = queue
         self._loop = loop
+        self._fd = -1
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def wait(self) -> None:
         waiter = self._loop.create_future()
         if not self._waiters:
-            self._loop.add_reader(self._queue.fileno(), self._wake)
+            self._fd = self._queue.fileno()
+            self._loop.add_reader(self._fd, self._wake)
         self._waiters.append(waiter)
         try:
             await waiter
@@ -285,5 +287,7 @@ class _LoopWaiters:
 
     def _rest(self) -> None:
         if not self._waiters:
-            self._loop.remove_reader(self._queue.fileno())
+            # A loop that is closed has no readers, and what is collected with it may have no descriptor.
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._fd)
             self._queue._loops.pop(self._loop, None)

@@ -260,7 +260,9 @@ class Served:
             # If the task was cancelled inside the handler, its message is not dealt with.
             self.cancelled = True
             self.skip()
-            self.mailbox.close()
+            # Collected together with its loop, its mailbox may have gone before.
+            with contextlib.suppress(Error):
+                self.mailbox.close()
             self.end()
 
     def is_cancelled(self, raised: BaseException) -> bool:
