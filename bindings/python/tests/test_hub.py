@@ -10,6 +10,7 @@ import sys
 import threading
 import unittest
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import paceline
@@ -189,6 +190,16 @@ class Hubs(Case):
         del hub, loop
         gc.collect()
         self.assertEqual(told, [])
+
+    def test_what_an_iterable_of_headers_raises(self) -> None:
+        def headers() -> Iterator[tuple[str, str]]:
+            yield "a", "b"
+            raise ValueError("of the iterable")
+
+        with self.assertRaisesRegex(ValueError, "of the iterable"):
+            self.hub.publish("a", b"", headers())
+        with self.assertRaisesRegex(ValueError, "of the iterable"):
+            paceline.Response("", headers=headers())
 
     def test_what_changes_in_the_midst_of_many_is_heeded(self) -> None:
         counts: list[paceline.SubscriptionStats] = []

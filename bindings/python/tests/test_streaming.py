@@ -162,6 +162,21 @@ class Bodies(Base):
         stats = self.end(server)
         self.assertEqual((stats.panics, stats.refused["panicked"]), (1, 1))
 
+    def test_a_body_that_meets_the_end_of_something_else(self) -> None:
+        class Fails(Counting):
+            def data(self, data: bytes) -> Optional[bool]:
+                raise paceline.StaleError("of another connection")
+
+        server = self.serve()
+        server.route_streaming("PUT", "/fails")(Fails)
+        server.start()
+        connection = self.connect(server)
+        with self.assertLogs("paceline", logging.ERROR) as logs:
+            connection.request("PUT", "/fails", b"x")
+            self.assertEqual(connection.getresponse().status, 500)
+        self.assertIn("of another connection", logs.output[0])
+        self.assertEqual(self.end(server).panics, 1)
+
     def test_a_body_that_breaks_off(self) -> None:
         ends: queue.Queue[bool] = queue.Queue()
 

@@ -21,7 +21,7 @@ from types import CoroutineType
 from typing import Any, Optional, TypeVar, Union
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, text, whole, wrong
+from ._arguments import BytesLike, function, items, text, whole, wrong
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
@@ -125,7 +125,7 @@ _FIELDS = "pairs of text, or a mapping of text to text"
 
 
 def _pairs(headers: Fields) -> list[tuple[str, str]]:
-    pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
+    pairs: list[Any] = items("headers", headers.items() if isinstance(headers, Mapping) else headers, _FIELDS)
     try:
         found = [(name, value) for name, value in pairs]
     except (TypeError, ValueError):
@@ -673,9 +673,11 @@ class Core(Hosts):
             else:
                 self.bodies.pop(number, None)
                 body.end(kind == layout.REQUEST_EVENT_END)
-        except StaleError:
-            # Answered by another thread.
+        except StaleError as raised:
+            # Answered by another thread, or else the hook has met the end of something of its own.
             self.bodies.pop(number, None)
+            if quick.pace_requests_fail(self.requests.pointer, number) != layout.ESTALE:
+                self.contain(raised, "the body of a request has failed")
         except BaseException as raised:
             self.contain(raised, "the body of a request has failed")
             self.fail(number, conn)

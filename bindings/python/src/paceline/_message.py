@@ -224,11 +224,12 @@ def fields_of(headers: Optional[HeadersLike]) -> tuple[bytes, bytes, int]:
     """The native rows, the text that they point to, and how many there are."""
     if headers is None:
         return b"", b"", 0
-    pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
+    allowed = "pairs of text, or a mapping of text to text"
+    pairs: list[Any] = items("headers", headers.items() if isinstance(headers, Mapping) else headers, allowed)
     try:
         all = [(name.encode(), value.encode()) for name, value in pairs]
     except (AttributeError, TypeError, ValueError):
-        raise wrong("headers", headers, "pairs of text, or a mapping of text to text") from None
+        raise wrong("headers", headers, allowed) from None
     joined = b"".join([name + value for name, value in all])
     place, rows = base_of(joined), []
     for name, value in all:
