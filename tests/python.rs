@@ -143,6 +143,7 @@ fn servers() {
 #[test]
 fn nothing_is_abused_or_left_behind() {
     unittest("test_abuse.py");
+    unittest("test_user_objects.py");
     unittest("test_exits.py");
 }
 
