@@ -371,7 +371,9 @@ class Around(Contained):
 
     def test_an_outcome_is_shown(self) -> None:
         for kind in RAISED:
-            self.assertIn("task 1 FAILED", str(Outcome(1, "task", paceline.TaskStatus.FAILED, 1, kind())))
+            self.assertIn(
+                "task 1 FAILED", str(Outcome(1, "task", paceline.TaskStatus.FAILED, 1, kind()))
+            )
 
     def test_middleware(self) -> None:
         class Layer(Middleware):
@@ -816,11 +818,15 @@ class Registered(Contained):
             places[name] = lambda function, name=name: self.workers(middleware=[layer(name, function)])
         functions = [coroutine, generator, both, Coroutine(), Generator(), Method().method]
         functions += [functools.partial(each) for each in functions[:3]]
-        functions += [staticmethod(each) for each in functions[:3]] if sys.version_info >= (3, 10) else []
+        functions += (
+            [staticmethod(each) for each in functions[:3]] if sys.version_info >= (3, 10) else []
+        )
         for place, takes in places.items():
             for function in functions:
                 with self.subTest(place=place, function=function):
-                    with self.assertRaisesRegex(TypeError, "allowed: (no coroutine or generator|.*something to call)"):
+                    with self.assertRaisesRegex(
+                        TypeError, "allowed: (no coroutine or generator|.*something to call)"
+                    ):
                         takes(function)
 
     def test_what_a_class_makes(self) -> None:

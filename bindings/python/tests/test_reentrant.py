@@ -88,7 +88,11 @@ class Again(Case):
             places += 1
 
     def each_place_of_thread(
-        self, make: Callable[[], Any], first: Callable[[Any, Callable[[], None]], object], again: Call, end: Call
+        self,
+        make: Callable[[], Any],
+        first: Callable[[Any, Callable[[], None]], object],
+        again: Call,
+        end: Call,
     ) -> int:
         """``again`` in each line that the thread comes to that runs the task of ``first``."""
         places = 0
@@ -135,7 +139,10 @@ class Futures(Again):
             future.add_done_callback(lambda _: None)
             self.assertEqual(future.result(LONG), 0)
 
-        for under_way in (lambda future: future.result(LONG), lambda future: future.add_done_callback(id)):
+        for under_way in (
+            lambda future: future.result(LONG),
+            lambda future: future.add_done_callback(id),
+        ):
             count = self.each_place(
                 lambda: executor.submit(len, ()), under_way, again, lambda future: future.result(LONG)
             )
@@ -157,7 +164,9 @@ class Executors(Again):
 
         def under_way(executor: Executor) -> None:
             self.assertEqual(executor.submit(len, "abc").result(LONG), 3)
-            self.assertEqual([each.result(LONG) for each in executor.submit_batch(len, ["", "a"])], [0, 1])
+            self.assertEqual(
+                [each.result(LONG) for each in executor.submit_batch(len, ["", "a"])], [0, 1]
+            )
             self.assertEqual(list(executor.map(len, ["ab", "a"])), [2, 1])
             executor.audit()
 
@@ -274,7 +283,11 @@ class Pools(Again):
 class Workers(Again):
     def make(self, threads: int = 1, **more: Any) -> Any:
         workers = WorkerPool(self.pool, threads=threads, outcomes=OutcomeLog(logger=False), **more)
-        return workers, workers.task(name="len")(len), workers.task(name="drops", full="drop_oldest")(len)
+        return (
+            workers,
+            workers.task(name="len")(len),
+            workers.task(name="drops", full="drop_oldest")(len),
+        )
 
     def setUp(self) -> None:
         super().setUp()

@@ -164,7 +164,8 @@ def plain(name: str, value: Any) -> Any:
             or inspect.isgeneratorfunction(each)
             or inspect.isasyncgenfunction(each)
         ):
-            raise wrong(name, value, "no coroutine or generator function, as nobody would run what it makes")
+            allowed = "no coroutine or generator function, as nobody would run what it makes"
+            raise wrong(name, value, allowed)
     return value
 
 
