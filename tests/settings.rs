@@ -151,6 +151,13 @@ const BAD: &[(&str, &str, &[&str])] = &[
         "pool: {threads: 4, leaders: 4}",
         &["a.yaml: pool.leaders is 4, but must be 1 to 3, which is below the 4 threads"],
     ),
+    (
+        "a.yaml",
+        "pool: &p {threads: 2}\nworkers: {<<: *p}",
+        &[
+            "a.yaml: merge keys (<<) are not supported: write the settings out, at line 2, column 11",
+        ],
+    ),
     ("a.toml", "threads = 4", &["a.toml: its name must end in .json, .yaml or .yml"]),
     ("a.yaml", "- pool", &["a.yaml: it is [\"pool\"], but must be sections of settings"]),
     ("a.json", "{\"pool\": ", &["a.json: EOF while parsing a value at line 1 column 9"]),
@@ -319,6 +326,36 @@ fn json_says_the_same_as_yaml() {
     let pool = settings.pool;
     assert_eq!((pool.threads, pool.pin), (Some(2), Some(Pin::List(vec![0, 2, 3]))));
     assert_eq!((pool.stack_size, pool.pin_strict), (Some(262_144), Some(true)));
+}
+
+/// Goal: a mark that editors put first is no part of what a file says.
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let folder = Folder::new("mark");
+    for (name, text) in
+        [("a.json", r#"{"pool": {"threads": 3}}"#), ("a.yaml", "pool: {threads: 3}")]
+    {
+        let path = folder.write(name, format!("\u{feff}{text}"));
+        let settings = Settings::layers().file(path).build().unwrap();
+        assert_eq!(settings.pool.threads, Some(3), "{name}");
+    }
+}
+
+/// Goal: who passes all variables on, set or not, sets nothing by those that are not.
+#[test]
+fn a_variable_that_is_empty_is_not_set() {
+    for field in Settings::fields() {
+        let layers = Settings::layers().variables([pair(&field.variable(), "")]);
+        let settings = layers.build().unwrap();
+        assert_eq!(
+            format!("{settings:?}"),
+            format!("{:?}", Settings::default()),
+            "{}",
+            field.key()
+        );
+    }
+    let misspelt = Settings::layers().variables([pair("PACELINE_POOL_THRAEDS", "")]);
+    assert!(misspelt.build().is_err(), "it is told all the same");
 }
 
 #[test]
@@ -547,7 +584,8 @@ fn the_documented_table_is_the_table() {
         "# Settings\n\nMade from the table in [table.rs](../src/admin/settings/table.rs) by \
          `PACELINE_BLESS=1 cargo test --test settings`.\n\nFiles are JSON or YAML: sections, and in them \
          settings. What code sets wins over the\nenvironment, that over files, later files over earlier \
-         ones, and those over the defaults.\n\n| key | variable | allowed | default | |\n\
+         ones, and those over the defaults. A byte order mark\nat the start of a file is skipped, and merge \
+         keys of YAML (`<<`) are refused. A variable that is set but empty counts as\nnot set.\n\n| key | variable | allowed | default | |\n\
          |---|---|---|---|---|\n",
     );
     for field in Settings::fields() {

@@ -121,7 +121,8 @@ enum Layer {
 
 impl Layers {
     /// Adds a file of up to 1 MiB: JSON if its name ends in `.json`, YAML if in `.yaml` or `.yml`. Its
-    /// first level are sections, the second their settings.
+    /// first level are sections, the second their settings. A byte order mark at its start is skipped. Merge keys
+    /// of YAML (`<<`) are refused; aliases are not.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let origin = path.display().to_string();
@@ -135,7 +136,7 @@ impl Layers {
     }
 
     /// Adds the variables of this process that begin with `PACELINE_` and the name of a section, as
-    /// `PACELINE_POOL_THREADS`.
+    /// `PACELINE_POOL_THREADS`. One that is set but empty counts as not set.
     pub fn environment(self) -> Self {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         self.variables(std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))))
@@ -145,6 +146,7 @@ impl Layers {
     pub fn variables(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         for (name, text) in pairs {
             match Settings::fields().find(|field| field.variable() == name) {
+                Some(_) if text.is_empty() => {}
                 Some(field) => {
                     self.give(Layer::Environment, &name, field, &field.kind.lift(&text));
                 }
@@ -259,11 +261,14 @@ fn read(path: &Path) -> Result<Node, String> {
     let is = |ending: &str| path.extension().is_some_and(|it| it.eq_ignore_ascii_case(ending));
     let text = || -> Result<String, String> {
         let mut text = String::new();
+        // Some editors write it first.
+        let without_mark =
+            |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let file = File::open(path).map_err(|error| error.to_string())?;
         let size = file.take(MAX_FILE + 1).read_to_string(&mut text);
         match size.map_err(|error| error.to_string())? as u64 > MAX_FILE {
             true => Err("it is larger than 1 MiB".into()),
-            false => Ok(text),
+            false => Ok(without_mark(text)),
         }
     };
     if is("json") {

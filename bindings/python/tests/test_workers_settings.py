@@ -850,6 +850,8 @@ class Doing(Workers):
         os.environ["PACELINE_WORKERS_FULL"] = "run_here"
         self.addCleanup(os.environ.pop, "PACELINE_WORKERS_FULL", None)
         self.assertEqual(self.make(environment=True)._core.full, "run_here")
+        os.environ["PACELINE_WORKERS_FULL"] = ""
+        self.assertEqual(self.make(environment=True)._core.full, self.make()._core.full)
         self.assertEqual(self.make()._core.full, "reject")
 
 

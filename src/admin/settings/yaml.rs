@@ -52,6 +52,11 @@ impl Composer {
             Event::Scalar(text, style, anchor, tag) => {
                 self.charge(1)?;
                 if let Some(key) = self.awaited_key() {
+                    if text == "<<" && style == ScalarStyle::Plain {
+                        return Err(
+                            "merge keys (<<) are not supported: write the settings out,".into()
+                        );
+                    }
                     *key = Some(text.into_owned());
                     return Ok(());
                 }
@@ -260,6 +265,10 @@ mod tests {
             ("a: 1\n---\nb: 2\n", "a second document begins at line 2, column 1"),
             ("{[a]: 1}", "a key must be a text at line 1, column 2"),
             ("{a: &a [], *a : 1}", "a key must be a text at line 1, column 12"),
+            (
+                "a: &a {b: 1}\nc:\n  <<: *a\n",
+                "merge keys (<<) are not supported: write the settings out, at line 3, column 3",
+            ),
             ("a: &a [*a]", "an alias is inside of what it stands for at line 1, column 8"),
             ("a: !point [1]", "the tag !point does not belong here at line 1, column 11"),
             ("a: !!int b", "\"b\" is not of the type !!int at line 1, column 10"),
