@@ -73,7 +73,8 @@ impl Registry {
     }
 
     /// A counter of this name and labels; the same one for every call with the same. A name has letters,
-    /// digits and underscores, and does not end as text formats end theirs (`_total`, `_sum` …).
+    /// digits and underscores, and does not end as text formats end theirs (`_total`, `_sum` …): the counter `hits` is
+    /// `hits_total` there.
     ///
     /// # Errors
     /// [`Error::Invalid`] if a name is not one, or belongs to metrics of another kind; [`Error::Full`]
@@ -295,7 +296,10 @@ impl Collected {
 /// The labels, sorted, if all names are ones.
 fn check(name: &str, labels: &[(&str, &str)]) -> Result<Labels> {
     if let Some(suffix) = SUFFIXES.iter().find(|suffix| name.ends_with(*suffix)) {
-        let allowed = format!("without {suffix} at its end");
+        let base = name.trim_end_matches(suffix);
+        let allowed = format!(
+            "without {suffix} at its end, as {base:?}: text formats put it there themselves"
+        );
         return Err(Error::invalid("the name of a metric", format!("{name:?}"), allowed));
     }
     if !is_name(name, true) {

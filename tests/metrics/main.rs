@@ -89,6 +89,9 @@ fn wrong_names_are_refused_by_name() {
         let text = format!("but must be without {suffix} at its end");
         assert!(told(&format!("a{suffix}"), &[]).contains(&text), "{suffix}");
     }
+    let text = "the name of a metric is \"hits_total\", but must be without _total at its end, as \"hits\": text \
+                formats put it there themselves";
+    assert_eq!(told("hits_total", &[]), text);
     for labels in [
         &[("", "")][..],
         &[("1", "")],
