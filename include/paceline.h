@@ -414,7 +414,11 @@ typedef struct pace_log_config_t {
      * what comes later wins. NULL: "info".
      */
     const char *levels;
-    /** The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. */
+    /**
+     * The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. Several logs may write
+     * one file, in one process or in several. A character device, a pipe and what a link in /proc leads to, as
+     * /dev/stdout, are written and never rotated; a directory, a block device and a socket are refused.
+     */
     const char *file;
     /**
      * How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
@@ -4463,7 +4467,10 @@ typedef struct pace_outcome_log_config_t {
      * dropped, and counted.
      */
     uint32_t capacity;
-    /** The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. */
+    /**
+     * The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. Several logs may write
+     * one file, and it may be a device, as pace_log_config_t.file.
+     */
     const char *file;
     /**
      * How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
@@ -5820,7 +5827,8 @@ typedef struct pace_history_options_t {
     uint64_t archive_age_ns;
     /**
      * A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
-     * are lost and counted. Default NULL: none.
+     * are lost and counted. Several histories may write one file. It may be a device, as pace_log_config_t.file, and
+     * is no pipe. Default NULL: none.
      */
     const char *lines;
     /** How large that becomes before it is renamed to `.1`, 1 KiB to 1 TiB. Default 64 MiB. */

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{
-    Count, Gate, LONG, PATIENCE, Random, finish, forked, hang_guard, in_child, limit,
-    open_descriptors, quiet_panic, until,
+    Count, Gate, LONG, PATIENCE, Random, finish, forked, hang_guard, in_child, in_child_blocking,
+    limit, open_descriptors, quiet_panic, until,
 };
 use paceline::log::{Component, Level, Levels, Log, LogBuilder, Record, Value};
 use paceline::{Error, Pool};
@@ -575,6 +575,34 @@ fn a_full_disk_is_counted_and_stops_nobody() {
     let stats = log.stats();
     assert_eq!((stats.told, stats.dropped, stats.errors, told.all().len()), (6, 0, 6, 6));
     assert_eq!(stats.last_error.as_deref(), Some("No space left on device (os error 28)"));
+}
+
+/// Goal: a disk that is full takes nothing from others who write the same file, and tears no line; what of a batch is
+/// whole is kept, and only the rest is counted as lost. Method: a limit of the size of files, in a child.
+#[test]
+fn a_write_that_fails_takes_nothing_from_others() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("others");
+        let path = folder.0.join("all.log");
+        let log = quiet().file(&path).levels("off,pool=debug".parse().unwrap()).build().unwrap();
+        let pool = pool(&log);
+        log.flush(PATIENCE).unwrap();
+        let mut other = File::options().append(true).open(&path).unwrap();
+        (0..81).for_each(|number| writeln!(other, "{{\"other\":{number}}}").unwrap());
+        limit(libc::RLIMIT_FSIZE, fs::metadata(&path).unwrap().len() + 1000);
+        tell(&pool, 30);
+        log.flush(PATIENCE).unwrap();
+        limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        tell(&pool, 1);
+        log.flush(PATIENCE).unwrap();
+        let (all, stats) = (lines(&path), log.stats());
+        let others = all.iter().filter(|line| line["other"].is_number()).count();
+        assert_eq!(others, 81);
+        assert!(stats.errors > 0 && stats.errors < 30, "{stats:?}");
+        assert_eq!((all.len() - others) as u64 + stats.errors, stats.told);
+        finish(&pool);
+    });
 }
 
 #[test]

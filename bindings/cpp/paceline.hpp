@@ -1368,7 +1368,9 @@ struct LogConfig {
     bool environment = false;
     /// "info,net=debug,hub=off". Empty: "info".
     std::string levels{};
-    /// The file that lines of JSON are appended to.
+    /// The file that lines of JSON are appended to. Several logs may write one. A character device, a pipe and what a
+    /// link in /proc leads to, as /dev/stdout, are written and never rotated; a directory, a block device and a socket
+    /// are refused.
     std::string file{};
     std::optional<std::uint64_t> max_size{};
     std::optional<std::uint32_t> files{};
@@ -6406,10 +6408,12 @@ struct HistoryConfig {
     bool process_only = false;
     /// Reads the whole archive when it is opened.
     bool check = false;
-    /// A file of lines of JSON.
+    /// A file of lines of JSON. Several histories may write one. It may be a device, as that of a Log, and is no pipe.
     std::string lines{};
-    /// Publishers wait for a slow disk for so long. Without it the archive goes without the oldest.
-    std::optional<nanoseconds> disk_wait{};
+    /// Publishers wait for a slow disk for so long, and their publication is refused then: Code::Full. On threads of the
+    /// pool it is refused at once. Without it (std::nullopt) they never wait, and the archive goes without the oldest:
+    /// flush() fails then, and says how many.
+    std::optional<nanoseconds> disk_wait{std::chrono::seconds(10)};
 
     HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
     HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }

@@ -151,7 +151,8 @@ impl OutcomeLogBuilder {
         self
     }
 
-    /// Appends JSON lines to this file. Default: no file.
+    /// Appends JSON lines to this file. Default: no file. Several logs may write one file, links and devices may be
+    /// named, and torn lines are ended, as for [`LogBuilder::file`](crate::log::LogBuilder::file).
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.file = Some(path.into());
         self
@@ -180,7 +181,8 @@ impl OutcomeLogBuilder {
     /// Starts the log: its thread is the only one, and is created here.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and the allowed range;
+    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and the allowed range, also for a file
+    /// that is a directory, a block device or a socket;
     /// [`Error::Os`](crate::Error::Os) if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Arc<OutcomeLog>> {
         let teller = Teller::start(self.settings, Outcomes { callback: self.callback })?;

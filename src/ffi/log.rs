@@ -119,7 +119,9 @@ pub struct pace_log_config_t {
     /// Which records are made: "info,net=debug,hub=off". A level for all, then those of components that differ;
     /// what comes later wins. NULL: "info".
     pub levels: *const c_char,
-    /// The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none.
+    /// The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. Several logs may write
+    /// one file, in one process or in several. A character device, a pipe and what a link in /proc leads to, as
+    /// /dev/stdout, are written and never rotated; a directory, a block device and a socket are refused.
     pub file: *const c_char,
     /// How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
     /// on. Default 64 MiB.

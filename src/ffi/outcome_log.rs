@@ -68,7 +68,8 @@ pub struct pace_outcome_log_config_t {
     /// How many outcomes may wait to be told, 1 to 2^20. Default 8192. What comes while so many wait is
     /// dropped, and counted.
     pub capacity: u32,
-    /// The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none.
+    /// The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. Several logs may write
+    /// one file, and it may be a device, as pace_log_config_t.file.
     pub file: *const c_char,
     /// How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
     /// on. Default 64 MiB.

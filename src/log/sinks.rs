@@ -47,6 +47,11 @@ impl LogBuilder {
     }
 
     /// Appends JSON lines to this file: [`Record::to_json`]. Default: no file.
+    ///
+    /// Several logs may write one file, in one process or in several: they take turns by a lock, and none cuts off or
+    /// rotates away what another writes. If a symbolic link leads to the file, what it leads to is rotated. A character
+    /// device, a pipe and what a link in `/proc` leads to, as `/dev/stdout`, are written and never rotated. A batch
+    /// of lines begins on a line of its own, also behind a line that a killed process has left torn.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.file = Some(path.into());
         self
@@ -75,8 +80,8 @@ impl LogBuilder {
     /// Starts the log: its thread is the only one, and is created here.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the setting, its value and the allowed range; [`Error::Os`] if the thread
-    /// cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
+    /// [`Error::Invalid`] names the setting, its value and the allowed range, also for a file that is a directory, a
+    /// block device or a socket; [`Error::Os`] if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Log> {
         let tells_facade = self.settings.facade;
         let teller = Teller::start(self.settings, Records { callback: self.callback })?;

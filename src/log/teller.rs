@@ -137,6 +137,7 @@ impl<T: Send + 'static> Teller<T> {
         let books = Arc::new(Books::default());
         let Settings { facade, max_size, files, .. } = settings;
         let file = settings.file.map(|path| RotatingFile::new(path, max_size as u64, files));
+        let file = file.transpose()?;
         let (items, counts) = (Arc::clone(&queue), Arc::clone(&books));
         let voice = Voice { facade, file, sink, books: counts, reported: 0 };
         let thread = thread::Builder::new().name("paceline-log".into());

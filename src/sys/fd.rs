@@ -18,6 +18,35 @@ pub(crate) fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(flags & libc::O_NONBLOCK != 0)
 }
 
+/// Reads and writes on this open file wait from now on.
+#[cfg(any(feature = "hub", feature = "log"))]
+pub(crate) fn set_blocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: F_GETFL takes no pointer, and a borrowed descriptor is open.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
+    // SAFETY: F_SETFL takes a number.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) })
+        .map(drop)
+}
+
+/// Takes the lock of this open file, if nobody has it. True, too, on a file system that has no locks.
+#[cfg(any(feature = "hub", feature = "log"))]
+pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: it takes no pointer, and a borrowed descriptor is open.
+    match check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Err(error) => {
+            !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        }
+        Ok(_) => true,
+    }
+}
+
+/// Gives the lock back, for all copies of the descriptor, those in forked children included.
+#[cfg(any(feature = "hub", feature = "log"))]
+pub(crate) fn unlock(fd: BorrowedFd<'_>) {
+    // SAFETY: as above.
+    let _there_may_be_none = unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) };
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

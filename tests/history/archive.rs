@@ -154,7 +154,7 @@ fn lines_are_written_beside() {
         read.push(stored);
         Ok(())
     };
-    assert_eq!(read_lines(folder.file("lines"), &everything(), keep).unwrap(), 500);
+    assert_eq!(read_lines(folder.file("lines"), &everything(), keep).unwrap().messages, 500);
     assert_eq!(read, hub.query(&everything()).unwrap());
     drop(hub);
     finish(&pool);

@@ -140,6 +140,44 @@ class Logs(Case):
         with self.assertRaisesRegex(paceline.InvalidError, "levels is .*pol=info"):
             log.set_levels("pol=info")
 
+    def test_several_logs_write_one_file(self) -> None:
+        """By a link, whose target is rotated where it lies."""
+        path = self.folder / "all.log"
+        path.symlink_to("real")
+        logs = [Log(path, levels="off,pool=info", logger=False, max_size=1024) for _ in range(2)]
+        for _ in range(10):
+            for log in logs:
+                Pool(1, log=log).shutdown()
+                log.flush(LONG)
+        stats = []
+        for log in logs:
+            log.close(LONG)
+            stats.append(log.stats())
+        self.assertEqual([(each.dropped, each.errors) for each in stats], [(0, 0)] * 2)
+        self.assertTrue(path.is_symlink())
+        names = {name.name for name in self.folder.iterdir()}
+        self.assertEqual(names, {"all.log", "real", "real.1", "real.2", "real.3"})
+        for name in names - {"all.log"}:
+            for line in (self.folder / name).read_text().splitlines():
+                json.loads(line)
+
+    def test_a_device_and_a_pipe_are_not_rotated(self) -> None:
+        path = self.folder / "pipe"
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        log = Log(path, levels="off,pool=info", logger=False, max_size=1024, files=1)
+        for _ in range(10):
+            Pool(1, log=log).shutdown()
+        log.close(LONG)
+        self.assertEqual(log.stats().errors, 0)
+        lines = os.read(reader, 1 << 16).splitlines()
+        self.assertEqual(len(lines), log.stats().told)
+        self.assertTrue(all(json.loads(line)["component"] == "pool" for line in lines))
+        self.assertTrue(path.is_fifo())
+        with self.assertRaisesRegex(paceline.InvalidError, "the file of lines is .*, a directory"):
+            Log(self.folder, logger=False)
+
     def test_settings(self) -> None:
         path = self.folder / "settings.yaml"
         file = self.folder / "a.log"

@@ -21,7 +21,7 @@
 //! A second writer of the same file meets positions that are taken: its commit fails, and says so.
 
 use super::limits::Limits;
-use super::lines::{read_lines, write_lines};
+use super::lines::{LinesRead, read_lines, write_lines};
 use super::log::{Gaps, Page, Shelf, Sink};
 use super::query::{Query, literal_part};
 use crate::error::{Error, Result};
@@ -185,12 +185,16 @@ impl Archive {
     }
 
     /// Puts the messages of a file of [lines](super::read_lines) that the query asks for into a new archive.
-    /// Their sequences have to grow. Says how many.
+    /// Their sequences have to grow. Says how many there were, and how many torn lines were skipped.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the archive has something in it, or a sequence does not grow; [`Error::Os`] names
     /// the path and what is wrong. What was put in before stays.
-    pub fn import(options: &ArchiveOptions, lines: impl AsRef<Path>, query: &Query) -> Result<u64> {
+    pub fn import(
+        options: &ArchiveOptions,
+        lines: impl AsRef<Path>,
+        query: &Query,
+    ) -> Result<LinesRead> {
         let (mut writer, _) = options.open()?;
         if writer.next() != 1 {
             let path = options.path.display();
@@ -214,10 +218,10 @@ impl Archive {
             }
             Ok(())
         };
-        let count = read_lines(lines, query, |stored| add(Some(stored)))?;
+        let read = read_lines(lines, query, |stored| add(Some(stored)))?;
         add(None)?;
         writer.close()?;
-        Ok(count as u64)
+        Ok(read)
     }
 }
 
@@ -996,7 +1000,7 @@ mod tests {
         let lines = folder.file("lines");
         assert_eq!(archive.export(&asked, &lines).unwrap(), wanted.len() as u64);
         let copy = ArchiveOptions::at(folder.file("copy"));
-        assert_eq!(Archive::import(&copy, &lines, &everything()).unwrap(), wanted.len() as u64);
+        assert_eq!(Archive::import(&copy, &lines, &everything()).unwrap().messages, wanted.len());
         let copied = Archive::open(folder.file("copy")).unwrap();
         assert_eq!(copied.query(&everything()).unwrap(), wanted);
         assert_eq!(copied.query(&everything().last(7)).unwrap(), wanted[wanted.len() - 7..]);

@@ -11,13 +11,16 @@ use crate::error::{Error, Result};
 use crate::hub::key::{Key, check_any_key};
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use crate::rotate::RotatingFile;
+#[cfg(feature = "archive")]
+use crate::rotate::place_of;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +35,10 @@ pub struct LinesOptions {
 
 impl LinesOptions {
     /// Appends to this file. Default: it is rotated at 64 MiB, and 4 files are kept.
+    ///
+    /// Several histories may write one file, in one process or in several: they take turns by a lock. If a symbolic
+    /// link leads to the file, what it leads to is rotated. A character device, and what a link in `/proc` leads to, is
+    /// written and never rotated. A pipe is refused: its reader could hold up whoever commits.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), max_size: 64 << 20, files: 4 }
     }
@@ -57,7 +64,12 @@ impl LinesOptions {
         if !(1..=1000).contains(&self.files) {
             return Err(Error::invalid("the lines' files", self.files, "1 to 1000"));
         }
-        let file = RotatingFile::new(self.path.clone(), self.max_size, self.files);
+        let is_pipe = fs::metadata(&self.path).is_ok_and(|file| file.file_type().is_fifo());
+        if is_pipe {
+            let value = format!("{}, a pipe", self.path.display());
+            return Err(Error::invalid("the file of lines", value, "a regular file or a device"));
+        }
+        let file = RotatingFile::new(self.path.clone(), self.max_size, self.files)?;
         let lost = Arc::<Lost>::default();
         Ok((Lines { file, path: self.path.clone(), lost: Arc::clone(&lost) }, lost))
     }
@@ -121,8 +133,7 @@ pub(super) fn to_line(stored: &Stored) -> String {
 }
 
 /// What a line says, or what is wrong with it.
-pub(super) fn from_line(line: &str) -> core::result::Result<Stored, String> {
-    let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+fn from_line(line: &Value) -> core::result::Result<Stored, String> {
     let text = |name: &str| line[name].as_str();
     let missing = |name: &str, what: &str| format!("{name} is {}, but must be {what}", line[name]);
     let time = text("time").and_then(|time| humantime::parse_rfc3339(time).ok());
@@ -167,32 +178,51 @@ pub(super) fn from_line(line: &str) -> core::result::Result<Stored, String> {
     })
 }
 
-/// Calls `each` with the messages of a file of lines that the query asks for, in their order. Says how many.
-/// Reads one file; those that were rotated away are files of their own.
+/// What was read of a file of lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct LinesRead {
+    /// Messages that were asked for.
+    pub messages: usize,
+    /// Lines that are no JSON, and were skipped: a process that was killed, a full disk or a loss of power tears
+    /// lines.
+    pub torn: usize,
+}
+
+/// Calls `each` with the messages of a file of lines that the query asks for, in their order. Says how many there
+/// were, and how many torn lines were skipped. Reads one file; those that were rotated away are files of their own.
 ///
 /// # Errors
-/// [`Error::Os`] names the path and, for a line that is none, its number and what is wrong with it. What was
-/// before it has been given to `each`.
+/// [`Error::Os`] names the path and, for a line of JSON that is no message, its number and what is wrong with it.
+/// What was before it has been given to `each`. What `each` returns.
 pub fn read_lines(
     path: impl AsRef<Path>,
     query: &Query,
     mut each: impl FnMut(Stored) -> Result<()>,
-) -> Result<usize> {
+) -> Result<LinesRead> {
     let path = path.as_ref();
     let failed = |error| Error::os(format!("read lines from {}", path.display()), error);
     let file = File::open(path).map_err(failed)?;
-    let mut count = 0;
-    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
-        let stored = from_line(&line.map_err(failed)?).map_err(|reason| {
+    let mut read = LinesRead::default();
+    for (number, line) in (1..).zip(BufReader::new(file).split(b'\n')) {
+        let line = line.map_err(failed)?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Ok(line) = serde_json::from_slice(&line) else {
+            read.torn += 1;
+            continue;
+        };
+        let stored = from_line(&line).map_err(|reason| {
             let reason = io::Error::new(io::ErrorKind::InvalidData, reason);
             Error::os(format!("read line {number} of {}", path.display()), reason)
         })?;
-        if count < query.limit && query.selects(&stored) {
-            count += 1;
+        if read.messages < query.limit && query.selects(&stored) {
+            read.messages += 1;
             each(stored)?;
         }
     }
-    Ok(count)
+    Ok(read)
 }
 
 /// Writes lines to a new file, which is there when all of it is.
@@ -201,11 +231,16 @@ pub(super) fn write_lines(
     path: &Path,
     mut next: impl FnMut(&mut Vec<Stored>) -> Result<()>,
 ) -> Result<u64> {
-    use std::fs;
     use std::io::{BufWriter, Write};
-    let mut beside = path.to_owned().into_os_string();
-    beside.push(".part");
     let failed = |error| Error::os(format!("write lines to {}", path.display()), error);
+    // What is no file is not replaced by one, and a link goes on leading where it does.
+    let is_file = fs::metadata(path).map_or(true, |there| there.is_file());
+    let Some(path) = is_file.then(|| place_of(path)).transpose().map_err(failed)?.flatten() else {
+        let allowed = "a regular file, or not there yet";
+        return Err(Error::invalid("the file of lines", path.display(), allowed));
+    };
+    let mut beside = path.clone().into_os_string();
+    beside.push(".part");
     let mut file = BufWriter::new(File::create(&beside).map_err(failed)?);
     let (mut count, mut records) = (0, Vec::new());
     let written = loop {
@@ -223,7 +258,7 @@ pub(super) fn write_lines(
         }
     };
     drop(file);
-    match written.and_then(|()| fs::rename(&beside, path).map_err(failed)) {
+    match written.and_then(|()| fs::rename(&beside, &path).map_err(failed)) {
         Ok(()) => Ok(count),
         Err(error) => {
             let _there_may_be_none = fs::remove_file(&beside);
@@ -237,7 +272,10 @@ mod tests {
     use super::super::testing::{Folder, plain};
     use super::*;
     use proptest::prelude::*;
-    use std::fs;
+
+    fn from_text(line: &str) -> core::result::Result<Stored, String> {
+        from_line(&serde_json::from_str(line).map_err(|error| error.to_string())?)
+    }
 
     #[test]
     fn a_line_is_as_documented() {
@@ -264,7 +302,7 @@ mod tests {
             let mut stored = plain(sequence, time, "ä.b", &payload);
             stored.headers = Headers::new(headers).unwrap();
             stored.priority = Priority::ALL[priority];
-            prop_assert_eq!(from_line(&to_line(&stored)).unwrap(), stored);
+            prop_assert_eq!(from_text(&to_line(&stored)).unwrap(), stored);
         }
     }
 
@@ -287,28 +325,109 @@ mod tests {
         ] {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good);
-            let told = from_line(&bad).unwrap_err();
+            let told = from_text(&bad).unwrap_err();
             assert!(told.starts_with(reason) || told.contains(reason), "{bad}: {told}");
         }
     }
 
-    /// Goal: a file that ends in a part of a line gives what is before it, and says where it ends.
-    #[test]
-    fn a_torn_file_is_told() {
-        let folder = Folder::new("torn");
-        let path = folder.file("lines");
-        let lines: Vec<_> = (1..4).map(|n| to_line(&plain(n, n, "a", b"x"))).collect();
-        fs::write(&path, format!("{}\n{}\n{}", lines[0], lines[1], &lines[2][..20])).unwrap();
-        let mut read = Vec::new();
-        let all = Query::of(">").unwrap();
-        let told = read_lines(&path, &all, |stored| {
-            read.push(stored.sequence);
+    fn read_all(path: &Path) -> (Vec<u64>, Result<LinesRead>) {
+        let mut sequences = Vec::new();
+        let read = read_lines(path, &Query::of(">").unwrap(), |stored| {
+            sequences.push(stored.sequence);
             Ok(())
         });
-        assert_eq!(read, [1, 2]);
-        let told = told.unwrap_err().to_string();
-        let expected = format!("cannot read line 3 of {}: EOF while parsing", path.display());
+        (sequences, read)
+    }
+
+    /// Goal: a part of a line, in the middle or at the end, hides no other line: it is skipped and counted.
+    #[test]
+    fn torn_lines_are_skipped_and_counted() {
+        let folder = Folder::new("torn");
+        let path = folder.file("lines");
+        let lines: Vec<_> = (1..5).map(|n| to_line(&plain(n, n, "a", b"x"))).collect();
+        let torn = &lines[2][..20];
+        // The second one has swallowed a whole line, as older files have it; the third is no text.
+        let mut text = format!("{}\n{torn}\n{}\n{torn}{}\n", lines[0], lines[1], lines[2]);
+        text += &format!("\0\0\0\n\n{}\n{torn}", lines[3]);
+        let text: Vec<u8> = text.bytes().map(|byte| if byte == 0 { 0xff } else { byte }).collect();
+        fs::write(&path, text).unwrap();
+        let (sequences, read) = read_all(&path);
+        assert_eq!(sequences, [1, 2, 4]);
+        assert_eq!(read.unwrap(), LinesRead { messages: 3, torn: 4 });
+    }
+
+    /// Goal: what is whole and no message is not passed over.
+    #[test]
+    fn a_line_that_is_no_message_is_told() {
+        let folder = Folder::new("wrong");
+        let path = folder.file("lines");
+        let line = to_line(&plain(1, 1, "a", b"x"));
+        fs::write(&path, format!("{line}\n{{\"key\": 7}}\n{line}\n")).unwrap();
+        let (sequences, read) = read_all(&path);
+        assert_eq!(sequences, [1]);
+        let told = read.unwrap_err().to_string();
+        let expected = format!("cannot read line 2 of {}: time is null", path.display());
         assert!(told.starts_with(&expected), "{told}");
+    }
+
+    /// Goal: what is written behind a torn line is read.
+    #[test]
+    fn lines_behind_a_torn_one_are_read() {
+        let folder = Folder::new("behind");
+        let path = folder.file("lines");
+        let records: Vec<_> = (1..=2).map(|n| plain(n, n, "a", b"x")).collect();
+        for record in &records {
+            let (mut lines, _) = LinesOptions::at(&path).open().unwrap();
+            lines.write(1, core::slice::from_ref(record), 0).unwrap();
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            io::Write::write_all(&mut file, br#"{"key":"a"#).unwrap();
+        }
+        let (sequences, read) = read_all(&path);
+        assert_eq!((sequences, read.unwrap().torn), (vec![1, 2], 2));
+    }
+
+    /// Goal: an export replaces neither a device nor a link.
+    #[cfg(feature = "archive")]
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let folder = Folder::new("export");
+        let path = folder.file("lines");
+        for target in ["/dev/null", "/proc/self/fd/0"] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let told = write_lines(&path, |_| Ok(())).unwrap_err().to_string();
+            let expected = format!(
+                "the file of lines is {}, but must be a regular file, or not there yet",
+                path.display()
+            );
+            assert_eq!(told, expected);
+            assert_eq!(fs::read_link(&path).unwrap(), Path::new(target));
+            fs::remove_file(&path).unwrap();
+        }
+        std::os::unix::fs::symlink("real", &path).unwrap();
+        let mut records = vec![plain(1, 1, "a", b"x")];
+        let one = |out: &mut Vec<Stored>| {
+            out.append(&mut records);
+            Ok(())
+        };
+        assert_eq!(write_lines(&path, one).unwrap(), 1);
+        assert_eq!(fs::read_link(&path).unwrap(), Path::new("real"));
+        assert_eq!(fs::read_to_string(folder.file("real")).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_pipe_is_refused() {
+        let folder = Folder::new("pipe");
+        let (_reader, writer) = io::pipe().unwrap();
+        use std::os::fd::AsRawFd;
+        let path = folder.file("lines");
+        let target = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let refused = LinesOptions::at(&path).open().err().unwrap().to_string();
+        let expected = format!(
+            "the file of lines is {}, a pipe, but must be a regular file or a device",
+            path.display()
+        );
+        assert_eq!(refused, expected);
     }
 
     #[test]

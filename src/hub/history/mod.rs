@@ -39,7 +39,7 @@ mod testing;
 #[cfg(feature = "archive")]
 pub use archive::{Archive, ArchiveOptions, Durability};
 pub use limits::Limits;
-pub use lines::{LinesOptions, read_lines};
+pub use lines::{LinesOptions, LinesRead, read_lines};
 pub use log::WhenFull;
 pub use query::Query;
 pub use replay::{Replay, ReplayBuilder, ReplayFigures, ReplayFrom, ReplayMailbox, ReplayStats};

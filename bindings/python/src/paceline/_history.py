@@ -38,7 +38,8 @@ class History:
     archive_count: Optional[int] = None
     archive_bytes: Optional[int] = None
     archive_age: Optional[float] = None
-    #: A file that lines of JSON are appended to, and how large it becomes before it is renamed to ``.1``.
+    #: A file that lines of JSON are appended to, and how large it becomes before it is renamed to ``.1``. Several
+    #: histories may write one file. It may be a device, as for ``Log``, and is no pipe.
     lines: Optional[str] = None
     lines_max_size: int = 64 << 20
     lines_files: int = 4

@@ -193,7 +193,9 @@ class Log:
     ``logger``: as records of ``logging``, see ``to_logging``. ``callback``: called with a LogRecord; what it raises
     is logged. Both on a thread of Python's that is the log's. ``file``: as lines of JSON, appended, by a native
     thread; at ``max_size`` bytes (1 KiB to 1 TiB, default 64 MiB) it is renamed to file.1, that to file.2, and
-    ``files`` (1 to 1000, default 4) are kept. ``capacity`` (1 to 2**20, default 8192) records may wait before
+    ``files`` (1 to 1000, default 4) are kept. Several logs may write one file, in one process or in several. A
+    character device, a pipe and what a link in /proc leads to, as /dev/stdout, are written and never renamed; a
+    directory, a block device and a socket are refused. ``capacity`` (1 to 2**20, default 8192) records may wait before
     others are dropped and counted.
 
     ``settings``, a file (JSON or YAML) whose section ``log`` says what is not given here, and ``environment``:

@@ -73,7 +73,8 @@ class OutcomeLog:
     ``logger``: as log records of "paceline.task", completed tasks as debug, retries and cancellations as
     info, the rest as warnings. ``callback``: called with an Outcome, on the thread that ran the task; what
     it raises is logged. ``file``: as lines of JSON, appended; at ``max_size`` bytes (1 KiB to 1 TiB, default
-    64 MiB) it is renamed to file.1, that to file.2, and ``files`` (1 to 1000, default 4) are kept;
+    64 MiB) it is renamed to file.1, that to file.2, and ``files`` (1 to 1000, default 4) are kept; several logs may
+    write one file, and it may be a device, as for ``Log``;
     ``capacity`` (1 to 2**20, default 8192) may wait for the disk before others are dropped and counted.
 
     ``settings``, a file (JSON or YAML) whose section ``outcomes`` says what is not given here, and
