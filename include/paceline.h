@@ -5814,7 +5814,7 @@ typedef struct pace_history_options_t {
     /** For how long, up to 100 years. Default: no limit. */
     uint64_t keep_age_ns;
     /**
-     * A file of SQLite that keeps them, too. The hub's sequences go on where it ends. It is closed when the hub
+     * A file of SQLite that keeps them, too; not ":memory:". The hub's sequences go on where it ends. It is closed when the hub
      * is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
      * NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
      */

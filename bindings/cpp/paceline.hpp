@@ -6400,7 +6400,7 @@ struct HistoryConfig {
     std::string pattern{">"};
     std::optional<std::uint64_t> keep_count{1024}, keep_bytes{};
     std::optional<nanoseconds> keep_age{};
-    /// A file of SQLite. Code::Unsupported if the library was built without the feature `archive`.
+    /// A file of SQLite, and not ":memory:". Code::Unsupported if the library was built without the feature `archive`.
     std::string archive{};
     std::optional<std::uint64_t> archive_count{}, archive_bytes{};
     std::optional<nanoseconds> archive_age{};

@@ -36,7 +36,7 @@ pub struct pace_history_options_t {
     pub keep_bytes: u64,
     /// For how long, up to 100 years. Default: no limit.
     pub keep_age_ns: u64,
-    /// A file of SQLite that keeps them, too. The hub's sequences go on where it ends. It is closed when the hub
+    /// A file of SQLite that keeps them, too; not ":memory:". The hub's sequences go on where it ends. It is closed when the hub
     /// is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
     /// NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
     pub archive: *const c_char,

@@ -399,6 +399,21 @@ fn an_archive_that_cannot_be_opened_is_told() {
     finish(&pool);
 }
 
+/// Goal: what SQLite takes for no file is refused, and not told of as a table that is missing.
+#[test]
+fn an_archive_is_a_file() {
+    let pool = pool(1);
+    for path in ["", ":memory:"] {
+        let expected = format!(
+            "the archive is {path:?}, but must be the path of a file: what is only in memory needs no archive"
+        );
+        let told = Hub::builder(&pool).history(archived(path.into())).build().unwrap_err();
+        assert_eq!(told.to_string(), expected);
+        assert_eq!(Archive::open(path).unwrap_err().to_string(), expected);
+    }
+    finish(&pool);
+}
+
 #[test]
 fn the_example_replays_what_was_ordered_before_it_stopped() {
     let _guard = hang_guard();

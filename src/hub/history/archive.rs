@@ -92,7 +92,8 @@ pub struct ArchiveOptions {
 }
 
 impl ArchiveOptions {
-    /// The file; it is made if it is not there. Beside it SQLite keeps `-wal` and `-shm`.
+    /// The file; it is made if it is not there. Beside it SQLite keeps `-wal` and `-shm`. An empty path and
+    /// `:memory:`, which SQLite takes for no file, are refused: [`History::keep`](super::History::keep) is for memory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let keep = Limits::unlimited();
         Self { path: path.into(), keep, durability: Durability::Power, check: false }
@@ -326,6 +327,11 @@ impl Sink for Writer {
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    // Each connection would have a database of its own there, which no other sees and which goes with it.
+    if ["", ":memory:"].iter().any(|name| path == Path::new(name)) {
+        let allowed = "the path of a file: what is only in memory needs no archive";
+        return Err(Error::invalid("the archive", format!("{path:?}"), allowed));
+    }
     let failed = |error| trouble("open", path, &error);
     // Each connection is behind a lock, or with one thread.
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -32,7 +32,7 @@ class History:
     keep_count: Optional[int] = 1024
     keep_bytes: Optional[int] = None
     keep_age: Optional[float] = None
-    #: A file of SQLite that keeps them, too; the hub's sequences go on where it ends. UnsupportedError if the
+    #: A file of SQLite that keeps them, too, and not ":memory:"; the hub's sequences go on where it ends. UnsupportedError if the
     #: library was built without archives.
     archive: Optional[str] = None
     archive_count: Optional[int] = None
