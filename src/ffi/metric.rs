@@ -43,7 +43,7 @@ enum Instrument {
 
 /// A figure in the registry of a worker pool that was made with `metrics`: pace_workers_metrics() tells it
 /// from then on. `kind` is PACE_METRIC_. A name has letters, digits and underscores, and does not end as
-/// text formats end theirs (_total, _sum, ...). With the same name and labels it is the same figure. Names,
+/// text formats end theirs (_total, _sum, ...): the counter "hits" is hits_total there. With the same name and labels it is the same figure. Names,
 /// help and labels are UTF-8, and are copied; `labels` are up to 16.
 ///
 /// PACE_EINVAL if it was made without, a name is not one, or belongs to figures of another kind; PACE_EFULL
