@@ -167,6 +167,9 @@ extern "C" {
 /** The library was built without that. */
 #define PACE_EUNSUPPORTED (-17)
 
+/** Messages that the hub's histories took were given up: they are not on disk, and never will be. */
+#define PACE_EGIVENUP (-18)
+
 /** What a call answers: PACE_OK, or one of the negative codes. */
 typedef int32_t pace_status_t;
 
@@ -5787,12 +5790,17 @@ pace_status_t pace_message_fail(const char *reason);
 /** As a limit: none. */
 #define PACE_UNLIMITED UINT64_MAX
 
-/** When more waits for the disk than may, the archive goes without what has waited longest, which is counted. */
+/**
+ * When more waits for the disk than may, the archive goes without what has waited longest. Publishers never wait. The
+ * lost messages are counted, told by the notice history.given_up, and make pace_hub_flush() fail.
+ */
 #define PACE_DISK_GIVE_UP 0
 
 /**
- * Publishers wait, for up to disk_wait_ns, and their publication fails then: PACE_ETIMEDOUT. On threads of the
- * pool it fails at once.
+ * When more waits for the disk than may, a publisher writes a batch itself, unless another thread is at it. If there is
+ * still no room, because the disk is slow or fails, it waits, for up to disk_wait_ns, and its publication is refused
+ * then: PACE_EFULL. On threads of the pool, and in handlers, it does not wait for a disk that fails, and is refused at
+ * once. A history of keys under $SYS. gives up nevertheless: notices have no publisher that could wait.
  */
 #define PACE_DISK_WAIT 1
 
@@ -5803,7 +5811,7 @@ pace_status_t pace_message_fail(const char *reason);
 typedef struct pace_history_options_t {
     /** Set by pace_history_options_init(). */
     uint32_t struct_size;
-    /** PACE_DISK_. Default: it gives up. */
+    /** PACE_DISK_. Default: PACE_DISK_WAIT. */
     uint32_t when_full;
     /** Of which keys. Default NULL: all (">"). */
     const char *pattern;
@@ -5843,7 +5851,7 @@ typedef struct pace_history_options_t {
     uint64_t waiting_messages;
     /** How many bytes, 1 MiB to 1 TiB. Default 64 MiB. */
     uint64_t waiting_bytes;
-    /** For PACE_DISK_WAIT: up to 100 years. */
+    /** For PACE_DISK_WAIT: up to 100 years. Default 10 s. */
     uint64_t disk_wait_ns;
     /**
      * A commit of the archive counts as durable when the file was written, and not only when the disk has it:
@@ -6030,11 +6038,13 @@ void pace_key_free(pace_key_t *key);
 
 /**
  * Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
- * failure: the receipt says it. `receipt` may be NULL.
+ * failure: the receipt says it. `receipt` may be NULL. If a history on disk has no room it writes there, or waits for
+ * that, by default for up to 10 seconds (PACE_DISK_WAIT).
  *
- * PACE_EINVAL for a payload beyond max_payload; PACE_ESHUTDOWN.
+ * PACE_EINVAL for a payload beyond max_payload; PACE_EFULL: a history on disk had no room, and nobody got it;
+ * PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, it never waits.
+ * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
 pace_status_t pace_key_publish(const pace_key_t *key,
                                const void *bytes,
@@ -6044,9 +6054,9 @@ pace_status_t pace_key_publish(const pace_key_t *key,
 /**
  * As pace_key_publish(), with the text of the key, which is looked up.
  *
- * PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_ESHUTDOWN.
+ * PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_EFULL, PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, it never waits.
+ * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
 pace_status_t pace_hub_publish(pace_hub_t *hub,
                                const char *key,
@@ -6057,7 +6067,8 @@ pace_status_t pace_hub_publish(pace_hub_t *hub,
 /**
  * Publishes with headers, a priority, or leave to wait.
  *
- * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+ * PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and
+ * this is a handler.
  *
  * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
  */
@@ -6070,9 +6081,10 @@ pace_status_t pace_key_publish_with(const pace_key_t *key,
 /**
  * Publishes several messages of one key, in order. The receipt is the sum of theirs.
  *
- * PACE_EINVAL: nothing was published; PACE_ESHUTDOWN.
+ * PACE_EINVAL: nothing was published; PACE_EFULL: a history on disk had no room for all of them, and those before were
+ * published; PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, it never waits.
+ * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
 pace_status_t pace_key_publish_batch(const pace_key_t *key,
                                      const pace_piece_t *pieces,
@@ -7167,13 +7179,16 @@ typedef struct pace_history_stats_t {
     uint64_t waiting;
     /** Commits that were made. */
     uint64_t commits;
-    /** Messages that the archive goes without; see PACE_DISK_GIVE_UP. */
+    /** Messages that the archive and the lines go without; see PACE_DISK_GIVE_UP. */
     uint64_t given_up;
     /** Commits that failed, to be tried again. */
     uint64_t errors;
     /** How often a replay could not read the archive. */
     uint64_t read_errors;
-    /** Everything with a sequence up to this is in the archive, but for what was given up. 0: there is none. */
+    /**
+     * Every message of this run of the hub with a sequence up to this is in the archive. Messages that were given up
+     * are not, so it stays below the first of them. 0: there is none.
+     */
     uint64_t durable;
     /** Lines that could not be written. */
     uint64_t lines_lost;
@@ -7281,13 +7296,27 @@ pace_status_t pace_hub_query(pace_hub_t *hub,
 pace_status_t pace_hub_history_stats(pace_hub_t *hub, pace_history_fn each, void *user_data);
 
 /**
- * Writes everything that was published before the call to all archives, in this thread: then it is durable.
+ * Writes everything that was published before the call to all archives, in this thread. PACE_OK: every message that the
+ * hub's histories have taken before the call is on disk.
  *
- * PACE_EOS: it is tried again later.
+ * PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up since the hub was
+ * made, and all others are on disk; pace_hub_flush_histories() says how many.
  *
  * Threads: any. In handlers: yes. It may wait for the disk.
  */
 pace_status_t pace_hub_flush(pace_hub_t *hub);
+
+/**
+ * As pace_hub_flush(), and says whatever the status is how many messages the hub's histories have given up since it
+ * was made. They stay lost, so each later flush fails, too: if the number has not grown, whatever was published
+ * between the two is on disk. `given_up` may be NULL.
+ *
+ * As pace_hub_flush().
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_flush_histories(pace_hub_t *hub,
+                                       uint64_t *given_up);
 
 /**
  * Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and

@@ -55,6 +55,11 @@ pub enum Error {
         /// How many there are.
         capacity: usize,
     },
+    /// Messages that a hub's histories took are not on disk and never will be: more waited for the disk than may.
+    GivenUp {
+        /// How many, since the hub was built.
+        messages: u64,
+    },
     /// Settings from files, the environment or code are wrong; all that is wrong with them.
     #[cfg(feature = "config")]
     Settings {
@@ -98,6 +103,11 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
+            Self::GivenUp { messages } => write!(
+                f,
+                "{messages} messages of histories are not on disk: more waited for it than may, \
+                 and the history gives up"
+            ),
             #[cfg(feature = "config")]
             Self::Settings { problems } => {
                 for (index, problem) in problems.iter().enumerate() {

@@ -115,6 +115,7 @@ enum class Code : std::int32_t {
     Busy = PACE_EBUSY,
     NoResponders = PACE_ENORESPONDERS,
     Unsupported = PACE_EUNSUPPORTED,
+    GivenUp = PACE_EGIVENUP,
 };
 
 /// The constant's name in paceline.h, such as "PACE_EFULL". Static.
@@ -6410,9 +6411,9 @@ struct HistoryConfig {
     bool check = false;
     /// A file of lines of JSON. Several histories may write one. It may be a device, as that of a Log, and is no pipe.
     std::string lines{};
-    /// Publishers wait for a slow disk for so long, and their publication is refused then: Code::Full. On threads of the
-    /// pool it is refused at once. Without it (std::nullopt) they never wait, and the archive goes without the oldest:
-    /// flush() fails then, and says how many.
+    /// Where there is no room publishers write to the disk themselves, or wait for so long, and their publication is
+    /// refused then: Code::Full. On threads of the pool it is refused at once if the disk fails. Without it
+    /// (std::nullopt) they never wait, and the archive goes without the oldest: flush() fails then, and says how many.
     std::optional<nanoseconds> disk_wait{std::chrono::seconds(10)};
 
     HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
@@ -7580,8 +7581,12 @@ public:
         }
         return ReplayMailbox(core_, raw);
     }
-    /// Writes everything that was published before to all archives, in this thread.
-    Result<void> flush() const { return detail::outcome(pace_hub_flush(native())); }
+    /// Writes everything that was published before to all archives, in this thread. Success: every message that the hub's
+    /// histories have taken before the call is on disk. Code::GivenUp: messages were given up since the hub was made, and
+    /// all others are on disk. `given_up`, which may be null, gets the number of these in any case.
+    Result<void> flush(std::uint64_t *given_up = nullptr) const {
+        return detail::outcome(pace_hub_flush_histories(native(), given_up));
+    }
     /// What each history has done.
     Result<std::vector<HistoryStats>> history_stats() const {
         std::vector<HistoryStats> list;

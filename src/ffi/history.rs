@@ -13,10 +13,13 @@ use core::ptr;
 /// As a limit: none.
 pub const PACE_UNLIMITED: u64 = u64::MAX;
 
-/// When more waits for the disk than may, the archive goes without what has waited longest, which is counted.
+/// When more waits for the disk than may, the archive goes without what has waited longest. Publishers never wait. The
+/// lost messages are counted, told by the notice history.given_up, and make pace_hub_flush() fail.
 pub const PACE_DISK_GIVE_UP: u32 = 0;
-/// Publishers wait, for up to disk_wait_ns, and their publication fails then: PACE_ETIMEDOUT. On threads of the
-/// pool it fails at once.
+/// When more waits for the disk than may, a publisher writes a batch itself, unless another thread is at it. If there is
+/// still no room, because the disk is slow or fails, it waits, for up to disk_wait_ns, and its publication is refused
+/// then: PACE_EFULL. On threads of the pool, and in handlers, it does not wait for a disk that fails, and is refused at
+/// once. A history of keys under $SYS. gives up nevertheless: notices have no publisher that could wait.
 pub const PACE_DISK_WAIT: u32 = 1;
 
 /// What a hub keeps of the messages that a pattern matches. Call pace_history_options_init() first. Each limit
@@ -26,7 +29,7 @@ pub const PACE_DISK_WAIT: u32 = 1;
 pub struct pace_history_options_t {
     /// Set by pace_history_options_init().
     pub struct_size: u32,
-    /// PACE_DISK_. Default: it gives up.
+    /// PACE_DISK_. Default: PACE_DISK_WAIT.
     pub when_full: u32,
     /// Of which keys. Default NULL: all (">").
     pub pattern: *const c_char,
@@ -62,7 +65,7 @@ pub struct pace_history_options_t {
     pub waiting_messages: u64,
     /// How many bytes, 1 MiB to 1 TiB. Default 64 MiB.
     pub waiting_bytes: u64,
-    /// For PACE_DISK_WAIT: up to 100 years.
+    /// For PACE_DISK_WAIT: up to 100 years. Default 10 s.
     pub disk_wait_ns: u64,
     /// A commit of the archive counts as durable when the file was written, and not only when the disk has it:
     /// it outlives the process, and not a loss of power. Default false.
@@ -86,7 +89,7 @@ unsafe impl sized::Sized for pace_history_options_t {
 
 const DEFAULTS: pace_history_options_t = pace_history_options_t {
     struct_size: size_of::<pace_history_options_t>() as u32,
-    when_full: PACE_DISK_GIVE_UP,
+    when_full: PACE_DISK_WAIT,
     pattern: ptr::null(),
     keep_count: 1024,
     keep_bytes: PACE_UNLIMITED,
@@ -102,7 +105,7 @@ const DEFAULTS: pace_history_options_t = pace_history_options_t {
     commit_delay_ns: 10_000_000,
     waiting_messages: 65_536,
     waiting_bytes: 64 << 20,
-    disk_wait_ns: 0,
+    disk_wait_ns: 10_000_000_000,
     process_only: false,
     check: false,
     reserved: [0; 6],

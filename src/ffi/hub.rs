@@ -344,11 +344,13 @@ pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
 }
 
 /// Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
-/// failure: the receipt says it. `receipt` may be NULL.
+/// failure: the receipt says it. `receipt` may be NULL. If a history on disk has no room it writes there, or waits for
+/// that, by default for up to 10 seconds (PACE_DISK_WAIT).
 ///
-/// PACE_EINVAL for a payload beyond max_payload; PACE_ESHUTDOWN.
+/// PACE_EINVAL for a payload beyond max_payload; PACE_EFULL: a history on disk had no room, and nobody got it;
+/// PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, it never waits.
+/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish(
     key: *const pace_key_t,
@@ -370,9 +372,9 @@ pub unsafe extern "C" fn pace_key_publish(
 
 /// As pace_key_publish(), with the text of the key, which is looked up.
 ///
-/// PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_ESHUTDOWN.
+/// PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_EFULL, PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, it never waits.
+/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_publish(
     hub: *mut pace_hub_t,
@@ -397,7 +399,8 @@ pub unsafe extern "C" fn pace_hub_publish(
 
 /// Publishes with headers, a priority, or leave to wait.
 ///
-/// PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+/// PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and
+/// this is a handler.
 ///
 /// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
 #[unsafe(no_mangle)]
@@ -429,9 +432,10 @@ pub unsafe extern "C" fn pace_key_publish_with(
 
 /// Publishes several messages of one key, in order. The receipt is the sum of theirs.
 ///
-/// PACE_EINVAL: nothing was published; PACE_ESHUTDOWN.
+/// PACE_EINVAL: nothing was published; PACE_EFULL: a history on disk had no room for all of them, and those before were
+/// published; PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, it never waits.
+/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish_batch(
     key: *const pace_key_t,

@@ -90,13 +90,14 @@ pub struct pace_history_stats_t {
     pub waiting: u64,
     /// Commits that were made.
     pub commits: u64,
-    /// Messages that the archive goes without; see PACE_DISK_GIVE_UP.
+    /// Messages that the archive and the lines go without; see PACE_DISK_GIVE_UP.
     pub given_up: u64,
     /// Commits that failed, to be tried again.
     pub errors: u64,
     /// How often a replay could not read the archive.
     pub read_errors: u64,
-    /// Everything with a sequence up to this is in the archive, but for what was given up. 0: there is none.
+    /// Every message of this run of the hub with a sequence up to this is in the archive. Messages that were given up
+    /// are not, so it stays below the first of them. 0: there is none.
     pub durable: u64,
     /// Lines that could not be written.
     pub lines_lost: u64,
@@ -291,15 +292,40 @@ pub unsafe extern "C" fn pace_hub_history_stats(
     })
 }
 
-/// Writes everything that was published before the call to all archives, in this thread: then it is durable.
+/// Writes everything that was published before the call to all archives, in this thread. PACE_OK: every message that the
+/// hub's histories have taken before the call is on disk.
 ///
-/// PACE_EOS: it is tried again later.
+/// PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up since the hub was
+/// made, and all others are on disk; pace_hub_flush_histories() says how many.
 ///
 /// Threads: any. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_flush(hub: *mut pace_hub_t) -> pace_status_t {
     // SAFETY: as the header demands.
     call(|| Ok(unsafe { open_hub(hub) }?.hub.flush_histories()?))
+}
+
+/// As pace_hub_flush(), and says whatever the status is how many messages the hub's histories have given up since it
+/// was made. They stay lost, so each later flush fails, too: if the number has not grown, whatever was published
+/// between the two is on disk. `given_up` may be NULL.
+///
+/// As pace_hub_flush().
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_flush_histories(
+    hub: *mut pace_hub_t,
+    given_up: *mut u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let hub = &unsafe { open_hub(hub) }?.hub;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(given_up, "given_up") }?;
+        let flushed = hub.flush_histories();
+        to.set(hub.messages_given_up());
+        Ok(flushed?)
+    })
 }
 
 /// Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and

@@ -53,6 +53,9 @@ pub const PACE_ENORESPONDERS: i32 = -16;
 /// The library was built without that.
 pub const PACE_EUNSUPPORTED: i32 = -17;
 
+/// Messages that the hub's histories took were given up: they are not on disk, and never will be.
+pub const PACE_EGIVENUP: i32 = -18;
+
 /// Version of the library that is loaded: major << 16 | minor << 8 | patch.
 ///
 /// Threads: any. In handlers: yes, it never waits.
@@ -120,6 +123,7 @@ fn describe(status: pace_status_t) -> (&'static CStr, &'static CStr) {
             (c"PACE_ENORESPONDERS", c"nobody subscribes to the key of the request")
         }
         PACE_EUNSUPPORTED => (c"PACE_EUNSUPPORTED", c"the library was built without that"),
+        PACE_EGIVENUP => (c"PACE_EGIVENUP", c"messages were given up and are not on disk"),
         _ => (c"PACE_UNKNOWN", c"this number is no status of paceline"),
     }
 }

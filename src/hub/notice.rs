@@ -617,6 +617,7 @@ impl Hub {
     /// | `publisher.refused` | warning | `publisher`, `count`: messages beyond its quota |
     /// | `history.failed` | error | `pattern`, `error` |
     /// | `history.recovered` | info | `pattern` |
+    /// | `history.given_up` | error | `pattern`, `count`: messages that are on no disk and never will be |
     /// | `threshold.crossed` | as it says | `threshold`, `metric`, `labels`, `limit`, `figure` |
     /// | `threshold.cleared` | info | likewise |
     /// | `threshold.stopped`, `statistics.stopped` | error | none: the pool has no place for a timer |

@@ -126,13 +126,14 @@ impl<K: ToKey> Publication<'_, K> {
 
 impl Hub {
     /// Publishes a message. It is stored once, shared by all who get it; a payload of up to
-    /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler; it never waits, unless a history asks
-    /// for that.
+    /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler; it never waits, unless a history
+    /// on disk has no room: by default it writes there then, or waits for up to 10 seconds
+    /// ([`WhenFull`](super::history::WhenFull)).
     ///
     /// # Errors
     /// [`Error::Invalid`] for a bad key, one of another hub, and a payload beyond `max_payload`.
-    /// [`Error::ShutDown`] and [`Error::Forked`]. [`Error::Full`] if a history asks publishers to wait
-    /// ([`WhenFull::Wait`](super::history::WhenFull)), and there was no room in time. Nobody got it then. That mailboxes were full is no error:
+    /// [`Error::ShutDown`] and [`Error::Forked`]. [`Error::Full`] if a history on disk had no room in time. Nobody got
+    /// it then. That mailboxes were full is no error:
     /// the receipt says it.
     #[inline]
     pub fn publish(&self, key: impl ToKey, payload: impl Into<Payload>) -> Result<Receipt> {

@@ -1195,6 +1195,59 @@ static void kept_and_replayed(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_new(pool, &how, &hub));
 }
 
+/* Holds the only thread of a pool until the number is 1. */
+static void hold(void *data, int32_t *status) {
+    (void)status;
+    UNTIL(atomic_load((atomic_uint *)data) == 1);
+}
+
+static void read_given_up(void *data, const pace_history_stats_t *stats) {
+    *(uint64_t *)data = stats->given_up;
+}
+
+/* A flush does not say that it has written what was given up; and by default nothing is: who finds
+ * no room makes some, though no thread of the pool is free for that. */
+static void given_up(void) {
+    char lines[] = "/tmp/paceline-hub-XXXXXX";
+    int fd = mkstemp(lines);
+    CHECK(fd >= 0 && close(fd) == 0);
+    for (unsigned gives_up = 0; gives_up < 2; gives_up++) {
+        pace_hub_t *hub;
+        pace_hub_options_t how;
+        pace_history_options_t history;
+        uint64_t count = 99, told = 0;
+        atomic_uint go = 0;
+        pace_pool_t *pool = pool_of(1);
+        OK(pace_hub_options_init(&how, sizeof how));
+        OK(pace_history_options_init(&history, sizeof history));
+        CHECK(history.when_full == PACE_DISK_WAIT && history.disk_wait_ns == UINT64_C(10000000000));
+        history.lines = lines;
+        history.commit_messages = 1;
+        history.waiting_messages = 4;
+        history.disk_wait_ns = MILLI;
+        if (gives_up) history.when_full = PACE_DISK_GIVE_UP;
+        how.histories = &history;
+        how.history_count = 1;
+        OK(pace_hub_new(pool, &how, &hub));
+        OK(pace_pool_post(pool, PACE_LANE_NORMAL, hold, &go, NULL));
+        for (unsigned n = 0; n < 4; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+        for (unsigned n = 0; n < 6; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+        if (gives_up) {
+            SAYS(PACE_EGIVENUP, pace_hub_flush_histories(hub, &count));
+            TELLS("6 messages");
+            SAYS(PACE_EGIVENUP, pace_hub_flush(hub)); /* they stay lost */
+        } else {
+            OK(pace_hub_flush_histories(hub, &count));
+        }
+        OK(pace_hub_history_stats(hub, read_given_up, &told));
+        CHECK(count == 6 * gives_up && told == count);
+        atomic_store(&go, 1);
+        pace_hub_free(hub);
+        finish(pool);
+    }
+    (void)unlink(lines);
+}
+
 /* What was published before a hub's end is there for the next, if this library has archives. */
 static void archived(void) {
     char path[] = "/tmp/paceline-hub-XXXXXX", beside[64];
@@ -1875,6 +1928,7 @@ int main(int argc, char **argv) {
     thresholds(pool);
     what_is_bad(pool);
     finish(pool);
+    given_up();
     archived();
     return 0;
 }

@@ -18,12 +18,12 @@ int main(void) {
                            "PACE_ETIMEDOUT", "PACE_ESHUTDOWN", "PACE_EFORKED",   "PACE_ESTALE",
                            "PACE_ECLOSING",  "PACE_EDEADLOCK", "PACE_ECANCELLED", "PACE_EFAILED",
                            "PACE_EPANIC",    "PACE_EOS",       "PACE_EVERSION",  "PACE_EBUSY",
-                           "PACE_ENORESPONDERS", "PACE_EUNSUPPORTED"};
-    for (int i = 0; i < 18; i++) {
+                           "PACE_ENORESPONDERS", "PACE_EUNSUPPORTED", "PACE_EGIVENUP"};
+    for (int i = 0; i < 19; i++) {
         CHECK(strcmp(pace_status_name(-i), names[i]) == 0);
         CHECK(strlen(pace_strerror(-i)) > 0);
     }
-    int32_t none[] = {1, -18, INT32_MAX, INT32_MIN};
+    int32_t none[] = {1, -19, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 4; i++) {
         CHECK(strcmp(pace_status_name(none[i]), "PACE_UNKNOWN") == 0);
         CHECK(strlen(pace_strerror(none[i])) > 0);

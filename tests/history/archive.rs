@@ -6,7 +6,7 @@ use crate::common::{Random, hang_guard, in_child_blocking, is_child, start_child
 use paceline::hub::history::{
     Archive, ArchiveOptions, Durability, Limits, LinesOptions, ReplayFrom, WhenFull, read_lines,
 };
-use paceline::hub::{DeadFilter, ErrorFilter};
+use paceline::hub::{DeadFilter, ErrorFilter, Severity};
 use paceline::{Error, Pool};
 use std::collections::BTreeSet;
 use std::fs;
@@ -264,7 +264,9 @@ fn a_full_disk_gives_up_and_goes_on() {
         let pool = pool.log(&log);
         let pool = pool.build().unwrap();
         let history = archived(folder.file("a")).commit(16, Duration::from_millis(1));
-        let hub = hub(&pool, history.waiting(64, 1 << 20));
+        let history = history.waiting(64, 1 << 20).when_full(WhenFull::GiveUp);
+        let interval = Duration::from_secs(3600);
+        let hub = Hub::builder(&pool).history(history).notice_interval(interval).build().unwrap();
         let publish = || hub.publish("a", vec![7; 1000]).unwrap().sequence;
         let first = publish();
         hub.flush_histories().unwrap();
@@ -281,18 +283,32 @@ fn a_full_disk_gives_up_and_goes_on() {
         let errors = hub.errors(&ErrorFilter::all().event("history.failed"));
         assert_eq!((&*errors[0].origin, errors.len()), ("history >", 1), "it is told once");
         assert!(errors[0].message.starts_with(&expected), "{errors:?}");
+        let errors = hub.errors(&ErrorFilter::all().event("history.given_up"));
+        assert_eq!((&*errors[0].origin, errors.len()), ("history >", 1), "the losses of a burst");
+        assert_eq!(errors[0].severity, Severity::Error);
+        assert_eq!(errors[0].message, "1 messages were given up: they are not on disk");
         let heard = hub.mailbox("$SYS.history.*", 10).unwrap();
         crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
-        hub.flush_histories().unwrap();
+        let given_up = || match hub.flush_histories().unwrap_err() {
+            Error::GivenUp { messages } => messages,
+            other => panic!("{other}"),
+        };
+        let lost = given_up();
+        assert_eq!(lost, stats().given_up);
         until("it is told that it is written again", || {
             let notice = heard.try_recv().unwrap();
             notice.is_some_and(|notice| notice.key().as_str() == "$SYS.history.recovered")
         });
         drop(heard);
         let last = publish();
-        hub.flush_histories().unwrap();
+        assert_eq!(given_up(), lost, "no more");
         let stats = stats();
         assert_eq!((stats.waiting, stats.last_error), (0, None));
+        // Nothing up to this is missing.
+        let durable = stats.durable.unwrap();
+        let found = hub.query(&everything().sequences(first..=durable)).unwrap();
+        assert_eq!(found.len() as u64, durable - first + 1);
+        assert!(durable < last);
         // The notice had a sequence, too.
         assert_eq!(stats.recorded + hub.notice_stats().told, last - first + 1);
         let found = hub.query(&everything()).unwrap();
@@ -309,11 +325,57 @@ fn a_full_disk_gives_up_and_goes_on() {
             log.flush(LONG).unwrap();
             let mut logged = logged.lock().unwrap().clone();
             logged.retain(|(component, ..)| *component == Component::History);
-            let expected = [(Level::Error, "history.failed"), (Level::Info, "history.recovered")];
-            assert_eq!(logged, expected.map(|(level, event)| (Component::History, level, event)));
+            let failed = (Component::History, Level::Error, "history.failed");
+            let given_up = (Component::History, Level::Error, "history.given_up");
+            let recovered = (Component::History, Level::Info, "history.recovered");
+            assert_eq!(logged, [failed, given_up, recovered]);
         }
         drop((replay, hub));
         finish(&pool);
+    });
+}
+
+/// Goal: with the defaults nothing is lost, however fast it is published: publishers wait for the disk.
+#[test]
+fn by_default_everything_that_was_published_is_archived() {
+    const MESSAGES: u64 = 100_000;
+    let _guard = hang_guard();
+    let folder = Folder::new("default");
+    let pool = pool(2);
+    let archive = ArchiveOptions::at(folder.file("a")).durability(Durability::Process);
+    let hub = hub(&pool, History::of("orders.>").archive(archive));
+    let key = hub.key("orders.eu").unwrap();
+    let mut last = 0;
+    for _ in 0..MESSAGES {
+        last = hub.publish(&key, "x").unwrap().sequence;
+    }
+    hub.flush_histories().unwrap();
+    let stats = hub.history_stats().remove(0);
+    assert_eq!((stats.given_up, stats.durable), (0, Some(last)));
+    assert_eq!(hub.query(&Query::of("orders.>").unwrap()).unwrap().len() as u64, MESSAGES);
+    drop(hub);
+    finish(&pool);
+}
+
+/// Goal: what cannot be committed when the hub goes is told by the log.
+#[cfg(feature = "log")]
+#[test]
+fn a_loss_at_the_end_is_logged() {
+    use paceline::log::{Component, Level};
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("end");
+        let (log, logged) = crate::common::log_of_events("error");
+        let pool = Pool::builder().threads(1).pin(paceline::Pin::None).log(&log).build().unwrap();
+        let hub = hub(&pool, archived(folder.file("a")).commit(1000, Duration::from_secs(3600)));
+        hub.publish("a", vec![7; 100_000]).unwrap();
+        crate::common::limit(libc::RLIMIT_FSIZE, 1);
+        drop(hub);
+        finish(&pool);
+        log.flush(LONG).unwrap();
+        let given_up = (Component::History, Level::Error, "history.given_up");
+        assert!(logged.lock().unwrap().contains(&given_up), "{logged:?}");
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
     });
 }
 

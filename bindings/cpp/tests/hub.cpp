@@ -749,6 +749,24 @@ TEST_CASE("what is kept is asked for, and replayed into what is published") {
     CHECK((archive.error() == Code::Unsupported || archive.error() == Code::Os));
 }
 
+TEST_CASE("a flush does not say that it has written what was given up") {
+    const std::string path = "/tmp/paceline-given-up-" + std::to_string(::getpid());
+    const Pool pool = make_pool(1);
+    auto history = paceline::HistoryConfig().set_keep_count(0).set_lines(path);
+    CHECK(history.disk_wait == std::chrono::seconds(10));
+    history.disk_wait.reset();
+    const Hub hub = Hub::create(pool, paceline::HubConfig().add_history(history)).value();
+    // The only thread of the pool is held, so nothing is written before the flush.
+    const Hold hold(pool);
+    const auto key = hub.key("a").value();
+    for (int i = 0; i < 65536 + 7; ++i) key.publish("").value();
+    std::uint64_t given_up = 0;
+    CHECK(hub.flush(&given_up).error() == Code::GivenUp);
+    CHECK(given_up == 7);
+    CHECK(hub.flush().error() == Code::GivenUp);
+    ::unlink(path.c_str());
+}
+
 TEST_CASE("replies are pulled, one row for each request") {
     using paceline::Reply;
     const Pool pool = make_pool();

@@ -374,6 +374,62 @@ class Histories(Case):
                 del hub
                 pool.shutdown()
 
+    def test_a_flush_does_not_say_that_it_has_written_what_was_given_up(self) -> None:
+        """The only thread of the pool is held, so nothing is written before the flush."""
+        most = 65_536
+        with tempfile.TemporaryDirectory() as folder:
+            hub = self.open(History(lines=f"{folder}/lines", keep_count=0, disk_wait=None))
+            held, go_on = threading.Event(), threading.Event()
+
+            def hold() -> None:
+                held.set()
+                go_on.wait(60)
+
+            self.pool.submit(hold)
+            self.assertTrue(held.wait(60))
+            try:
+                key = hub.key("a")
+                hub.publish_batch(key, [b""] * (most + 7))
+                with self.assertRaises(paceline.GivenUpError) as raised:
+                    hub.flush()
+                self.assertEqual(raised.exception.messages, 7)
+                self.assertIn("7 messages", str(raised.exception))
+                again = pickle.loads(pickle.dumps(raised.exception))
+                self.assertEqual((again.messages, str(again)), (7, str(raised.exception)))
+                self.assertEqual(hub.history_stats()[0].given_up, 7)
+            finally:
+                go_on.set()
+
+    def test_by_default_who_finds_no_room_makes_some(self) -> None:
+        """Though the only thread of the pool is held, by which nothing is written then, or publishes itself."""
+        most = 65_536
+        self.assertEqual(History().disk_wait, 10.0)
+        with tempfile.TemporaryDirectory() as folder:
+            hub = self.open(History(lines=f"{folder}/lines", keep_count=0, disk_wait=0.0))
+            held, go_on = threading.Event(), threading.Event()
+
+            def hold() -> None:
+                held.set()
+                go_on.wait(60)
+                publish()
+
+            key = hub.key("a")
+
+            def publish() -> None:
+                hub.publish_batch(key, [b""] * most)
+                hub.publish(key, b"")
+
+            inside = self.pool.submit(hold)
+            self.assertTrue(held.wait(60))
+            try:
+                publish()
+            finally:
+                go_on.set()
+            inside.result()
+            hub.flush()
+            stats = hub.history_stats()[0]
+            self.assertEqual((stats.given_up, stats.recorded), (0, 2 * (most + 1)))
+
     def test_topics(self) -> None:
         hub = self.open()
         topic = hub.topic("n.*", paceline.Json())

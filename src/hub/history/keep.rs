@@ -73,7 +73,7 @@ impl Histories {
         takers
     }
 
-    /// Waits for room where a history wants it, before a message is numbered.
+    /// Makes room or waits for it where a history wants that, before a message is numbered.
     ///
     /// # Errors
     /// [`Error::Full`]: nothing must be published.
@@ -119,8 +119,17 @@ impl Histories {
         })
     }
 
+    /// All of them, whatever becomes of each.
     fn flush(&self) -> Result<()> {
-        self.kept.iter().try_for_each(|kept| kept.log.flush())
+        let flushed = self.kept.iter().map(|kept| kept.log.flush()).fold(Ok(()), Result::and);
+        flushed.and(match self.given_up() {
+            0 => Ok(()),
+            messages => Err(Error::GivenUp { messages }),
+        })
+    }
+
+    fn given_up(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.log.given_up()).sum()
     }
 
     fn stats(&self) -> Vec<HistoryStats> {
@@ -129,14 +138,16 @@ impl Histories {
 }
 
 impl Drop for Histories {
-    /// What waits is committed. That it cannot be is in no statistics that anybody could ask for any more.
+    /// What waits is committed. If it cannot be, only the log of the pool is left to be told.
     fn drop(&mut self) {
         for kept in &self.kept {
             match self.shared.is_forked() {
                 // Neither locks nor files of the parent's are touched, and none is closed.
                 true => core::mem::forget(Arc::clone(&kept.log)),
                 false => {
-                    let _nobody_is_left_to_hear_it = kept.log.close();
+                    if let Err(error) = kept.log.close() {
+                        kept.log_loss(&self.shared.log, &error);
+                    }
                 }
             }
         }
@@ -169,11 +180,16 @@ impl Hub {
         Ok(found)
     }
 
-    /// Commits everything that was published before the call to all archives: then it is durable. It writes
-    /// in the calling thread, beside commits of the pool's.
+    /// Commits everything that was published before the call to all archives. If it returns `Ok`, every message that
+    /// the hub's histories have taken before the call is on disk. It writes in the calling thread, beside commits of
+    /// the pool's.
     ///
     /// # Errors
-    /// [`Error::Os`] names the archive and what is wrong; it is tried again later. [`Error::Forked`].
+    /// [`Error::Os`] names the archive and what is wrong; what could not be written is tried again later.
+    /// [`Error::GivenUp`] says how many messages were given up since the hub was built
+    /// ([`WhenFull::GiveUp`](super::WhenFull::GiveUp)); all others are on disk then. Since these stay lost, so does
+    /// each later flush: if the number has not grown, whatever was published between the two is on disk. Lines that
+    /// could not be written are no error ([`HistoryStats::lines_lost`]). [`Error::Forked`].
     pub fn flush_histories(&self) -> Result<()> {
         match self.core.shared.is_forked() {
             true => Err(Error::Forked),
@@ -183,6 +199,12 @@ impl Hub {
                 flushed
             }
         }
+    }
+
+    /// How many messages all histories have given up.
+    #[cfg(feature = "capi")]
+    pub(crate) fn messages_given_up(&self) -> u64 {
+        self.core.histories.given_up()
     }
 
     /// What each history has done, in the order in which they were given to the builder.

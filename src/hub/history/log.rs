@@ -39,7 +39,12 @@
 //! 2. Positions are committed in order, each at most once. What is in [`saved`](Inner::saved)`..next` waits.
 //! 3. A cursor that sleeps is in `sleepers`, and was at the end when it went there. Whoever records takes
 //!    all of them out and wakes them.
-//! 4. While something waits, the state is not IDLE, unless the pool has refused a timer.
+//! 4. While something waits, the state is not IDLE, unless the pool has refused a timer. A publisher that finds no
+//!    room commits then, too.
+//! 5. Recorded = committed + given up + waiting, whenever no commit is being written. What is given up while a commit
+//!    of it is being written is counted only if that commit fails.
+//! 6. Everything with a sequence up to [`durable`](Inner::durable) is on disk: it does not pass a record that was
+//!    given up.
 //!
 //! # Orderings
 //!
@@ -63,12 +68,20 @@ use super::record::bytes;
 use crate::error::{Error, Result};
 use crate::hub::message::Stored;
 use crate::pool::{contain, promote_new_leader};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
+#[cfg(not(loom))]
+use std::{sync::TryLockError, time::Instant};
 
 /// One look into memory sees no more records than this. In tests several are needed.
 const LOOK: u64 = if cfg!(any(loom, test)) { 2 } else { 1024 };
+
+/// A publisher that waits for room looks so often whether nobody else makes some.
+#[cfg(not(loom))]
+const NAP: Duration = Duration::from_millis(20);
 
 /// How often a disk that cannot be read is asked, with 1, 2, 4 … milliseconds in between.
 const ATTEMPTS: u32 = 10;
@@ -136,20 +149,35 @@ fn is_same(one: &Arc<dyn Sleeper>, other: &Arc<dyn Sleeper>) -> bool {
 pub(super) trait Alarm: Send + Sync {
     /// Calls [`Log::commit_due`] with this number so much later.
     fn set(&self, log: &Arc<Log>, delay: Duration, number: u64) -> Result<()>;
+
+    /// Records were given up. Any thread, which may hold the locks of other logs.
+    fn gave_up(&self) {}
 }
 
-/// What a history does when so much waits for its archive that no more may.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a history does when so many messages wait for its archive or lines that no more may
+/// ([`History::waiting`](super::History::waiting)). Default: [`Wait`](Self::Wait) of 10 seconds, so that nothing is
+/// lost unless its publisher has got an error.
+///
+/// Notices under `$SYS.` have no publisher that could wait: a history of them always gives up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// It gives up on what has waited longest: the archive goes without it. Each is counted in
-    /// [`HistoryStats::given_up`](super::HistoryStats::given_up), and is a gap for those who read it later.
-    /// When the disk has room again, the archive goes on.
-    #[default]
+    /// The history gives up the message that has waited longest: the archive goes without it. Publishers never wait.
+    /// Each such message is counted in [`HistoryStats::given_up`](super::HistoryStats::given_up), is told by the
+    /// notice `history.given_up`, makes [`Hub::flush_histories`](crate::hub::Hub::flush_histories) fail, and is a gap
+    /// for those who read it later. When the disk has room again, the archive goes on.
     GiveUp,
-    /// Publishers wait, as long as this, and their publication fails then. On threads of the pool they do not
-    /// wait: it fails at once.
+    /// The publisher makes room: it commits a batch in its own thread, unless another thread is at it. If there is still
+    /// none, because the disk is slow or fails, it waits, up to this long: 0 to 100 years. Then the publication is
+    /// refused with [`Error::Full`]; no subscriber gets it. On a thread of the pool, and in a handler, it does not wait
+    /// for a disk that fails: the publication is refused at once.
     Wait(Duration),
+}
+
+impl Default for WhenFull {
+    fn default() -> Self {
+        Self::Wait(Duration::from_secs(10))
+    }
 }
 
 /// How an archive is written.
@@ -191,6 +219,9 @@ enum Commit {
 /// See the head of the file.
 pub(super) struct Log {
     inner: Mutex<Inner>,
+    /// Whether there was no room when last something was recorded or committed; written under the lock. Who publishes
+    /// reads it without: it may let in a few more than there is room for.
+    full: AtomicBool,
     /// There may be room again.
     room: Condvar,
     sink: Option<Mutex<Box<dyn Sink>>>,
@@ -203,14 +234,18 @@ struct Inner {
     memory: Memory,
     /// See the diagram; `next` if there is no disk.
     saved: u64,
+    /// The end of the batch that is being written; not above `saved` if none is that still waits.
+    writing: u64,
     waiting_bytes: usize,
     commit: Commit,
     /// The number of the alarm that counts: those before it were overtaken.
     alarm: u64,
     sleepers: Vec<Arc<dyn Sleeper>>,
-    /// The last sequence that was recorded, and the last of what no longer waits.
+    /// The last sequence that was recorded.
     sequence: u64,
+    /// The last sequence before anything that waits or was given up.
     durable: u64,
+    /// That of the records that are on no disk and wait no more.
     given_up: u64,
     recorded: u64,
     commits: u64,
@@ -267,6 +302,7 @@ impl Log {
             inner: Mutex::new(Inner {
                 memory: Memory::new(limits, next),
                 saved: next,
+                writing: next,
                 waiting_bytes: 0,
                 commit: Commit::Idle,
                 alarm: 0,
@@ -282,6 +318,7 @@ impl Log {
                 last_read_error: None,
                 closed: false,
             }),
+            full: AtomicBool::new(false),
             room: Condvar::new(),
             sink: sink.map(Mutex::new),
             shelf: shelf.map(Mutex::new),
@@ -292,26 +329,51 @@ impl Log {
 
     // --- publishers ---------------------------------------------------------------------------------
 
-    /// Waits for room, if that is what is to be done: before a message gets its sequence.
+    /// Makes room or waits for it, if that is what is to be done: before a message gets its sequence.
     #[inline]
     pub(super) fn admit(&self, may_wait: bool) -> Result<()> {
         match self.pace.when_full {
-            WhenFull::Wait(longest) if self.sink.is_some() => self.wait_for_room(may_wait, longest),
+            // Relaxed: it stands for nothing else.
+            WhenFull::Wait(longest) if self.full.load(Relaxed) => {
+                self.wait_for_room(may_wait, longest)
+            }
             _ => Ok(()),
         }
     }
 
+    /// A publisher that finds no room commits what waits, so no thread of the pool need be free for that. It waits only
+    /// while another thread commits, and, if it may, while the disk fails.
     #[cfg(not(loom))]
+    #[cold]
     fn wait_for_room(&self, may_wait: bool, longest: Duration) -> Result<()> {
-        let mut inner = self.lock();
-        let is_full = |inner: &mut Inner| self.is_full(inner) && !inner.closed;
-        if may_wait && is_full(&mut inner) {
-            let waited = self.room.wait_timeout_while(inner, longest, is_full);
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        match is_full(&mut inner) {
-            true => Err(self.full()),
-            false => Ok(()),
+        let mut begin = None;
+        loop {
+            let inner = self.lock();
+            if !self.is_full(&inner) || inner.closed {
+                return Ok(());
+            }
+            // A timer tries again; if the pool has none, nobody does.
+            let is_failing = inner.last_error.is_some() && inner.commit != Commit::Idle;
+            let below = inner.saved + 1;
+            drop(inner);
+            let begin = *begin.get_or_insert_with(Instant::now);
+            let sink = self.sink.as_ref().filter(|_| !is_failing);
+            let written = sink.and_then(try_lock).map(|mut sink| {
+                promote_new_leader();
+                self.commit_to(&mut **sink, below, 1).is_ok()
+            });
+            let inner = self.lock();
+            let is_over = begin.elapsed() >= longest;
+            let goes_on = may_wait || written.unwrap_or(!is_failing);
+            if self.is_full(&inner) && !inner.closed && (is_over || !goes_on) {
+                return Err(self.full());
+            }
+            if written != Some(true) {
+                let nap = longest.saturating_sub(begin.elapsed()).min(NAP);
+                let _looks_again = self
+                    .room
+                    .wait_timeout_while(inner, nap, |inner| self.is_full(inner) && !inner.closed);
+            }
         }
     }
 
@@ -338,6 +400,7 @@ impl Log {
         inner.recorded += 1;
         debug_assert!(inner.sequence < stored.sequence);
         inner.sequence = stored.sequence;
+        let given_up = inner.given_up;
         let alarm = match self.sink {
             Some(_) => self.must_set_alarm(&mut inner, bytes(&stored)),
             None => {
@@ -348,7 +411,11 @@ impl Log {
         let saved = inner.saved;
         inner.memory.trim(stored.time, saved);
         let sleepers = core::mem::take(&mut inner.sleepers);
+        let gave_up = inner.given_up > given_up;
         drop(inner);
+        if gave_up {
+            self.alarm.gave_up();
+        }
         if let Some(alarm) = alarm {
             self.set_alarm(alarm);
         }
@@ -364,6 +431,7 @@ impl Log {
                 inner.give_up_oldest();
             }
         }
+        self.full.store(self.is_full(inner), Relaxed);
         let is_batch = self.is_batch(inner);
         match inner.commit {
             Commit::Idle if is_batch => Some(inner.arm(Commit::Begun, Duration::ZERO)),
@@ -416,36 +484,58 @@ impl Log {
 
     /// Commits what waits below a position, until fewer than `least` do.
     fn commit(&self, below: u64, least: u64) -> Result<()> {
-        let Some(sink) = &self.sink else { return Ok(()) };
-        let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.sink {
+            Some(sink) => self.commit_to(&mut **lock(sink), below, least),
+            None => Ok(()),
+        }
+    }
+
+    fn commit_to(&self, sink: &mut dyn Sink, below: u64, least: u64) -> Result<()> {
         let mut least_now = 1;
         loop {
-            let inner = self.lock();
+            let mut inner = self.lock();
             let first = inner.saved;
             if inner.waiting() < least_now || first >= below {
                 return Ok(());
             }
             let waiting = inner.memory.from(first).take(self.pace.batch as usize);
             let batch: Vec<Stored> = waiting.map(|(_, stored)| stored.clone()).collect();
+            inner.writing = first + batch.len() as u64;
+            let is_whole = inner.given_up == 0;
             drop(inner);
             let now = super::record::nanos(std::time::SystemTime::now());
             let written = sink.write(first, &batch, now);
             let mut inner = self.lock();
+            let given_up = inner.given_up;
             match &written {
-                Ok(()) => inner.settle(first, batch.len() as u64, now),
-                Err(error) => inner.fail(error),
+                Ok(()) => inner.settle(&batch, is_whole, now),
+                Err(error) => {
+                    inner.unsettle(first);
+                    inner.fail(error);
+                }
             }
+            let gave_up = inner.given_up > given_up;
+            self.full.store(self.is_full(&inner), Relaxed);
             drop(inner);
             self.room.notify_all();
+            if gave_up {
+                self.alarm.gave_up();
+            }
             written?;
             least_now = least.max(1);
         }
     }
 
-    /// Commits everything that was recorded before the call. It touches the disk in the calling thread.
+    /// Commits everything that was recorded before the call, but for what was given up. It touches the disk in the
+    /// calling thread.
     pub(super) fn flush(&self) -> Result<()> {
         let below = self.lock().memory.next();
         self.commit(below, 1)
+    }
+
+    /// How many records were given up.
+    pub(super) fn given_up(&self) -> u64 {
+        self.lock().given_up
     }
 
     /// A last flush; nobody waits for room from now on, and nobody sleeps: a replay that does holds the log,
@@ -469,8 +559,7 @@ impl Log {
         }
     }
 
-    /// Everything recorded with a sequence up to this is committed, or was given up. None: nothing can be
-    /// read from a disk.
+    /// Everything recorded with a sequence up to this is committed. None: nothing can be read from a disk.
     pub(super) fn durable(&self) -> Option<u64> {
         self.shelf.as_ref()?;
         Some(self.lock().durable)
@@ -670,6 +759,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// None: another thread has it.
+#[cfg(not(loom))]
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Ok(guard) => Some(guard),
+    }
+}
+
 impl Inner {
     /// How many wait for a commit.
     fn waiting(&self) -> u64 {
@@ -684,30 +783,39 @@ impl Inner {
     }
 
     fn give_up_oldest(&mut self) {
+        // What is being written may yet be on disk.
+        self.given_up += u64::from(self.saved >= self.writing);
         self.waits_no_more();
-        self.given_up += 1;
     }
 
     /// What has waited longest is on disk, or will not be.
     fn waits_no_more(&mut self) {
         if let Some(oldest) = self.memory.get(self.saved) {
             self.waiting_bytes -= bytes(oldest);
-            self.durable = oldest.sequence;
         }
         self.saved += 1;
     }
 
-    /// The positions from `first` on are committed; some of them may have been given up meanwhile.
-    fn settle(&mut self, first: u64, count: u64, now: u64) {
-        let end = first + count;
-        self.given_up -= self.saved.min(end) - first;
-        while self.saved < end {
+    /// The batch that was being written is committed; a part of it may wait no more. `is_whole`: nothing before it was
+    /// given up.
+    fn settle(&mut self, batch: &[Stored], is_whole: bool, now: u64) {
+        while self.saved < self.writing {
             self.waits_no_more();
+        }
+        if let (true, Some(last)) = (is_whole, batch.last()) {
+            self.durable = last.sequence;
         }
         let saved = self.saved;
         self.memory.trim_all(now, saved);
         self.commits += 1;
         self.last_error = None;
+    }
+
+    /// The batch that was being written, from the position `first` on, is not committed: what waits no more of it is
+    /// lost.
+    fn unsettle(&mut self, first: u64) {
+        self.given_up += self.saved.min(self.writing) - first;
+        self.writing = self.saved;
     }
 
     /// Once, though it may have gone away and come back unwoken.
@@ -771,10 +879,14 @@ mod doubles {
     pub(super) struct OnDisk {
         pub(super) records: BTreeMap<u64, Stored>,
         pub(super) is_full: bool,
+        /// What happens while the next batch is written.
+        pub(super) meanwhile: Option<Box<dyn FnOnce() + Send>>,
     }
 
     impl Sink for Fake {
         fn write(&mut self, first: u64, records: &[Stored], _: u64) -> Result<()> {
+            let meanwhile = self.0.lock().unwrap().meanwhile.take();
+            meanwhile.into_iter().for_each(|meanwhile| meanwhile());
             let mut disk = self.0.lock().unwrap();
             if disk.is_full {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -831,9 +943,18 @@ mod doubles {
 
     /// Alarms that go off when the test says so.
     #[derive(Clone, Default)]
-    pub(super) struct ByHand(pub(super) Arc<std::sync::Mutex<Vec<u64>>>);
+    pub(super) struct ByHand(
+        pub(super) Arc<std::sync::Mutex<Vec<u64>>>,
+        Arc<core::sync::atomic::AtomicBool>,
+    );
 
     impl ByHand {
+        /// Whether no more can be set.
+        #[cfg(not(loom))]
+        pub(super) fn refuse(&self, refuse: bool) {
+            self.1.store(refuse, core::sync::atomic::Ordering::Relaxed);
+        }
+
         /// All that were set, the old ones too, go off.
         pub(super) fn go_off(&self, log: &Arc<Log>) {
             let set = core::mem::take(&mut *self.0.lock().unwrap());
@@ -843,6 +964,9 @@ mod doubles {
 
     impl Alarm for ByHand {
         fn set(&self, _: &Arc<Log>, _: Duration, number: u64) -> Result<()> {
+            if self.1.load(core::sync::atomic::Ordering::Relaxed) {
+                return Err(Error::Full { what: "handles", capacity: 0 });
+            }
             self.0.lock().unwrap().push(number);
             Ok(())
         }
@@ -914,7 +1038,7 @@ mod tests {
     }
 
     fn small() -> Pace {
-        Pace { batch: 3, most: 6, ..Pace::default() }
+        Pace { batch: 3, most: 6, when_full: WhenFull::GiveUp, ..Pace::default() }
     }
 
     proptest! {
@@ -961,8 +1085,8 @@ mod tests {
                     let written = on_disk.len() as u64;
                     prop_assert_eq!(written + figures.given_up + figures.waiting, figures.recorded);
                     let durable = log.durable().unwrap();
-                    let settled = all.len() - figures.waiting as usize;
-                    let last = all[..settled].last().map_or(0, |record| record.sequence);
+                    let whole = (1..).zip(&all).take_while(|(at, _)| on_disk.contains_key(at));
+                    let last = whole.last().map_or(0, |(_, record)| record.sequence);
                     prop_assert_eq!(durable, last);
                 }
                 for (position, record) in on_disk {
@@ -1022,12 +1146,83 @@ mod tests {
             log.admit(false).unwrap();
             log.record(|| plain(sequence, 0, "a", b""));
         }
+        disk.0.lock().unwrap().is_full = true;
         let message = "all 6 places for messages that wait for the archive are in use";
         assert_eq!(log.admit(false).unwrap_err().to_string(), message);
         assert_eq!(log.admit(true).unwrap_err().to_string(), message);
+        disk.0.lock().unwrap().is_full = false;
         log.flush().unwrap();
         log.admit(false).unwrap();
         assert_eq!(log.figures().given_up, 0);
+    }
+
+    /// Goal: what is given up while it is being written counts only if the write fails, and what is durable never
+    /// passes a record that was given up. Method: a disk that records while it writes.
+    #[test]
+    fn what_is_given_up_during_a_commit_counts_if_that_fails() {
+        for is_full in [false, true] {
+            let disk = Fake::default();
+            let (log, _) = log(Limits::unlimited(), small(), Some(&disk));
+            (1..=6).for_each(|sequence| drop(log.record(|| plain(sequence, 0, "a", b""))));
+            disk.0.lock().unwrap().is_full = is_full;
+            let inside = Arc::clone(&log);
+            disk.0.lock().unwrap().meanwhile = Some(Box::new(move || {
+                (7..=11).for_each(|sequence| drop(inside.record(|| plain(sequence, 0, "a", b""))));
+            }));
+            assert_eq!(log.flush().is_err(), is_full);
+            disk.0.lock().unwrap().is_full = false;
+            log.flush().unwrap();
+            let on_disk: Vec<u64> = disk.0.lock().unwrap().records.keys().copied().collect();
+            // Of 11 five were pushed out: 1 to 3 while they were being written, and 4 and 5.
+            let (expected, durable) = match is_full {
+                false => (vec![1, 2, 3, 6, 7, 8, 9, 10, 11], 3),
+                true => ((6..=11).collect(), 0),
+            };
+            assert_eq!((on_disk.len() as u64 + log.given_up(), log.durable()), (11, Some(durable)));
+            assert_eq!(on_disk, expected);
+        }
+    }
+
+    /// Goal: a publisher that finds no room needs no thread of the pool to get some, nor a timer.
+    #[test]
+    fn who_finds_no_room_makes_some() {
+        let disk = Fake::default();
+        for (may_wait, refuses) in [(false, false), (false, true), (true, false)] {
+            let pace = Pace { when_full: WhenFull::Wait(Duration::ZERO), ..small() };
+            let (log, alarms) = log(Limits::unlimited(), pace, Some(&disk));
+            alarms.refuse(refuses);
+            for sequence in 1..=100 {
+                log.admit(may_wait).unwrap();
+                log.record(|| plain(sequence, 0, "a", b""));
+            }
+            log.flush().unwrap();
+            assert_eq!((log.given_up(), disk.0.lock().unwrap().records.len()), (0, 100));
+            disk.0.lock().unwrap().records.clear();
+        }
+    }
+
+    /// Goal: who waits is told when the time is over, though another thread hangs in the disk.
+    #[test]
+    fn who_waits_for_a_disk_that_hangs_is_refused_in_time() {
+        let disk = Fake::default();
+        let pace = Pace { when_full: WhenFull::Wait(Duration::from_millis(50)), ..small() };
+        let (log, _) = log(Limits::unlimited(), pace, Some(&disk));
+        (1..=6).for_each(|sequence| drop(log.record(|| plain(sequence, 0, "a", b""))));
+        let (hangs, hung) = std::sync::mpsc::channel();
+        let (go_on, gate) = std::sync::mpsc::channel::<()>();
+        disk.0.lock().unwrap().meanwhile = Some(Box::new(move || {
+            hangs.send(()).unwrap();
+            gate.recv().unwrap();
+        }));
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| log.flush());
+            hung.recv().unwrap();
+            let refused = [log.admit(true).is_err(), log.admit(false).is_err()];
+            go_on.send(()).unwrap();
+            assert_eq!(refused, [true; 2]);
+            flush.join().unwrap().unwrap();
+        });
+        log.admit(false).unwrap();
     }
 
     #[test]

@@ -7,9 +7,10 @@ use super::lines::{Lines, LinesOptions, Lost};
 use super::log::{Alarm, Disk, Log, Pace, Shelf, Sink, WhenFull};
 use crate::error::{Error, Result};
 use crate::hub::Core;
-use crate::hub::key::Pattern;
+use crate::hub::key::{Pattern, is_reserved};
 use crate::hub::message::Stored;
-use crate::hub::notice::{Notice, Severity};
+use crate::hub::notice::{Burst, Loses, Notice, Severity};
+use crate::log::{Component, Level, Logger};
 use crate::pool::{Shared, promote_new_leader};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -82,7 +83,8 @@ impl History {
         self
     }
 
-    /// What happens when so many wait, because the disk is slow or full. Default: [`WhenFull::GiveUp`].
+    /// What happens when so many wait, because the disk is slow or full. Default: publishers make room,
+    /// or wait for it for up to 10 seconds, and then their publication is refused; see [`WhenFull`].
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.pace.when_full = when_full;
         self
@@ -142,15 +144,23 @@ impl History {
             archive: writer,
             lines,
         };
+        let mut pace = self.pace;
+        if is_reserved(pattern.as_str()) {
+            // Notices have no publisher that could wait.
+            pace.when_full = WhenFull::GiveUp;
+        }
         let has_sink = lost.is_some() || shelf.is_some();
         let disk = has_sink.then(|| Disk { sink: Box::new(sinks), shelf });
         let health = Arc::new(Health {
             hub: Arc::clone(hub),
             pattern: pattern.clone(),
             is_failing: AtomicBool::new(false),
+            log: OnceLock::new(),
+            burst: Burst::default(),
         });
         let alarm = Box::new(OnPool(Arc::clone(shared), Arc::clone(&health)));
-        let log = Log::new(self.keep, next, disk, alarm, self.pace);
+        let log = Log::new(self.keep, next, disk, alarm, pace);
+        let _it_is_new = health.log.set(Arc::downgrade(&log));
         Ok(Kept { pattern, log, first_sequence, lost, health })
     }
 }
@@ -166,9 +176,19 @@ pub(in crate::hub) struct Kept {
 }
 
 impl Kept {
-    /// Tells the hub if commits have begun to fail, or to succeed again.
+    /// Tells the hub if commits have begun to fail, or to succeed again, or messages were given up.
     pub(super) fn tell_health(&self) {
         self.health.tell(&self.log);
+    }
+
+    /// The hub is gone, and what waits is on no disk.
+    pub(super) fn log_loss(&self, log: &Logger, error: &Error) {
+        let Notice { event, origin, .. } = self.health.notice(0);
+        log.tell(Component::History, Level::Error, event, |record| {
+            let count = self.log.figures().waiting;
+            record.with("origin", origin).with("pattern", self.pattern.as_str());
+            record.with("count", count).say(format!("its last commit failed: {error}"));
+        });
     }
 
     pub(super) fn stats(&self) -> HistoryStats {
@@ -210,7 +230,7 @@ pub struct HistoryStats {
     pub waiting: u64,
     /// Commits that were made.
     pub commits: u64,
-    /// Messages that the archive goes without; see [`WhenFull::GiveUp`].
+    /// Messages that the archive and the lines go without; see [`WhenFull::GiveUp`].
     pub given_up: u64,
     /// Commits that failed, to be tried again, and timers for them that the pool refused.
     pub errors: u64,
@@ -221,7 +241,8 @@ pub struct HistoryStats {
     pub read_errors: u64,
     /// The last of these.
     pub last_read_error: Option<String>,
-    /// Everything with a sequence up to this is in the archive, but for what was given up.
+    /// Every message of this run of the hub with a sequence up to this is in the archive. Messages that were given
+    /// up are not, so it stays below the first of them. None: there is no archive.
     pub durable: Option<u64>,
     /// Lines that could not be written.
     pub lines_lost: u64,
@@ -229,15 +250,47 @@ pub struct HistoryStats {
     pub last_error_of_lines: Option<String>,
 }
 
-/// Whether commits of a history fail, as its hub was told.
+/// Whether commits of a history fail, and how many messages it has given up, as its hub was told.
 struct Health {
     hub: Arc<OnceLock<Weak<Core>>>,
     pattern: Pattern,
     is_failing: AtomicBool,
+    log: OnceLock<Weak<Log>>,
+    burst: Burst,
+}
+
+/// Of notices nothing is told: a notice causes none.
+impl Loses for Health {
+    fn burst(&self) -> &Burst {
+        &self.burst
+    }
+
+    fn losses(&self) -> u64 {
+        self.log.get().and_then(Weak::upgrade).map_or(0, |log| log.given_up())
+    }
+
+    fn notice(&self, count: u64) -> Notice {
+        let pattern = self.pattern.as_str();
+        Notice {
+            event: "history.given_up",
+            severity: Severity::Error,
+            origin: format!("history {pattern}"),
+            message: format!("{count} messages were given up: they are not on disk"),
+            fields: json!({ "pattern": pattern, "count": count }),
+        }
+    }
 }
 
 impl Health {
-    fn tell(&self, log: &Log) {
+    fn tell_losses(self: &Arc<Self>) {
+        if let Some(core) = self.hub.get().and_then(Weak::upgrade)
+            && !is_reserved(self.pattern.as_str())
+        {
+            core.lost(self);
+        }
+    }
+
+    fn tell(self: &Arc<Self>, log: &Log) {
         let Some(core) = self.hub.get().and_then(Weak::upgrade) else { return };
         let error = log.figures().last_error;
         // Relaxed: it stands for nothing else.
@@ -264,6 +317,10 @@ impl Health {
 struct OnPool(Arc<Shared>, Arc<Health>);
 
 impl Alarm for OnPool {
+    fn gave_up(&self) {
+        self.1.tell_losses();
+    }
+
     fn set(&self, log: &Arc<Log>, delay: Duration, number: u64) -> Result<()> {
         let (log, health) = (Arc::downgrade(log), Arc::clone(&self.1));
         let commit = move || {

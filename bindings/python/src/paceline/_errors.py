@@ -62,5 +62,17 @@ class UnsupportedError(Error, NotImplementedError):
     """The shared library was built without that."""
 
 
+class GivenUpError(Error):
+    """Messages that a hub's histories took are not on disk and never will be: more waited for it than may."""
+
+    def __init__(self, text: str, messages: int) -> None:
+        super().__init__(text)
+        #: How many, since the hub was made.
+        self.messages = messages
+
+    def __reduce__(self) -> tuple[type[GivenUpError], tuple[str, int]]:
+        return type(self), (str(self), self.messages)
+
+
 class OsError(Error, OSError):
     """A system call failed; ``errno`` says how."""

@@ -32,8 +32,8 @@ class History:
     keep_count: Optional[int] = 1024
     keep_bytes: Optional[int] = None
     keep_age: Optional[float] = None
-    #: A file of SQLite that keeps them, too, and not ":memory:"; the hub's sequences go on where it ends. UnsupportedError if the
-    #: library was built without archives.
+    #: A file of SQLite that keeps them, too, and not ":memory:"; the hub's sequences go on where it ends.
+    #: UnsupportedError if the library was built without archives.
     archive: Optional[str] = None
     archive_count: Optional[int] = None
     archive_bytes: Optional[int] = None
@@ -46,11 +46,17 @@ class History:
     #: What waits is written after so long, or when it is so many messages.
     commit_delay: float = 0.01
     commit_messages: int = 1024
-    #: Publishers wait for a slow disk for so long, and publishing fails then. None: they do not, and the archive
-    #: goes without what has waited longest.
-    disk_wait: Optional[float] = None
+    #: Where there is no room publishers write to the disk themselves, or wait for so long, and publishing raises
+    #: Full then; on threads of the pool at once if the disk fails. None: publishers never wait, and the archive
+    #: goes without what has waited longest: ``Hub.flush`` raises GivenUpError then.
+    disk_wait: Optional[float] = 10.0
     #: A commit counts when the file was written, and not only when the disk has it.
     process_only: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether publishers may write it, or wait for it."""
+        return self.disk_wait is not None and (self.archive is not None or self.lines is not None)
 
     def fill(self, options: layout.HistoryOptions) -> None:
         """Writes it where C reads it."""
@@ -68,9 +74,8 @@ class History:
         options.lines_files = whole("lines_files", self.lines_files)
         options.commit_delay_ns = nanos("commit_delay", self.commit_delay)
         options.commit_messages = whole("commit_messages", self.commit_messages)
-        if self.disk_wait is not None:
-            options.when_full = layout.DISK_WAIT
-            options.disk_wait_ns = nanos("disk_wait", self.disk_wait)
+        options.when_full = layout.DISK_GIVE_UP if self.disk_wait is None else layout.DISK_WAIT
+        options.disk_wait_ns = 0 if self.disk_wait is None else nanos("disk_wait", self.disk_wait)
         options.process_only = self.process_only
 
 
@@ -94,12 +99,13 @@ class HistoryStats:
     #: Those that wait to be written.
     waiting: int
     commits: int
-    #: Messages that the archive goes without.
+    #: Messages that the archive and the lines go without.
     given_up: int
     #: Commits that failed, to be tried again, and reads of replays that failed.
     errors: int
     read_errors: int
-    #: Everything with a sequence up to this is in the archive; 0: there is none.
+    #: Every message of this run of the hub with a sequence up to this is in the archive. Messages that were given up
+    #: are not, so it stays below the first of them. 0: there is none.
     durable: int
     lines_lost: int
     #: The last of these errors; "": none.

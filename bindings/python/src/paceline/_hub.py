@@ -43,7 +43,7 @@ from ._arguments import (
     wrong,
 )
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
-from ._errors import DeadlockError, InvalidError
+from ._errors import DeadlockError, GivenUpError, InvalidError
 from ._history import (
     EACH_HISTORY,
     EACH_RECORD,
@@ -55,11 +55,10 @@ from ._history import (
     stats_of,
 )
 from ._hosts import Native, base_of
-from ._library import check, lib, nanoseconds, quick
+from ._library import check, error, lib, nanoseconds, quick
 from ._lifetime import called_back
 from ._mailbox import Mailbox, Settings, place
 from ._message import (
-    LARGE,
     HeadersLike,
     Message,
     Receipt,
@@ -229,10 +228,12 @@ class Hub:
         """Copies the payload once, for all who subscribe. That mailboxes were full is no failure: the
         receipt says it. Up to 64 headers of up to 65536 bytes in all; ``priority`` is "low", "normal",
         "high" or "critical", and counts for mailboxes that are ``by_priority``. With ``may_block`` it waits
-        where a full mailbox asks for that ("block"); signals are looked at when it is over.
+        where a full mailbox asks for that ("block"); signals are looked at when it is over. If a history on disk
+        has no room it writes there, or waits for up to ``History.disk_wait`` seconds, also in an event loop.
 
-        Raises InvalidError: a bad key, too large a payload; ShutDownError, ForkedError; DeadlockError: it may
-        block, and this is a handler of the hub, or an event loop runs here."""
+        Raises InvalidError: a bad key, too large a payload; Full: a history on disk had no room, and nobody
+        got it; ShutDownError, ForkedError; DeadlockError: it may block, and this is a handler of the hub, or
+        an event loop runs here."""
         core = self._core
         if may_block or core.tests:
             with core.publishing(may_block):
@@ -248,7 +249,8 @@ class Hub:
         may_block: bool,
     ) -> Receipt:
         pointer, sent, receipt = self._core.pointer(), data("payload", payload), new_receipt()
-        view, size, at = (lib if len(sent) >= LARGE else quick), len(sent), ctypes.byref(receipt)
+        size, at = len(sent), ctypes.byref(receipt)
+        view = self._core.view(size, may_block)
         if headers is None and priority == "normal" and not may_block:
             if isinstance(key, str):
                 check(view.pace_hub_publish(pointer, text("key", key), sent, size, at))
@@ -257,14 +259,14 @@ class Hub:
             return told(receipt)
         own, (publication, kept) = self._own(key), publication_of(headers, priority)
         publication.may_block = may_block
-        view, terms = (lib if may_block else view), ctypes.byref(publication)
+        terms = ctypes.byref(publication)
         check(view.pace_key_publish_with(own._native.pointer, terms, sent, size, at))
         del kept
         return told(receipt)
 
     def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
         """Publishes messages of one key, in order; the receipt is the sum of theirs. Raises as ``publish``:
-        none was published then."""
+        none was published then, but for Full: those before that were."""
         self._core.pointer()
         receipt, own = new_receipt(), self._own(key)
         pieces, count, kept = pieces_of(payloads)
@@ -676,10 +678,20 @@ class Hub:
         return mailbox
 
     def flush(self) -> None:
-        """Writes everything that was published before to all archives: then it is durable. Raises OsError: it
-        is tried again later."""
+        """Writes everything that was published before to all archives. When it returns, every message that the hub's
+        histories have taken before the call is on disk. Raises OsError: what could not be written is tried again later;
+        GivenUpError, which has the number, if messages were given up since the hub was made: all others are on disk."""
         core = self._core
-        core._awaited(lambda: check(lib.pace_hub_flush(core.native.pointer)))
+
+        def flush() -> None:
+            # On the thread that waits, which has the last error.
+            given_up = ctypes.c_uint64()
+            status = lib.pace_hub_flush_histories(core.native.pointer, ctypes.byref(given_up))
+            if status == layout.EGIVENUP:
+                raise GivenUpError(str(error(status)), given_up.value)
+            check(status)
+
+        core._awaited(flush)
 
     def history_stats(self) -> list[HistoryStats]:
         """What each history has done, in the order in which they were given."""

@@ -11,7 +11,6 @@ from ._arguments import BytesLike, data, items, text
 from ._hosts import Native
 from ._library import check, lib, quick
 from ._message import (
-    LARGE,
     HeadersLike,
     Receipt,
     new_receipt,
@@ -73,7 +72,7 @@ class Publisher:
         own, sent, receipt = self._key(key), data("payload", payload), new_receipt()
         where = own._native.pointer
         publication, kept = publication_of(headers, priority)
-        view = lib if self._may_block or len(sent) >= LARGE else quick
+        view = self._hub._core.view(len(sent), self._may_block)
         terms, at = ctypes.byref(publication), ctypes.byref(receipt)
         pointer = self._native.pointer
         with self._hub._core.publishing(self._may_block):

@@ -20,7 +20,7 @@ from ._errors import ShutDownError
 from ._hosts import Native
 from ._library import check, in_slices, lib, quick
 from ._mailbox import place
-from ._message import LARGE, MESSAGE, Message, messages_of
+from ._message import MESSAGE, Message, messages_of
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
@@ -92,7 +92,7 @@ class Requests:
         loop = asyncio.get_running_loop()
         token = next(self._tokens)
         future: _Answer = loop.create_future()
-        asked, view = ctypes.c_uint64(), lib if len(sent) >= LARGE else quick
+        asked, view = ctypes.c_uint64(), core.view(len(sent))
         with core.publishing():
             check(
                 view.pace_key_request_pulled(

@@ -37,7 +37,7 @@ from ._hosts import SLICE, Hosts, Native
 from ._library import check, lib, quick
 from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
-from ._message import Batch, Message
+from ._message import LARGE, Batch, Message
 from ._pool import Pool
 from ._requests import Requests
 from ._supervision import Care
@@ -435,6 +435,8 @@ class Core(Hosts):
         for row, history in zip(rows, kept):
             history.fill(row)
         options.histories, options.history_count = ctypes.addressof(rows), len(kept)
+        #: Whether a publication may wait for the disk.
+        self.waits = any(history.waits for history in kept)
         pool._crew.check_open()
         pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
         check(lib.pace_hub_new(inside, ctypes.byref(options), ctypes.byref(pointer)))
@@ -470,6 +472,10 @@ class Core(Hosts):
             check(quick.pace_hub_subscriber_count(self.native.pointer, b"x", ctypes.byref(count)))
             raise ShutDownError("the hub is closed")
         return self.native.pointer
+
+    def view(self, size: int, may_block: bool = False) -> Any:
+        """The library for a publication of so many bytes: others go on meanwhile if it may wait or copies much."""
+        return lib if may_block or self.waits or size >= LARGE else quick
 
     def publishing(self, may_block: bool = False) -> Any:
         """Around a publication. Whoever may wait for room must not be one who makes it."""
