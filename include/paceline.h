@@ -1727,6 +1727,12 @@ pace_status_t pace_pull_done(pace_pool_t *pool);
  */
 #define PACE_WROTE_ABOVE_HIGH_MARK 2
 
+/**
+ * None of it: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or 304).
+ * All that follows would be dropped, too, so there is nothing more to produce.
+ */
+#define PACE_WROTE_UNWANTED 3
+
 /** From the hook `open`: the connection is wanted. */
 #define PACE_VERDICT_ACCEPT 0
 
@@ -3272,8 +3278,10 @@ pace_status_t pace_request_fail(const char *reason);
 /**
  * Writes, in order, without waiting. What the peer does not take is queued; with
  * PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
- * (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
- * PACE_WROTE_ number; `wrote` may be NULL.
+ * (pace_body_on_writable()). PACE_WROTE_UNWANTED: the peer gets no body (an answer to HEAD, or with the
+ * status 204, 205 or 304), and the bytes were dropped. No mark paces such a body: finish it. To write no
+ * bytes tells this before the first ones are produced. *wrote is a PACE_WROTE_ number; `wrote` may be
+ * NULL.
  *
  * PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
  * none of it was taken. PACE_ESTALE if the connection has ended.
@@ -3332,7 +3340,10 @@ pace_status_t pace_body_on_writable(pace_body_t *body,
 
 /**
  * Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no faster.
- * It is called again as long as it says PACE_FLOW_AGAIN; with PACE_FLOW_DONE the body is finished. The
+ * It is called again as long as it says PACE_FLOW_AGAIN and there is something left to be sent; with
+ * PACE_FLOW_DONE the body is finished. So it is not called at all for a body that is not sent (an answer
+ * to HEAD, or with the status 204, 205 or 304), and not again when as many bytes are written as were
+ * announced. One that says PACE_FLOW_AGAIN without having written anything is called again at once. The
  * body is gone; `drop` runs after the last call.
  *
  * Threads: any. In handlers: yes, it never waits.
@@ -3424,7 +3435,10 @@ typedef struct pace_answer_t {
     uint32_t status;
     /** PACE_ANSWER_ bits. */
     uint32_t flags;
-    /** Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. */
+    /**
+     * Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. PACE_WROTE_UNWANTED: the peer gets no
+     * body; end it with an answer without PACE_ANSWER_MORE.
+     */
     uint32_t wrote;
     /**
      * Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.

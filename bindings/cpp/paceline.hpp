@@ -2299,6 +2299,9 @@ enum class Wrote : std::uint32_t {
     Queued = PACE_WROTE_QUEUED,
     /// The same, and the queue is above its high mark: write no more until `writable`.
     AboveHighMark = PACE_WROTE_ABOVE_HIGH_MARK,
+    /// None of them: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or
+    /// 304). There is nothing more to produce.
+    Unwanted = PACE_WROTE_UNWANTED,
 };
 
 /// Whether a connection is wanted.
@@ -4057,7 +4060,8 @@ public:
     }
     ~Body() { std::uncaught_exceptions() > 0 ? fail() : pace_body_free(raw_); }
 
-    /// As ConnRef::write(). Code::Invalid: more than was announced.
+    /// As ConnRef::write(). Code::Invalid: more than was announced. Wrote::Unwanted: the peer gets no body,
+    /// and the bytes were dropped. No mark paces such a body: finish() it.
     Result<Wrote> write(std::string_view bytes) {
         std::uint32_t what = 0;
         const auto status = pace_body_write(raw_, bytes.data(), bytes.size(), &what);
@@ -4089,7 +4093,9 @@ public:
         return detail::outcome(status);
     }
     /// Has `f(Body &)` write the body, as fast as the peer takes it and no faster: as long as it
-    /// answers Flow::Again; with Flow::Done the body is finished. This one is empty afterwards.
+    /// answers Flow::Again and there is something left to be sent; with Flow::Done the body is finished.
+    /// It is not called for a body that is not sent (an answer to HEAD, or with the status 204, 205 or
+    /// 304). This one is empty afterwards.
     template <class F>
     Result<void> pump(F &&f) {
         using D = std::decay_t<F>;

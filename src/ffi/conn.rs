@@ -64,6 +64,9 @@ pub const PACE_WROTE_QUEUED: u32 = 1;
 /// The same, and the queue is above its high mark: nothing is read from this connection before it has
 /// fallen to the low mark. Whoever can should write no more until the hook `writable`.
 pub const PACE_WROTE_ABOVE_HIGH_MARK: u32 = 2;
+/// None of it: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or 304).
+/// All that follows would be dropped, too, so there is nothing more to produce.
+pub const PACE_WROTE_UNWANTED: u32 = 3;
 
 /// From the hook `open`: the connection is wanted.
 pub const PACE_VERDICT_ACCEPT: i32 = 0;
@@ -728,6 +731,7 @@ pub(super) fn number_of(wrote: Wrote) -> u32 {
         Wrote::Sent => PACE_WROTE_SENT,
         Wrote::Queued => PACE_WROTE_QUEUED,
         Wrote::AboveHighMark => PACE_WROTE_ABOVE_HIGH_MARK,
+        Wrote::Unwanted => PACE_WROTE_UNWANTED,
     }
 }
 

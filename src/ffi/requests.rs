@@ -94,7 +94,8 @@ pub struct pace_answer_t {
     pub status: u32,
     /// PACE_ANSWER_ bits.
     pub flags: u32,
-    /// Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE.
+    /// Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. PACE_WROTE_UNWANTED: the peer gets no
+    /// body; end it with an answer without PACE_ANSWER_MORE.
     pub wrote: u32,
     /// Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
     /// PACE_EINVAL: the status or a header cannot be; then the peer gets a 500. Or there are flags that

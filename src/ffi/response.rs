@@ -279,8 +279,10 @@ fn fail() -> ! {
 
 /// Writes, in order, without waiting. What the peer does not take is queued; with
 /// PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
-/// (pace_body_on_writable()). What is written to the answer of a HEAD is dropped. *wrote is a
-/// PACE_WROTE_ number; `wrote` may be NULL.
+/// (pace_body_on_writable()). PACE_WROTE_UNWANTED: the peer gets no body (an answer to HEAD, or with the
+/// status 204, 205 or 304), and the bytes were dropped. No mark paces such a body: finish it. To write no
+/// bytes tells this before the first ones are produced. *wrote is a PACE_WROTE_ number; `wrote` may be
+/// NULL.
 ///
 /// PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
 /// none of it was taken. PACE_ESTALE if the connection has ended.
@@ -389,7 +391,10 @@ pub unsafe extern "C" fn pace_body_on_writable(
 }
 
 /// Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no faster.
-/// It is called again as long as it says PACE_FLOW_AGAIN; with PACE_FLOW_DONE the body is finished. The
+/// It is called again as long as it says PACE_FLOW_AGAIN and there is something left to be sent; with
+/// PACE_FLOW_DONE the body is finished. So it is not called at all for a body that is not sent (an answer
+/// to HEAD, or with the status 204, 205 or 304), and not again when as many bytes are written as were
+/// announced. One that says PACE_FLOW_AGAIN without having written anything is called again at once. The
 /// body is gone; `drop` runs after the last call.
 ///
 /// Threads: any. In handlers: yes, it never waits.

@@ -135,6 +135,9 @@ pub enum Wrote {
     /// The same, and the queue is above its high mark: nothing is read from this connection before
     /// it has fallen to the low mark. Whoever can should write no more until `writable`.
     AboveHighMark,
+    /// None of them: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or
+    /// 304). All that follows would be dropped, too, so there is nothing more to produce.
+    Unwanted,
 }
 
 /// Which time is over.

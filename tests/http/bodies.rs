@@ -640,3 +640,52 @@ fn reset_content_has_none() {
         end(&server);
     }
 }
+
+/// Goal: a body that is not sent is not produced: nothing would pace it. Method: producers without an end, for
+/// HEAD and for statuses that have no body; one whose bytes are all there is not called again.
+#[test]
+fn a_body_that_is_not_sent_is_not_produced() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (calls, dropped) = (Count::new(), Count::new());
+        let (inner, on_drop) = (calls.clone(), dropped.clone());
+        let (server, address) = serve(&pool, kind, |builder| {
+            let endless = move |request: &Request, response: Response| {
+                let status = request.param("status").unwrap().parse().unwrap();
+                let length = request.query().map(|length| length.parse().unwrap());
+                let (calls, kept) = (inner.clone(), on_drop.on_drop());
+                response.status(status).stream(length).unwrap().pump(move |body| {
+                    let _kept = &kept;
+                    calls.up();
+                    body.write(b"body")?;
+                    Ok(true)
+                });
+            };
+            builder.route("GET", "/{status}", endless)
+        });
+        let mut asker = Asker::connect(&address);
+        let requests = [
+            ("HEAD", "200", None),
+            ("HEAD", "200?4", Some("4")),
+            ("HEAD", "404?8", Some("8")),
+            ("GET", "204", None),
+            ("GET", "205", Some("0")),
+            ("GET", "304?4", None),
+            ("GET", "200?0", Some("0")),
+        ];
+        for (method, path, length) in requests {
+            let answer = asker.ask(format!("{method} /{path} {HOST}\r\n"));
+            assert_eq!(answer.header("content-length"), length, "{method} {path}");
+        }
+        dropped.until(requests.len() as u64);
+        assert_eq!(calls.get(), 0);
+        // What is announced is there after two calls.
+        assert_eq!(asker.ask(format!("GET /200?8 {HOST}\r\n")).text(), "bodybody");
+        assert_eq!(calls.get(), 2);
+        // A client that goes at once leaves nothing behind, either.
+        asker.send(format!("HEAD /200 {HOST}\r\n"));
+        drop(asker);
+        end(&server);
+    }
+}

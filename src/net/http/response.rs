@@ -536,7 +536,9 @@ pub struct Body {
 impl Body {
     /// Writes, in order, without waiting. What the peer does not take is queued; with
     /// [`Wrote::AboveHighMark`] whoever can should write no more until the output has fallen
-    /// ([`on_writable`](Self::on_writable)). What is written to the answer of a HEAD is dropped.
+    /// ([`on_writable`](Self::on_writable)). [`Wrote::Unwanted`]: the peer gets no body (an answer to HEAD,
+    /// or with the status 204, 205 or 304), and the bytes were dropped. No mark paces such a body:
+    /// [`finish`](Self::finish) it. To write no bytes tells this before the first ones are produced.
     ///
     /// # Errors
     /// [`Error::Invalid`] for more bytes than were announced, [`Error::Full`] if the queue would exceed
@@ -562,7 +564,7 @@ impl Body {
                 exchange.write(Pieces::Borrowed(&[line, piece, IoSlice::new(b"\r\n")]))
             }
             Framing::Close => exchange.write(Pieces::Borrowed(&[piece])),
-            Framing::None => Ok(Wrote::Sent),
+            Framing::None => Ok(Wrote::Unwanted),
         }
     }
 
@@ -591,6 +593,11 @@ impl Body {
         self.exchange().count_failure();
     }
 
+    /// Nothing is left that could be sent.
+    fn is_over(&self) -> bool {
+        matches!(self.rest, Framing::None | Framing::Length(0))
+    }
+
     /// The output is above its high mark, or has not fallen to the low one yet.
     pub fn is_pressed(&self) -> bool {
         self.exchange().link.outlet.is_pressed()
@@ -605,8 +612,13 @@ impl Body {
     }
 
     /// Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no
-    /// faster. It is called again as long as it says true; with false the body is finished. If it
-    /// fails, or panics, the connection is reset.
+    /// faster. It is called again as long as it says true and there is something left to be sent; with
+    /// false the body is finished. So it is not called at all for a body that is not sent (an answer to
+    /// HEAD, or with the status 204, 205 or 304), and not again when as many bytes are written as were
+    /// announced. If it fails, or panics, the connection is reset.
+    ///
+    /// One that says true without having written anything is called again at once: what has to wait for
+    /// its data should keep the body instead, and write when there are some.
     pub fn pump(self, produce: impl FnMut(&mut Body) -> Result<bool> + Send + 'static) {
         let exchange = Arc::clone(self.exchange());
         let mut pump = Pump { body: Some(self), produce };
@@ -660,7 +672,9 @@ impl<F: FnMut(&mut Body) -> Result<bool>> Pump<F> {
     fn run(&mut self) {
         for _ in 0..PUMPED {
             let Some(body) = &mut self.body else { return };
-            match (self.produce)(body) {
+            // What is not sent is not produced: nothing would pace it.
+            let goes_on = if body.is_over() { Ok(false) } else { (self.produce)(body) };
+            match goes_on {
                 Ok(true) if body.is_pressed() => return,
                 Ok(true) => {}
                 Ok(false) => {
