@@ -301,6 +301,43 @@ class Https(Case):
         self.assertTrue(stats.balances and stats.in_work == 0, stats)
         return stats
 
+    def test_a_body_that_is_not_sent_is_not_produced(self) -> None:
+        seen: list[str] = []
+
+        def pieces() -> Iterator[bytes]:
+            try:
+                seen.append("begun")
+                for _ in range(1000):
+                    yield b"piece"
+            finally:
+                seen.append("closed")
+
+        class Closed:
+            def __iter__(self) -> Closed:
+                return self
+
+            def __next__(self) -> bytes:
+                seen.append("begun")
+                raise StopIteration
+
+            def close(self) -> None:
+                seen.append("closed")
+
+        server = self.serve(
+            {
+                "GET /generator": lambda request: Response(pieces()),
+                "GET /closed": lambda request: Response(Closed(), int(request.query or "200")),
+            }
+        )
+        self.assertEqual(self.ask(server, "HEAD /generator")[:2], (200, b""))
+        self.assertEqual(seen, [])
+        self.assertEqual(self.ask(server, "HEAD /closed")[:2], (200, b""))
+        self.assertEqual(self.ask(server, "GET /closed?204")[:2], (204, b""))
+        self.assertEqual(self.ask(server, "GET /closed?304")[:2], (304, b""))
+        self.until(lambda: seen == ["closed"] * 3)
+        self.assertEqual(len(self.ask(server, "GET /generator")[1]), 5000)
+        self.end(server)
+
     def test_what_is_asked(self) -> None:
         def tell(request: Request) -> Response:
             told = {

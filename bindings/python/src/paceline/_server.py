@@ -42,6 +42,8 @@ class Wrote(IntEnum):
     #: The same, and the queue is above its high mark: nothing is read from this connection before it
     #: has fallen to the low mark. Whoever can should write no more until ``writable``.
     ABOVE_HIGH_MARK = 2
+    #: None of them: the body of an HTTP answer that is not sent.
+    UNWANTED = 3
 
 
 class Timeout(IntEnum):
