@@ -8,6 +8,7 @@
 use crate::error::Result;
 use crate::log::LogStats;
 use crate::log::teller::{Settings, Sink, Teller};
+use crate::sys::clock;
 use crate::task::{EndRecord, Observer, Status, StuckRecord};
 use core::fmt;
 use core::time::Duration;
@@ -86,7 +87,8 @@ impl Outcome {
                 json!({ "event": "stuck", "worker": worker, "elapsed_ms": millis(elapsed) })
             }
         };
-        line["time"] = humantime::format_rfc3339_millis(self.time).to_string().into();
+        let time = humantime::format_rfc3339_millis(clock::with_a_form(self.time));
+        line["time"] = time.to_string().into();
         line["id"] = self.id.into();
         line["name"] = self.name.as_str().into();
         line["message"] = self.message.as_str().into();
@@ -279,5 +281,19 @@ impl Sink<Outcome> for Outcomes {
         if let Some(callback) = &mut self.callback {
             callback(outcome);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_of_any_time_has_a_line() {
+        let time = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        let event = OutcomeEvent::Stuck { worker: None, elapsed: Duration::ZERO };
+        let outcome = Outcome { time, id: 1, name: String::new(), event, message: String::new() };
+        let line = outcome.to_json();
+        assert!(line.contains(r#""time":"1970-01-01T00:00:00.000Z""#), "{line}");
     }
 }

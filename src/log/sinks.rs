@@ -4,6 +4,7 @@ use super::levels::{InForce, Levels};
 use super::teller::{LogStats, Settings, Sink, Teller};
 use super::{Component, Level, Record, Value};
 use crate::error::{Error, Result};
+use crate::sys::clock;
 use core::fmt;
 use core::time::Duration;
 use std::io::Write;
@@ -241,7 +242,7 @@ fn new_record(component: Component, level: Level, event: &'static str, pool: Arc
 }
 
 impl Record {
-    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds), `level`, `component`,
+    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds, from 1970 to 9999), `level`, `component`,
     /// `event`, `pool`, `message`, and the object `fields`. A figure that is no number is null.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -250,7 +251,7 @@ impl Record {
 
     fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(256);
-        let time = humantime::format_rfc3339_nanos(self.time);
+        let time = humantime::format_rfc3339_nanos(clock::with_a_form(self.time));
         let (level, component) = (self.level, self.component);
         // Into memory: it cannot fail. None of these needs escapes.
         let _ = write!(line, r#"{{"time":"{time}","level":"{level}","component":"{component}","#);
@@ -305,5 +306,18 @@ impl Sink<Record> for Records {
         let mut record = new_record(Component::Log, Level::Warn, event, "".into());
         record.with("count", count).say("records found no room and were dropped");
         Some(record)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_any_time_has_a_line() {
+        let mut record = new_record(Component::Pool, Level::Info, "event", "pool".into());
+        record.time = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        let line = record.to_json();
+        assert!(line.starts_with(r#"{"time":"1970-01-01T00:00:00.000000000Z""#), "{line}");
     }
 }

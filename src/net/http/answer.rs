@@ -129,7 +129,8 @@ impl Kept {
 
     #[cold]
     fn begin_second(&mut self, second: u64, until: u64) {
-        let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
+        let time = UNIX_EPOCH.checked_add(Duration::from_secs(second)).unwrap_or(UNIX_EPOCH);
+        let date = httpdate::HttpDate::from(clock::with_a_form(time));
         let _ = write!(&mut self.date[..], "Date: {date}\r\n");
         self.until = until;
         // No head has this status: whatever is asked for is made anew.
@@ -346,6 +347,21 @@ mod tests {
         assert!(text(&kept.bytes).contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
         let year = |head: &[u8]| text(head).split("Date: ").nth(1).unwrap()[12..16].to_owned();
         assert_eq!(year(kept.head(lines).whole()), year(&now));
+    }
+
+    /// Goal: there is a date whatever the clock says, since it may be set to anything.
+    #[test]
+    fn a_date_has_a_form_at_any_time() {
+        for (second, date) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
+            (253_402_300_800, "Fri, 31 Dec 9999 23:59:59 GMT"),
+            (u64::MAX, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ] {
+            let mut kept = Kept::nothing();
+            kept.begin_second(second, 0);
+            assert_eq!(kept.date, format!("Date: {date}\r\n").as_bytes());
+        }
     }
 
     #[test]
