@@ -176,7 +176,7 @@ pub struct pace_http_stats_t {
     pub refused_panicked: u64,
     /// 500: its response was freed, or could not be sent.
     pub refused_unanswered: u64,
-    /// 501: nothing knows its method.
+    /// 501: nothing knows its method, or its transfer coding.
     pub refused_not_implemented: u64,
     /// 503: as many were in work as may be.
     pub refused_busy: u64,

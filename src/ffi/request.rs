@@ -85,7 +85,7 @@ pub unsafe extern "C" fn pace_request_query(
     unsafe { tell(request, query, "query", |request| request.query()) }
 }
 
-/// 0 or 1, of HTTP/1.
+/// 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.
 ///
 /// Threads: the handler's. In handlers: in this request's; it never waits.
 #[unsafe(no_mangle)]

@@ -3,8 +3,8 @@
 //! Bytes in, pieces out. Framing is taken as it is seen; data is only shown, and taken by
 //! [`BodyReader::took`], so that whoever gets it can hold a part back.
 //!
-//! Read as strictly as the head: a size is 1 to 16 hexadecimal digits with nothing around them, every
-//! line ends with CR LF, what extensions and trailer fields say is dropped.
+//! Read as strictly as the head: a size is 1 to 16 hexadecimal digits, extensions are as their grammar
+//! says, every line ends with CR LF. What extensions and trailer fields say is dropped.
 
 use super::head::{Length, Refusal};
 
@@ -78,7 +78,7 @@ fn piece(bytes: &[u8], left: u64) -> Piece<'_> {
 enum Expects {
     /// A digit of a size; so many were there.
     Size(u8),
-    Extension,
+    Extension(Extension),
     SizeLf,
     Data,
     DataCr,
@@ -90,6 +90,49 @@ enum Expects {
     ValueLf,
     LastLf,
     Nothing,
+}
+
+/// Which part of an extension (RFC 9112, 7.1.1). White space is taken where the grammar has it, as it must
+/// be (RFC 9110, 5.6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Extension {
+    /// The semicolon, behind white space.
+    Semicolon,
+    /// The first byte of a name.
+    Name,
+    InName,
+    /// White space behind a name.
+    BehindName,
+    /// The first byte of a value.
+    Value,
+    InValue,
+    Quoted,
+    /// The byte behind a backslash.
+    Escaped,
+    BehindQuoted,
+}
+
+impl Extension {
+    /// None: no extension has this byte here.
+    fn take(self, byte: u8) -> Option<Expects> {
+        use Extension::*;
+        let next = match (self, byte) {
+            (InName | InValue | BehindQuoted, b'\r') => return Some(Expects::SizeLf),
+            (Quoted, b'"') => BehindQuoted,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, byte) if is_text(byte) => Quoted,
+            (Name | InName, byte) if is_token(byte) => InName,
+            (Value | InValue, byte) if is_token(byte) => InValue,
+            (Value, b'"') => Quoted,
+            (InName | BehindName, b'=') => Value,
+            (Semicolon | InName | BehindName | InValue | BehindQuoted, b';') => Name,
+            (Semicolon | Name | BehindName | Value, b' ' | b'\t') => self,
+            (InName, b' ' | b'\t') => BehindName,
+            (InValue | BehindQuoted, b' ' | b'\t') => Semicolon,
+            _ => return None,
+        };
+        Some(Expects::Extension(next))
+    }
 }
 
 /// See the head of the file.
@@ -138,9 +181,9 @@ impl Chunks {
                 self.left = self.left << 4 | u64::from(hexadecimal(byte));
                 Size(digits + 1)
             }
-            (Size(1..), b';') => Extension,
-            (Size(1..) | Extension, b'\r') => SizeLf,
-            (Extension, byte) if is_text(byte) => Extension,
+            (Size(1..), b'\r') => SizeLf,
+            (Size(1..), byte) => Self::extension(self::Extension::Semicolon, byte)?,
+            (Extension(part), byte) => Self::extension(part, byte)?,
             (SizeLf, b'\n') if self.left == 0 => self.begin(Field),
             (SizeLf, b'\n') => {
                 self.weigh()?;
@@ -160,6 +203,10 @@ impl Chunks {
         self.count()
     }
 
+    fn extension(part: Extension, byte: u8) -> Result<Expects, Refusal> {
+        part.take(byte).ok_or(Refusal::BadRequest)
+    }
+
     fn begin(&mut self, what: Expects) -> Expects {
         self.line = 0;
         what
@@ -175,7 +222,7 @@ impl Chunks {
     fn count(&mut self) -> Result<(), Refusal> {
         self.line += 1;
         match self.expects {
-            Expects::Size(_) | Expects::Extension if self.line > MAX_LINE => {
+            Expects::Size(_) | Expects::Extension(_) if self.line > MAX_LINE => {
                 Err(Refusal::BadRequest)
             }
             Expects::Name | Expects::Value if self.line > MAX_TRAILER => Err(Refusal::HeadTooLarge),

@@ -8,13 +8,19 @@
 //! |---|---|
 //! | a line that ends with LF alone, a CR alone, an empty line with LF alone | 400 |
 //! | white space before the colon or in front of a field (obs-fold) | 400 |
-//! | no Host or several in HTTP/1.1, several in HTTP/1.0, one that names no host | 400 |
+//! | no Host or several in HTTP/1.1, several in HTTP/1.0, one that names no host, as an empty one | 400 |
+//! | a byte in the target that RFC 3986 has nowhere; the authority of a target that names no host | 400 |
 //! | several lengths, a length that is not digits alone or does not fit 64 bits | 400 |
 //! | CONNECT to anything but a host and a port; those with any other method | 400 |
-//! | a length and a transfer coding; a transfer coding that is not exactly one `chunked`, or in HTTP/1.0 | 400 |
+//! | a length and a transfer coding; codings that do not end with `chunked`, or have it twice; one in HTTP/1.0 | 400 |
+//! | other codings before `chunked`, which are not understood | 501 |
+//!
+//! Square brackets are taken in a target, though RFC 3986 has them in no path and no query: browsers send them as
+//! they are.
 //!
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
 
+use super::chunks::is_token;
 use super::routes::Noted;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
@@ -24,12 +30,16 @@ use httparse::{Header, Status};
 pub(super) const MAX_FIELDS: usize = 256;
 
 /// Where the fields of a head are noted while it is looked at.
-pub(super) type Scratch<'b> = [MaybeUninit<Header<'b>>; MAX_FIELDS];
+pub(super) struct Scratch<'b> {
+    fields: [MaybeUninit<Header<'b>>; MAX_FIELDS],
+    /// Those of a version that `httparse` does not know.
+    later: Vec<Header<'b>>,
+}
 
 /// An empty one.
 #[inline]
 pub(super) fn scratch<'b>() -> Scratch<'b> {
-    [const { MaybeUninit::uninit() }; MAX_FIELDS]
+    Scratch { fields: [const { MaybeUninit::uninit() }; MAX_FIELDS], later: Vec::new() }
 }
 
 /// What bounds a head.
@@ -122,7 +132,7 @@ pub(super) struct Head<'h, 'b> {
     pub(super) target: &'b str,
     pub(super) path: &'b str,
     pub(super) query: Option<&'b str>,
-    /// HTTP/1.1, not 1.0.
+    /// HTTP/1.1, not 1.0. A later minor version is taken for 1.1 (RFC 9110, 2.5).
     pub(super) is_1_1: bool,
     pub(super) fields: Fields<'h, 'b>,
     /// What follows the first line, with the empty line; empty if there are no fields.
@@ -223,7 +233,9 @@ pub(super) fn parse<'h, 'b>(
     };
     let bytes_of_head = &bytes[skipped..];
     let mut request = httparse::Request::new(&mut []);
-    let fields = &mut scratch[..limits.fields.min(MAX_FIELDS)];
+    let Scratch { fields, later } = scratch;
+    let most = limits.fields.min(MAX_FIELDS);
+    let fields = &mut fields[..most];
     match request.parse_with_uninit_headers(bytes_of_head, fields) {
         Ok(Status::Complete(size)) => match judge(request, bytes, skipped, size, limits) {
             Ok(head) => Parsed::Complete(head),
@@ -232,12 +244,15 @@ pub(super) fn parse<'h, 'b>(
         Ok(Status::Partial) if bytes.len() < limits.bytes => Parsed::Partial,
         Ok(Status::Partial) => Parsed::Refused(too_large(bytes_of_head)),
         Err(httparse::Error::TooManyHeaders) => Parsed::Refused(Refusal::HeadTooLarge),
-        Err(httparse::Error::Version) => match unknown_version(bytes_of_head) {
-            Parsed::Partial if bytes.len() == limits.bytes => {
-                Parsed::Refused(too_large(bytes_of_head))
+        Err(httparse::Error::Version) => {
+            later.resize(most, httparse::EMPTY_HEADER);
+            match other_version(bytes, skipped, limits, later) {
+                Ok(Some(head)) => Parsed::Complete(head),
+                Ok(None) if bytes.len() < limits.bytes => Parsed::Partial,
+                Ok(None) => Parsed::Refused(too_large(bytes_of_head)),
+                Err(refusal) => Parsed::Refused(refusal),
             }
-            parsed => parsed,
-        },
+        }
         Err(_) => Parsed::Refused(Refusal::BadRequest),
     }
 }
@@ -260,21 +275,56 @@ fn too_large(head: &[u8]) -> Refusal {
     if head.contains(&b'\n') { Refusal::HeadTooLarge } else { Refusal::TargetTooLong }
 }
 
-/// A version of HTTP that is not spoken here, or none at all.
+/// A head of a version that `httparse` does not know. Its first line is judged as one of HTTP/1.1 if that is
+/// its highest version known here. None: more must come.
 #[cold]
-fn unknown_version<'h, 'b>(head: &'b [u8]) -> Parsed<'h, 'b> {
-    let version = head.splitn(3, |byte| *byte == b' ').nth(2).unwrap_or_default();
+fn other_version<'h, 'b>(
+    bytes: &'b [u8],
+    skipped: usize,
+    limits: &HeadLimits,
+    fields: &'h mut Vec<Header<'b>>,
+) -> Result<Option<Head<'h, 'b>>, Refusal> {
+    let head = &bytes[skipped..];
+    let mut parts = head.splitn(3, |byte| *byte == b' ');
+    let mut next = || parts.next().unwrap_or_default();
+    let (method, target, version) = (next(), next(), next());
     let mut fits = version.iter().zip(b"HTTP/9.9");
-    match fits.all(|(byte, like)| byte == like || *like == b'9' && byte.is_ascii_digit()) {
-        false => Parsed::Refused(Refusal::BadRequest),
-        true if version.len() < b"HTTP/9.9".len() => Parsed::Partial,
-        true => Parsed::Refused(Refusal::Version),
+    if !fits.all(|(byte, like)| byte == like || *like == b'9' && byte.is_ascii_digit()) {
+        return Err(Refusal::BadRequest);
     }
 }
 
 /// The fields that say where the request ends, and what becomes of the connection.
 #[derive(Default)]
 struct Said<'b> {
+    let minor = match *version {
+        [_, _, _, _, _, major, _, _, ..] if major != b'1' => return Err(Refusal::Version),
+        [_, _, _, _, _, _, _, _, b'\r', b'\n', ..] => 1,
+        [_, _, _, _, _, _, _, _, b'\r'] | [_, _, _, _, _, _, _, _] => return Ok(None),
+        [_, _, _, _, _, _, _, _, ..] => return Err(Refusal::BadRequest),
+        _ => return Ok(None),
+    };
+    let line = method.len() + target.len() + "  HTTP/1.1\r\n".len();
+    let as_known = [&head[..line - "1\r\n".len()], b"1\r\n"].concat();
+    // A first line alone is the beginning of a head.
+    let judged = httparse::Request::new(&mut []).parse_with_uninit_headers(&as_known, &mut []);
+    let texts = (core::str::from_utf8(method), core::str::from_utf8(target));
+    let (Ok(Status::Partial), (Ok(method), Ok(target))) = (judged, texts) else {
+        return Err(Refusal::BadRequest);
+    };
+    let size = match httparse::parse_headers(&head[line..], fields) {
+        Ok(Status::Complete((size, found))) => {
+            let count = found.len();
+            fields.truncate(count);
+            line + size
+        }
+        Ok(Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Refusal::HeadTooLarge),
+        Err(_) => return Err(Refusal::BadRequest),
+    };
+    let mut request = httparse::Request::new(fields);
+    (request.method, request.path, request.version) = (Some(method), Some(target), Some(minor));
+    judge(request, bytes, skipped, size, limits).map(Some)
     host: bool,
     length: Option<u64>,
     chunked: bool,
@@ -283,6 +333,8 @@ struct Said<'b> {
     upgrades: bool,
     expects: bool,
     expects_else: bool,
+    /// In another way before that.
+    coded: bool,
     protocol: Option<&'b str>,
 }
 
@@ -322,6 +374,10 @@ fn judge<'h, 'b>(
     }
     Ok(Head {
         method,
+    if said.coded {
+        // Without `chunked` behind it, its end cannot be known (RFC 9112, 6.3).
+        return Err(if said.chunked { Refusal::NotImplemented } else { Refusal::BadRequest });
+    }
         target,
         path,
         query,
@@ -377,7 +433,8 @@ impl<'b> Said<'b> {
 
     #[inline]
     fn note_host(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        let names_one = value.iter().fold(true, |fits, byte| fits & HOST_BYTES[usize::from(*byte)]);
+        let is_plain = value.iter().fold(true, |fits, byte| fits & UNRESERVED[usize::from(*byte)]);
+        let names_one = is_plain && !value.is_empty() || is_host(value);
         if core::mem::replace(&mut self.host, true) || !names_one {
             return Err(Refusal::BadRequest);
         }
@@ -401,23 +458,32 @@ impl<'b> Said<'b> {
     }
 
     fn note_coding(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        let is_first = !core::mem::replace(&mut self.chunked, true);
-        if is_first && value.eq_ignore_ascii_case(b"chunked") {
-            return Ok(());
+        for coding in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let name = coding.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+            let is_chunked = name.eq_ignore_ascii_case(b"chunked");
+            let is_good = match is_chunked {
+                true => coding.len() == name.len(),
+                false => !name.is_empty() && name.iter().copied().all(is_token),
+            };
+            if self.chunked || !is_good {
+                return Err(Refusal::BadRequest);
+            }
+            self.chunked = is_chunked;
+            self.coded |= !is_chunked;
         }
-        Err(Refusal::BadRequest)
+        Ok(())
     }
 }
 
-/// What the name of a host and its port may hold (RFC 3986, 3.2), without the comma.
-const HOST_BYTES: [bool; 256] = {
+/// What stands for itself in every part of a URI (RFC 3986, 2.3).
+const UNRESERVED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
         table[byte] = (byte as u8).is_ascii_alphanumeric();
         byte += 1;
     }
-    let others = b"-._~!$&'()*+;=%:[]";
+    let others = b"-._~";
     let mut at = 0;
     while at < others.len() {
         table[others[at] as usize] = true;
@@ -431,6 +497,20 @@ const HOST_BYTES: [bool; 256] = {
 #[inline]
 fn is<const N: usize>(field: &Header<'_>, lower: &[u8; N]) -> bool {
     let Ok(name) = <&[u8; N]>::try_from(field.name.as_bytes()) else { return false };
+/// What ends a path: the question mark, or a byte that no target has (RFC 3986, 3.3 and 3.4).
+const ENDS_PATH: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0x21;
+    while byte < 0x7f {
+        table[byte] = matches!(
+            byte as u8,
+            b'?' | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+        );
+        byte += 1;
+    }
+    table
+};
+
     name.iter().zip(lower).fold(0, |differs, (byte, lower)| differs | (byte | 0x20) ^ lower) == 0
 }
 
@@ -448,9 +528,10 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 /// The path and the query of a request-target in any of its four forms (RFC 9112, 3.2).
 #[inline]
 fn split_target<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b str>), Refusal> {
-    let end = target.bytes().position(|byte| matches!(byte, b'?' | b'#' | 0x80..));
+    let ends = |byte: u8| ENDS_PATH[usize::from(byte)];
+    let end = target.bytes().position(ends);
     if let Some(end) = end
-        && target.as_bytes()[end..].iter().any(|byte| matches!(byte, b'#' | 0x80..))
+        && target.bytes().skip(end).any(|byte| byte != b'?' && ends(byte))
     {
         return Err(Refusal::BadRequest);
     }
@@ -486,7 +567,7 @@ fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b 
         None => (local, None),
     };
     match path {
-        _ if end == 0 => Err(Refusal::BadRequest),
+        _ if !is_host(authority[..end].as_bytes()) => Err(Refusal::BadRequest),
         // The whole server, as proxies are asked for it.
         "" if method == "OPTIONS" && query.is_none() => Ok(("*", None)),
         "" => Ok(("/", query)),
@@ -496,15 +577,54 @@ fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b 
 
 /// A host and a port, as CONNECT has to name them (RFC 9110, 9.3.6).
 fn is_authority(target: &str) -> bool {
-    let Some((host, port)) = target.rsplit_once(':') else { return false };
-    let name = host.strip_prefix('[').and_then(|address| address.strip_suffix(']'));
-    let is_name = |name: &str| {
-        let fits = |byte: u8| HOST_BYTES[usize::from(byte)] && !b":[]".contains(&byte);
-        !name.is_empty() && name.bytes().all(fits)
+    let Some(Some(port)) = port_of(target.as_bytes()) else { return false };
+    decimal(port).is_some_and(|port| (1..=65535).contains(&port))
+}
+
+/// A host, and perhaps a port, as Host and a target name them (RFC 9110, 7.2). A name has no other
+/// punctuation than the unreserved one: RFC 3986 would allow more, and no host is called so.
+#[inline(never)]
+fn is_host(value: &[u8]) -> bool {
+    match port_of(value) {
+        None => false,
+        Some(None | Some([])) => true,
+        Some(Some(port)) => decimal(port).is_some_and(|port| port <= 65535),
+    }
+}
+
+/// What follows the colon behind a host. None: it is no host.
+fn port_of(authority: &[u8]) -> Option<Option<&[u8]>> {
+    let is_bracketed = authority.starts_with(b"[");
+    let last = if is_bracketed { b']' } else { b':' };
+    let end = authority.iter().position(|byte| *byte == last);
+    let end = if is_bracketed { end? + 1 } else { end.unwrap_or(authority.len()) };
+    let (host, rest) = authority.split_at(end);
+    let is_host = match host {
+        [b'[', address @ .., b']'] => {
+            let address = core::str::from_utf8(address).ok();
+            address.is_some_and(|address| address.parse::<core::net::Ipv6Addr>().is_ok())
+        }
+        name => is_name(name),
     };
-    let is_host = match name {
-        Some(address) => address.parse::<core::net::Ipv6Addr>().is_ok(),
-        None => is_name(host),
-    };
-    is_host && decimal(port.as_bytes()).is_some_and(|port| (1..=65535).contains(&port))
+    match rest {
+        _ if !is_host => None,
+        [] => Some(None),
+        [b':', port @ ..] => Some(Some(port)),
+        _ => None,
+    }
+}
+
+/// The name of a host, or an IPv4 address.
+fn is_name(name: &[u8]) -> bool {
+    let mut rest = name;
+    loop {
+        rest = match rest {
+            [] => return !name.is_empty(),
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest
+            }
+            [byte, rest @ ..] if UNRESERVED[usize::from(*byte)] => rest,
+            _ => return false,
+        }
+    }
 }

@@ -240,6 +240,7 @@ mod tests {
             "GET  / HTTP/1.1\r\n",
             "GET /\r\n",
             "GET / HTTP/2.0\r\n",
+            "GET / HTTP/1.2\r\n",
             "GET / HTTP/1.1\r\nX: y\r\n",
             "GET /23456789012345678901234567890 HTTP/1.1\r\n",
             "",

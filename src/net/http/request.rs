@@ -36,7 +36,7 @@ impl<'a> Request<'a> {
         self.head.query
     }
 
-    /// 0 or 1, of HTTP/1.
+    /// 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.
     pub fn version(&self) -> u8 {
         self.head.is_1_1.into()
     }

@@ -58,7 +58,7 @@ pub struct Refused {
     pub panicked: u64,
     /// 500: its response was dropped, or could not be sent.
     pub unanswered: u64,
-    /// 501: nothing knows its method.
+    /// 501: nothing knows its method, or its transfer coding.
     pub not_implemented: u64,
     /// 503: as many were in work as may be.
     pub busy: u64,
