@@ -3060,7 +3060,7 @@ pace_status_t pace_request_path(const pace_request_t *request, pace_text_t *path
 pace_status_t pace_request_query(const pace_request_t *request, pace_text_t *query);
 
 /**
- * 0 or 1, of HTTP/1.
+ * 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.
  *
  * Threads: the handler's. In handlers: in this request's; it never waits.
  */
@@ -3090,8 +3090,10 @@ pace_status_t pace_request_headers(const pace_request_t *request,
                                    size_t *count);
 
 /**
- * The part of the path that stands for this name in the route's pattern, as it was sent. value->text
- * is NULL if there is none.
+ * The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+ * was encoded stays in its part, since routes are matched with the path as it was sent, which is
+ * pace_request_path(). A request with a part that cannot be decoded (to UTF-8 without NUL) has no
+ * handler: it is answered with 400. value->text is NULL if there is none.
  *
  * PACE_EINVAL for a name that is not UTF-8.
  *
@@ -3223,7 +3225,8 @@ pace_status_t pace_response_text(pace_response_t *response, const char *text);
 /**
  * Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
  * PACE_LENGTH_UNKNOWN. (To a peer that speaks HTTP/1.0 the end of the connection is the end of such a
- * body.)
+ * body.) A peer that waits for "100 Continue" before it sends its body is told so first; to answer
+ * without that body there is pace_response_send().
  *
  * PACE_EINVAL, PACE_ESTALE as for pace_response_send().
  *
@@ -3506,7 +3509,8 @@ pace_status_t pace_requests_fail(pace_requests_t *requests,
 /**
  * Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
  * PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
- * connection beyond what was asked for, so a peer is never faster than its host. When
+ * connection beyond what was asked for, so a peer is never faster than its host; one that waits for
+ * "100 Continue" is told so by the first call. When
  * the request was answered to the end, or dropped, no part comes any more.
  *
  * PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.
@@ -3578,6 +3582,11 @@ typedef struct pace_http_t pace_http_t;
  * The head of a request whose body is streamed is there. The request is lent; the response is given.
  * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
  * called, and what comes of the body is dropped, up to max_body.
+ *
+ * A peer that waits for "100 Continue" is told so when this has returned and *body is not NULL, or before
+ * the head of an answer that is begun by pace_response_stream(). It is not told if this has answered by
+ * pace_response_send(), or *body is NULL: then the answer, whenever it comes, is the final one, and the
+ * connection closes behind it.
  */
 typedef void (*pace_request_begin_fn)(void *user_data,
                                       const pace_request_t *request,
@@ -3719,7 +3728,7 @@ typedef struct pace_http_stats_t {
     uint64_t refused_panicked;
     /** 500: its response was freed, or could not be sent. */
     uint64_t refused_unanswered;
-    /** 501: nothing knows its method. */
+    /** 501: nothing knows its method, or its transfer coding. */
     uint64_t refused_not_implemented;
     /** 503: as many were in work as may be. */
     uint64_t refused_busy;
@@ -3767,8 +3776,13 @@ pace_status_t pace_http_new(pace_pool_t *pool, pace_http_t **http);
 /**
  * Requests of this method whose path matches this pattern go to this handler, with their whole body.
  * A pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all that
- * follows. GET serves HEAD too, unless HEAD has a route of its own. What is wrong with a route is told
- * by pace_http_start().
+ * follows. It is matched with the path as it was sent; pace_request_param() gives parameters decoded.
+ *
+ * Each method is routed by itself: of the patterns of a method the closest one is taken, whatever other
+ * methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
+ * answer is 405 if other methods have one for the path, and else 404. OPTIONS without a route is
+ * answered with 204 and the methods that the path has routes for (Allow), "OPTIONS *" with all methods,
+ * unless the pattern "*" has a route. What is wrong with a route is told by pace_http_start().
  *
  * `drop` runs when the server was freed, and the last connection and the last response are gone.
  *

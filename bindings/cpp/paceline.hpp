@@ -3949,7 +3949,9 @@ public:
     }
     /// All headers, in order.
     std::vector<Field> headers() const { return fields(pace_request_headers); }
-    /// The part of the path that stands for this name in the route's pattern, as it was sent.
+    /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+    /// was encoded stays in its part, since routes are matched with the path as it was sent: path(). A
+    /// request with a part that cannot be decoded (to UTF-8 without NUL) gets a 400, and has no handler.
     std::optional<std::string_view> param(const char *name) const noexcept {
         return named(pace_request_param, name);
     }
@@ -4406,7 +4408,8 @@ public:
 
     /// Requests of this method whose path matches this pattern go to this handler, with their whole
     /// body. "/hello/{name}" stands for one segment, "/files/{*path}" for all that follows. GET serves
-    /// HEAD too. What is wrong with a route is told by start().
+    /// HEAD too. Each method is routed by itself; OPTIONS without a route of its own is answered with 204
+    /// and the methods of the path (Allow). What is wrong with a route is told by start().
     Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
         using Route = detail::Route<RequestHandler>;
         auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
@@ -4558,7 +4561,7 @@ struct RequestEvent : pace_request_event_t {
     }
     /// 0 or 1, of HTTP/1.
     std::uint32_t version() const noexcept { return number(4); }
-    /// Parameters of the path, and headers, in order.
+    /// Parameters of the path, percent-decoded, and headers, in order.
     std::vector<paceline::Request::Field> params() const { return fields(0, number(5)); }
     std::vector<paceline::Request::Field> headers() const { return fields(number(5), number(6)); }
     /// The whole body; of a Part, the part.

@@ -252,8 +252,13 @@ pub unsafe extern "C" fn pace_http_new(
 
 /// Requests of this method whose path matches this pattern go to this handler, with their whole body.
 /// A pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all that
-/// follows. GET serves HEAD too, unless HEAD has a route of its own. What is wrong with a route is told
-/// by pace_http_start().
+/// follows. It is matched with the path as it was sent; pace_request_param() gives parameters decoded.
+///
+/// Each method is routed by itself: of the patterns of a method the closest one is taken, whatever other
+/// methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
+/// answer is 405 if other methods have one for the path, and else 404. OPTIONS without a route is
+/// answered with 204 and the methods that the path has routes for (Allow), "OPTIONS *" with all methods,
+/// unless the pattern "*" has a route. What is wrong with a route is told by pace_http_start().
 ///
 /// `drop` runs when the server was freed, and the last connection and the last response are gone.
 ///

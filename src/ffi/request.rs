@@ -133,8 +133,10 @@ pub unsafe extern "C" fn pace_request_headers(
     })
 }
 
-/// The part of the path that stands for this name in the route's pattern, as it was sent. value->text
-/// is NULL if there is none.
+/// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+/// was encoded stays in its part, since routes are matched with the path as it was sent, which is
+/// pace_request_path(). A request with a part that cannot be decoded (to UTF-8 without NUL) has no
+/// handler: it is answered with 400. value->text is NULL if there is none.
 ///
 /// PACE_EINVAL for a name that is not UTF-8.
 ///

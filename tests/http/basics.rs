@@ -268,3 +268,63 @@ fn routes_that_cannot_be_are_named() {
     let limits = Http::builder(&pool).max_headers(257);
     assert_eq!(error(limits), "max_headers is 257, but must be 1 to 256");
 }
+
+/// Goal: parameters are text: decoded once, and what cannot be decoded is no request. Routes are matched with
+/// the path as it was sent, so a slash in a parameter stays in it.
+#[test]
+fn parameters_are_decoded() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let say = |request: &Request, response: Response| {
+                let all: Vec<_> = request.params().collect();
+                for (name, value) in &all {
+                    assert_eq!(request.param(name), Some(*value));
+                }
+                response.text(format!("{all:?} {} {:?}", request.path(), request.query()))
+            };
+            builder
+                .max_body(100)
+                .route("GET", "/one/{name}", say)
+                .route("POST", "/one/{name}", say)
+                .route("GET", "/two/{first}/{second}", say)
+                .route("GET", "/all/{*rest}", say)
+                .route("GET", "/plain", say)
+        });
+        let mut asker = Asker::connect(&address);
+        for (target, expected) in [
+            ("/one/you", r#"[("name", "you")] /one/you None"#),
+            ("/one/a%2Fb", r#"[("name", "a/b")] /one/a%2Fb None"#),
+            ("/one/a%2fb?c%2F=%zz", r#"[("name", "a/b")] /one/a%2fb Some("c%2F=%zz")"#),
+            (
+                "/one/%C3%BC+%2B%20%25%32%35",
+                r#"[("name", "ü++ %25")] /one/%C3%BC+%2B%20%25%32%35 None"#,
+            ),
+            ("/one/..%2F..", r#"[("name", "../..")] /one/..%2F.. None"#),
+            ("/two/a%3D/b", r#"[("first", "a="), ("second", "b")] /two/a%3D/b None"#),
+            ("/two/a/%62c", r#"[("first", "a"), ("second", "bc")] /two/a/%62c None"#),
+            ("/all/a/b%2Fc/%C3%A9", r#"[("rest", "a/b/c/é")] /all/a/b%2Fc/%C3%A9 None"#),
+            ("/plain", r#"[] /plain None"#),
+        ] {
+            // Twice, since what was found is remembered.
+            for _ in 0..2 {
+                let answer = asker.ask(format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
+                assert_eq!((answer.status, answer.text()), (200, expected), "{target}");
+            }
+        }
+        let post = "POST /one/a%2Fb HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let answer = asker.ask(format!("{post}1\r\nx\r\n0\r\n\r\n"));
+        assert_eq!(answer.text(), r#"[("name", "a/b")] /one/a%2Fb None"#);
+        for value in ["%", "%4", "%zz", "a%g0", "%ff", "%C3", "%c3%28", "%ED%A0%80", "a%00b"] {
+            for path in ["one/", "two/a/", "all/", "all/a/"] {
+                let answer = asker.ask(format!("GET /{path}{value} HTTP/1.1\r\nHost: h\r\n\r\n"));
+                assert_eq!((answer.status, answer.closes()), (400, false), "{path}{value}");
+            }
+        }
+        // What is no parameter is matched as it is.
+        assert_eq!(asker.ask("GET /pla%69n HTTP/1.1\r\nHost: h\r\n\r\n").status, 404);
+        drop(asker);
+        end(&server);
+    }
+}

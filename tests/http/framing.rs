@@ -128,7 +128,7 @@ fn what_cannot_be_served_is_told_why() {
             let answer = asker.answer();
             assert_eq!((answer.status, answer.closes()), (status, !goes_on), "{request:?}");
             if status == 405 {
-                assert_eq!(answer.header("allow"), Some("GET, POST, HEAD"));
+                assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
             }
             if goes_on {
                 let next = asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -396,12 +396,15 @@ fn the_whole_server_can_be_asked_for_its_options() {
         let mut asker = Asker::connect(&address);
         for target in ["*", "http://a", "HTTPS://a:1"] {
             let answer = asker.ask(format!("OPTIONS {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
-            assert_eq!((answer.status, answer.text()), (200, ""), "{target}");
+            assert_eq!((answer.status, answer.text()), (204, ""), "{target}");
             assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, PUT, PROPFIND, OPTIONS"));
         }
         // What is asked of a path is not.
-        assert_eq!(asker.ask("OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
-        assert_eq!(asker.ask("OPTIONS http://a?b HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+        for target in ["http://a/", "http://a?b"] {
+            let answer = asker.ask(format!("OPTIONS {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(answer.status, 204, "{target}");
+            assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
+        }
         drop(asker);
         end(&server);
     }
@@ -418,7 +421,8 @@ fn the_answer_about_the_whole_server_can_be_ones_own() {
         });
         let mut asker = Asker::connect(&address);
         assert_eq!(asker.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").status, 204);
-        assert_eq!(asker.ask("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+        let answer = asker.ask("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
         assert_eq!(asker.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text(), "root");
         drop(asker);
         end(&server);
@@ -665,4 +669,69 @@ fn a_later_minor_version_is_served_as_this_one() {
     let long = format!("GET /{} HTTP/1.2\r\nHost: a\r\n\r\n", "x".repeat(8 << 10));
     assert_eq!(Asker::connect(&address).ask(long).status, 414);
     end(&server);
+}
+
+/// Goal: a route of one method hides none of another, and what a path is asked for its options says all
+/// that it has.
+#[test]
+fn methods_are_routed_apart() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(1);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let say =
+                |name: &'static str| move |_: &Request, response: Response| response.send(name);
+            builder
+                .max_body(100)
+                .route("POST", "/users/new", say("new"))
+                .route("GET", "/users/{id}", say("user"))
+                .route("DELETE", "/users/{name}", say("deleted"))
+                .route("PUT", "/{*all}", say("put"))
+                .route("HEAD", "/users/{id}/", say("head"))
+                .route("OPTIONS", "/own", say("own"))
+                .route("GET", "/own", say("get"))
+        });
+        let mut asker = Asker::connect(&address);
+        for (request, expected) in [
+            ("GET /users/new", "user"),
+            ("POST /users/new", "new"),
+            ("DELETE /users/new", "deleted"),
+            ("PUT /users/new", "put"),
+            ("PUT /own", "put"),
+            ("OPTIONS /own", "own"),
+            ("GET /own", "get"),
+        ] {
+            // Twice, since what was found is remembered.
+            for _ in 0..2 {
+                let answer = asker.ask(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n"));
+                assert_eq!((answer.status, answer.text()), (200, expected), "{request}");
+            }
+        }
+        assert_eq!(asker.ask("HEAD /users/new HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+        for (request, status, allow) in [
+            ("PATCH /users/new", 405, Some("POST, GET, HEAD, DELETE, PUT, OPTIONS")),
+            ("POST /users/1", 405, Some("GET, HEAD, DELETE, PUT, OPTIONS")),
+            ("GET /else", 405, Some("PUT, OPTIONS")),
+            ("GET /users/1/", 405, Some("PUT, HEAD, OPTIONS")),
+            ("GET /", 404, None),
+            ("OPTIONS /", 404, None),
+            ("BREW /users/new", 501, None),
+            ("OPTIONS /users/new", 204, Some("POST, GET, HEAD, DELETE, PUT, OPTIONS")),
+            ("OPTIONS /users/1?a", 204, Some("GET, HEAD, DELETE, PUT, OPTIONS")),
+            ("OPTIONS /else", 204, Some("PUT, OPTIONS")),
+            ("OPTIONS *", 204, Some("POST, GET, HEAD, DELETE, PUT, OPTIONS")),
+        ] {
+            for body in ["", "Content-Length: 4\r\n\r\nbody"] {
+                let end = if body.is_empty() { "\r\n" } else { body };
+                let answer = asker.ask(format!("{request} HTTP/1.1\r\nHost: a\r\n{end}"));
+                assert_eq!((answer.status, answer.header("allow")), (status, allow), "{request}");
+                assert!(
+                    !answer.closes()
+                        && answer.header("content-length").is_some() == (status != 204)
+                );
+            }
+        }
+        drop(asker);
+        end(&server);
+    }
 }

@@ -338,6 +338,17 @@ class Https(Case):
         self.assertEqual(len(self.ask(server, "GET /generator")[1]), 5000)
         self.end(server)
 
+    def test_parameters_are_decoded(self) -> None:
+        server = self.serve({"GET /{one}/{*rest}": lambda request: repr((request.params, request.path))})
+        status, body, _ = self.ask(server, "GET /a%2Fb/%C3%BC/%25+%2541")
+        told = repr(({"one": "a/b", "rest": "ü/%+%41"}, "/a%2Fb/%C3%BC/%25+%2541"))
+        self.assertEqual((status, body.decode()), (200, told))
+        for path in ("/%zz/x", "/a/%ff", "/a/b%00", "/a/b%"):
+            self.assertEqual(self.ask(server, f"GET {path}")[0], 400)
+        status, body, headers = self.ask(server, "OPTIONS /a/b")
+        self.assertEqual((status, body, headers["Allow"]), (204, b"", "GET, HEAD, OPTIONS"))
+        self.end(server)
+
     def test_what_is_asked(self) -> None:
         def tell(request: Request) -> Response:
             told = {

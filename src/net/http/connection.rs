@@ -766,7 +766,8 @@ impl Talk {
         missing: &Found<'_>,
     ) -> usize {
         let (refusal, fields) = match missing {
-            Found::NotAllowed(allow) => (Refusal::MethodNotAllowed, *allow),
+            Found::NotAllowed(allow) => (Refusal::MethodNotAllowed, allow.as_str()),
+            Found::Undecodable => (Refusal::BadRequest, ""),
             Found::NotImplemented => (Refusal::NotImplemented, ""),
             _ => (Refusal::NotFound, ""),
         };

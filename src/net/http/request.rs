@@ -5,11 +5,54 @@ use crate::net::{Address, Conn, ConnId, ConnRef};
 use core::fmt;
 use matchit::Params;
 
+/// The parts of a path that stand for names in a pattern.
+pub(super) struct PathParams<'r, 'p> {
+    found: Params<'r, 'p>,
+    /// What they are decoded, in order. Empty if the path is not encoded.
+    decoded: Vec<String>,
+}
+
+impl<'r, 'p> PathParams<'r, 'p> {
+    /// None: one of them is no text.
+    #[inline]
+    pub(super) fn decode(found: Params<'r, 'p>, path: &str) -> Option<Self> {
+        let decoded = match path.contains('%') {
+            true => found.iter().map(|(_, value)| decoded(value)).collect::<Option<_>>()?,
+            false => Vec::new(),
+        };
+        Some(Self { found, decoded })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut decoded = self.decoded.iter();
+        let pair = move |(name, value)| (name, decoded.next().map_or(value, String::as_str));
+        self.found.iter().map(pair)
+    }
+}
+
+/// With what is percent-encoded decoded. None: digits are missing, it is not UTF-8, or it has a NUL, which
+/// would end the text for many that it is handed on to.
+#[cold]
+fn decoded(text: &str) -> Option<String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let [byte, behind @ ..] = rest {
+        (*byte != b'%').then(|| bytes.push(*byte));
+        rest = behind;
+        if *byte == b'%' {
+            let [high, low, behind @ ..] = rest else { return None };
+            bytes.push((digit(*high)? << 4 | digit(*low)?) as u8);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
 /// A request, for as long as its handler runs.
 pub struct Request<'a> {
     pub(super) head: &'a Head<'a, 'a>,
     /// None: the route's pattern has none.
-    pub(super) params: Option<&'a Params<'a, 'a>>,
+    pub(super) params: Option<&'a PathParams<'a, 'a>>,
     pub(super) body: &'a [u8],
     pub(super) conn: &'a Conn,
 }
@@ -54,14 +97,17 @@ impl<'a> Request<'a> {
         self.head.fields.iter()
     }
 
-    /// The part of the path that stands for this name in the route's pattern, as it was sent.
+    /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+    /// was encoded stays in its part, since routes are matched with the path as it was sent, which is
+    /// [`path`](Self::path). A request with a part that cannot be decoded (to UTF-8 without NUL) has no
+    /// handler: it is answered with 400.
     pub fn param(&self, name: &str) -> Option<&'a str> {
-        self.params?.get(name)
+        self.params().find(|(of, _)| *of == name).map(|(_, value)| value)
     }
 
     /// All such parts, in order.
-    pub fn params(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.params.into_iter().flat_map(Params::iter)
+    pub fn params(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.params.into_iter().flat_map(PathParams::iter)
     }
 
     /// The whole body. Empty where it is streamed.

@@ -1,11 +1,13 @@
 //! Which handler a request is for.
 
 use super::head::Head;
-use super::request::{Request, RequestBody};
+use super::request::{PathParams, Request, RequestBody};
 use super::response::Response;
 use crate::error::{Error, Result};
 use core::cell::Cell;
-use matchit::{Params, Router};
+use matchit::{Match, Router};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 pub(super) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
 pub(super) type StreamingFactory =
@@ -19,42 +21,53 @@ pub(super) enum Route {
     Streaming(Box<StreamingFactory>),
 }
 
-/// What one pattern has for each method.
-#[derive(Default)]
+/// What one pattern has for one method.
 struct Endpoint {
     /// The only path that it matches. None: its pattern has parameters.
+    method: String,
     path: Option<String>,
-    methods: Vec<(String, Route)>,
-    /// Where GET is among them, which is asked for most.
-    get: Option<usize>,
-    /// `Allow: GET, HEAD`, with the end of the line.
-    allow: String,
+    route: Route,
 }
 
-impl Endpoint {
-    #[inline]
-    fn find(&self, method: &str) -> Option<&Route> {
-        if let (b"GET", Some(at)) = (method.as_bytes(), self.get) {
-            return Some(&self.methods[at].1);
-        }
-        self.find_other(method)
+/// What the patterns of one method are for: numbers of endpoints.
+struct Table {
+    method: String,
+    router: Router<u32>,
+}
+
+/// The tables of all methods. Each method is routed by itself: a pattern that matches is not hidden by a
+/// closer one of another method.
+struct Tables(Vec<Table>);
+
+impl Tables {
+    fn at<'r, 'p>(&'r self, method: &str, path: &'p str) -> Option<Match<'r, 'p, &'r u32>> {
+        let table = self.0.iter().find(|table| table.method == method)?;
+        table.router.at(path).ok()
     }
 
-    #[inline(never)]
-    fn find_other(&self, method: &str) -> Option<&Route> {
-        let named = |name: &str| Some(&self.methods.iter().find(|(of, _)| of == name)?.1);
-        match named(method) {
-            None if method == "HEAD" => named("GET"),
-            found => found,
+    /// The methods that a path has routes for, as an Allow line names them. None: it has none.
+    fn allowed(&self, path: &str) -> Option<String> {
+        // The whole server (RFC 9110, 9.3.7).
+        let is_any = path == "*";
+        let mut names: Vec<&str> = Vec::new();
+        for Table { method, router } in &self.0 {
+            if is_any || router.at(path).is_ok() {
+                names.push(method);
+                names.extend((method == "GET").then_some("HEAD"));
+            }
         }
-    }
-
-    fn tell_allowed(&mut self) {
-        let mut names: Vec<&str> = self.methods.iter().map(|(name, _)| name.as_str()).collect();
-        if names.contains(&"GET") && !names.contains(&"HEAD") {
-            names.push("HEAD");
+        if names.is_empty() && !is_any {
+            return None;
         }
-        self.allow = format!("Allow: {}\r\n", names.join(", "));
+        names.retain(|name| *name != "OPTIONS");
+        names.push("OPTIONS");
+        let mut allowed: Vec<&str> = Vec::new();
+        for name in names {
+            if !allowed.contains(&name) {
+                allowed.push(name);
+            }
+        }
+        Some(allowed.join(", "))
     }
 }
 
@@ -62,7 +75,9 @@ impl Endpoint {
 pub(super) enum Found<'r> {
     Route(&'r Route),
     /// With the Allow line.
-    NotAllowed(&'r str),
+    /// A parameter of its path is no text.
+    Undecodable,
+    NotAllowed(String),
     /// No route of the server has this method, and it is none of HTTP's own.
     NotImplemented,
     Nothing,
@@ -77,11 +92,10 @@ pub(super) struct Noted {
     /// The number of the routes; 0: none.
     of: u64,
     endpoint: u32,
-    method: u32,
 }
 
 impl Noted {
-    pub(super) const NOWHERE: Self = Self { of: 0, endpoint: 0, method: 0 };
+    pub(super) const NOWHERE: Self = Self { of: 0, endpoint: 0 };
 }
 
 /// The routes of each server have a number that no others ever have.
@@ -95,64 +109,55 @@ fn number() -> u64 {
 pub(super) struct Routes {
     number: u64,
     endpoints: Vec<Endpoint>,
-    /// Which of them each pattern is for.
-    router: Router<usize>,
-    methods: Vec<String>,
+    tables: Arc<Tables>,
+    /// Answers OPTIONS of what has no route for it.
+    options: Route,
 }
 
 impl Routes {
     /// # Errors
     /// [`Error::Invalid`] names the route that cannot be.
     pub(super) fn new(routes: Vec<(String, String, Route)>) -> Result<Self> {
-        let mut endpoints: Vec<(String, Endpoint)> = Vec::new();
-        let mut methods: Vec<String> = METHODS.map(String::from).into();
-        for (method, pattern, route) in with_options(routes) {
+        let (mut endpoints, mut tables) = (Vec::<Endpoint>::new(), Vec::<Table>::new());
+        let mut patterns = HashSet::new();
+        for (method, pattern, route) in routes {
             check(&method, &pattern)?;
-            methods.push(method.clone());
-            let known = endpoints.iter().position(|(of, _)| *of == pattern);
-            let at = known.unwrap_or_else(|| {
-                endpoints.push((pattern.clone(), Endpoint::default()));
-                endpoints.len() - 1
-            });
-            let (_, endpoint) = &mut endpoints[at];
-            if endpoint.methods.iter().any(|(name, _)| *name == method) {
+            if !patterns.insert((method.clone(), pattern.clone())) {
                 let value = format!("{method} {pattern}");
                 return Err(Error::invalid("route", value, "there once"));
             }
-            endpoint.methods.push((method, route));
-        }
-        let mut router = Router::new();
-        for (number, (pattern, _)) in endpoints.iter().enumerate() {
-            router.insert(pattern, number).map_err(|error| {
-                Error::invalid("route", pattern, format!("a pattern of its own ({error})"))
+            let known = tables.iter().position(|table| table.method == method);
+            let at = known.unwrap_or_else(|| {
+                tables.push(Table { method: method.clone(), router: Router::new() });
+                tables.len() - 1
+            });
+            let router = &mut tables[at].router;
+            router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
+                Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
         }
-        let endpoints = endpoints.into_iter().map(|(pattern, mut endpoint)| {
-            endpoint.tell_allowed();
-            endpoint.get = endpoint.methods.iter().position(|(name, _)| name == "GET");
-            endpoint.path = (!pattern.contains(['{', '}'])).then_some(pattern);
-            endpoint
-        });
-        Ok(Self { number: number(), endpoints: endpoints.collect(), router, methods })
+            let path = (!pattern.contains(['{', '}'])).then_some(pattern);
+            endpoints.push(Endpoint { method, path, route });
+        let tables = Arc::new(Tables(tables));
+        let options = options(Arc::clone(&tables));
+        Ok(Self { number: number(), endpoints, tables, options })
     }
 
     /// Looks first at the endpoint that `last` says, and leaves there which one it was: requests of a
     /// connection are often for the same. A path that is a pattern without parameters belongs to that
-    /// one before all others. What stands for parameters is left in `params`. A head that is kept has it
-    /// noted where a GET of such a path was found.
+    /// one before all others of its method. What stands for parameters is left in `params`. A head that is
+    /// kept has it noted where a GET of such a path was found.
     #[inline(always)] // It is a few instructions of each request.
     pub(super) fn find<'r, 'p>(
         &'r self,
         head: &Head<'_, 'p>,
         last: &mut u32,
-        params: &mut Option<Params<'r, 'p>>,
+        params: &mut Option<PathParams<'r, 'p>>,
     ) -> Found<'r> {
         if let Some(noted) = head.noted.map(Cell::get)
             && noted.of == self.number
         {
-            return Found::Route(
-                &self.endpoints[noted.endpoint as usize].methods[noted.method as usize].1,
-            );
+            return Found::Route(&self.endpoints[noted.endpoint as usize].route);
         }
         self.find_anew(head, last, params)
     }
@@ -162,17 +167,17 @@ impl Routes {
         &'r self,
         head: &Head<'_, 'p>,
         last: &mut u32,
-        params: &mut Option<Params<'r, 'p>>,
+        params: &mut Option<PathParams<'r, 'p>>,
     ) -> Found<'r> {
         let (method, path) = (head.method, head.path);
         if let Some(endpoint) = self.endpoints.get(*last as usize)
             && endpoint.path.as_deref() == Some(path)
-            && let Some(route) = endpoint.find(method)
+            && endpoint.method == method
         {
-            if let (b"GET", Some(at), Some(noted)) = (method.as_bytes(), endpoint.get, head.noted) {
-                noted.set(Noted { of: self.number, endpoint: *last, method: at as u32 });
+            if let ("GET", Some(noted)) = (method, head.noted) {
+                noted.set(Noted { of: self.number, endpoint: *last });
             }
-            return Found::Route(route);
+            return Found::Route(&endpoint.route);
         }
         self.search(method, path, last, params)
     }
@@ -182,50 +187,41 @@ impl Routes {
         method: &str,
         path: &'p str,
         last: &mut u32,
-        params: &mut Option<Params<'r, 'p>>,
+        params: &mut Option<PathParams<'r, 'p>>,
     ) -> Found<'r> {
-        let Ok(found) = self.router.at(path) else { return self.missing(method, Found::Nothing) };
-        let endpoint = &self.endpoints[*found.value];
-        (*last, *params) = (*found.value as u32, Some(found.params));
-        match endpoint.find(method) {
-            Some(route) => Found::Route(route),
-            None => self.missing(method, Found::NotAllowed(&endpoint.allow)),
+        let found = match self.tables.at(method, path) {
+            None if method == "HEAD" => self.tables.at("GET", path),
+            found => found,
+        };
+        let Some(found) = found else { return self.missing(method, path) };
+        *last = *found.value;
+        *params = PathParams::decode(found.params, path);
+        match params {
+            Some(_) => Found::Route(&self.endpoints[*last as usize].route),
+            None => Found::Undecodable,
         }
     }
 
     #[cold]
-    fn missing<'r>(&self, method: &str, otherwise: Found<'r>) -> Found<'r> {
-        match self.methods.iter().any(|name| name == method) {
-            true => otherwise,
-            false => Found::NotImplemented,
+    fn missing(&self, method: &str, path: &str) -> Found<'_> {
+        let is_known =
+            METHODS.contains(&method) || self.tables.0.iter().any(|table| table.method == method);
+        match self.tables.allowed(path) {
+            _ if !is_known => Found::NotImplemented,
+            None => Found::Nothing,
+            Some(_) if method == "OPTIONS" => Found::Route(&self.options),
+            Some(allow) => Found::NotAllowed(format!("Allow: {allow}\r\n")),
         }
     }
 }
 
-/// With a route for the options of the whole server, unless it has one: all methods that it has routes
-/// for (RFC 9110, 9.3.7).
-fn with_options(mut routes: Vec<(String, String, Route)>) -> Vec<(String, String, Route)> {
-    if routes.iter().any(|(method, pattern, _)| method == "OPTIONS" && pattern == "*") {
-        return routes;
-    }
-    let mut names = Vec::new();
-    for (method, ..) in &routes {
-        let implied = (method == "GET").then_some("HEAD");
-        for name in [method.as_str()].into_iter().chain(implied) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names.retain(|name| *name != "OPTIONS");
-    names.push("OPTIONS");
-    let allow = names.join(", ");
-    let answer = move |_: &Request<'_>, response: Response| {
+/// Says which methods a path has routes for, or the whole server (RFC 9110, 9.3.7).
+fn options(tables: Arc<Tables>) -> Route {
+    Route::Whole(Box::new(move |request: &Request<'_>, response: Response| {
+        let allow = tables.allowed(request.path()).unwrap_or_default();
         // It fails when the peer is gone, which is counted elsewhere.
-        let _ = response.header("Allow", &allow).send("");
-    };
-    routes.push(("OPTIONS".into(), "*".into(), Route::Whole(Box::new(answer))));
-    routes
+        let _ = response.status(204).header("Allow", allow).send("");
+    }))
 }
 
 fn check(method: &str, pattern: &str) -> Result<()> {
@@ -284,11 +280,12 @@ mod tests {
         let mut params = None;
         let found = match routes.find(head, last, &mut params) {
             Found::Route(route) => format!("{:p}", core::ptr::from_ref(route)),
-            Found::NotAllowed(allow) => allow.to_owned(),
+            Found::Undecodable => "undecodable".to_owned(),
+            Found::NotAllowed(allow) => allow,
             Found::NotImplemented => "not implemented".to_owned(),
             Found::Nothing => "nothing".to_owned(),
         };
-        let params: Vec<_> = params.iter().flat_map(Params::iter).collect();
+        let params: Vec<_> = params.iter().flat_map(PathParams::iter).collect();
         format!("{found} {params:?}")
     }
 

@@ -153,8 +153,14 @@ impl HttpBuilder {
 
     /// Requests of this method whose path matches this pattern go to this handler, with their whole
     /// body. A pattern is a path with parameters: `/hello/{name}` for one segment, `/files/{*path}` for
-    /// all that follows. GET serves HEAD too, unless HEAD has a route of its own.
+    /// all that follows. It is matched with the path as it was sent; handlers get parameters
+    /// [decoded](Request::param).
     ///
+    /// Each method is routed by itself: of the patterns of a method the closest one is taken, whatever other
+    /// methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
+    /// answer is 405 if other methods have one for the path, and else 404.
+    ///
+    /// OPTIONS without a route is answered with 204 and the methods that the path has routes for (`Allow`).
     /// The pattern `*` with OPTIONS is for the whole server (`OPTIONS *`), which without such a route
     /// names the methods of all routes. CONNECT has no routes: it is answered with 501.
     ///

@@ -226,7 +226,9 @@ class Request:
 
     @property
     def params(self) -> dict[str, str]:
-        """The parts of the path that stand for names in the route's pattern, as they were sent."""
+        """The parts of the path that stand for names in the route's pattern, percent-decoded. A slash that was
+        encoded stays in its part, since routes are matched with the path as it was sent, which is ``path``.
+        A request with a part that cannot be decoded (to UTF-8 without NUL) gets a 400, and has no handler."""
         return self._taken_apart()[0]
 
     @property
@@ -253,7 +255,8 @@ class Request:
             for index in range(0, 2 * count, 2):
                 middle = place + lengths[index]
                 end = middle + lengths[index + 1]
-                pairs.append((block[place:middle].decode("latin-1"), block[middle:end].decode("latin-1")))
+                coding = "utf-8" if index < 2 * front[5] else "latin-1"
+                pairs.append((block[place:middle].decode(coding), block[middle:end].decode(coding)))
                 place = end
             self._parts = dict(pairs[: front[5]]), pairs[front[5] :]
         return self._parts
@@ -990,7 +993,8 @@ class Http(Serving):
     def route(self, method: str, pattern: str) -> Callable[[H], H]:
         """Requests of this method whose path matches this pattern go to the decorated function. A
         pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all
-        that follows. GET serves HEAD too. What is wrong with a pattern ``start`` says."""
+        that follows. GET serves HEAD too. Each method is routed by itself. OPTIONS without a route of its
+        own is answered with 204 and ``Allow``. What is wrong with a pattern ``start`` says."""
 
         def decorate(handler: H) -> H:
             self._core.route(method, pattern, handler, False)
