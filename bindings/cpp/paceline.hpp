@@ -4192,7 +4192,7 @@ public:
         return send(text);
     }
     /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
-    /// that is not known.
+    /// that is not known. A peer that waits for "100 Continue" is told so first.
     Result<Body> stream(std::optional<std::uint64_t> length = std::nullopt) {
         if (raw_ == nullptr) {
             return detail::gone("response");
@@ -4421,7 +4421,10 @@ public:
         return detail::outcome(status);
     }
 
-    /// The same for requests whose body is taken as it comes.
+    /// The same for requests whose body is taken as it comes. A peer that waits for "100 Continue" is told so
+    /// when the factory has returned what takes the body, or before the head of an answer that it has begun
+    /// by Response::stream(). It is not told if the factory has answered by Response::send(), or has
+    /// returned nullptr: then the answer is the final one, and the connection closes behind it.
     Result<void> route_streaming(const char *method, const char *pattern, BodyFactory factory) {
         using Route = detail::Route<BodyFactory>;
         auto box = std::unique_ptr<Route>(new Route{std::move(factory), state_});

@@ -49,6 +49,11 @@ pub type pace_request_fn = Option<
 /// The head of a request whose body is streamed is there. The request is lent; the response is given.
 /// *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
 /// called, and what comes of the body is dropped, up to max_body.
+///
+/// A peer that waits for "100 Continue" is told so when this has returned and *body is not NULL, or before
+/// the head of an answer that is begun by pace_response_stream(). It is not told if this has answered by
+/// pace_response_send(), or *body is NULL: then the answer, whenever it comes, is the final one, and the
+/// connection closes behind it.
 pub type pace_request_begin_fn = Option<
     unsafe extern "C" fn(
         user_data: *mut c_void,

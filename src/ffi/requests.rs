@@ -252,7 +252,8 @@ pub unsafe extern "C" fn pace_requests_fail(
 
 /// Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
 /// PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
-/// connection beyond what was asked for, so a peer is never faster than its host. When
+/// connection beyond what was asked for, so a peer is never faster than its host; one that waits for
+/// "100 Continue" is told so by the first call. When
 /// the request was answered to the end, or dropped, no part comes any more.
 ///
 /// PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.

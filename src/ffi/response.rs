@@ -131,7 +131,8 @@ pub unsafe extern "C" fn pace_response_text(
 
 /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
 /// PACE_LENGTH_UNKNOWN. (To a peer that speaks HTTP/1.0 the end of the connection is the end of such a
-/// body.)
+/// body.) A peer that waits for "100 Continue" before it sends its body is told so first; to answer
+/// without that body there is pace_response_send().
 ///
 /// PACE_EINVAL, PACE_ESTALE as for pace_response_send().
 ///

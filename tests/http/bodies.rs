@@ -662,7 +662,14 @@ fn a_body_that_is_not_sent_is_not_produced() {
                     Ok(true)
                 });
             };
-            builder.route("GET", "/{status}", endless)
+            // Whoever writes by hand is told.
+            let written = |_: &Request, response: Response| {
+                let mut body = response.stream(None).unwrap();
+                assert_eq!(body.write(b"").unwrap(), Wrote::Unwanted);
+                assert_eq!(body.write(b"body").unwrap(), Wrote::Unwanted);
+                body.finish().unwrap();
+            };
+            builder.route("GET", "/{status}", endless).route("GET", "/written", written)
         });
         let mut asker = Asker::connect(&address);
         let requests = [
@@ -678,6 +685,7 @@ fn a_body_that_is_not_sent_is_not_produced() {
             let answer = asker.ask(format!("{method} /{path} {HOST}\r\n"));
             assert_eq!(answer.header("content-length"), length, "{method} {path}");
         }
+        assert_eq!(asker.ask(format!("HEAD /written {HOST}\r\n")).status, 200);
         dropped.until(requests.len() as u64);
         assert_eq!(calls.get(), 0);
         // What is announced is there after two calls.
@@ -687,5 +695,74 @@ fn a_body_that_is_not_sent_is_not_produced() {
         asker.send(format!("HEAD /200 {HOST}\r\n"));
         drop(asker);
         end(&server);
+    }
+}
+
+/// Goal: what a peer waits for is decided before the first byte of an answer: a body that is wanted is asked
+/// for, also when the answer begins at once, and one that is refused is not, and not waited for.
+#[test]
+fn a_body_is_asked_for_when_it_is_wanted() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let kept: Arc<Mutex<Vec<Response>>> = Arc::default();
+        let keep = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let begin = |_: &Request, response: Response| Back(response.stream(None).ok());
+            let refuse = |_: &Request, response: Response| {
+                response.status(401).send("no").unwrap();
+                None::<Back>
+            };
+            // Answered later, and without the body.
+            let later = move |_: &Request, response: Response| {
+                keep.lock().unwrap().push(response);
+                None::<Back>
+            };
+            builder
+                .body_timeout(TICK)
+                .route_streaming("PUT", "/begin", begin)
+                .route_streaming("PUT", "/refuse", refuse)
+                .route_streaming("PUT", "/later", later)
+        });
+        let put = |path: &str| {
+            format!("PUT {path} {HOST}Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        };
+        let mut asker = Asker::connect(&address);
+        for _ in 0..2 {
+            // The client waits for the 100 before it sends the body.
+            assert_eq!(asker.ask(put("/begin")).status, 100);
+            asker.send("body");
+            let answer = asker.answer();
+            assert_eq!((answer.status, answer.text(), answer.closes()), (200, "body", false));
+        }
+        let answer = asker.ask(put("/refuse"));
+        assert_eq!((answer.status, answer.text(), answer.closes()), (401, "no", true));
+        asker.expect_end();
+        // It waits for its answer, and not for a body that was not asked for.
+        let mut asker = Asker::connect(&address);
+        asker.send(put("/later"));
+        until("it is there", || !kept.lock().unwrap().is_empty());
+        thread::sleep(TICK * 3);
+        let response = kept.lock().unwrap().pop().unwrap();
+        response.status(403).send("no").unwrap();
+        let answer = asker.answer();
+        assert_eq!((answer.status, answer.text(), answer.closes()), (403, "no", true));
+        asker.expect_end();
+        let stats = end(&server);
+        assert_eq!((stats.begun, stats.refused.total(), stats.aborted.total()), (4, 0, 0));
+    }
+}
+
+/// Sends back what comes.
+struct Back(Option<Body>);
+
+impl RequestBody for Back {
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        self.0.as_mut().unwrap().write(bytes).unwrap();
+        bytes.len()
+    }
+
+    fn end(mut self: Box<Self>) {
+        self.0.take().unwrap().finish().unwrap();
     }
 }

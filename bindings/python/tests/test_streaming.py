@@ -9,6 +9,7 @@ import os
 import queue
 import socket
 import threading
+import time
 import unittest
 from typing import Any, Optional
 
@@ -142,6 +143,55 @@ class Bodies(Base):
             self.assertEqual(answer.status, status)
             answer.read()
         self.assertEqual(server._core.bodies, {})
+        self.end(server)
+
+    def test_a_body_is_asked_for_when_it_is_read(self) -> None:
+        server = self.serve(body_timeout=0.1)
+        later: list[Request] = []
+
+        @server.route_streaming("PUT", "/no")
+        def no(request: Request) -> Response:
+            return Response("no", 409)
+
+        @server.route_streaming("PUT", "/later")
+        def wait(request: Request) -> None:
+            later.append(request)
+
+        @server.route_streaming("PUT", "/take")
+        def take(request: Request) -> RequestBody:
+            return Counting(request)
+
+        @server.route_streaming("PUT", "/begin")
+        def begin(request: Request) -> RequestBody:
+            request.respond(Response(iter([b"begun"])))
+            return Counting(request)
+
+        server.start()
+
+        def ask(path: str) -> socket.socket:
+            client = self.dial(server)
+            head = f"PUT {path} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
+            client.sendall(head.encode())
+            return client
+
+        refused = self.expect(ask("/no"), b"\r\n\r\nno")
+        self.assertTrue(refused.startswith(b"HTTP/1.1 409 "), refused)
+        self.assertIn(b"Connection: close\r\n", refused)
+        # It is not late, since it was not asked for.
+        waits = ask("/later")
+        self.until(lambda: bool(later))
+        time.sleep(0.3)
+        later.pop().respond(Response("no", 403))
+        told = self.expect(waits, b"\r\n\r\nno")
+        self.assertTrue(told.startswith(b"HTTP/1.1 403 "), told)
+        for path in ("/take", "/begin"):
+            client = ask(path)
+            got = self.expect(client, b"\r\n\r\n")
+            self.assertTrue(got.startswith(b"HTTP/1.1 100 Continue\r\n\r\n"), got)
+            client.sendall(b"body")
+            if b"HTTP/1.1 200 " not in got:
+                got = self.expect(client, b"HTTP/1.1 200 ")
+            client.close()
         self.end(server)
 
     def test_what_raises_is_logged_and_gets_a_500(self) -> None:

@@ -20,7 +20,7 @@ use super::exchange::{Exchange, Outcome};
 use super::head::{self, Head, Length, Parsed, Refusal};
 use super::known;
 use super::request::{Request, RequestBody};
-use super::response::{Asked, Response, refuse};
+use super::response::{Asked, Offer, Response, refuse};
 use super::routes::{Found, Route, WholeHandler};
 use super::server::HttpService;
 use super::stats::{Abort, Tally};
@@ -406,7 +406,11 @@ impl Talk {
                 let incoming = Incoming::new(head.body);
                 let collect = Collect { incoming, head: own.to_vec(), body: Vec::new() };
                 self.stage = Stage::Collect(Box::new(collect));
-                self.await_body(service, conn, head);
+                if head.awaits() {
+                    self.exchange.note_asked(Asked { offer: Offer::Body, ..self.asked });
+                    self.exchange.inside(|| self.exchange.ask_for_body());
+                }
+                self.await_body(service, conn);
                 0
             }
             (Route::Streaming(factory), _) => {
@@ -472,13 +476,10 @@ impl Talk {
         }
     }
 
-    fn await_body(&mut self, service: &Hook<'_>, conn: &Conn, head: &Head<'_, '_>) {
+    fn await_body(&mut self, service: &Hook<'_>, conn: &Conn) {
         self.begin_work(service);
         conn.set_deadline(Some(service.limits.body_time));
-        if head.expects_continue && head.has_body() {
-            self.exchange.inside(|| self.exchange.ask_for_body());
-            conn.touched.set(true);
-        }
+        conn.touched.set(true);
     }
 
     fn stream(
@@ -489,11 +490,16 @@ impl Talk {
     ) {
         let Request { head, conn, .. } = *request;
         // The body comes before another protocol may begin (RFC 9110, 7.8).
-        self.asked.upgrades &= !head.has_body();
+        self.asked.offer = match self.asked.offer {
+            _ if head.awaits() => Offer::Body,
+            Offer::Upgrade if head.has_body() => Offer::Nothing,
+            offer => offer,
+        };
         let response = Response::new(self.lend(), self.asked);
+        conn.link.await_resume();
         let made = self.run_first(service, conn, || factory(request, response));
         let answered = self.exchange.leave();
-        let Some(to) = made else {
+        let Some((to, is_wanted)) = made else {
             return match answered {
                 Some(outcome) => self.conclude(service, conn, outcome),
                 // Nobody takes the body, so there is no answer to wait for.
@@ -502,12 +508,15 @@ impl Talk {
         };
         self.stage = Stage::Feed(Box::new(Feed { incoming: Incoming::new(head.body), to }));
         match answered {
-            None => self.await_body(service, conn, head),
-            Some(outcome) => {
-                // The peer may or may not send a body that was not asked for.
-                self.last |= head.expects_continue && head.has_body();
-                self.conclude(service, conn, outcome);
+            None => {
+                self.await_body(service, conn);
+                match is_wanted || !head.awaits() {
+                    true => self.exchange.inside(|| self.exchange.ask_for_body()),
+                    // Its peer is not to blame that it does not come.
+                    false => conn.link.pause_unless_resumed(),
+                }
             }
+            Some(outcome) => self.conclude(service, conn, outcome),
         }
     }
 
@@ -877,10 +886,9 @@ impl Talk {
         };
         let limits = &service.limits;
         let expected = u128::from(limits.body_rate) * limits.body_time.as_nanos() / 1_000_000_000;
-        // What is not read is not the peer's fault.
-        let held = core::mem::take(&mut incoming.held)
-            || conn.link.is_paused()
-            || conn.link.outlet.is_pressed();
+        // What is not read is not the peer's fault, and a pause may end just before this looks again.
+        let holds = conn.link.is_paused() || conn.link.outlet.is_pressed();
+        let held = core::mem::replace(&mut incoming.held, holds) || holds;
         let came = core::mem::take(&mut incoming.lately);
         if held || u128::from(came) >= expected {
             return conn.set_deadline(Some(limits.body_time));

@@ -38,7 +38,7 @@
 //! guarded by the output's lock, hence Relaxed.
 
 use super::head::Refusal;
-use super::response::Asked;
+use super::response::{Asked, Offer};
 use super::server::HttpService;
 use crate::error::{Error, Result};
 use crate::net::ConnHandler;
@@ -376,11 +376,18 @@ impl Exchange {
         })
     }
 
-    /// Asks the peer for the body, unless it is answered already.
+    /// Asks a peer that waits for that to send its body, unless it was asked, or is answered already.
     pub(super) fn ask_for_body(&self) {
-        let asked = self.write_as(|output| match self.started.load(Relaxed) {
-            true => Ok(()),
-            false => output.gather(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        if self.asked().offer != Offer::Body {
+            return;
+        }
+        let asked = self.write_as(|output| {
+            // Relaxed: guarded by the output's lock, as `started` is.
+            let offers = self.asked.fetch_and(!Asked::BODY, Relaxed) & Asked::BODY != 0;
+            match offers && !self.started.load(Relaxed) {
+                true => output.gather(b"HTTP/1.1 100 Continue\r\n\r\n"),
+                false => Ok(()),
+            }
         });
         // A peer that does not take it will not send a body either.
         let _ = asked;

@@ -154,6 +154,11 @@ impl<'b> Head<'_, 'b> {
         self.body != Length::Known(0)
     }
 
+    /// The peer sends its body only when it is told to.
+    pub(super) fn awaits(&self) -> bool {
+        self.expects_continue && self.has_body()
+    }
+
     /// Becomes the head with which these bytes begin, if that has the same fields: if what follows its
     /// first line is the same, byte by byte. So it is with most that a client sends ahead, and what was
     /// judged once need not be judged again. False: nothing is known of the bytes, and
@@ -292,11 +297,6 @@ fn other_version<'h, 'b>(
     if !fits.all(|(byte, like)| byte == like || *like == b'9' && byte.is_ascii_digit()) {
         return Err(Refusal::BadRequest);
     }
-}
-
-/// The fields that say where the request ends, and what becomes of the connection.
-#[derive(Default)]
-struct Said<'b> {
     let minor = match *version {
         [_, _, _, _, _, major, _, _, ..] if major != b'1' => return Err(Refusal::Version),
         [_, _, _, _, _, _, _, _, b'\r', b'\n', ..] => 1,
@@ -325,16 +325,21 @@ struct Said<'b> {
     let mut request = httparse::Request::new(fields);
     (request.method, request.path, request.version) = (Some(method), Some(target), Some(minor));
     judge(request, bytes, skipped, size, limits).map(Some)
+}
+
+/// The fields that say where the request ends, and what becomes of the connection.
+#[derive(Default)]
+struct Said<'b> {
     host: bool,
     length: Option<u64>,
     chunked: bool,
+    /// In another way before that.
+    coded: bool,
     close: bool,
     keep_alive: bool,
     upgrades: bool,
     expects: bool,
     expects_else: bool,
-    /// In another way before that.
-    coded: bool,
     protocol: Option<&'b str>,
 }
 
@@ -369,15 +374,15 @@ fn judge<'h, 'b>(
     if is_1_1 && !said.host || said.chunked && (!is_1_1 || said.length.is_some()) {
         return Err(Refusal::BadRequest);
     }
+    if said.coded {
+        // Without `chunked` behind it, its end cannot be known (RFC 9112, 6.3).
+        return Err(if said.chunked { Refusal::NotImplemented } else { Refusal::BadRequest });
+    }
     if said.expects_else && is_1_1 {
         return Err(Refusal::Expectation);
     }
     Ok(Head {
         method,
-    if said.coded {
-        // Without `chunked` behind it, its end cannot be known (RFC 9112, 6.3).
-        return Err(if said.chunked { Refusal::NotImplemented } else { Refusal::BadRequest });
-    }
         target,
         path,
         query,
@@ -492,11 +497,6 @@ const UNRESERVED: [bool; 256] = {
     table
 };
 
-/// Whether this is the field's name. A name is a token, and in a token no other bytes than the two cases
-/// of a letter become that letter by this bit, and none but itself the hyphen.
-#[inline]
-fn is<const N: usize>(field: &Header<'_>, lower: &[u8; N]) -> bool {
-    let Ok(name) = <&[u8; N]>::try_from(field.name.as_bytes()) else { return false };
 /// What ends a path: the question mark, or a byte that no target has (RFC 3986, 3.3 and 3.4).
 const ENDS_PATH: [bool; 256] = {
     let mut table = [true; 256];
@@ -511,6 +511,11 @@ const ENDS_PATH: [bool; 256] = {
     table
 };
 
+/// Whether this is the field's name. A name is a token, and in a token no other bytes than the two cases
+/// of a letter become that letter by this bit, and none but itself the hyphen.
+#[inline]
+fn is<const N: usize>(field: &Header<'_>, lower: &[u8; N]) -> bool {
+    let Ok(name) = <&[u8; N]>::try_from(field.name.as_bytes()) else { return false };
     name.iter().zip(lower).fold(0, |differs, (byte, lower)| differs | (byte | 0x20) ^ lower) == 0
 }
 

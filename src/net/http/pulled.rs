@@ -18,6 +18,8 @@
 //!      └── the end: kept, and told when it is asked for      (data meanwhile: not taken; ask resumes)
 //! ```
 //!
+//! A peer that waits for `100 Continue` is told so when the host asks first.
+//!
 //! A host that has answered without reading on asks for nothing any more: `forget`, and what still
 //! comes is dropped, or limited, by the connection.
 //!
@@ -31,6 +33,7 @@
 //! | 5, 6 | how many parameters and headers there are |
 //! | 7 | where the body begins; it is the rest |
 
+use super::exchange::Exchange;
 use super::request::{Request, RequestBody};
 use super::response::Response;
 use crate::error::Result;
@@ -105,6 +108,7 @@ impl Requests {
                 number,
                 requests: Arc::clone(&requests),
                 conn: request.conn(),
+                exchange: Arc::clone(response.exchange()),
                 state: Mutex::new(UploadState::default()),
             });
             requests.put(number, route, request, response, Some(Arc::clone(&upload)));
@@ -160,6 +164,7 @@ pub(crate) struct Upload {
     number: u64,
     requests: Arc<Requests>,
     conn: ConnRef,
+    exchange: Arc<Exchange>,
     state: Mutex<UploadState>,
 }
 
@@ -191,7 +196,10 @@ impl Upload {
         match told {
             Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.number, is_whole))),
             // What was not taken is shown again. A connection that has ended told the end.
-            None if goes_on => drop(self.conn.resume()),
+            None if goes_on => {
+                self.exchange.ask_for_body();
+                drop(self.conn.resume());
+            }
             None => {}
         }
         goes_on
@@ -234,6 +242,10 @@ impl RequestBody for Feeding {
 
     fn end(mut self: Box<Self>) {
         self.is_whole = true;
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.upload.change(|state| state.asked)
     }
 }
 

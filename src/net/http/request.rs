@@ -153,6 +153,13 @@ pub trait RequestBody: Send + 'static {
 
     /// The body was whole. Without this, dropped: it will never be.
     fn end(self: Box<Self>);
+
+    /// Whether the body is wanted at once; asked once, when the factory has returned. False: a peer that
+    /// waits for `100 Continue` before it sends its body is not told, and the body is not waited for; the
+    /// connection rests until the answer, or until [`ConnRef::resume`]. Default: true.
+    fn is_wanted(&self) -> bool {
+        true
+    }
 }
 
 impl RequestBody for Box<dyn RequestBody> {
@@ -162,9 +169,12 @@ impl RequestBody for Box<dyn RequestBody> {
     fn end(self: Box<Self>) {
         (*self).end();
     }
+    fn is_wanted(&self) -> bool {
+        (**self).is_wanted()
+    }
 }
 
-/// None drops what comes: the request has been answered already.
+/// None drops what comes: the request has been answered already, or will be without its body.
 impl<B: RequestBody> RequestBody for Option<B> {
     fn data(&mut self, bytes: &[u8]) -> usize {
         self.as_mut().map_or(bytes.len(), |body| body.data(bytes))
@@ -173,5 +183,8 @@ impl<B: RequestBody> RequestBody for Option<B> {
         if let Some(body) = *self {
             Box::new(body).end();
         }
+    }
+    fn is_wanted(&self) -> bool {
+        self.as_ref().is_some_and(B::is_wanted)
     }
 }

@@ -27,29 +27,57 @@ pub(super) struct Asked {
     pub(super) head_only: bool,
     /// More requests may follow, as far as the request and the server's settings go.
     pub(super) persists: bool,
-    pub(super) upgrades: bool,
+    pub(super) offer: Offer,
+}
+
+/// What the peer would do besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Offer {
+    Nothing,
+    /// Speak another protocol.
+    Upgrade,
+    /// Send the body, when it is told to (`100 Continue`), which it was not yet.
+    Body,
 }
 
 impl Asked {
     /// In one byte, for what is shared.
     #[inline]
     pub(super) fn to_bits(self) -> u8 {
-        let Self { is_1_1, head_only, persists, upgrades } = self;
-        u8::from(is_1_1)
-            | u8::from(head_only) << 1
-            | u8::from(persists) << 2
-            | u8::from(upgrades) << 3
+        let Self { is_1_1, head_only, persists, offer } = self;
+        let offer = match offer {
+            Offer::Nothing => 0,
+            Offer::Upgrade => Self::UPGRADE,
+            Offer::Body => Self::BODY,
+        };
+        u8::from(is_1_1) | u8::from(head_only) << 1 | u8::from(persists) << 2 | offer
     }
+
+    const UPGRADE: u8 = 1 << 3;
+    /// The bit of [`Offer::Body`].
+    pub(super) const BODY: u8 = 1 << 4;
 
     #[inline]
     pub(super) fn from_bits(bits: u8) -> Self {
         let has = |bit: u8| bits & 1 << bit != 0;
-        Self { is_1_1: has(0), head_only: has(1), persists: has(2), upgrades: has(3) }
+        let offer = match bits & (Self::UPGRADE | Self::BODY) {
+            0 => Offer::Nothing,
+            Self::UPGRADE => Offer::Upgrade,
+            _ => Offer::Body,
+        };
+        Self { is_1_1: has(0), head_only: has(1), persists: has(2), offer }
+    }
+
+    /// Whether the answer may be followed by another request. One that comes before the body was asked for
+    /// is the last: whether the peer sends the body then cannot be known (RFC 9110, 10.1.1).
+    #[inline]
+    fn goes_on(self) -> bool {
+        self.persists && self.offer != Offer::Body
     }
 
     /// By what is no request.
     pub(super) fn nothing() -> Self {
-        Self { is_1_1: true, head_only: false, persists: false, upgrades: false }
+        Self { is_1_1: true, head_only: false, persists: false, offer: Offer::Nothing }
     }
 
     /// By bytes that are no whole or no good head.
@@ -64,7 +92,7 @@ impl Asked {
             is_1_1: head.is_1_1,
             head_only: head.method == "HEAD",
             persists,
-            upgrades: head.upgrade.is_some(),
+            offer: if head.upgrade.is_some() { Offer::Upgrade } else { Offer::Nothing },
         }
     }
 
@@ -182,6 +210,9 @@ impl Response {
 
     /// Completes it with this body.
     ///
+    /// The request's body is not awaited then. If its peer waits for `100 Continue`, and was not told yet,
+    /// this is the final answer: there is no 100, and the connection closes behind it.
+    ///
     /// # Errors
     /// [`Error::Invalid`] names the status or header that was not allowed, and [`Error::Full`] tells
     /// of a body that is larger than a connection's output may be ([`stream`](Self::stream) it): then
@@ -214,9 +245,13 @@ impl Response {
     /// that is not known. (To a peer that speaks HTTP/1.0 the end of the connection is the end of
     /// such a body.)
     ///
+    /// A peer that waits for `100 Continue` before it sends its body is told so first, since none can be
+    /// told behind a head. To answer without that body, [`send`](Self::send).
+    ///
     /// # Errors
     /// As [`send`](Self::send).
     pub fn stream(mut self, length: Option<u64>) -> Result<Body> {
+        self.exchange().ask_for_body();
         let (status, asked) = (self.status_now(), self.asked());
         let empty = bodyless(status);
         let framing = match (empty, length) {
@@ -243,7 +278,7 @@ impl Response {
     /// As [`send`](Self::send). [`Error::Invalid`] also if the request has asked for no other protocol, or has
     /// a body that is streamed, which would be taken for that protocol.
     pub fn upgrade(mut self, protocol: &str, handler: impl ConnHandler) -> Result<()> {
-        if !self.asked().upgrades {
+        if self.asked().offer != Offer::Upgrade {
             self.spoil(Error::invalid("upgrade", protocol, "what the request asks for"));
         } else if !protocol.bytes().all(is_text) {
             self.spoil(Error::invalid("upgrade", protocol, "free of control characters"));
@@ -265,7 +300,7 @@ impl Response {
     }
 
     #[inline]
-    fn exchange(&self) -> &Arc<Exchange> {
+    pub(super) fn exchange(&self) -> &Arc<Exchange> {
         self.exchange.as_ref().expect("what completes a response consumes it")
     }
 
@@ -282,7 +317,7 @@ impl Response {
     fn complete_plainly(mut self, is_text: bool, body: &[u8]) -> Result<()> {
         let exchange = self.exchange();
         let asked = exchange.asked();
-        let closes = !asked.persists || exchange.link.service.is_draining();
+        let closes = !asked.goes_on() || exchange.link.service.is_draining();
         let framing = Framing::Length(body.len() as u64);
         let persistence = asked.persistence(closes);
         let lines = Lines { status: 200, framing, persistence, is_text };
@@ -323,7 +358,7 @@ impl Response {
         }
         let (status, asked) = (self.status_now(), self.asked());
         let exchange = self.exchange();
-        let closes = !asked.persists || exchange.link.service.is_draining();
+        let closes = !asked.goes_on() || exchange.link.service.is_draining();
         let persistence = match status {
             101 => Persistence::Upgrade,
             _ => asked.persistence(closes),
@@ -503,7 +538,7 @@ pub(super) fn refuse(
     asked: Asked,
     fields: &str,
 ) -> Result<bool> {
-    let closes = !asked.persists || exchange.link.service.is_draining();
+    let closes = !asked.goes_on() || exchange.link.service.is_draining();
     let text = refusal_text(refusal);
     let framing = Framing::Length(text.len() as u64);
     let lines = Lines {

@@ -10,8 +10,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
+/// Says also whether the body is wanted at once.
 pub(super) type StreamingFactory =
-    dyn Fn(&Request<'_>, Response) -> Box<dyn RequestBody> + Send + Sync;
+    dyn Fn(&Request<'_>, Response) -> (Box<dyn RequestBody>, bool) + Send + Sync;
 
 /// What handles a request.
 pub(super) enum Route {
@@ -23,8 +24,8 @@ pub(super) enum Route {
 
 /// What one pattern has for one method.
 struct Endpoint {
-    /// The only path that it matches. None: its pattern has parameters.
     method: String,
+    /// The only path that it matches. None: its pattern has parameters.
     path: Option<String>,
     route: Route,
 }
@@ -74,9 +75,9 @@ impl Tables {
 /// What was found.
 pub(super) enum Found<'r> {
     Route(&'r Route),
-    /// With the Allow line.
     /// A parameter of its path is no text.
     Undecodable,
+    /// With the Allow line.
     NotAllowed(String),
     /// No route of the server has this method, and it is none of HTTP's own.
     NotImplemented,
@@ -135,9 +136,9 @@ impl Routes {
             router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
-        }
             let path = (!pattern.contains(['{', '}'])).then_some(pattern);
             endpoints.push(Endpoint { method, path, route });
+        }
         let tables = Arc::new(Tables(tables));
         let options = options(Arc::clone(&tables));
         Ok(Self { number: number(), endpoints, tables, options })

@@ -182,6 +182,11 @@ impl HttpBuilder {
     /// The same for requests whose body is taken as it comes, by what the factory makes for each when
     /// its head is there. The factory may answer at once, without the body, and make None: what
     /// comes of the body is then dropped, up to `max_body`.
+    ///
+    /// A peer that waits for `100 Continue` (RFC 9110, 10.1.1) is told so when the factory has returned
+    /// what takes the body, or before the head of an answer that is begun by [`Response::stream`]. It is
+    /// not told if the factory has answered by [`Response::send`], or has made None: then the answer,
+    /// whenever it comes, is the final one, and the connection closes behind it.
     pub fn route_streaming<B: RequestBody>(
         mut self,
         method: &str,
@@ -189,7 +194,9 @@ impl HttpBuilder {
         factory: impl Fn(&Request<'_>, Response) -> B + Send + Sync + 'static,
     ) -> Self {
         let factory = Box::new(move |request: &Request<'_>, response: Response| {
-            Box::new(factory(request, response)) as Box<dyn RequestBody>
+            let body = factory(request, response);
+            let is_wanted = body.is_wanted();
+            (Box::new(body) as Box<dyn RequestBody>, is_wanted)
         });
         self.routes.push((method.into(), pattern.into(), Route::Streaming(factory)));
         self

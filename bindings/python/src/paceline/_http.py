@@ -1005,7 +1005,9 @@ class Http(Serving):
     def route_streaming(self, method: str, pattern: str) -> Callable[[H], H]:
         """The same for requests whose body is taken as it comes: the decorated function is called when the
         head is there, and returns a RequestBody, or an answer, if it wants no body. ``max_body`` does not
-        hold for what is taken. A peer is never faster than what takes its body."""
+        hold for what is taken. A peer is never faster than what takes its body; one that waits for
+        ``100 Continue`` is told so when the body is read first, or before an answer that is iterated. An
+        answer before that is the final one, and the connection closes."""
 
         def decorate(handler: H) -> H:
             self._core.route(method, pattern, handler, True)
