@@ -4160,13 +4160,18 @@ public:
     Response &&status(std::uint32_t value) && { return std::move(status(value)); }
     /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
     /// library's own. One that is not allowed is an error of what completes the response.
-    Response &header(const char *name, const std::string &value) & {
+    Response &header(const char *name, std::string value) & {
+        // A text of C would end at a NUL, and what is in front of it be sent: any other control character is
+        // refused, too.
+        for (char &byte : value) {
+            byte = byte == '\0' ? '\1' : byte;
+        }
         (void)pace_response_header(raw_, name, value.c_str());
         typed_ = typed_ || is_content_type(name);
         return *this;
     }
-    Response &&header(const char *name, const std::string &value) && {
-        return std::move(header(name, value));
+    Response &&header(const char *name, std::string value) && {
+        return std::move(header(name, std::move(value)));
     }
     /// No more requests follow on this connection.
     Response &close() & {

@@ -59,17 +59,32 @@ TEST_CASE("requests find their routes, and are seen whole") {
     http.route("POST", "/echo", [](const Request &request, Response response) {
             response.status(201).header("X-A", "b").send(request.body()).value();
         }).value();
+    http.route("GET", "/header/{name}/{value}", [](const Request &request, Response response) {
+            const std::string name(request.param("name").value());
+            std::string value(request.param("value").value());
+            for (char &byte : value) {
+                byte = byte == '0' ? '\0' : byte;
+            }
+            const auto told = response.header(name.c_str(), value).send("sent");
+            CHECK(static_cast<bool>(told) == (name == "X-A" && value == "a b"));
+        }).value();
     http.start(local()).value();
     const std::string head = " HTTP/1.1\r\nHost: h\r\nX-Mood: good\r\nConnection: close\r\n";
+    CHECK(get(http, "/header/X-A/a%20b") == "200 sent");
+    for (const char *wrong : {"X-A/a0b", "X-A/a%0D%0AX:%20b", "X-A/a%0Ab", "X-A/0", "Set-Cookie:admin/1",
+                              "X%20A/a", "X%0A/a", "%C3%BC/a"}) {
+        CHECK(get(http, std::string("/header/") + wrong).substr(0, 3) == "500");
+    }
+    CHECK(get(http, "/hello/%zz").substr(0, 3) == "400");
     CHECK(ask(http, "GET /hello/you?loud=1" + head + "\r\n") == "200 hello you");
     CHECK(ask(http, "POST /echo" + head + "Content-Length: 4\r\n\r\nbody") == "201 body");
     CHECK(get(http, "/nowhere").substr(0, 3) == "404");
     CHECK(get(http, "/echo").substr(0, 3) == "405");
     http.drain(PATIENCE).value();
     const auto stats = http.stats().value();
-    CHECK(stats.begun == 4);
-    CHECK(stats.answered() == 2);
-    CHECK(stats.refused() == 2);
+    CHECK(stats.begun == 14);
+    CHECK(stats.answered() == 3);
+    CHECK(stats.refused() == 11);
     CHECK(stats.aborted() == 0);
     CHECK(stats.balances);
 }
@@ -243,6 +258,27 @@ TEST_CASE("bodies are streamed both ways") {
             response.status(403).send("no").value();
             return std::unique_ptr<RequestBody>();
         }).value();
+    http.route("GET", "/endless", [](const Request &, Response response) {
+            response.stream().value().pump([](Body &) {
+                    CHECK(false);
+                    return Flow::Again;
+                }).value();
+        }).value();
+    struct Back : RequestBody {
+        explicit Back(Body body) : to(std::move(body)) {}
+        std::size_t data(std::string_view bytes) override {
+            to.write(bytes).value();
+            return bytes.size();
+        }
+        void end(bool is_whole) override {
+            CHECK(is_whole);
+            to.finish().value();
+        }
+        Body to;
+    };
+    http.route_streaming("POST", "/begin", [](const Request &, Response response) {
+            return std::make_unique<Back>(response.stream().value());
+        }).value();
     http.route("GET", "/chunks", [](const Request &, Response response) {
             auto body = response.stream().value();
             body.write("one ").value();
@@ -265,6 +301,20 @@ TEST_CASE("bodies are streamed both ways") {
     CHECK(ask(http, "POST /count" + head + std::to_string(LARGE) + "\r\n\r\n" + large)
           == "200 " + std::to_string(LARGE));
     CHECK(ask(http, "POST /early" + head + "4\r\n\r\nbody") == "403 no");
+    // What is not sent is not produced.
+    Client asks(http);
+    asks.send("HEAD /endless HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    CHECK(asks.receive().substr(9, 3) == "200");
+    // What is wanted is asked for, before an answer that begins at once.
+    Client waits(http);
+    waits.send("POST /begin HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n"
+               "Connection: close\r\n\r\n");
+    const std::string told = "HTTP/1.1 100 Continue\r\n\r\n";
+    CHECK(waits.receive(told.size()) == told);
+    waits.send("body");
+    const std::string back = waits.receive();
+    CHECK(back.substr(0, 12) == "HTTP/1.1 200");
+    CHECK(back.find("\r\n\r\n4\r\nbody\r\n0\r\n\r\n") != std::string::npos);
     CHECK(get(http, "/chunks") == "200 4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n");
     CHECK(get(http, "/pump").size() == LARGE + 4);
 }
