@@ -242,6 +242,17 @@ fn the_store_in_c_replies_as_the_table_says() {
 }
 
 #[test]
+fn requests_of_http_end_the_connection_to_the_store_in_c() {
+    if compilers(&["cc"]).is_empty() {
+        return;
+    }
+    let _guard = common::hang_guard();
+    let server = kit::Server::spawn(&build_example("resp"), &["--threads", "2"]);
+    same::assert_http_is_refused(&server);
+    assert_eq!(server.stop(), "drained: true\n");
+}
+
+#[test]
 fn it_does_not_matter_where_requests_to_the_store_in_c_are_cut() {
     if compilers(&["cc"]).is_empty() {
         return;

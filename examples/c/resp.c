@@ -870,7 +870,8 @@ static void flushall(call_t *call) {
 
 static void info(call_t *call) {
     char text[128];
-    snprintf(text, sizeof text, "# Server\r\nredis_version:7.0.0\r\n\r\n# Keyspace\r\ndb0:keys=%zu\r\n",
+    /* The last version without RESP3, which is not spoken here, and HELLO, which asks for it. */
+    snprintf(text, sizeof text, "# Server\r\nredis_version:5.0.0\r\n\r\n# Keyspace\r\ndb0:keys=%zu\r\n",
              all_keys(false));
     bulk_word(call, text);
 }
@@ -951,7 +952,10 @@ static void run(call_t *call) {
         else commands[i].run(call);
         return;
     }
-    unknown(call);
+    /* A browser that a web page has sent here speaks HTTP. Its request line or its Host: ends the connection,
+     * as with Redis, or lines of its body would be carried out. */
+    if (is(call->words[0], "post") || is(call->words[0], "host:")) call->quits = true;
+    else unknown(call);
 }
 
 /* ----------------------------------------------------------------------------------- the connections */

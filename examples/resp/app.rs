@@ -77,7 +77,8 @@ impl App {
             (
                 "Server",
                 lines(&[
-                    ("redis_version", &"7.0.0"),
+                    // The last one without RESP3, which is not spoken here, and HELLO, which asks for it.
+                    ("redis_version", &"5.0.0"),
                     ("redis_mode", &"standalone"),
                     ("server_name", &concat!("paceline ", env!("CARGO_PKG_VERSION"))),
                     ("process_id", &std::process::id()),

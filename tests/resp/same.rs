@@ -216,3 +216,18 @@ pub fn assert_replies_are_those_of_redis(server: &Server, tables: &[&Commands]) 
         assert_same(&text(&stream), &replies_to(server, &stream), &client.rest());
     }
 }
+
+/// Goal: no web page has a browser carry out commands here. Method: what a browser sends for a form, whose body
+/// is lines of commands; the connection ends without a reply to them.
+pub fn assert_http_is_refused(server: &Server) {
+    for head in ["POST / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: here\r\n", "host: a\r\n"] {
+        let mut client = server.connect();
+        client.send(format!("{head}Content-Length: 20\r\n\r\nSET stolen 1\r\n").as_bytes());
+        client.finish();
+        let rest = client.rest();
+        assert!(!rest.windows(3).any(|three| three == b"+OK"), "{}", rest.escape_ascii());
+        let mut other = server.connect();
+        other.send(b"EXISTS stolen\r\n");
+        assert_eq!(other.reply(), b":0\r\n", "{head:?}");
+    }
+}

@@ -244,3 +244,9 @@ fn bad_flags_end_with_one_line_and_code_2() {
     let output = Command::new(example()).args(listen).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
+
+#[test]
+fn requests_of_http_end_the_connection() {
+    let _guard = hang_guard();
+    same::assert_http_is_refused(&Server::start(&["--threads", "2"]));
+}

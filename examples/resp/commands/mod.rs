@@ -45,15 +45,23 @@ impl<'a> Call<'a, '_> {
     /// Finds the command, carries it out, and replies.
     #[inline]
     pub fn run(&mut self) {
-        let Some(command) = find(&self.request[0]) else {
-            return self.fail(None, Failure::Unknown);
-        };
+        let Some(command) = find(&self.request[0]) else { return self.run_unknown() };
         let outcome = match command.admits(self.request.len()) {
             true => (command.run)(self),
             false => Err(Failure::Arity),
         };
         if let Err(failure) = outcome {
             self.fail(Some(command), failure);
+        }
+    }
+
+    /// A browser that a web page has sent here speaks HTTP. Its request line or its `Host:` ends the connection,
+    /// as with Redis, or lines of its body would be carried out.
+    #[cold]
+    fn run_unknown(&mut self) {
+        self.quits = self.is(0, "post") || self.is(0, "host:");
+        if !self.quits {
+            self.fail(None, Failure::Unknown);
         }
     }
 
