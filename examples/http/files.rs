@@ -135,8 +135,8 @@ impl Found {
         let last_modified = fmt_http_date(self.modified);
         let response =
             response.header("Last-Modified", &last_modified).header("Accept-Ranges", "bytes");
-        if self.is_unmodified(request) {
-            return response.status(304).send(b"");
+        if let Some(status) = self.unmet(request) {
+            return response.status(status).send(b"");
         }
         let size = self.size;
         let wanted = match request.header("Range") {
@@ -161,11 +161,23 @@ impl Found {
         }
     }
 
-    /// Whether the peer has this file already.
-    fn is_unmodified(&self, request: &Request<'_>) -> bool {
-        let since = request.header("If-Modified-Since").and_then(|date| parse_http_date(date).ok());
-        request.header("If-None-Match").is_none()
-            && since.is_some_and(|since| self.modified <= since)
+    /// What the peer is told in the file's place since a condition is not met. They are looked at in the order
+    /// of RFC 9110, 13.2.2. A file has no entity tag, so nothing but `*` matches it.
+    fn unmet(&self, request: &Request<'_>) -> Option<u16> {
+        let date = |name| request.header(name).and_then(|date| parse_http_date(date).ok());
+        let modified_after = |name| date(name).is_some_and(|date| self.modified > date);
+        let unmodified_after = |name| date(name).is_some_and(|date| self.modified <= date);
+        match request.header("If-Match") {
+            Some("*") => {}
+            Some(_) => return Some(412),
+            None if modified_after("If-Unmodified-Since") => return Some(412),
+            None => {}
+        }
+        match request.header("If-None-Match") {
+            Some("*") => Some(304),
+            None if unmodified_after("If-Modified-Since") => Some(304),
+            _ => None,
+        }
     }
 
     /// Whether a part of this file goes with the parts that the peer has.

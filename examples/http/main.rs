@@ -13,16 +13,18 @@
 //! | GET or HEAD of a file | 200; Content-Type by extension, Last-Modified, `Accept-Ranges: bytes` |
 //! | of a path that ends in `/` | the directory's `index.html`, or 404 |
 //! | of a directory without the `/` | 301 to the path with it; a query is kept |
-//! | with If-Modified-Since, and not modified since | 304; ignored beside If-None-Match |
+//! | with If-Match that is not `*`, or, without that, modified after If-Unmodified-Since | 412; files have no entity tags |
+//! | with `If-None-Match: *`, or, without that, not modified after If-Modified-Since | 304 |
 //! | GET with `Range: bytes=` of one range: `2-5`, `2-`, `-5` | 206 with Content-Range, cut at the end of the file |
 //! | … that begins at or beyond the end, or `-0` | 416 with `Content-Range: bytes */size` |
 //! | … of several ranges, another unit, or nonsense | 200, the whole file |
 //! | … with If-Range that is not exactly Last-Modified | 200, the whole file |
 //! | what is not there, or no regular file | 404 |
-//! | a segment that, decoded, is empty, begins with a dot, or has `/` or NUL in it | 404 |
+//! | a segment that, decoded, is empty, begins with a dot, or has `/` in it | 404 |
+//! | a path that, decoded, is not UTF-8, or has NUL in it | 400, by the library |
 //! | GET `/api/hello/{name}` | 200, `application/json`: `{"hello":"name"}` |
-//! | … of a name that, decoded, is not UTF-8 | 400, `{"error":"the name is not UTF-8"}` |
-//! | another method | 405 |
+//! | OPTIONS | 204 with `Allow`, by the library |
+//! | another method | 405, by the library |
 //!
 //! No path leads out of the directory, but its symbolic links are followed: they are its owner's.
 
@@ -34,8 +36,7 @@ use common::{Failure, address, number, print_now, set};
 use files::Files;
 use lexopt::Arg::{Long, Short};
 use paceline::net::http::{Http, Request, Response};
-use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -100,12 +101,6 @@ fn path(text: &str) -> Result<PathBuf, String> {
 
 fn hello(request: &Request<'_>, response: Response) -> paceline::Result<()> {
     let name = request.param("name").unwrap_or_default();
-    match percent_decode_str(name).decode_utf8() {
-        Ok(name) => send_json(response, &json!({ "hello": name })),
-        Err(_) => send_json(response.status(400), &json!({ "error": "the name is not UTF-8" })),
-    }
-}
-
-fn send_json(response: Response, value: &Value) -> paceline::Result<()> {
-    response.header("Content-Type", "application/json").send(value.to_string())
+    let answer = json!({ "hello": name });
+    response.header("Content-Type", "application/json").send(answer.to_string())
 }

@@ -98,8 +98,9 @@ class Found:
 
     def answer(self, request: Request) -> Response:
         headers = self.headers
-        if self.is_unmodified(request):
-            return Response(b"", 304, headers)
+        instead = self.unmet(request)
+        if instead is not None:
+            return Response(b"", instead, headers)
         part: Part = range(self.size)
         status = 200
         if request.method == "GET" and request.header("If-Range") in (None, headers["Last-Modified"]):
@@ -116,15 +117,20 @@ class Found:
             return Response(b"".join(self.pieces(part)), status, headers)
         return Response(self.pieces(part), status, headers, length=len(part))
 
-    def is_unmodified(self, request: Request) -> bool:
-        """Whether the peer has this file already."""
-        since = request.header("If-Modified-Since")
-        if since is None or request.header("If-None-Match") is not None:
-            return False
-        try:
-            return self.modified <= parsedate_to_datetime(since).timestamp()
-        except (ValueError, TypeError):
-            return False
+    def unmet(self, request: Request) -> Optional[int]:
+        """What the peer is told in the file's place since a condition is not met. They are looked at in the
+        order of RFC 9110, 13.2.2. A file has no entity tag, so nothing but ``*`` matches it."""
+        match, none = request.header("If-Match"), request.header("If-None-Match")
+        since = date_of(request.header("If-Unmodified-Since"))
+        if match is not None:
+            if match != "*":
+                return 412
+        elif since is not None and self.modified > since:
+            return 412
+        if none is not None:
+            return 304 if none == "*" else None
+        since = date_of(request.header("If-Modified-Since"))
+        return 304 if since is not None and self.modified <= since else None
 
     def pieces(self, part: range) -> Iterator[bytes]:
         """The bytes of a part; fails if the file has become shorter meanwhile."""
@@ -136,6 +142,14 @@ class Found:
                     raise EOFError("the file has become shorter")
                 at += len(piece)
                 yield piece
+
+
+def date_of(header: Optional[str]) -> Optional[float]:
+    """None: it is not there, or no date."""
+    try:
+        return None if header is None else parsedate_to_datetime(header).timestamp()
+    except (ValueError, TypeError):
+        return None
 
 
 def part_of(header: str, size: int) -> Part:
@@ -153,16 +167,9 @@ def part_of(header: str, size: int) -> Part:
 
 
 def hello(request: Request) -> Response:
-    try:
-        name = unquote_to_bytes(request.params["name"].encode("latin-1")).decode()
-    except UnicodeDecodeError:
-        return json_of({"error": "the name is not UTF-8"}, 400)
-    return json_of({"hello": name})
-
-
-def json_of(value: object, status: int = 200) -> Response:
+    value = {"hello": request.params["name"]}
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    return Response(text, status, {"Content-Type": "application/json"})
+    return Response(text, headers={"Content-Type": "application/json"})
 
 
 def main() -> None:
