@@ -3732,7 +3732,7 @@ typedef struct pace_http_stats_t {
     uint64_t refused_not_implemented;
     /** 503: as many were in work as may be. */
     uint64_t refused_busy;
-    /** 505: another version of HTTP. */
+    /** 505: another major version of HTTP. */
     uint64_t refused_version;
     /** Not answered, or not to the end: the peer went, or the socket failed. */
     uint64_t aborted_disconnected;

@@ -185,7 +185,7 @@ pub struct pace_http_stats_t {
     pub refused_not_implemented: u64,
     /// 503: as many were in work as may be.
     pub refused_busy: u64,
-    /// 505: another version of HTTP.
+    /// 505: another major version of HTTP.
     pub refused_version: u64,
     /// Not answered, or not to the end: the peer went, or the socket failed.
     pub aborted_disconnected: u64,

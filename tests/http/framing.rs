@@ -429,8 +429,11 @@ fn the_answer_about_the_whole_server_can_be_ones_own() {
     }
 }
 
+/// Values, and the request that has one of them.
+type Values = (&'static [&'static str], fn(&str) -> String);
+
 /// What is no host, no target, or no extension of a chunk: 400, and the connection closes.
-const NONE_OF_THESE: [(&[&str], fn(&str) -> String); 4] = [
+const NONE_OF_THESE: [Values; 4] = [
     (
         &[
             "",
@@ -508,7 +511,7 @@ const NONE_OF_THESE: [(&[&str], fn(&str) -> String); 4] = [
 ];
 
 /// The same kinds, and these are good.
-const THESE: [(&[&str], fn(&str) -> String); 4] = [
+const THESE: [Values; 4] = [
     (
         &[
             "a",

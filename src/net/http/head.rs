@@ -572,7 +572,7 @@ fn other_form<'b>(method: &str, target: &'b str) -> Result<(&'b str, Option<&'b 
         None => (local, None),
     };
     match path {
-        _ if !is_host(authority[..end].as_bytes()) => Err(Refusal::BadRequest),
+        _ if !is_host(&authority.as_bytes()[..end]) => Err(Refusal::BadRequest),
         // The whole server, as proxies are asked for it.
         "" if method == "OPTIONS" && query.is_none() => Ok(("*", None)),
         "" => Ok(("/", query)),

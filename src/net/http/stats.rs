@@ -62,7 +62,7 @@ pub struct Refused {
     pub not_implemented: u64,
     /// 503: as many were in work as may be.
     pub busy: u64,
-    /// 505: another version of HTTP.
+    /// 505: another major version of HTTP.
     pub version: u64,
 }
 
