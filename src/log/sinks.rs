@@ -242,8 +242,9 @@ fn new_record(component: Component, level: Level, event: &'static str, pool: Arc
 }
 
 impl Record {
-    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds, from 1970 to 9999), `level`, `component`,
-    /// `event`, `pool`, `message`, and the object `fields`. A figure that is no number is null.
+    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds, from 1970 to 9999),
+    /// `level`, `component`, `event`, `pool`, `message`, and the object `fields`. A figure that is no number
+    /// is null.
     #[must_use]
     pub fn to_json(&self) -> String {
         String::from_utf8(self.line()).unwrap_or_default()
