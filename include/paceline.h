@@ -1059,7 +1059,10 @@ pace_status_t pace_strand_close(pace_pool_t *pool, pace_strand_t strand);
 /** There is more to do: call me again, after others had their turn. */
 #define PACE_FLOW_AGAIN 1
 
-/** Do not call me before pace_handle_resume(). What arrives meanwhile is kept. */
+/**
+ * Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See pace_handle_pause() for the one
+ * exception.
+ */
 #define PACE_FLOW_PAUSE 2
 
 /** I am through: deregister, and run `drop`. */
@@ -1112,7 +1115,7 @@ typedef struct pace_handle_options_t {
     bool level;
     /** The handler may block: another thread is called to lead before each run. */
     bool may_block;
-    /** Nothing is delivered before pace_handle_resume(). */
+    /** Begin paused, as pace_handle_pause() does. Default false. */
     bool paused;
     /** Zero. */
     uint8_t reserved;
@@ -1163,14 +1166,16 @@ pace_status_t pace_pool_every(pace_pool_t *pool,
                               pace_handle_t *handle);
 
 /**
- * Holds further calls of the handler back; what arrives meanwhile is kept. Errors and hang-ups of
- * edge-triggered descriptors are delivered all the same. A run that has begun is not interrupted.
+ * Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
+ * pace_handle_resume(). The handler of a level-triggered descriptor is not called at all. That of an
+ * edge-triggered one is still told of each error and hang-up, once. A run that has begun is not interrupted.
  *
  * PACE_ESTALE.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_handle_pause(pace_pool_t *pool, pace_handle_t handle);
+pace_status_t pace_handle_pause(pace_pool_t *pool,
+                                pace_handle_t handle);
 
 /**
  * Ends a pause; what was kept is delivered.

@@ -438,6 +438,151 @@ fn hang_ups_and_errors_pass_a_pause_but_the_peers_end_does_not() {
     finish(&pool);
 }
 
+/// How a handle comes to be paused.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Way {
+    Registered,
+    Called,
+    Answered,
+}
+
+/// Goal: a paused handle is silent, level or edge, whatever becomes of its descriptor; the one exception is an
+/// error or a hang-up of an edge-triggered one, once. Nothing is lost by it. Method: every kind of descriptor
+/// that can end, paused in each way, and then ended; other handles are served many times meanwhile, so that a
+/// handle that is called again and again shows. Then it is resumed.
+#[test]
+fn a_paused_handle_is_silent_whatever_its_descriptor_comes_to() {
+    let _guard = hang_guard();
+    /// A descriptor, and what ends it. Whether that is an error or a hang-up.
+    type End = (&'static str, fn() -> (Fd, Box<dyn FnOnce()>), bool);
+    let ends: [End; 7] = [
+        (
+            "a pipe whose writer goes",
+            || {
+                let (read, write) = Fd::pipe();
+                (read, Box::new(|| drop(write)))
+            },
+            true,
+        ),
+        (
+            "a pipe whose reader goes",
+            || {
+                let (read, write) = Fd::pipe();
+                (write, Box::new(|| drop(read)))
+            },
+            true,
+        ),
+        (
+            "a Unix stream whose peer goes",
+            || {
+                let (near, far) = unix_pair();
+                (Fd(near.into()), Box::new(|| drop(far)))
+            },
+            true,
+        ),
+        (
+            "a TCP stream whose peer resets",
+            || {
+                let (near, far) = tcp_pair();
+                // What is closed with something unread is reset.
+                (&near).write_all(b"!").unwrap();
+                until("the byte", || far.peek(&mut [0; 1]).unwrap() == 1);
+                (Fd(near.into()), Box::new(|| drop(far)))
+            },
+            true,
+        ),
+        (
+            "a TCP stream that is shut down on both sides",
+            || {
+                let (near, far) = tcp_pair();
+                let here = near.try_clone().unwrap();
+                let end = move || {
+                    far.shutdown(std::net::Shutdown::Both).unwrap();
+                    here.shutdown(std::net::Shutdown::Both).unwrap();
+                };
+                (Fd(near.into()), Box::new(end))
+            },
+            true,
+        ),
+        (
+            "a TCP stream whose peer ends its sending",
+            || {
+                let (near, far) = tcp_pair();
+                let end = move || {
+                    far.shutdown(std::net::Shutdown::Write).unwrap();
+                    // It is not reset: it stays open.
+                    std::mem::forget(far);
+                };
+                (Fd(near.into()), Box::new(end))
+            },
+            false,
+        ),
+        (
+            "a Unix stream that is written to",
+            || {
+                let (near, far) = unix_pair();
+                let write = move || {
+                    (&far).write_all(b"!").unwrap();
+                    std::mem::forget(far);
+                };
+                (Fd(near.into()), Box::new(write))
+            },
+            false,
+        ),
+    ];
+    let pool = Pool::builder().threads(1).build().unwrap();
+    for (name, make, passes) in ends {
+        for level in [false, true] {
+            for way in [Way::Registered, Way::Called, Way::Answered] {
+                let case = format!("{name}, level: {level}, paused: {way:?}");
+                let (io, end) = make();
+                let (calls, resumed) = (Count::new(), Arc::new(AtomicBool::new(false)));
+                let (called, is_resumed) = (calls.clone(), Arc::clone(&resumed));
+                let handler = move |_: &mut Fd, _| {
+                    called.up();
+                    match way {
+                        _ if is_resumed.load(SeqCst) => Flow::Done,
+                        Way::Answered => Flow::Pause,
+                        _ => Flow::Wait,
+                    }
+                };
+                let mut options = HandleOptions::new().interest(Interest::BOTH);
+                if level {
+                    options = options.level();
+                }
+                if way == Way::Registered {
+                    options = options.paused();
+                }
+                let handle = pool.register_with(io, options, handler).unwrap();
+                in_turn(&pool);
+                if way == Way::Called {
+                    // Room to write has been reported.
+                    handle.pause().unwrap();
+                    in_turn(&pool);
+                }
+                let before = calls.get();
+                end();
+                (0..50).for_each(|_| in_turn(&pool));
+                let meanwhile = calls.get() - before;
+                // It pauses itself when it is called for the first time.
+                let first = u64::from(way == Way::Answered && before == 0);
+                let allowed = u64::from(passes && !level) + first;
+                assert!(meanwhile <= allowed, "{case}: called {meanwhile} times in the pause");
+                resumed.store(true, SeqCst);
+                handle.resume().unwrap();
+                in_turn(&pool);
+                assert!(calls.get() > 0, "{case}: nothing was told after the pause");
+                if level {
+                    assert_eq!(calls.get(), before + meanwhile + 1, "{case}: after the pause");
+                    assert!(!handle.is_open());
+                }
+                drop(handle);
+            }
+        }
+    }
+    finish(&pool);
+}
+
 #[test]
 fn done_deregisters_and_drops_once() {
     let _guard = hang_guard();

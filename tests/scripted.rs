@@ -135,6 +135,26 @@ fn the_history_shows_what_became_of_a_level_triggered_handle() {
     assert_eq!(count(ScriptedCall::Deregistered { fd }), 1);
 }
 
+/// Goal: a paused level-triggered handle is not called, and is not armed again, for a hang-up that would be reported
+/// for ever; it is told after the pause.
+#[test]
+fn a_hang_up_waits_for_the_end_of_a_pause() {
+    let stage = Stage::new();
+    let (io, pen) = (ScriptedIo::new().unwrap(), stage.pen());
+    let handler = move |_: &mut ScriptedIo, ready| {
+        pen(&format!("{ready:?}"));
+        Flow::Done
+    };
+    let options = HandleOptions::new().level().paused();
+    let handle = stage.pool.register_with(io.clone(), options, handler).unwrap();
+    stage.script.ready(&io, Ready::HANG_UP);
+    stage.script.ready(&io, Ready::HANG_UP);
+    assert_eq!(stage.notes(), [""; 0]);
+    assert_eq!(stage.script.undelivered(), 1, "it was armed again");
+    handle.resume().unwrap();
+    assert_eq!(stage.notes(), ["0ns HANG_UP"]);
+}
+
 /// Goal: an event that was under way when its handle was deregistered reaches nobody: neither the
 /// old handler nor the next tenant of its place.
 #[test]

@@ -1079,7 +1079,7 @@ struct HandleOptions {
     bool level{};
     /// The handler may block: hand leadership to a thread that is awake before each call.
     bool may_block{};
-    /// Begin paused.
+    /// Begin paused, as HandleRef::pause() does. Default: no.
     bool paused{};
 
     HandleOptions &set_interest(Interest value) { return interest = value, *this; }
@@ -1108,7 +1108,8 @@ public:
     HandleRef() noexcept = default;
     HandleRef(pace_pool_t *pool, pace_handle_t id) noexcept : pool_(pool), id_(id) {}
 
-    /// No more calls before resume(). Events meanwhile are not lost.
+    /// No more calls before resume(). What arrives meanwhile is kept, and delivered then. The handler of an
+    /// edge-triggered descriptor is still told of each error and hang-up, once.
     Result<void> pause() const { return detail::outcome(pace_handle_pause(pool_, id_)); }
     Result<void> resume() const { return detail::outcome(pace_handle_resume(pool_, id_)); }
 

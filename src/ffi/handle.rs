@@ -19,7 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 pub const PACE_FLOW_WAIT: i32 = 0;
 /// There is more to do: call me again, after others had their turn.
 pub const PACE_FLOW_AGAIN: i32 = 1;
-/// Do not call me before pace_handle_resume(). What arrives meanwhile is kept.
+/// Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See pace_handle_pause() for the one
+/// exception.
 pub const PACE_FLOW_PAUSE: i32 = 2;
 /// I am through: deregister, and run `drop`.
 pub const PACE_FLOW_DONE: i32 = 3;
@@ -60,7 +61,7 @@ pub struct pace_handle_options_t {
     pub level: bool,
     /// The handler may block: another thread is called to lead before each run.
     pub may_block: bool,
-    /// Nothing is delivered before pace_handle_resume().
+    /// Begin paused, as pace_handle_pause() does. Default false.
     pub paused: bool,
     /// Zero.
     pub reserved: u8,
@@ -154,8 +155,9 @@ pub unsafe extern "C" fn pace_pool_every(
     })
 }
 
-/// Holds further calls of the handler back; what arrives meanwhile is kept. Errors and hang-ups of
-/// edge-triggered descriptors are delivered all the same. A run that has begun is not interrupted.
+/// Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
+/// pace_handle_resume(). The handler of a level-triggered descriptor is not called at all. That of an
+/// edge-triggered one is still told of each error and hang-up, once. A run that has begun is not interrupted.
 ///
 /// PACE_ESTALE.
 ///

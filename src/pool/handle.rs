@@ -63,7 +63,7 @@ impl HandleOptions {
         self
     }
 
-    /// Registers paused: nothing is delivered before [`Handle::resume`]. Default: no.
+    /// Registers paused, as [`Handle::pause`] pauses: what happens before [`Handle::resume`] is kept. Default: no.
     pub fn paused(mut self) -> Self {
         self.paused = true;
         self
@@ -113,9 +113,9 @@ impl<S> Handle<S> {
         self.key = None;
     }
 
-    /// Holds further calls of the handler back; what arrives meanwhile is kept. Errors and hang-ups
-    /// of edge-triggered descriptors are delivered all the same. A run that has begun is not
-    /// interrupted.
+    /// Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
+    /// [`resume`](Self::resume). The handler of a level-triggered descriptor is not called at all. That of an
+    /// edge-triggered one is still told of each error and hang-up, once. A run that has begun is not interrupted.
     ///
     /// # Errors
     /// [`Error::Stale`] if it is closed, [`Error::Forked`] in a forked child.

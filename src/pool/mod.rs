@@ -167,7 +167,8 @@ pub enum Flow {
     Wait,
     /// There is more to do: call me again, after others had their turn.
     Again,
-    /// Do not call me before [`Handle::resume`]. What arrives meanwhile is kept.
+    /// Do not call me before [`Handle::resume`]. What arrives meanwhile is kept. See [`Handle::pause`] for the one
+    /// exception.
     Pause,
     /// I am through: deregister, and drop what was registered.
     Done,

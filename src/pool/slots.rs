@@ -93,7 +93,8 @@ const PULLED: u64 = 1 << 20;
 const HOLD_SHIFT: u32 = 8;
 const HOLD: u64 = 0xfff << HOLD_SHIFT;
 const READY: u64 = 0xff;
-/// Readiness that reaches a handler even while it is paused.
+/// Readiness that reaches the handler of an edge-triggered handle even while it is paused: each such change is
+/// reported once. Nothing reaches a level-triggered one, whose state would be reported again and again.
 const PASSES_PAUSE: u64 = (Ready::ERROR.bits() | Ready::HANG_UP.bits()) as u64;
 const GENERATION_SHIFT: u32 = 32;
 
@@ -410,7 +411,7 @@ impl Slot {
     pub(crate) fn ready(&self, generation: u32, ready: Ready) -> bool {
         let bits = u64::from(ready.bits());
         self.change(generation, |word| match word & STATE {
-            IDLE if word & PAUSED == 0 || bits & PASSES_PAUSE != 0 => {
+            IDLE if word & PAUSED == 0 || bits & self.passes_pause() != 0 => {
                 Some((word & !STATE | QUEUED | bits, true))
             }
             IDLE | ARMED | QUEUED | RUNNING => Some((word | bits, false)),
@@ -488,7 +489,9 @@ impl Slot {
         let mut word = self.word.load(Acquire);
         loop {
             let (after, result) = match word & STATE {
-                QUEUED if is_held_back(word) => (word & !STATE | IDLE, Claim::Nothing),
+                QUEUED if word & PAUSED != 0 && word & self.passes_pause() == 0 => {
+                    (word & !STATE | IDLE, Claim::Nothing)
+                }
                 QUEUED => (
                     word & !(STATE | READY) | RUNNING,
                     Claim::Run(Ready::from_bits((word & READY) as u8)),
@@ -526,7 +529,9 @@ impl Slot {
         let timer = self.traits().timer && self.deadline() != NEVER;
         let mut word = self.word.load(Acquire);
         loop {
-            let (after, result) = finish_step(word, flow, kept, &yields, timer);
+            let passes =
+                if word & PAUSED != 0 || flow == Flow::Pause { self.passes_pause() } else { 0 };
+            let (after, result) = finish_step(word, flow, kept, passes, &yields, timer);
             match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
                 Ok(_) => return result,
                 Err(now) => word = now,
@@ -656,6 +661,11 @@ impl Slot {
 
     // --- pause ---------------------------------------------------------------------------------
 
+    /// What [passes a pause](PASSES_PAUSE) here.
+    fn passes_pause(&self) -> u64 {
+        if self.traits().level { 0 } else { PASSES_PAUSE }
+    }
+
     /// Holds further activations back. False: stale.
     pub(crate) fn pause(&self, generation: u32) -> bool {
         self.change(generation, |word| match word & STATE {
@@ -675,17 +685,14 @@ impl Slot {
     }
 }
 
-/// Paused, and nothing has arrived that passes a pause.
-fn is_held_back(word: u64) -> bool {
-    word & PAUSED != 0 && word & PASSES_PAUSE == 0
-}
-
-/// RUNNING or CLOSING → what the handler's answer makes of it.
+/// RUNNING or CLOSING → what the handler's answer makes of it. `passes`: what [passes a pause](PASSES_PAUSE), if
+/// there is one.
 #[inline]
 fn finish_step(
     word: u64,
     flow: Flow,
     kept: u64,
+    passes: u64,
     yields: impl Fn() -> bool,
     timer: bool,
 ) -> (u64, Finish) {
@@ -701,16 +708,16 @@ fn finish_step(
         Flow::Done => (into(CLOSED, 0), Finish::Close),
         Flow::Pause if timer => (into(ARMED, 0) | PAUSED, Finish::Armed),
         Flow::Wait | Flow::Again if timer => (into(ARMED, 0), Finish::Armed),
-        Flow::Pause if arrived & PASSES_PAUSE != 0 => {
+        Flow::Pause if arrived & passes != 0 => {
             (into(QUEUED, arrived | kept) | PAUSED, Finish::Queued)
         }
         Flow::Pause => (into(IDLE, arrived | kept) | PAUSED, Finish::Rests),
-        Flow::Again if paused && arrived & PASSES_PAUSE == 0 => {
+        Flow::Again if paused && arrived & passes == 0 => {
             (into(IDLE, arrived | kept), Finish::Rests)
         }
         Flow::Again => (into(QUEUED, arrived | kept), Finish::Queued),
         Flow::Wait if arrived == 0 => (into(IDLE, 0), Finish::Rests),
-        Flow::Wait if paused && arrived & PASSES_PAUSE == 0 => (into(IDLE, arrived), Finish::Rests),
+        Flow::Wait if paused && arrived & passes == 0 => (into(IDLE, arrived), Finish::Rests),
         Flow::Wait if yields() => (into(QUEUED, arrived), Finish::Queued),
         Flow::Wait => (into(RUNNING, 0), Finish::More(Ready::from_bits(arrived as u8))),
     }

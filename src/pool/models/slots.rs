@@ -101,13 +101,20 @@ impl Bench {
     }
 
     fn let_to(&self, answer: Flow, start: Start) -> (Key, Arc<Record>, Arc<[Datum; 2]>) {
+        self.let_with(Traits::default(), answer, start)
+    }
+
+    fn let_with(
+        &self,
+        traits: Traits,
+        answer: Flow,
+        start: Start,
+    ) -> (Key, Arc<Record>, Arc<[Datum; 2]>) {
         let record = Arc::new(Record::default());
         let input = Arc::new([Datum::new(), Datum::new()]);
         let probe = Probe { record: record.clone(), input: input.clone(), answer };
         let payload = Payload::Activity(Box::new(probe));
-        let Ok(key) = self.slots.allocate(Traits::default(), -1, payload) else {
-            panic!("no slot is free")
-        };
+        let Ok(key) = self.slots.allocate(traits, -1, payload) else { panic!("no slot is free") };
         self.slots.publish(key, start);
         (key, record, input)
     }
@@ -511,6 +518,42 @@ fn a_pause_holds_back_what_is_queued() {
         bench.stack.push(key.index, &bench.slots);
         bench.run_next();
         assert_eq!(record.runs(), 2);
+        drop(bench.close(key, false));
+        bench.is_empty_after_all();
+    });
+}
+
+/// Goal: a level-triggered handle whose peer has hung up is silent once it is paused, and is told of it after the
+/// pause. Method: a source that reports the hang-up again after each run, as it does when it is armed again, and a
+/// runner against the pause; then runs for as long as there are any, which would not end.
+#[test]
+fn a_paused_level_triggered_handle_is_silent() {
+    explore(3, || {
+        let bench = Arc::new(Bench { yields: true, ..Bench::new() });
+        let traits = Traits { level: true, ..Traits::default() };
+        let (key, record, _) = bench.let_with(traits, Flow::Wait, Start::Idle);
+        let run_and_arm = move |bench: &Bench, record: &Record| {
+            let before = record.runs();
+            bench.run_next();
+            if record.runs() > before {
+                bench.ready(key, Ready::HANG_UP);
+            }
+            record.runs() > before
+        };
+        let runner = {
+            let record = record.clone();
+            bench.ready(key, Ready::HANG_UP);
+            spawn(&bench, move |bench| run_and_arm(bench, &record))
+        };
+        let slot = bench.slots.slot(key.index);
+        assert!(slot.pause(key.generation));
+        runner.join().unwrap();
+        let begun = record.runs();
+        assert!(begun <= 1);
+        assert!(!run_and_arm(&bench, &record), "it runs in the pause");
+        assert_eq!(slot.resume(key.generation), Some(true));
+        bench.stack.push(key.index, &bench.slots);
+        assert!(run_and_arm(&bench, &record), "it was not told after the pause");
         drop(bench.close(key, false));
         bench.is_empty_after_all();
     });

@@ -1,6 +1,6 @@
 //! Registrations of every kind of descriptor (promises 1 to 5 of the contract).
 
-use super::super::{Events, Interest, Ready, Source};
+use super::super::{Events, Interest, Ready, ScriptedSource, Source};
 use super::{kernel, look};
 use crate::sys::eventfd::EventFd;
 use crate::sys::timerfd::TimerFd;
@@ -117,6 +117,28 @@ fn level_triggered_reports_once_per_arming() {
             kernel::drain(&kind.fd());
             source.rearm(kind.fd(), TOKEN, Interest::READABLE).unwrap();
             assert_eq!(look(&source), [], "{} is read", kind.name);
+        }
+    }
+}
+
+/// Goal: promise 3, for what is never over. Method: a hang-up, told once per arming by the kernel and by the double.
+#[test]
+fn a_hang_up_is_reported_once_per_arming() {
+    let (reader, writer) = kernel::pipe();
+    drop(writer);
+    let script = ScriptedSource::new();
+    script.ready(&reader, Ready::HANG_UP);
+    for (source, brings_it_again) in
+        [(Source::epoll().unwrap(), true), (Source::scripted(&script), false)]
+    {
+        source.register(reader.as_fd(), TOKEN, Interest::READABLE, true).unwrap();
+        for _ in 0..2 {
+            assert_eq!(look(&source), [(TOKEN, Ready::HANG_UP)]);
+            assert_eq!(look(&source), [], "it is disarmed");
+            source.rearm(reader.as_raw_fd(), TOKEN, Interest::READABLE).unwrap();
+            if !brings_it_again {
+                script.ready(&reader, Ready::HANG_UP);
+            }
         }
     }
 }

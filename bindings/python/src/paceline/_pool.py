@@ -62,7 +62,7 @@ class Flow(IntEnum):
     WAIT = 0
     #: Call again, after others.
     AGAIN = 1
-    #: As WAIT, but not before ``resume``.
+    #: As WAIT, but not before ``resume``: see ``Handle.pause``.
     PAUSE = 2
     #: Deregister.
     DONE = 3
@@ -144,7 +144,12 @@ class Handle:
         self._pool = pool
 
     def pause(self) -> None:
-        """Holds further calls back; what arrives meanwhile is kept. Raises StaleError if closed."""
+        """Holds further calls back; what arrives meanwhile is kept, and delivered after ``resume``.
+
+        The handler of a level-triggered descriptor is not called at all. That of an edge-triggered one
+        (``level=False``) is still told of each error and hang-up, once. A call that has begun is not
+        interrupted. Raises StaleError if closed.
+        """
         entry = self._entry
         check(quick.pace_handle_pause(entry.crew.native.pointer, entry.native))
 
