@@ -413,7 +413,8 @@ impl Connection {
         if let Some(kind) = state.broken
             && self.broken.is_none()
         {
-            // What the peer sent before it went is still to be read; then reading will say so.
+            // What the peer has sent until now is still to be read. The connection ends behind that, whether
+            // reading tells of an end or not: what was queued is lost.
             self.broken = Some(kind);
             (self.readable, self.ending) = (true, true);
             let unturned = self.filtered && self.link().outlet.lock().is_unturned();
@@ -532,7 +533,8 @@ impl Connection {
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock => {
                     self.readable = false;
-                    Ok(())
+                    // If the output is broken, reading does not say so: the socket is sound but for that send.
+                    self.broken.map_or(Ok(()), |kind| Err(self.failed(kind)))
                 }
                 ErrorKind::Interrupted => Ok(()),
                 _ if self.phase == Phase::Lingering => Err(self.orderly()),

@@ -812,6 +812,8 @@ impl<W: Wire> Output<W> {
             && self.end != End::Open
             && !self.finished
             && !self.blocked
+            // The peer must not take a part for the whole.
+            && self.broken.is_none()
             && let Some(wire) = &self.wire
         {
             self.finished = true;

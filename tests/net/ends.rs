@@ -109,6 +109,113 @@ fn a_peers_reset_is_an_error_and_then_the_end() {
     }
 }
 
+/// What is answered by a send that fails.
+const ILL_FATED: usize = 4321;
+
+/// Answers anything by so many bytes, and closes if it was told to. Tells of its end.
+struct Answers(Log, Arc<Mutex<Vec<String>>>);
+
+impl ConnHandler for Answers {
+    fn open(&mut self, conn: &Conn) -> Verdict {
+        self.0.open(conn);
+        Verdict::Accept
+    }
+
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let _ = conn.write(&[b'x'; ILL_FATED]);
+        if bytes.contains(&b'c') {
+            conn.close();
+        }
+        bytes.len()
+    }
+
+    fn error(&mut self, _: &Conn, kind: ErrorKind) {
+        self.1.lock().unwrap().push(format!("error {kind:?}"));
+    }
+
+    fn close(&mut self, _: &Conn, reason: Reason) {
+        self.1.lock().unwrap().push(format!("close {reason:?}"));
+        self.0.close(reason);
+    }
+}
+
+/// Sends a request whose answer fails, to a server of its own, and says how the client sees that end. The socket is
+/// sound otherwise, and the client does nothing more.
+fn one_failed_send(
+    kind: Kind,
+    request: &str,
+    expected: ErrorKind,
+    prepare: impl FnOnce(&Client),
+) -> (Vec<u8>, bool) {
+    let (pool, log, told) = (pool(2), Log::new(), Arc::new(Mutex::new(Vec::new())));
+    let (inner, tells) = (log.clone(), Arc::clone(&told));
+    let builder = Server::builder(&pool).listen(kind.address());
+    let server = builder.serve(move |_| Answers(inner.clone(), Arc::clone(&tells))).unwrap();
+    let mut client = Client::connect(&server.addresses()[0]);
+    prepare(&client);
+    client.send(request);
+    assert_eq!(log.reason(0), Reason::Failed(expected), "{kind:?} {request}");
+    let ends = [format!("error {expected:?}"), format!("close Failed({expected:?})")];
+    assert_eq!(*told.lock().unwrap(), ends);
+    let rest = client.rest_or_reset();
+    let stats = end(&server);
+    assert_eq!((stats.closed.failed, stats.closed.total()), (1, 1));
+    rest
+}
+
+/// Goal: a send that fails ends its connection, with the cause, though reading never tells of an end; and the peer
+/// does not take what it has for the whole. Method: a peer that writes and does not read, over a Unix socket; and in
+/// a process of its own a kernel that has no memory for sends of one length.
+#[test]
+fn a_send_that_fails_ends_the_connection() {
+    in_child(|| {
+        let _guard = hang_guard();
+        for request in ["r", "rc"] {
+            for kind in [Kind::Unix, Kind::Abstract] {
+                one_failed_send(kind, request, ErrorKind::BrokenPipe, |client| {
+                    client.0.shutdown(std::net::Shutdown::Read).unwrap();
+                });
+            }
+        }
+        fail_sends(ILL_FATED as u32, libc::ENOBUFS);
+        let expected = std::io::Error::from_raw_os_error(libc::ENOBUFS).kind();
+        for request in ["r", "rc"] {
+            for kind in KINDS {
+                let (rest, reset) = one_failed_send(kind, request, expected, |_| {});
+                let tcp = matches!(kind, Kind::Tcp | Kind::Tcp6);
+                assert_eq!((rest.len(), reset), (0, tcp), "{kind:?} {request}");
+            }
+        }
+    });
+}
+
+/// From now on each send of this many bytes fails in this process.
+fn fail_sends(length: u32, error: libc::c_int) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    let unless = |k, skip| libc::sock_filter {
+        jf: skip,
+        ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k)
+    };
+    let mut filter = [
+        load(0),
+        unless(libc::SYS_sendto as u32, 3),
+        // The lower half of the third argument.
+        load(16 + 2 * 8),
+        unless(length, 1),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | error as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    #[allow(unsafe_code, reason = "std has no filters of system calls")]
+    // SAFETY: the program is valid and stays in place for the length of the call.
+    let result = unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
 /// Answers a line by the same line, from another thread and later.
 struct Deferred(Log, Pool);
 
