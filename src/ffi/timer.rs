@@ -63,7 +63,7 @@ pub unsafe extern "C" fn pace_timer_cancel(
 }
 
 /// Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
-/// changes). *postponed: true, it had not begun; a timer that begins at this very moment may still run
+/// changes); more than 100 years are taken as 100 years. *postponed: true, it had not begun; a timer that begins at this very moment may still run
 /// once.
 ///
 /// Threads: any. In handlers: yes, it never waits.

@@ -58,8 +58,8 @@ pub struct pace_task_options_t {
     pub queue_timeout_ns: u64,
     /// How long it may take in all, from now to its end.
     pub deadline_ns: u64,
-    /// Not before so long from now, up to 100 years; up to 100 ms later while all `max_handles` of the pool are in
-    /// use. Its limits begin when it is due.
+    /// Not before so long from now; up to 100 ms later while all `max_handles` of the pool are in use. More than 100
+    /// years are taken as 100 years. Its limits begin when it is due.
     pub delay_ns: u64,
     /// If `keyed`: of the tasks of a worker pool with equal keys one runs at a time, in the order of their
     /// submission.

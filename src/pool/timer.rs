@@ -38,14 +38,14 @@ impl Timer {
         self.shared.cancel_timer(self.key)
     }
 
-    /// Puts the timer off until `delay` from now, which must not be earlier than it was due. One
-    /// compare-exchange. True: it had not begun; a timer that begins at this very moment may still
-    /// run once.
+    /// Puts the timer off until `delay` from now, which must not be earlier than it was due; more than 100 years
+    /// is taken as 100 years. One compare-exchange. True: it had not begun; a timer that begins at this very moment
+    /// may still run once.
     pub fn postpone(&self, delay: Duration) -> bool {
         if self.shared.is_forked() {
             return false;
         }
-        let deadline = self.shared.now().saturating_add(nanos(delay));
+        let deadline = self.shared.now().saturating_add(nanos_within(delay.min(MAX_DELAY)));
         self.shared.slots.slot(self.key.index).postpone(self.key.generation, deadline)
     }
 
@@ -78,11 +78,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-fn nanos(delay: Duration) -> u64 {
-    u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The same of a delay within the limit.
+/// Nanoseconds of a delay within the limit.
 #[inline]
 fn nanos_within(delay: Duration) -> u64 {
     const { assert!(MAX_DELAY.as_nanos() < u64::MAX as u128) };

@@ -246,10 +246,10 @@ impl ScriptedSource {
     /// False if that did not come within `patience`, in real time.
     #[must_use = "false: the pool is still at work"]
     pub fn settle(&self, patience: Duration) -> bool {
-        let give_up = Instant::now() + patience;
+        let start = Instant::now();
         let mut script = self.lock();
         while !script.is_at_rest(self.now_nanos()) {
-            let left = give_up.saturating_duration_since(Instant::now());
+            let left = patience.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return false;
             }

@@ -27,7 +27,7 @@
 //! 4. While `stands_in` is set so is `kept`, or somebody is about to call the keeper: it comes.
 
 use super::record::{Head, TaskMeta};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::pool::record::{Meta, Parcel, Parks, Record};
 use crate::pool::{Key, NEVER, Shared, contain, current};
 use crate::queue::{Lane, Run};
@@ -117,14 +117,14 @@ impl<M: Meta> Sleepers<M> {
         delay: Duration,
         work: W,
     ) -> core::result::Result<(), (Error, W)> {
-        if let Err(error) = check(shared, delay) {
+        if let Err(error) = shared.check_open() {
             return Err((error, work));
         }
         if self.keeper.get().is_none() {
             self.open_keeper(shared);
         }
         let now = shared.now();
-        let due = now.saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(NEVER - 1));
+        let due = now.saturating_add(delay.min(MAX_DELAY).as_nanos() as u64);
         let mut filed = self.lock();
         if filed.stopped {
             return Err((Error::ShutDown, work));
@@ -323,14 +323,6 @@ impl Sleepers {
         {
             self.sweep(&common.shared);
         }
-    }
-}
-
-fn check(shared: &Shared, delay: Duration) -> Result<()> {
-    shared.check_open()?;
-    match delay > MAX_DELAY {
-        true => Err(Error::invalid("delay", format!("{delay:?}"), "up to 100 years")),
-        false => Ok(()),
     }
 }
 

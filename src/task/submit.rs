@@ -117,8 +117,8 @@ impl<'a, F> TaskBuilder<'a, F> {
         self
     }
 
-    /// Not before `delay` (up to 100 years) from its submission; up to 100 ms later while all `max_handles` of the
-    /// pool are in use. Its limits begin when it is due, and so
+    /// Not before `delay` from its submission; up to 100 ms later while all `max_handles` of the pool are in use.
+    /// A delay of more than 100 years is taken as 100 years. The limits of the task begin when it is due, and so
     /// does its time in the queue. Until then it takes about 120 bytes, if its closure has at most 16 and
     /// it has no key.
     pub fn delay(mut self, delay: Duration) -> Self {

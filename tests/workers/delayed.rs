@@ -3,7 +3,7 @@
 use super::common::{Count, Gate, hang_guard};
 use super::kit::{Notes, Stage, pool, settled, small_stage, use_up_timers};
 use paceline::task::{Attempt, Status, Task, WorkerPool};
-use paceline::{Lane, Pin, Pool, Rejected};
+use paceline::{Lane, Pin, Pool};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -66,13 +66,24 @@ fn cancelling_it_drops_its_closure_at_once() {
     assert_eq!(pool.audit().in_flight, 0, "its timer is left");
 }
 
+/// Goal: a delay that no timer takes is the longest that one does: the lane has room, and nothing says otherwise.
 #[test]
-fn a_delay_that_no_timer_takes_is_refused() {
-    let pool = pool(1);
-    let workers = WorkerPool::new(&pool);
-    let task = workers.task("never", |_: &Attempt<'_>| ()).delay(Duration::MAX);
-    assert!(matches!(task.submit(), Err(Rejected::Full(_))));
-    settled(&workers);
+fn a_delay_of_more_than_a_hundred_years_is_a_hundred_years() {
+    let _guard = hang_guard();
+    let stage = Stage::new();
+    let notes = Notes::default();
+    const YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
+    let delays = [Duration::MAX, YEARS + MS, YEARS];
+    let tasks = delays.map(|delay| stage.workers.task("late", notes.pen(1)).delay(delay).submit());
+    let tasks = tasks.map(|submitted| submitted.expect("there is room"));
+    stage.pass(YEARS - HOUR);
+    assert!(tasks.iter().all(|task| task.status() == Status::Pending));
+    stage.pass(HOUR + MS);
+    assert_eq!(notes.take(), [1; 3]);
+    for task in tasks {
+        assert_eq!(task.wait().unwrap().status, Status::Completed);
+    }
+    settled(&stage.workers);
 }
 
 /// What a sweep takes out, and what it leaves: of many that sleep most are cancelled, at different

@@ -885,7 +885,8 @@ impl Talk {
             _ => return,
         };
         let limits = &service.limits;
-        let expected = u128::from(limits.body_rate) * limits.body_time.as_nanos() / 1_000_000_000;
+        let expected = u128::from(limits.body_rate).saturating_mul(limits.body_time.as_nanos());
+        let expected = expected / 1_000_000_000;
         // What is not read is not the peer's fault, and a pause may end just before this looks again.
         let holds = conn.link.is_paused() || conn.link.outlet.is_pressed();
         let held = core::mem::replace(&mut incoming.held, holds) || holds;
