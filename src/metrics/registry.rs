@@ -3,10 +3,10 @@
 use super::histogram::Histogram;
 use super::instruments::{Counter, Gauge};
 use super::snapshot::{Distribution, Family, Labels, MetricKind, Sample, Snapshot, Unit, Value};
+use crate::contain::contain;
 use crate::error::{Error, Result};
 use core::fmt;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many figures a registry keeps, and how many its collectors may give at one snapshot.
@@ -183,12 +183,16 @@ impl Registry {
     fn ask_collectors(&self, collector: &mut Collector) {
         let collectors = lock(&self.0.collectors).clone();
         for collect in collectors {
-            let answer = catch_unwind(AssertUnwindSafe(|| collect(collector)));
-            if answer.is_err() {
-                collector.fail();
+            match contain(|| collect(collector)) {
+                Some(true) => {}
+                Some(false) => {
+                    lock(&self.0.collectors).retain(|other| !Arc::ptr_eq(other, &collect))
+                }
+                None => collector.fail(),
             }
-            if let Ok(false) = answer {
-                lock(&self.0.collectors).retain(|other| !Arc::ptr_eq(other, &collect));
+            // This may be the last reference.
+            if contain(|| drop(collect)).is_none() {
+                collector.fail();
             }
         }
     }

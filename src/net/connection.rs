@@ -29,6 +29,7 @@ use super::link::{Calls, Link};
 use super::output::{End, Output, State};
 use super::server::Seat;
 use super::socket;
+use crate::contain::contain;
 use crate::error::Error;
 use crate::pool::{Activity, Flow, Key};
 use crate::source::Ready;
@@ -652,17 +653,17 @@ impl Connection {
         if is_abrupt(reason) {
             socket::reset_when_closed(self.socket());
         }
-        drop(self.conn.link.outlet.close());
+        let (_wire, filter) = self.conn.link.outlet.close();
         self.input = Input::default();
-        let handler = self.handler.take();
         let conn = &self.conn;
-        let closed = catch_unwind(AssertUnwindSafe(move || {
-            if let Some(mut handler) = handler {
-                handler.close(conn, reason);
-            }
-        }));
+        // One by one: a destructor that panics while another panic unwinds ends the process.
+        let mut sound = contain(|| drop(filter)).is_some();
+        if let Some(mut handler) = self.handler.take() {
+            sound &= contain(|| handler.close(conn, reason)).is_some();
+            sound &= contain(|| drop(handler)).is_some();
+        }
         // Counted when the handler is gone: whoever has seen the count has seen `close`.
-        self.link().service.remove(self.link(), reason, closed.is_err());
+        self.link().service.remove(self.link(), reason, !sound);
     }
 
     // --- time ------------------------------------------------------------------------------------

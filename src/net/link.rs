@@ -32,6 +32,7 @@
 use super::address::Address;
 use super::books::Origin;
 use super::conn::ConnId;
+use super::filter::Filter;
 use super::output::{End, Output, State, Unwritten, Wire};
 use super::server::Service;
 use super::socket::SendEnd;
@@ -232,8 +233,8 @@ impl<W: Wire> Outlet<W> {
         changed && self.calls.call(Calls::OUTPUT)
     }
 
-    /// By the handler, when it ends: from here on nothing reaches the wire.
-    pub(super) fn close(&self) -> Option<W> {
+    /// By the handler, when it ends: from here on nothing reaches the wire, and no filter is called.
+    pub(super) fn close(&self) -> (Option<W>, Option<Box<dyn Filter>>) {
         self.change(Output::close).0
     }
 }

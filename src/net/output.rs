@@ -593,11 +593,13 @@ impl<W: Wire> Output<W> {
         changes
     }
 
-    /// Closes at once; what was queued is dropped. Gives the wire back.
-    pub(super) fn close(&mut self) -> Option<W> {
+    /// Closes at once; what was queued is dropped. Gives the wire back, and the filter: it is the user's, and is
+    /// not to be dropped under a lock.
+    pub(super) fn close(&mut self) -> (Option<W>, Option<Box<dyn Filter>>) {
         self.discard();
         self.end = End::Close;
-        self.wire.take()
+        let filter = self.rare.as_mut().and_then(|rare| rare.filter.take());
+        (self.wire.take(), filter)
     }
 
     #[inline]

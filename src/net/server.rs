@@ -16,6 +16,7 @@ use super::link::{Calls, Home, Link, Place};
 use super::listener::Listener;
 use super::settings::{Opened, ServerBuilder};
 use super::socket::{self, OwnFile};
+use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger};
 use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
@@ -462,7 +463,9 @@ impl Service {
         });
         if let Some(hook) = &self.on_exhausted {
             let source = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-            hook(&Error::os(format!("accept on {} for now", origin.address), source));
+            let told = Error::os(format!("accept on {} for now", origin.address), source);
+            // It goes on to listen, whatever the hook does.
+            let _panicked = contain(|| hook(&told));
         }
     }
 

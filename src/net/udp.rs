@@ -33,6 +33,7 @@ use super::address::ToAddress;
 use super::conn::Reason;
 use super::link::{CallWord, Calls, Place};
 use super::socket;
+use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, WeakPool};
 use crate::source::{Interest, Ready};
@@ -946,11 +947,10 @@ impl Reader {
     fn end(&mut self, reason: Reason) {
         let Some(mut handler) = self.handler.take() else { return };
         self.own.core.port.close();
-        let own = &self.own;
-        // The handler is dropped inside, too.
-        let close = AssertUnwindSafe(move || handler.close(own, reason));
-        // There is nobody left to tell that it panicked.
-        let _ = catch_unwind(close);
+        // No one is left to be told that one of them panicked. A destructor that panics while another panic unwinds
+        // ends the process, so the handler is dropped by itself.
+        let _panicked = contain(|| handler.close(&self.own, reason));
+        let _panicked = contain(|| drop(handler));
     }
 }
 

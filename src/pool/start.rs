@@ -14,6 +14,13 @@ use crate::sys::topology::Topology;
 use std::sync::{Arc, mpsc};
 
 pub(crate) fn start(config: Builder) -> Result<Pool> {
+    let started = start_by(&config);
+    // A hook's last reference may go with the settings: its destructor must not cost the pool.
+    let _panicked = context::contain(|| drop(config));
+    started
+}
+
+fn start_by(config: &Builder) -> Result<Pool> {
     config.validate()?;
     let machine = Topology::of_this_machine();
     let ordinary = config.threads.unwrap_or_else(|| machine.parallelism());
@@ -21,8 +28,8 @@ pub(crate) fn start(config: Builder) -> Result<Pool> {
     let leaders = config.resolve_leaders(ordinary)?;
     let pin = config.pin.clone().unwrap_or_else(|| Pin::by_default(threads, &machine));
     let placement = Occupancy::of_process().place(&pin, threads, &machine)?;
-    let shared = Arc::new(Shared::new(&config, ordinary, open_sets(&config, leaders)?, placement)?);
-    let threads = match spawn_all(&config, &shared, threads) {
+    let shared = Arc::new(Shared::new(config, ordinary, open_sets(config, leaders)?, placement)?);
+    let threads = match spawn_all(config, &shared, threads) {
         Ok(threads) => threads,
         Err((started, error)) => {
             shared.stop();
@@ -94,8 +101,10 @@ fn thread_body(
     let on_start = config.on_start.clone();
     let on_stop = config.on_stop.clone();
     let call = move |hook: Option<super::config::Hook>| {
-        // A hook that panics must not take the thread with it.
-        let _panicked = hook.map(|hook| context::contain(|| hook(index)));
+        let Some(hook) = hook else { return };
+        // A hook that panics must not take the thread with it, nor may the last reference to it.
+        let _panicked = context::contain(|| hook(index));
+        let _panicked = context::contain(|| drop(hook));
     };
     move || {
         #[cfg(feature = "metrics")]
