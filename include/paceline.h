@@ -1233,8 +1233,8 @@ pace_status_t pace_timer_cancel(pace_pool_t *pool, pace_timer_t timer, bool *can
 
 /**
  * Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
- * changes). *postponed: true, it had not begun; a timer that begins at this very moment may still run
- * once.
+ * changes); more than 100 years are taken as 100 years. *postponed: true, it had not begun; a timer that begins at
+ * this very moment may still run once.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
@@ -5052,8 +5052,8 @@ typedef struct pace_task_options_t {
     /** How long it may take in all, from now to its end. */
     uint64_t deadline_ns;
     /**
-     * Not before so long from now, up to 100 years; up to 100 ms later while all `max_handles` of the pool are in
-     * use. Its limits begin when it is due.
+     * Not before so long from now; up to 100 ms later while all `max_handles` of the pool are in use. More than 100
+     * years are taken as 100 years. Its limits begin when it is due.
      */
     uint64_t delay_ns;
     /**

@@ -63,8 +63,8 @@ pub unsafe extern "C" fn pace_timer_cancel(
 }
 
 /// Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
-/// changes); more than 100 years are taken as 100 years. *postponed: true, it had not begun; a timer that begins at this very moment may still run
-/// once.
+/// changes); more than 100 years are taken as 100 years. *postponed: true, it had not begun; a timer that begins at
+/// this very moment may still run once.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
