@@ -118,6 +118,32 @@ class Events(Case):
                 with self.assertRaises(paceline.StaleError):
                     call()
 
+    def test_a_paused_handle_is_silent_when_its_peer_goes(self) -> None:
+        """Goal: a hang-up is kept in a pause of a level-triggered handle, and told once after it. Method: paused
+        at registration, by ``pause``, and by its own answer."""
+        for paused, answer in ((True, None), (False, None), (False, Flow.PAUSE)):
+            ours, theirs = pair()
+            calls = 0
+
+            def read(connection: socket.socket, _: paceline.Ready) -> paceline.Flow | None:
+                nonlocal calls
+                calls += 1
+                return Flow.DONE if connection.recv(100) == b"" else answer
+
+            with paceline.Pool(2) as pool:
+                handle = pool.register(ours, read, paused=paused)
+                if not paused:
+                    theirs.sendall(b"1")
+                    self.until(lambda: calls == 1)
+                    if answer is None:
+                        handle.pause()
+                before = calls
+                theirs.close()
+                time.sleep(0.02)
+                self.assertEqual(calls, before)
+                handle.resume()
+                self.until(lambda: calls == before + 1)
+
     def test_nothing_is_stuck_behind_a_slow_handler(self) -> None:
         """Goal: with one handler asleep, all others' events of the same batch are handled meanwhile.
         Method: many sockets become ready while the only free thread is kept busy, so that they come
