@@ -243,6 +243,16 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("OutcomeLog::flush", |_| {
         OutcomeLog::builder().facade(false).callback(|_| ()).build().unwrap().flush(MAX).unwrap();
     }),
+    #[cfg(feature = "webhook")]
+    ("WebhookBuilder::timeout", |_| {
+        let builder = paceline::admin::Webhook::builder("http://127.0.0.1:9/");
+        refused(builder.timeout(MAX).build(), "5 minutes");
+    }),
+    #[cfg(feature = "webhook")]
+    ("Webhook::flush", |_| {
+        let builder = paceline::admin::Webhook::builder("http://127.0.0.1:9/");
+        builder.build().unwrap().flush(MAX).unwrap();
+    }),
     ("Histogram::record_time", |_| {
         let times = Registry::new().histogram("times", "Of the test", &[], Unit::Time).unwrap();
         times.record_time(MAX);

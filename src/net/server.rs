@@ -465,7 +465,11 @@ impl Service {
             let source = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
             let told = Error::os(format!("accept on {} for now", origin.address), source);
             // It goes on to listen, whatever the hook does.
-            let _panicked = contain(|| hook(&told));
+            let run = || hook(&told);
+            match self.pool() {
+                Some(pool) => pool.shared().run_hook(run),
+                None => _ = contain(run),
+            }
         }
     }
 

@@ -891,7 +891,7 @@ impl Shared {
         self.log_slow(thread, elapsed, running);
         context::next_lap();
         if let Some(hook) = &self.slow_hook {
-            let _panicked = context::contain(|| hook(&SlowReport { thread, elapsed, running }));
+            self.run_hook(|| hook(&SlowReport { thread, elapsed, running }));
         }
     }
 

@@ -100,11 +100,11 @@ fn thread_body(
 ) -> impl FnOnce() + Send + 'static {
     let on_start = config.on_start.clone();
     let on_stop = config.on_stop.clone();
-    let call = move |hook: Option<super::config::Hook>| {
+    let call = move |shared: &Shared, hook: Option<super::config::Hook>| {
         let Some(hook) = hook else { return };
-        // A hook that panics must not take the thread with it, nor may the last reference to it.
-        let _panicked = context::contain(|| hook(index));
-        let _panicked = context::contain(|| drop(hook));
+        shared.run_hook(|| hook(index));
+        // It may be the last reference.
+        shared.run_hook(|| drop(hook));
     };
     move || {
         #[cfg(feature = "metrics")]
@@ -115,9 +115,9 @@ fn thread_body(
         // Hooks, and destructors that run while this thread sweeps up, are inside too: what waits for
         // the pool's members must not wait for this one.
         let _member = context::enter(&shared, index);
-        call(on_start);
+        call(&shared, on_start);
         Worker::new(&shared, index, u64::MAX).run();
-        call(on_stop);
+        call(&shared, on_stop);
         #[cfg(feature = "metrics")]
         shared.crew.members[index].kernel_thread.store(0, Relaxed);
         shared.leave();

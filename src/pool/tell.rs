@@ -4,6 +4,7 @@ use super::{Report, Shared, context, message_of};
 use crate::log::{Component, Level};
 use core::any::Any;
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Told once.
 const DRAINING: u32 = 1;
@@ -73,6 +74,13 @@ impl Shared {
             record.with("what", what).with("thread", thread).say(message_of(&*panic));
         });
         context::discard(panic);
+    }
+
+    /// Runs a hook of the user, on any thread. A panic of it is told, and ends nothing.
+    pub(crate) fn run_hook(&self, hook: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
+            self.tell_panic("hook", panic);
+        }
     }
 
     /// Only if somebody has asked for such reports.

@@ -62,6 +62,12 @@ fn every_place_that_takes_user_code_has_a_driver() {
 #[test]
 fn nothing_that_user_code_panics_with_ends_what_is_ours() {
     in_child_blocking(&[libc::SIGUSR1], || {
+        #[cfg(feature = "systemd")]
+        #[allow(unsafe_code, reason = "the environment is the process's")]
+        // SAFETY: no other thread of this process reads it yet.
+        unsafe {
+            std::env::set_var("WATCHDOG_USEC", "4000");
+        }
         let _guard = hang_guard();
         std::panic::set_hook(Box::new(|info| {
             // What the test itself says, and nothing of what is thrown on purpose.

@@ -59,6 +59,13 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         }
         let _in_drop = panics(|| drop(registry));
     }),
+    #[cfg(feature = "systemd")]
+    ("Service::start", |pool, bang| {
+        let charge = bang.charge();
+        let service = paceline::admin::Service::start(pool, move || charge.go()).unwrap();
+        crate::common::until("its watchdog is closed", || pool.stats().handles == 0);
+        drop(service);
+    }),
     ("read_lines", |_, bang| {
         let path = std::env::temp_dir().join(format!("paceline-lines-{}", std::process::id()));
         let pool = Pool::builder().threads(1).build().unwrap();
