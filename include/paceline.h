@@ -205,7 +205,8 @@ const char *pace_status_name(pace_status_t status);
 const char *pace_last_error(void);
 
 /**
- * The errno of this thread's last call that failed, if that was PACE_EOS; else 0.
+ * The errno of this thread's last call that failed, if that was PACE_EOS: never 0 then, but the nearest one
+ * where the library has refused something itself, a descriptor of the wrong kind say. Else 0.
  *
  * Threads: any, each has its own. In handlers: yes, it never waits.
  */

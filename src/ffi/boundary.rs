@@ -17,6 +17,7 @@ use core::ffi::{CStr, c_char};
 use core::time::Duration;
 use std::borrow::Cow;
 use std::ffi::CString;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Text = Cow<'static, CStr>;
@@ -100,10 +101,37 @@ impl From<Error> for Failure {
             Error::Settings { .. } => PACE_EINVAL,
         };
         let os_error = match &error {
-            Error::Os { source, .. } => source.raw_os_error().unwrap_or(0),
+            Error::Os { source, .. } => source.raw_os_error().unwrap_or_else(|| errno(source.kind())),
             _ => 0,
         };
         Self { os_error, ..Self::told(status, error.to_string()) }
+    }
+}
+
+/// The way back from what std makes of an errno, and the errno that is nearest to what std or this library
+/// refuses without asking the kernel. Never 0.
+pub(crate) fn errno(kind: ErrorKind) -> i32 {
+    match kind {
+        ErrorKind::NotFound => libc::ENOENT,
+        ErrorKind::PermissionDenied => libc::EACCES,
+        ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
+        ErrorKind::ConnectionReset => libc::ECONNRESET,
+        ErrorKind::ConnectionAborted => libc::ECONNABORTED,
+        ErrorKind::NotConnected => libc::ENOTCONN,
+        ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
+        ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
+        ErrorKind::NetworkDown => libc::ENETDOWN,
+        ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        ErrorKind::AddrInUse => libc::EADDRINUSE,
+        ErrorKind::BrokenPipe => libc::EPIPE,
+        ErrorKind::TimedOut => libc::ETIMEDOUT,
+        ErrorKind::OutOfMemory => libc::ENOMEM,
+        ErrorKind::AlreadyExists => libc::EEXIST,
+        ErrorKind::StorageFull => libc::ENOSPC,
+        ErrorKind::InvalidInput => libc::EINVAL,
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof => libc::EBADMSG,
+        ErrorKind::Unsupported => libc::EOPNOTSUPP,
+        _ => libc::EIO,
     }
 }
 

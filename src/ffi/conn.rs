@@ -5,7 +5,7 @@
 //! user_data that it gives them.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, nanos};
+use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, errno, nanos};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::owner::{Owner, Registration, pair};
 use super::pool::PACE_FOREVER;
@@ -1004,26 +1004,5 @@ pub(super) fn number_of_reason(reason: Reason) -> (u32, i32) {
         Reason::Drained => (PACE_REASON_DRAINED, 0),
         Reason::CutOff => (PACE_REASON_CUT_OFF, 0),
         Reason::PoolEnded => (PACE_REASON_POOL_ENDED, 0),
-    }
-}
-
-/// The way back from what std makes of an errno.
-pub(super) fn errno(kind: ErrorKind) -> i32 {
-    match kind {
-        ErrorKind::NotFound => libc::ENOENT,
-        ErrorKind::PermissionDenied => libc::EACCES,
-        ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
-        ErrorKind::ConnectionReset => libc::ECONNRESET,
-        ErrorKind::ConnectionAborted => libc::ECONNABORTED,
-        ErrorKind::NotConnected => libc::ENOTCONN,
-        ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
-        ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
-        ErrorKind::NetworkDown => libc::ENETDOWN,
-        ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
-        ErrorKind::AddrInUse => libc::EADDRINUSE,
-        ErrorKind::BrokenPipe => libc::EPIPE,
-        ErrorKind::TimedOut => libc::ETIMEDOUT,
-        ErrorKind::OutOfMemory => libc::ENOMEM,
-        _ => libc::EIO,
     }
 }

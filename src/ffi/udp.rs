@@ -1,9 +1,11 @@
 //! Datagram sockets.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::boundary::{
+    self, FORKED, Failure, Out, Result, call, call_void, callback, errno, nanos,
+};
 use super::callback::pace_drop_fn;
-use super::conn::{errno, number_of_reason, put_address};
+use super::conn::{number_of_reason, put_address};
 use super::owner::{Owner, Registration, pair};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};

@@ -4,8 +4,7 @@
 //! back.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
-use super::conn::errno;
+use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, errno, nanos};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized;
 use super::status::*;

@@ -25,15 +25,40 @@ use std::path::{Path, PathBuf};
 pub enum Address {
     /// TCP over IPv4 or IPv6. `[::]` takes IPv4 too, unless the server was told `v6_only`.
     Tcp(SocketAddr),
-    /// A Unix socket in the file system.
+    /// A Unix socket in the file system: a path of 1 to 107 bytes without a zero byte.
     Unix(PathBuf),
-    /// A Unix socket in the abstract namespace, without the leading zero.
+    /// A Unix socket in the abstract namespace: its name, of up to 107 bytes, without the leading zero.
     Abstract(Vec<u8>),
     /// The other end of a Unix socket that was never bound.
     Unnamed,
 }
 
+/// How many bytes the path or the abstract name of a Unix socket may have: what sockaddr_un(7) has room for
+/// beside a zero byte.
+const LONGEST_UNIX: usize = 107;
+
 impl Address {
+    /// As `address` says, if the kernel has a form for it: the only way into the layer.
+    pub(super) fn of(address: impl ToAddress) -> Result<Self> {
+        let address = address.to_address()?;
+        let refused = |bytes: usize, allowed: String| {
+            Err(Error::invalid("address", format_args!("{address} ({bytes} bytes)"), allowed))
+        };
+        match &address {
+            Self::Tcp(_) => Ok(address),
+            Self::Unix(path) => match path.as_os_str().as_bytes() {
+                path if path.contains(&0) => refused(path.len(), "a path without a zero byte".into()),
+                path if (1..=LONGEST_UNIX).contains(&path.len()) => Ok(address),
+                path => refused(path.len(), format!("a path of 1 to {LONGEST_UNIX} bytes")),
+            },
+            Self::Abstract(name) if name.len() <= LONGEST_UNIX => Ok(address),
+            Self::Abstract(name) => {
+                refused(name.len(), format!("a name of up to {LONGEST_UNIX} bytes"))
+            }
+            Self::Unnamed => refused(0, "one with a name".into()),
+        }
+    }
+
     /// The IP address and port, if this is TCP.
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
@@ -93,6 +118,9 @@ impl fmt::Display for Address {
 }
 
 /// What can be read as an [`Address`].
+///
+/// Whoever takes one refuses, as [`Error::Invalid`], an [`Address`] that the kernel has no form for: a path or a
+/// name of a Unix socket that is longer than 107 bytes, say.
 pub trait ToAddress {
     /// The address.
     ///
@@ -166,5 +194,31 @@ mod tests {
         assert!("unix:/".to_address().unwrap().to_socket_address().is_ok());
         let long = format!("unix:/{}", "x".repeat(200));
         assert!(long.to_address().unwrap().to_socket_address().is_err());
+    }
+
+    #[test]
+    fn what_the_kernel_has_no_form_for_is_refused() {
+        let path = |bytes| Address::Unix("x".repeat(bytes).into());
+        let name = |bytes| Address::Abstract(vec![b'x'; bytes]);
+        for (address, expected) in [
+            (path(1), None),
+            (path(107), None),
+            (path(108), Some("(108 bytes), but must be a path of 1 to 107 bytes")),
+            (path(0), Some("address is unix: (0 bytes), but must be a path of 1 to 107 bytes")),
+            (Address::Unix("a\0b".into()), Some("(3 bytes), but must be a path without a zero byte")),
+            (name(107), None),
+            (name(108), Some("(108 bytes), but must be a name of up to 107 bytes")),
+            (Address::Unnamed, Some("but must be one with a name")),
+        ] {
+            let is_formed = address.to_socket_address().is_ok();
+            match (Address::of(&address), expected) {
+                (Ok(_), None) => assert!(is_formed, "{address}"),
+                (Err(error), Some(expected)) => {
+                    let told = error.to_string();
+                    assert!(matches!(error, Error::Invalid { .. }) && told.ends_with(expected), "{told}");
+                }
+                (other, _) => panic!("{address}: {other:?}"),
+            }
+        }
     }
 }

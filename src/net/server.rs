@@ -142,7 +142,7 @@ impl Server {
     /// attempt failed at once. [`Error::Full`] when `max_connections` outgoing ones are open or the pool has no
     /// room, [`Error::ShutDown`] if the server drains, [`Error::Forked`].
     pub fn connect(&self, address: impl ToAddress, handler: impl ConnHandler) -> Result<ConnRef> {
-        let address = address.to_address()?;
+        let address = Address::of(address)?;
         self.life.service.connect(&self.life.pool, address, Box::new(handler))
     }
 

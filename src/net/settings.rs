@@ -196,7 +196,7 @@ impl Protocol {
 impl Listen {
     /// At this address; see [`ServerBuilder::listen`].
     pub fn on(address: impl ToAddress) -> Self {
-        Self { source: Source::Bind(address.to_address()), changes: Vec::new() }
+        Self { source: Source::Bind(Address::of(address)), changes: Vec::new() }
     }
 
     /// A socket that listens already, opened by a parent or a supervisor. What is settled when a

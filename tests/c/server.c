@@ -280,6 +280,36 @@ static void a_listener_that_cannot_bind(void) {
     finish(pool);
 }
 
+/* The paths and names that a sockaddr_un has room for, and those that are one byte longer. */
+static void unix_paths_up_to_their_limit(void) {
+    char bound[PACE_ADDRESS_SIZE], text[128];
+    pace_pool_t *pool = pool_of(1);
+    pace_conn_hooks_t hooks = echo_hooks();
+    pace_server_t *server = NULL, *good = NULL;
+    pace_conn_id_t id;
+    int begun = snprintf(text, sizeof text, "unix:@paceline-c-long-%d-", (int)getpid());
+    const int longest = 6 + 107;
+    memset(text + begun, 'x', sizeof text - (size_t)begun);
+    text[longest] = 0;
+    good = serve(pool, text, &hooks, bound);
+    CHECK(strcmp(bound, text) == 0);
+    for (const char *prefix = "unix:@"; prefix != NULL; prefix = prefix[5] == '@' ? "unix:/" : NULL) {
+        memset(text, 'x', sizeof text);
+        memcpy(text, prefix, 6);
+        /* 108 bytes without "unix:", and without the @. */
+        text[(prefix[5] == '@' ? 6 : 5) + 108] = 0;
+        pace_listener_options_t at = listener_at(text);
+        pace_server_options_t options = options_with(&at, 1);
+        SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &server));
+        TELLS("(108 bytes), but must be a ");
+        TELLS("107 bytes");
+        SAYS(PACE_EINVAL, pace_server_connect(good, text, &hooks, &id));
+        TELLS("107 bytes");
+    }
+    stop(good);
+    finish(pool);
+}
+
 /* No room in the pool for the second: nobody who has connected to the first is served. */
 static void a_pool_without_room(void) {
     pace_pool_config_t config;
@@ -320,6 +350,7 @@ static void inherited_sockets(void) {
     listener.fd = fd;
     SAYS(PACE_EOS, pace_server_new(pool, &options, &hooks, &server));
     TELLS("does not listen");
+    CHECK(pace_last_os_error() == EINVAL);
     CHECK(listen(fd, 10) == 0 && getsockname(fd, (struct sockaddr *)&at, &size) == 0);
     OK(pace_server_new(pool, &options, &hooks, &server));
     close(fd); /* the server has its own */
@@ -536,6 +567,7 @@ int main(int argc, char **argv) {
     settings_about_accepting_in_outgoing();
     structs_of_other_sizes();
     a_listener_that_cannot_bind();
+    unix_paths_up_to_their_limit();
     a_pool_without_room();
     inherited_sockets();
     too_many_connections();

@@ -154,6 +154,30 @@ fn the_file_of_a_unix_socket_is_removed_and_a_left_over_one_replaced() {
     });
 }
 
+/// Limit: sun_path has 108 bytes, one of which is a zero before a name or behind a path.
+#[test]
+fn unix_addresses_longer_than_the_limit_are_refused_with_their_length() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let mut name = format!("paceline-net-{}-", std::process::id()).into_bytes();
+    name.resize(107, b'x');
+    let longest = Address::Abstract(name.clone());
+    let server = Server::builder(&pool).listen(&longest).serve(|_| Echo(Log::new())).unwrap();
+    assert_eq!(server.addresses(), [longest]);
+    name.push(b'x');
+    let path = format!("/tmp/{}", "x".repeat(103));
+    for (address, allowed) in [
+        (Address::Unix(path.into()), "(108 bytes), but must be a path of 1 to 107 bytes"),
+        (Address::Abstract(name), "(108 bytes), but must be a name of up to 107 bytes"),
+    ] {
+        let told = format!("address is {address} {allowed}");
+        let listening = Server::builder(&pool).listen(&address).serve(|_| Echo(Log::new()));
+        assert_eq!(listening.err().unwrap().to_string(), told);
+        assert_eq!(server.connect(address, Echo(Log::new())).err().unwrap().to_string(), told);
+    }
+    end(&server);
+}
+
 #[test]
 fn a_listener_can_be_inherited() {
     let _guard = hang_guard();

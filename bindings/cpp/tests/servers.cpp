@@ -330,6 +330,19 @@ TEST_CASE("outgoing connections have settings of their own, and listeners theirs
     CHECK(std::string(refused.message()).find("reuse_port is true") == 0);
 }
 
+TEST_CASE("a path of a Unix socket that is too long is refused with its length and the limit") {
+    const Pool pool = make_pool();
+    auto other = Server::create_for<Echo>(pool, LOCAL).value();
+    const std::string path = "unix:/" + std::string(107, 'x');
+    const auto expected = "address is " + path + " (108 bytes), but must be a path of 1 to 107 bytes";
+    const auto refused = Server::create_for<Echo>(pool, ServerConfig().add_listener(Listen{path}));
+    REQUIRE(refused.error() == Code::Invalid);
+    CHECK(refused.error().message() == expected);
+    const auto connected = other.connect(path, std::make_unique<Echo>());
+    REQUIRE(connected.error() == Code::Invalid);
+    CHECK(connected.error().message() == expected);
+}
+
 TEST_CASE("a setting out of its range is named") {
     auto pool = Pool::create({1}).value();
     ServerConfig config;

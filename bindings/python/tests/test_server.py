@@ -156,6 +156,20 @@ class Servers(Case):
             stats = self.end(server)
             self.assertEqual((stats.accepted, stats.closed[Reason.PEER]), (3, 3))
 
+    def test_paths_that_are_too_long(self) -> None:
+        server = self.serve(Echo)
+        for address in ("unix:/" + 107 * "x", "unix:@" + 108 * "x"):
+            limit = r"\(108 bytes\), but must be a (path|name) of .*107 bytes$"
+            with self.assertRaisesRegex(paceline.InvalidError, limit):
+                self.serve(Echo, address)
+            with self.assertRaisesRegex(paceline.InvalidError, limit):
+                server.connect(address)
+        with socket.socket() as not_listening, self.assertRaises(OSError) as refused:
+            not_listening.bind(("127.0.0.1", 0))
+            self.serve(Echo, not_listening)
+        self.assertEqual(refused.exception.errno, errno.EINVAL)
+        self.end(server)
+
     def test_hooks_in_order(self) -> None:
         handler, told = telling()
         server = self.serve(handler, idle_timeout=60)
