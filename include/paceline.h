@@ -824,7 +824,7 @@ pace_status_t pace_promote_new_leader(void);
 /** The usual one. */
 #define PACE_LANE_NORMAL 2
 
-/** After all others, but at least one of 64. */
+/** After all others, but 4 of 64 where all lanes have tasks. */
 #define PACE_LANE_LOW 3
 
 /** How many bytes fit in a task itself. */
@@ -3275,10 +3275,10 @@ void pace_response_fail(pace_response_t *response);
 /**
  * Says that the handler, the hook of a body or the producer that runs on this thread has failed. When it
  * returns, the connection is closed, after a 500 if it has not begun to answer, and the failure is
- * counted in pace_http_stats_t.panics. `reason` is for the log. For languages whose exceptions must not
- * leave a handler.
+ * counted in pace_http_stats_t.panics. `reason` is for the log; what is not UTF-8 in it is replaced by U+FFFD.
+ * For languages whose exceptions must not leave a handler.
  *
- * PACE_EINVAL for a reason that is NULL or not UTF-8; PACE_ESTALE elsewhere.
+ * PACE_EINVAL for a reason that is NULL; PACE_ESTALE elsewhere.
  *
  * Threads: the handler's. In handlers: in a request's own only; it never waits.
  */
@@ -4387,10 +4387,10 @@ pace_status_t pace_attempt_time_left(const pace_attempt_t *attempt, uint64_t *ti
 pace_status_t pace_attempt_heartbeat(const pace_attempt_t *attempt);
 
 /**
- * Says what went wrong, for the report. The text is UTF-8, and is copied. It does not make the attempt
- * fail: the outcome does.
+ * Says what went wrong, for the report. The text is copied; what is not UTF-8 in it is replaced by U+FFFD. It
+ * does not make the attempt fail: the outcome does.
  *
- * PACE_EINVAL for a text that is not UTF-8.
+ * PACE_EINVAL for a text that is NULL.
  *
  * Threads: the function's. In handlers: in this task's; it never waits.
  */
@@ -5810,10 +5810,10 @@ pace_status_t pace_publication_init(pace_publication_t *publication, size_t size
 
 /**
  * The reason why the handler that runs on this thread fails at its message, up to 1024 bytes of it; it
- * is copied. Without one the number in *outcome is the reason. Does nothing for a message that is dealt
- * with.
+ * is copied, and what is not UTF-8 in it is replaced by U+FFFD. Without one the number in *outcome is the
+ * reason. Does nothing for a message that is dealt with.
  *
- * PACE_EINVAL for text that is not UTF-8; PACE_ESTALE outside a handler of a hub.
+ * PACE_EINVAL for a reason that is NULL; PACE_ESTALE outside a handler of a hub.
  *
  * Threads: the handler's. In handlers: in one of a hub; it never waits.
  */

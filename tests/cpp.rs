@@ -7,7 +7,7 @@
 mod skipped;
 
 use skipped::skipped;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
@@ -25,13 +25,15 @@ const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Ws
                       -Wold-style-cast -Werror";
 
 /// The parts of the tests that become one translation unit, for the time that the framework takes.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 15] = [
     "values.cpp",
     "tasks.cpp",
     "handles.cpp",
     "rings.cpp",
     "hosts.cpp",
     "exceptions.cpp",
+    "thrown.cpp",
+    "durations.cpp",
     "servers.cpp",
     "http.cpp",
     "datagrams.cpp",
@@ -255,6 +257,117 @@ fn every_function_of_the_header_is_used() {
     };
     let unused: Vec<_> = known.difference(&used).filter(is_function).collect();
     assert!(unused.is_empty(), "{unused:?}");
+}
+
+/// The functions of the wrapper that take a parameter, and its members, whose declaration has one of these words,
+/// as "Pool::after". What is the wrapper's own, or private, is left out.
+fn declared_with(words: &[&str]) -> BTreeSet<String> {
+    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let (mut class, mut statement, mut found) = ("", String::new(), BTreeSet::new());
+    let (mut is_detail, mut is_private) = (false, false);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for line in wrapper.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        let declares = |word: &str| line.starts_with(word) || line.contains(&format!("> {word}"));
+        if line.starts_with("namespace detail") || line.starts_with("} // namespace detail") {
+            is_detail = line.starts_with('n');
+        } else if !line.starts_with(' ') && (declares("class ") || declares("struct ")) {
+            class = line.split(['{', ':', ';']).next().unwrap_or_default().trim_end();
+            class = class.rsplit(' ').next().unwrap_or_default();
+            is_private = false;
+        } else if ["public:", "protected:", "private:"].contains(&line) {
+            is_private = line == "private:";
+            continue;
+        } else if !line.starts_with(' ') && line.contains('(') {
+            class = "";
+        }
+        statement.push_str(line.trim_start());
+        statement.push(' ');
+        // A declaration ends, and so does what stands before the body of a function or of a type.
+        if !line.ends_with([';', '{', '}', ':']) {
+            continue;
+        }
+        let declared = std::mem::take(&mut statement);
+        // Posting is what a LaneRef is.
+        let is_own = is_detail && class != "Posting" || is_private || class == "Duration";
+        if is_own || declared.starts_with("using ") || declared.starts_with("const auto ") {
+            continue;
+        }
+        for (at, _) in words.iter().flat_map(|word| declared.match_indices(word)) {
+            let before = &declared[..at];
+            let opened = before.matches('(').count() > before.matches(')').count();
+            let is_method = opened || declared[at..].starts_with("virtual ");
+            let names: Vec<_> = if is_method {
+                let until = if opened { before } else { &declared[at..] };
+                until.split('(').take(1).collect()
+            } else {
+                // After the type of a member, which may have parentheses of its own.
+                let names = declared[at..].rsplit('>').next().unwrap_or_default();
+                let names = names.split(['(', ';']).next().unwrap_or_default().split(',');
+                names.map(|name| name.split(['{', '=']).next().unwrap_or_default().trim()).collect()
+            };
+            let is_part = before.ends_with(is_word) || before.ends_with(['<', ':']);
+            for name in names.into_iter().filter(|_| !is_part) {
+                let name = name.rsplit([' ', '&', '*']).next().unwrap_or_default();
+                // Destructors, and definitions outside of the class, which has declared them.
+                if name.contains(['~', ':']) {
+                    continue;
+                }
+                if !name.is_empty() && name != class && !name.ends_with('_') {
+                    let path = if class.is_empty() { String::new() } else { format!("{class}::") };
+                    found.insert(path + name);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The names that a test says, as "Pool::after", KEEPS(Config, spin), or SETS(Config, set_spin, spin).
+fn said_in(test: &str) -> BTreeSet<String> {
+    let quoted = test.split('"').skip(1).step_by(2).map(str::to_owned);
+    let is_name =
+        |text: &String| text.chars().all(|c| c.is_ascii_alphanumeric() || "_:".contains(c));
+    let settings = test.lines().filter_map(|line| {
+        let given = line.trim_start();
+        let given = given.strip_prefix("KEEPS(").or_else(|| given.strip_prefix("SETS("))?;
+        let mut parts = given.trim_end_matches([')', ';']).split(", ");
+        Some(format!("{}::{}", parts.next()?, parts.next()?))
+    });
+    quoted.filter(is_name).chain(settings).collect()
+}
+
+#[test]
+fn every_function_that_takes_a_duration_is_tested_with_the_longest() {
+    let found = declared_with(&["Duration ", "std::optional<Duration> "]);
+    let said = said_in(include_str!("../bindings/cpp/tests/durations.cpp"));
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 90 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
+#[test]
+fn every_place_that_takes_code_of_the_user_is_tested_with_what_throws() {
+    let found = declared_with(&[
+        "F &&",
+        "C &&work",
+        "R &&on_restart",
+        "C codec",
+        "Unhandled ",
+        "ConnFactory ",
+        "FilterFactory ",
+        "RequestHandler ",
+        "BodyFactory ",
+        "std::function<",
+        "std::unique_ptr<ConnHandler>",
+        "std::unique_ptr<UdpHandler>",
+        "std::vector<std::shared_ptr<Middleware>>",
+        "virtual ",
+    ]);
+    let said = said_in(include_str!("../bindings/cpp/tests/thrown.cpp"));
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 60 && missing.is_empty(), "of {}: {missing:?}", found.len());
+    // No trampoline catches in its own way: all go through one function.
+    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    assert_eq!(wrapper.matches("    PACELINE_DETAIL_TRY {").count(), 2);
 }
 
 /// Builds an example by the line that its head shows, with this build's library.

@@ -23,10 +23,13 @@
 // refused is given back: an rvalue that was handed in is as it was before.
 //
 // Exceptions never cross into the library. Every trampoline is noexcept and catches: what submit's
-// callable throws is rethrown by value(), what any other throws goes to on_unhandled(). Under
-// -fno-exceptions value() aborts on an error.
+// callable throws is rethrown by value(), what any other throws goes to on_unhandled(), and so does what
+// the destructor of a callable throws. The destructors of results, and of what lies in a std::function or
+// a std::exception_ptr, must not throw: the standard library ends the program. Under -fno-exceptions
+// value() aborts on an error.
 //
-// Durations are std::chrono; `forever` means no limit, and a negative one none at all.
+// Durations are std::chrono, of any type: see Duration. `forever` means no limit. A negative one is no time at
+// all: a wait returns at once, and a limit is over as soon as it begins, where zero would be none.
 
 #ifndef PACELINE_HPP
 #define PACELINE_HPP
@@ -92,6 +95,51 @@ using std::chrono::nanoseconds;
 
 /// As a time-out: without a limit.
 inline constexpr nanoseconds forever = nanoseconds::max();
+
+/// A time as an argument or a setting: any std::chrono::duration, of integers or of floating-point numbers.
+/// A part of a nanosecond counts as a whole one. What 64 bits of nanoseconds cannot hold, which is 292 years
+/// or more, is `forever`. One that is not a number is as a negative one.
+struct Duration : nanoseconds {
+    constexpr Duration() noexcept : nanoseconds(0) {}
+    constexpr Duration(nanoseconds time) noexcept : nanoseconds(time) {}
+    template <class Rep, class Period>
+    constexpr Duration(const std::chrono::duration<Rep, Period> &time) : nanoseconds(saturated(time)) {}
+
+private:
+    template <class Rep, class Period>
+    static constexpr nanoseconds saturated(const std::chrono::duration<Rep, Period> &time) {
+        constexpr rep most = nanoseconds::max().count(), least = nanoseconds::min().count();
+        if constexpr (std::is_integral_v<Rep> && Period::num <= most / std::nano::den) {
+            constexpr rep whole_seconds = Period::num * std::nano::den;
+            if constexpr (whole_seconds % Period::den == 0) {
+                // Exact, in whatever of the two types is wider.
+                using Wide = std::common_type_t<Rep, rep>;
+                constexpr rep factor = whole_seconds / Period::den;
+                const auto count = static_cast<Wide>(time.count());
+                if (count > static_cast<Wide>(most / factor)) {
+                    return nanoseconds::max();
+                }
+                if constexpr (static_cast<Wide>(-1) < Wide{}) {
+                    if (count < static_cast<Wide>(least / factor)) {
+                        return nanoseconds::min();
+                    }
+                }
+                return nanoseconds(static_cast<rep>(count) * factor);
+            }
+        }
+        const long double exact = static_cast<long double>(time.count()) * 1e9L *
+                                  static_cast<long double>(Period::num) /
+                                  static_cast<long double>(Period::den);
+        if (exact >= static_cast<long double>(most)) {
+            return nanoseconds::max();
+        }
+        if (!(exact > static_cast<long double>(least))) {
+            return nanoseconds::min();
+        }
+        const auto whole = static_cast<rep>(exact);
+        return nanoseconds(static_cast<long double>(whole) < exact ? whole + 1 : whole);
+    }
+};
 
 // ---- errors ------------------------------------------------------------------------------------
 
@@ -327,9 +375,9 @@ struct UnhandledHook {
 
 /// Sets what is called with each exception that no Task carries to somebody: thrown by what was
 /// posted, by handlers, timers, rings and the pool's hooks. It is one for the process, is called on
-/// the thread that caught it, and must not throw. An empty one, the default, leaves it at what the
-/// library does by itself: the task or handler counts as failed, and the handle is closed. Returns
-/// the hook that was set before.
+/// the thread that caught it; what it throws itself goes nowhere. An empty one, the default, leaves it at
+/// what the library does by itself: the task or handler counts as failed, and the handle is closed.
+/// Returns the hook that was set before.
 ///
 /// Threads: any. In handlers: yes.
 inline Unhandled on_unhandled(Unhandled hook) {
@@ -344,7 +392,8 @@ inline Unhandled on_unhandled(Unhandled hook) {
 
 // ---- words of the library ----------------------------------------------------------------------
 
-/// Priority of a task. None starves: LOW has its turn at least once in 64.
+/// Priority of a task. None starves: where all lanes have tasks, of 64 that begin 32 are Critical, 18 High, 10
+/// Normal and 4 Low.
 enum class Lane : std::uint32_t {
     Critical = PACE_LANE_CRITICAL,
     High = PACE_LANE_HIGH,
@@ -490,12 +539,34 @@ namespace detail {
 
 struct Submitter;
 
-inline std::uint64_t nanos(nanoseconds time) noexcept {
+/// A time as C has it.
+inline std::uint64_t nanos(Duration time) noexcept {
     if (time == forever) {
         return PACE_FOREVER;
     }
     return time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
 }
+
+/// The same for limits, of which C has none where it finds 0: one that is negative is over at once.
+inline std::uint64_t limit_nanos(Duration time) noexcept {
+    return time.count() < 0 ? 1 : nanos(time);
+}
+
+/// A time that C has measured.
+inline nanoseconds time_of(std::uint64_t measured) noexcept {
+    const auto most = static_cast<std::uint64_t>(forever.count());
+    return measured >= most ? forever : nanoseconds(static_cast<std::int64_t>(measured));
+}
+
+/// A point in time as C has it, since 1970: any time_point of the system's clock. Those before 1970 are 1970.
+struct SystemTime {
+    std::uint64_t nanos_since_1970 = 0;
+
+    SystemTime() noexcept = default;
+    template <class D>
+    SystemTime(const std::chrono::time_point<std::chrono::system_clock, D> &time)
+        : nanos_since_1970(nanos(time.time_since_epoch())) {}
+};
 
 inline Result<void> outcome(pace_status_t status) {
     return status == PACE_OK ? Result<void>() : Result<void>(Error::last(status));
@@ -507,8 +578,8 @@ inline Error gone(const char *what) {
                  std::string("this ") + what + " has ended, was moved from, or was taken");
 }
 
-/// Called inside a catch block.
-inline void report_unhandled() noexcept {
+/// Called inside a catch block. What the hook throws is the caller's.
+inline void report_unhandled() {
     auto &slot = UnhandledHook::get();
     std::shared_ptr<const Unhandled> hook;
     {
@@ -520,18 +591,74 @@ inline void report_unhandled() noexcept {
     }
 }
 
-/// Calls `f`; whether it has returned.
+/// Calls `f`, the user's code; whether it has returned. Inside the catch block of what it has thrown calls
+/// `told`. What throws after that, as the destructor of an exception or the hook of on_unhandled() may, goes
+/// nowhere. Whatever C calls back goes through here: nothing passes.
+template <class F, class Told>
+bool contained(F &&f, Told &&told) noexcept {
+    bool returned = false;
+    PACELINE_DETAIL_TRY {
+        PACELINE_DETAIL_TRY {
+            std::forward<F>(f)();
+            returned = true;
+        }
+        PACELINE_DETAIL_CATCH { std::forward<Told>(told)(); }
+    }
+    PACELINE_DETAIL_CATCH {}
+    return returned;
+}
+
+/// Calls `f`; whether it has returned. What it throws goes to the hook of on_unhandled().
 template <class F>
 bool guard(F &&f) noexcept {
-    PACELINE_DETAIL_TRY {
-        std::forward<F>(f)();
-        return true;
-    }
-    PACELINE_DETAIL_CATCH {
-        report_unhandled();
-        return false;
-    }
+    return contained(std::forward<F>(f), report_unhandled);
 }
+
+/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one.
+template <class Tell>
+void tell_what(Tell tell) {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        const char *what = thrown.what();
+        (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
+    } catch (...) {
+        (void)tell("what was thrown is no std::exception");
+    }
+#else
+    (void)tell;
+#endif
+}
+
+/// Rows that C hands over one by one, during a call.
+template <class Row>
+struct Rows {
+    std::vector<Row> list{};
+    /// For want of memory, for example. There are no more rows then.
+    std::exception_ptr thrown{};
+
+    /// Adds what `make` makes to the Rows at `data`.
+    template <class Make>
+    static void add(void *data, Make make) noexcept {
+        auto &rows = *static_cast<Rows *>(data);
+        if (rows.thrown == nullptr) {
+            (void)contained([&] { rows.list.push_back(make()); },
+                            [&] { rows.thrown = std::current_exception(); });
+        }
+    }
+
+    /// All of them, or what went wrong: never some.
+    Result<std::vector<Row>> taken(pace_status_t status) {
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        if (thrown != nullptr) {
+            return Error(std::move(thrown));
+        }
+        return std::move(list);
+    }
+};
 
 /// The answer that the library takes for a failed handler: none of Flow's.
 inline constexpr std::int32_t FAILED_FLOW = -1;
@@ -585,7 +712,7 @@ void run_box(void *box, std::int32_t *result) noexcept {
 
 template <class Box>
 void drop_box(void *box) noexcept {
-    delete static_cast<Box *>(box);
+    (void)guard([&] { delete static_cast<Box *>(box); });
 }
 
 /// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
@@ -696,30 +823,47 @@ struct PlaceOf<void> : Place {
     Result<void> take() { return {}; }
 };
 
+/// A callable that goes before what it lies in does: by drop(), once. No std::optional, which ends the program if
+/// a destructor throws.
+template <class F>
+class Kept {
+public:
+    template <class G>
+    explicit Kept(G &&g) : f_(std::forward<G>(g)) {}
+    Kept(const Kept &) = delete;
+    Kept &operator=(const Kept &) = delete;
+    ~Kept() noexcept {}
+
+    F &operator*() noexcept { return f_; }
+    void drop() noexcept {
+        (void)guard([&] { f_.~F(); });
+    }
+
+private:
+    union {
+        F f_;
+    };
+};
+
 /// A submitted callable and the place for its value. The callable goes when C drops it; the place may
 /// stay.
 template <class F, class T>
 struct Submitted final : PlaceOf<T> {
-    std::optional<F> f;
+    Kept<F> f;
 
     template <class G>
     explicit Submitted(G &&g) : f(std::forward<G>(g)) {}
 
     static void run(void *data, std::int32_t *result) noexcept {
         auto *self = static_cast<Submitted *>(data);
-        PACELINE_DETAIL_TRY {
-            self->fill(std::move(*self->f));
-            *result = PACE_OK;
-        }
-        PACELINE_DETAIL_CATCH {
-            self->thrown = std::current_exception();
-            *result = PACE_EFAILED;
-        }
+        const bool returned = contained([&] { self->fill(std::move(*self->f)); },
+                                        [&] { self->thrown = std::current_exception(); });
+        *result = returned ? PACE_OK : PACE_EFAILED;
     }
 
     static void drop(void *data) noexcept {
         auto *self = static_cast<Submitted *>(data);
-        self->f.reset();
+        self->f.drop();
         self->release();
     }
 };
@@ -753,7 +897,7 @@ public:
     Result<T> wait() { return wait_timeout(forever); }
 
     /// As wait(), but Code::TimedOut, after which one may wait again, when the time is over.
-    Result<T> wait_timeout(nanoseconds time) {
+    Result<T> wait_timeout(Duration time) {
         if (!valid()) {
             return detail::gone("task");
         }
@@ -858,7 +1002,7 @@ struct Submitter {
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(f, *box->f);
-            box->release();
+            Box::drop(box);
             box->release();
             return error;
         }
@@ -1197,7 +1341,7 @@ public:
 
     /// Puts it off until `delay` from now, not earlier than it was due (then nothing changes). False
     /// if it has begun or has run; one that begins at this very moment may still run once.
-    Result<bool> postpone(nanoseconds delay) const {
+    Result<bool> postpone(Duration delay) const {
         return ask([delay](pace_pool_t *pool, pace_timer_t id, bool *done) {
             return pace_timer_postpone(pool, id, detail::nanos(delay), done);
         });
@@ -1443,7 +1587,7 @@ public:
     }
     /// Up to `most` records that wait, waiting for the first for up to `time`. One thread at a time.
     /// Code::TimedOut; Code::Empty, for no time; Code::ShutDown: it was closed, and all is pulled.
-    Result<std::vector<LogRecord>> pull(std::size_t most, nanoseconds time) const {
+    Result<std::vector<LogRecord>> pull(std::size_t most, Duration time) const {
         std::vector<pace_log_record_t> raw(most);
         std::size_t count = 0;
         const pace_status_t status =
@@ -1460,12 +1604,12 @@ public:
     }
     /// Waits until everything that happened before was told and written. Code::TimedOut; Code::WouldDeadlock
     /// in its own callable.
-    Result<void> flush(nanoseconds time) const {
+    Result<void> flush(Duration time) const {
         return detail::outcome(pace_log_flush(native(), detail::nanos(time)));
     }
     /// Turns all levels off, and waits until everything is told and written, and the callable is deleted. As
     /// flush().
-    Result<void> close(nanoseconds time) const {
+    Result<void> close(Duration time) const {
         return detail::outcome(pace_log_close(native(), detail::nanos(time)));
     }
     /// What it has done so far. Fields as in paceline.h.
@@ -1490,7 +1634,7 @@ private:
     static LogRecord record_of(const pace_log_record_t &raw) {
         LogRecord record;
         record.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            nanoseconds(static_cast<std::int64_t>(raw.time_ns)));
+            detail::time_of(raw.time_ns));
         record.level = static_cast<LogLevel>(raw.level);
         record.component = static_cast<LogComponent>(raw.component);
         record.event = raw.event;
@@ -1531,8 +1675,8 @@ struct Config {
     std::optional<std::uint32_t> leaders{};
     Source source{Source::Epoll};
     Promotion promotion{Promotion::Deferred};
-    std::optional<nanoseconds> watch_period{};
-    std::optional<nanoseconds> spin{};
+    std::optional<Duration> watch_period{};
+    std::optional<Duration> spin{};
     std::optional<std::uint32_t> lane_capacity{};
     std::optional<std::uint32_t> strand_capacity{};
     std::optional<std::uint32_t> max_handles{};
@@ -1547,12 +1691,12 @@ struct Config {
     /// Threads that run nothing but tasks of a lane, by Lane.
     std::array<std::uint32_t, 4> reserve{};
     /// After how long a wait in a lane every fourth pick is of that lane; `forever`: never.
-    std::optional<nanoseconds> ageing{};
+    std::optional<Duration> ageing{};
     /// Called on each thread first and last of all, with its index.
     std::function<void(std::uint32_t)> on_start{}, on_stop{};
     /// Called for what takes longer than `slow`.
     std::function<void(const SlowReport &)> on_slow{};
-    nanoseconds slow{};
+    Duration slow{};
     /// Where it is told what happens in the pool, and in all that stands on it. None: to the installed one.
     Log log{};
 
@@ -1561,8 +1705,8 @@ struct Config {
     Config &set_leaders(std::uint32_t value) { return leaders = value, *this; }
     Config &set_source(Source value) { return source = value, *this; }
     Config &set_promotion(Promotion value) { return promotion = value, *this; }
-    Config &set_watch_period(nanoseconds value) { return watch_period = value, *this; }
-    Config &set_spin(nanoseconds value) { return spin = value, *this; }
+    Config &set_watch_period(Duration value) { return watch_period = value, *this; }
+    Config &set_spin(Duration value) { return spin = value, *this; }
     Config &set_lane_capacity(std::uint32_t value) { return lane_capacity = value, *this; }
     Config &set_strand_capacity(std::uint32_t value) { return strand_capacity = value, *this; }
     Config &set_max_handles(std::uint32_t value) { return max_handles = value, *this; }
@@ -1573,14 +1717,14 @@ struct Config {
     Config &set_reserve(Lane lane, std::uint32_t value) {
         return reserve[static_cast<std::size_t>(lane)] = value, *this;
     }
-    Config &set_ageing(nanoseconds value) { return ageing = value, *this; }
+    Config &set_ageing(Duration value) { return ageing = value, *this; }
     Config &set_on_start(std::function<void(std::uint32_t)> hook) {
         return on_start = std::move(hook), *this;
     }
     Config &set_on_stop(std::function<void(std::uint32_t)> hook) {
         return on_stop = std::move(hook), *this;
     }
-    Config &set_on_slow(nanoseconds limit, std::function<void(const SlowReport &)> hook) {
+    Config &set_on_slow(Duration limit, std::function<void(const SlowReport &)> hook) {
         return slow = limit, on_slow = std::move(hook), *this;
     }
     Config &set_log(Log value) { return log = std::move(value), *this; }
@@ -1600,7 +1744,7 @@ struct Hooks {
     }
     static void slow(void *data, std::uint32_t thread, std::uint64_t elapsed,
                      bool running) noexcept {
-        const SlowReport report{thread, nanoseconds(elapsed), running};
+        const SlowReport report{thread, time_of(elapsed), running};
         guard([&] { static_cast<Hooks *>(data)->on_slow(report); });
     }
 };
@@ -1614,7 +1758,7 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
             field = *value;
         }
     };
-    const auto set_time = [](std::uint64_t &field, const std::optional<nanoseconds> &value) {
+    const auto set_time = [](std::uint64_t &field, const std::optional<Duration> &value) {
         if (value) {
             field = nanos(*value);
         }
@@ -1793,9 +1937,10 @@ public:
     }
 
     /// Calls `handler()` or `handler(self)` once in `period`, on one thread at a time, until it
-    /// answers Flow::Done or the Handle goes. A period that was missed is not made up for.
+    /// answers Flow::Done or the Handle goes. A period that was missed is not made up for. Code::Invalid for
+    /// a period that is not from 1 µs to 100 years.
     template <class F>
-    Result<Handle> every(nanoseconds period, F &&handler) const {
+    Result<Handle> every(Duration period, F &&handler) const {
         using D = std::decay_t<F>;
         static_assert(detail::is_tick_handler<D>,
                       "a periodic handler is Flow() or Flow(HandleRef)");
@@ -1806,8 +1951,9 @@ public:
     }
 
     /// Calls `f()` once, `delay` from now or later, never earlier. The Timer need not be kept.
+    /// Code::Invalid for a delay of more than 100 years.
     template <class F>
-    Result<Timer> after(nanoseconds delay, F &&f) const {
+    Result<Timer> after(Duration delay, F &&f) const {
         static_assert(detail::is_task<F>, "a timer is called without arguments");
         detail::Packed<F> packed(std::forward<F>(f));
         const pace_work_t &work = packed.work();
@@ -1821,7 +1967,7 @@ public:
 
     /// Takes part for a time: handlers run on the calling thread. How many calls it has made.
     /// Code::Full: Config::max_joined threads take part already.
-    Result<std::uint64_t> join(nanoseconds time) const {
+    Result<std::uint64_t> join(Duration time) const {
         std::uint64_t ran = 0;
         const pace_status_t status = pace_pool_join(native(), detail::nanos(time), &ran);
         return made(status, [&] { return ran; });
@@ -1838,7 +1984,7 @@ public:
     /// Takes part and returns events as data, which belong to this thread until its next pull() or
     /// pull_done(). The part of `events` that was filled; Code::TimedOut, or Code::ShutDown when
     /// nothing is left.
-    Result<span<Event>> pull(span<Event> events, nanoseconds time) const {
+    Result<span<Event>> pull(span<Event> events, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status =
             pace_pool_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
@@ -1863,12 +2009,12 @@ public:
         const pace_status_t status = pace_pull_register(native(), fd, &raw, token, &id);
         return made(status, [&] { return Handle(core_, id); });
     }
-    Result<Handle> pull_every(nanoseconds period, std::uint64_t token) const {
+    Result<Handle> pull_every(Duration period, std::uint64_t token) const {
         pace_handle_t id{};
         const pace_status_t status = pace_pull_every(native(), detail::nanos(period), token, &id);
         return made(status, [&] { return Handle(core_, id); });
     }
-    Result<Timer> pull_after(nanoseconds delay, std::uint64_t token) const {
+    Result<Timer> pull_after(Duration delay, std::uint64_t token) const {
         pace_timer_t id{};
         const pace_status_t status = pace_pull_after(native(), detail::nanos(delay), token, &id);
         return made(status, [&] { return Timer(core_, id); });
@@ -1925,7 +2071,7 @@ public:
 
     /// Refuses new work, waits for up to `drain` until everything that was accepted has ended,
     /// cancels the rest, and stops the threads. Inside a handler it is a request.
-    Result<Report> shutdown(nanoseconds drain) const {
+    Result<Report> shutdown(Duration drain) const {
         pace_report_t raw{};
         raw.struct_size = sizeof raw;
         const pace_status_t status = pace_pool_shutdown(native(), detail::nanos(drain), &raw);
@@ -2222,7 +2368,7 @@ public:
     /// Code::Full at once if there is no room; Code::ShutDown if it is closed.
     Result<void> push(const T &item) const { return push_timeout(item, nanoseconds::zero()); }
     /// As push(), but waits for room; then Code::TimedOut.
-    Result<void> push_timeout(const T &item, nanoseconds time) const {
+    Result<void> push_timeout(const T &item, Duration time) const {
         return detail::outcome(pace_queue_push(queue_, std::addressof(item), detail::nanos(time)));
     }
     /// Pushes what fits, in order: the number pushed. Code::Full if none was.
@@ -2239,7 +2385,7 @@ public:
     /// Code::Empty at once if there is none; Code::ShutDown if it is closed and empty.
     Result<T> pop() const { return pop_timeout(nanoseconds::zero()); }
     /// As pop(), but waits; then Code::TimedOut.
-    Result<T> pop_timeout(nanoseconds time) const {
+    Result<T> pop_timeout(Duration time) const {
         alignas(T) unsigned char bytes[sizeof(T)];
         const pace_status_t status = pace_queue_pop(queue_, bytes, detail::nanos(time));
         if (status != PACE_OK) {
@@ -2248,7 +2394,7 @@ public:
         return Result<T>(*std::launder(reinterpret_cast<T *>(bytes)));
     }
     /// Fills the first part of `items` with what there is, waiting for the first only: that part.
-    Result<span<T>> pop_batch(span<T> items, nanoseconds time = nanoseconds::zero()) const {
+    Result<span<T>> pop_batch(span<T> items, Duration time = nanoseconds::zero()) const {
         std::size_t popped = 0;
         const pace_status_t status =
             pace_queue_pop_batch(queue_, items.data(), items.size(), detail::nanos(time), &popped);
@@ -2746,7 +2892,7 @@ public:
     void resume() { (void)pace_conn_resume(raw_); }
     /// Has `timeout` called with Timeout::Deadline after `time`, in place of what was set before;
     /// `forever`: not at all.
-    void set_deadline(nanoseconds time) {
+    void set_deadline(Duration time) {
         (void)pace_conn_set_deadline(raw_, detail::nanos(time));
     }
 
@@ -3007,10 +3153,10 @@ struct Listen {
     std::optional<std::uint64_t> max_unconsumed{};
     /// Bytes: low < high <= max.
     std::optional<std::uint64_t> output_low{}, output_high{}, output_max{};
-    std::optional<nanoseconds> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{};
+    std::optional<Duration> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{};
     /// TCP asks silent peers whether they are there, first after this time: 1 s to 32767 s, in whole
     /// seconds, to which it is rounded up; 0: it does not, as without.
-    std::optional<nanoseconds> keep_alive{};
+    std::optional<Duration> keep_alive{};
     std::optional<std::uint64_t> send_buffer{}, receive_buffer{};
     std::optional<std::uint32_t> backlog{};
     std::optional<bool> no_delay{};
@@ -3031,11 +3177,11 @@ struct Listen {
     Listen &set_output_marks(std::uint64_t low, std::uint64_t high, std::uint64_t max) {
         return output_low = low, output_high = high, output_max = max, *this;
     }
-    Listen &set_idle_timeout(nanoseconds value) { return idle_timeout = value, *this; }
-    Listen &set_read_timeout(nanoseconds value) { return read_timeout = value, *this; }
-    Listen &set_stall_timeout(nanoseconds value) { return stall_timeout = value, *this; }
-    Listen &set_linger(nanoseconds value) { return linger = value, *this; }
-    Listen &set_keep_alive(nanoseconds value) { return keep_alive = value, *this; }
+    Listen &set_idle_timeout(Duration value) { return idle_timeout = value, *this; }
+    Listen &set_read_timeout(Duration value) { return read_timeout = value, *this; }
+    Listen &set_stall_timeout(Duration value) { return stall_timeout = value, *this; }
+    Listen &set_linger(Duration value) { return linger = value, *this; }
+    Listen &set_keep_alive(Duration value) { return keep_alive = value, *this; }
     Listen &set_send_buffer(std::uint64_t value) { return send_buffer = value, *this; }
     Listen &set_receive_buffer(std::uint64_t value) { return receive_buffer = value, *this; }
     Listen &set_backlog(std::uint32_t value) { return backlog = value, *this; }
@@ -3054,7 +3200,7 @@ struct Listen {
                 field = *value;
             }
         };
-        const auto set_time = [](std::uint64_t &field, const std::optional<nanoseconds> &value) {
+        const auto set_time = [](std::uint64_t &field, const std::optional<Duration> &value) {
             if (value) {
                 field = detail::nanos(*value);
             }
@@ -3176,7 +3322,7 @@ struct ServerConfig {
     /// Settings of outgoing connections, and of no listener. Its address and fd are not looked at; what
     /// is about accepting (refusal, backlog, socket_mode, v6_only, reuse_port, filter) must not be set.
     std::optional<Listen> outgoing{};
-    std::optional<nanoseconds> connect_timeout{};
+    std::optional<Duration> connect_timeout{};
     /// Called once each time that accepting pauses for want of descriptors or memory, or since the socket
     /// accepts no more, with what to log. It is tried again every 50 ms.
     std::function<void(const char *)> on_exhausted{};
@@ -3185,7 +3331,7 @@ struct ServerConfig {
         return listeners.push_back(std::move(value)), *this;
     }
     ServerConfig &set_outgoing(Listen value) { return outgoing = std::move(value), *this; }
-    ServerConfig &set_connect_timeout(nanoseconds value) { return connect_timeout = value, *this; }
+    ServerConfig &set_connect_timeout(Duration value) { return connect_timeout = value, *this; }
     ServerConfig &set_on_exhausted(std::function<void(const char *)> hook) {
         return on_exhausted = std::move(hook), *this;
     }
@@ -3291,7 +3437,7 @@ public:
 
     /// Stops accepting, lets connections answer what has arrived, and cuts off what is not through
     /// after `time`. Inside a handler it is only a request.
-    Result<DrainReport> drain(nanoseconds time) const {
+    Result<DrainReport> drain(Duration time) const {
         DrainReport report;
         const pace_status_t status = pace_server_drain(native(), detail::nanos(time), &report);
         return status == PACE_OK ? Result<DrainReport>(report)
@@ -3536,7 +3682,7 @@ public:
 
     /// Completes what this thread has pulled before and not held, and waits for up to `time` for more: the
     /// part of `events` that was filled. Code::TimedOut; Code::ShutDown: the server has ended.
-    Result<span<ConnEvent>> pull(span<ConnEvent> events, nanoseconds time) const {
+    Result<span<ConnEvent>> pull(span<ConnEvent> events, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_pulled_pull(native(), events.data(), events.size(),
                                                       detail::nanos(time), &count);
@@ -3583,7 +3729,7 @@ public:
         });
     }
     Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
-    Result<DrainReport> drain(nanoseconds time) const {
+    Result<DrainReport> drain(Duration time) const {
         DrainReport report;
         const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
         return status == PACE_OK ? Result<DrainReport>(report)
@@ -3696,7 +3842,7 @@ public:
     /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
     Result<void> wait() const { return detail::outcome(pace_udp_wait(raw_)); }
     /// Handles what has arrived, and closes: whether everything was handled in this time.
-    Result<bool> drain(nanoseconds time) const {
+    Result<bool> drain(Duration time) const {
         bool drained = false;
         const pace_status_t status = pace_udp_drain(raw_, detail::nanos(time), &drained);
         return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
@@ -3894,7 +4040,7 @@ public:
 
     /// Waits for up to `time` for events: the part of `events` that was filled, whose bytes stay until this
     /// thread pulls datagrams again. Code::TimedOut; Code::ShutDown: it is closed, and nothing is left.
-    Result<span<UdpEvent>> pull(span<UdpEvent> events, nanoseconds time) const {
+    Result<span<UdpEvent>> pull(span<UdpEvent> events, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_udp_pulled_pull(pulled_, events.data(), events.size(),
                                                           detail::nanos(time), &count);
@@ -4023,31 +4169,13 @@ private:
 
 namespace detail {
 
-/// Inside a catch block: why the code of a request has failed.
-inline void tell_request() noexcept {
-#if defined(__cpp_exceptions)
-    try {
-        throw;
-    } catch (const std::exception &thrown) {
-        (void)pace_request_fail(thrown.what());
-    } catch (...) {
-        (void)pace_request_fail("an exception that is no std::exception");
-    }
-#endif
-}
-
-/// Calls `f`, code of a request, which fails if that throws.
+/// Calls `f`, code of a request, which fails if that throws; whether it has returned.
 template <class F>
 bool guard_request(F &&f) noexcept {
-    PACELINE_DETAIL_TRY {
-        std::forward<F>(f)();
-        return true;
-    }
-    PACELINE_DETAIL_CATCH {
-        tell_request();
+    return contained(std::forward<F>(f), [] {
+        tell_what(pace_request_fail);
         report_unhandled();
-        return false;
-    }
+    });
 }
 
 } // namespace detail
@@ -4288,7 +4416,7 @@ struct HttpConfig {
     std::vector<Listen> listeners{};
     std::optional<std::uint64_t> max_head{}, max_target{}, max_body{}, body_rate{}, max_requests{};
     std::optional<std::uint32_t> max_headers{}, keep_alive_requests{};
-    std::optional<nanoseconds> head_timeout{}, body_timeout{}, keep_alive_timeout{};
+    std::optional<Duration> head_timeout{}, body_timeout{}, keep_alive_timeout{};
 
     HttpConfig &add_listener(Listen value) { return listeners.push_back(std::move(value)), *this; }
     HttpConfig &set_max_head(std::uint64_t value) { return max_head = value, *this; }
@@ -4300,9 +4428,9 @@ struct HttpConfig {
     HttpConfig &set_keep_alive_requests(std::uint32_t value) {
         return keep_alive_requests = value, *this;
     }
-    HttpConfig &set_head_timeout(nanoseconds value) { return head_timeout = value, *this; }
-    HttpConfig &set_body_timeout(nanoseconds value) { return body_timeout = value, *this; }
-    HttpConfig &set_keep_alive_timeout(nanoseconds value) {
+    HttpConfig &set_head_timeout(Duration value) { return head_timeout = value, *this; }
+    HttpConfig &set_body_timeout(Duration value) { return body_timeout = value, *this; }
+    HttpConfig &set_keep_alive_timeout(Duration value) {
         return keep_alive_timeout = value, *this;
     }
 };
@@ -4467,7 +4595,7 @@ public:
                 field = *value;
             }
         };
-        const auto set_time = [](std::uint64_t &field, const std::optional<nanoseconds> &value) {
+        const auto set_time = [](std::uint64_t &field, const std::optional<Duration> &value) {
             if (value) {
                 field = detail::nanos(*value);
             }
@@ -4505,7 +4633,7 @@ public:
         });
     }
     Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
-    Result<DrainReport> drain(nanoseconds time) const {
+    Result<DrainReport> drain(Duration time) const {
         DrainReport report;
         const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
         return status == PACE_OK ? Result<DrainReport>(report)
@@ -4668,7 +4796,7 @@ public:
 
     /// Waits for up to `time` for events: the part of `events` that was filled. Code::TimedOut;
     /// Code::ShutDown: the server has ended, and nothing is left.
-    Result<span<RequestEvent>> pull(span<RequestEvent> events, nanoseconds time) const {
+    Result<span<RequestEvent>> pull(span<RequestEvent> events, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_requests_pull(raw_, events.data(), events.size(),
                                                         detail::nanos(time), &count);
@@ -4762,7 +4890,7 @@ public:
     }
     /// SIGTERM and SIGINT begin to shut the pool down: it refuses work from outside, and runs what it has
     /// accepted for up to `drain`. Whoever wants to know how it went waits, and calls Pool::shutdown() too.
-    static Result<Signals> shut_down(const Pool &pool, nanoseconds drain) {
+    static Result<Signals> shut_down(const Pool &pool, Duration drain) {
         pace_signals_t *signals = nullptr;
         const pace_status_t status =
             pace_signals_shut_down(pool.native(), detail::nanos(drain), &signals);
@@ -4816,26 +4944,26 @@ class Retry {
 public:
     static Retry none() noexcept { return Retry(PACE_RETRY_NONE, 0, {}, {}); }
     /// Each `delay` after the failure before it.
-    static Retry fixed(std::uint32_t retries, nanoseconds delay) noexcept {
+    static Retry fixed(std::uint32_t retries, Duration delay) noexcept {
         return Retry(PACE_RETRY_FIXED, retries, delay, {});
     }
     /// Each `step` later after its failure than the one before.
-    static Retry linear(std::uint32_t retries, nanoseconds step) noexcept {
+    static Retry linear(std::uint32_t retries, Duration step) noexcept {
         return Retry(PACE_RETRY_LINEAR, retries, step, {});
     }
     /// Each twice as late as the one before, with full jitter: from 100 ms to 30 s unless given.
-    static Retry exponential(std::uint32_t retries, nanoseconds first = {},
-                             nanoseconds cap = {}) noexcept {
+    static Retry exponential(std::uint32_t retries, Duration first = {},
+                             Duration cap = {}) noexcept {
         return Retry(PACE_RETRY_EXPONENTIAL, retries, first, cap);
     }
     /// Each anywhere between the two after its failure.
-    static Retry random(std::uint32_t retries, nanoseconds least, nanoseconds most) noexcept {
+    static Retry random(std::uint32_t retries, Duration least, Duration most) noexcept {
         return Retry(PACE_RETRY_RANDOM, retries, least, most);
     }
 
     /// No attempt begins later than this after the submission.
-    Retry &within(nanoseconds limit) noexcept {
-        raw_.within_ns = detail::nanos(limit);
+    Retry &within(Duration limit) noexcept {
+        raw_.within_ns = detail::limit_nanos(limit);
         return *this;
     }
     /// PACE_JITTER_: how delays are spread.
@@ -4847,7 +4975,7 @@ public:
     const pace_retry_t &native() const noexcept { return raw_; }
 
 private:
-    Retry(std::uint32_t shape, std::uint32_t retries, nanoseconds first, nanoseconds cap) noexcept {
+    Retry(std::uint32_t shape, std::uint32_t retries, Duration first, Duration cap) noexcept {
         raw_.shape = shape;
         raw_.retries = retries;
         raw_.first_ns = detail::nanos(first);
@@ -4867,7 +4995,7 @@ struct RetryBudget {
 /// How often tasks of a kind may start.
 struct Rate {
     std::uint32_t starts{};
-    nanoseconds per{std::chrono::seconds(1)};
+    Duration per{std::chrono::seconds(1)};
     std::uint32_t burst{1};
 };
 
@@ -4877,7 +5005,7 @@ public:
     /// It is given back at once.
     static Full reject() noexcept { return Full(PACE_FULL_REJECT); }
     /// Its submitter waits for room; inside the pool it is given back.
-    static Full wait(nanoseconds time = forever) noexcept { return Full(PACE_FULL_WAIT, time); }
+    static Full wait(Duration time = forever) noexcept { return Full(PACE_FULL_WAIT, time); }
     /// Its first attempt runs in the submitter's thread; inside the pool it is given back.
     static Full run_here() noexcept { return Full(PACE_FULL_RUN_HERE); }
     /// The oldest task with this policy in the lowest lane is dropped, and ends as Rejected.
@@ -4891,10 +5019,10 @@ public:
     }
 
 private:
-    explicit Full(std::uint32_t full, nanoseconds time = {}) noexcept : full_(full), time_(time) {}
+    explicit Full(std::uint32_t full, Duration time = {}) noexcept : full_(full), time_(time) {}
 
     std::uint32_t full_;
-    nanoseconds time_;
+    Duration time_;
 };
 
 /// Settings of a kind. Times that are zero are no limit.
@@ -4902,20 +5030,20 @@ struct KindConfig {
     Lane lane{Lane::Normal};
     std::optional<Retry> retry{};
     /// How long each attempt may take.
-    nanoseconds timeout{};
+    Duration timeout{};
     /// How long a task may wait for its first attempt.
-    nanoseconds queue_timeout{};
+    Duration queue_timeout{};
     /// How long a task may take in all.
-    nanoseconds deadline{};
+    Duration deadline{};
     std::optional<RetryBudget> retry_budget{};
     std::optional<Rate> rate{};
     /// How many attempts may run at once. Zero: as many as can.
     std::uint32_t max_running{};
     /// How long each attempt may take before it is asked to give up; nothing else follows.
-    nanoseconds soft_timeout{};
+    Duration soft_timeout{};
     /// How long an attempt whose time is over, and that another might follow, may take to return. Zero: one
     /// second.
-    nanoseconds grace{};
+    Duration grace{};
     /// What is done when the lane is full. None: as the worker pool has it.
     std::optional<Full> full{};
     /// An attempt whose time is over does not hold up the next one: the callable must bear to run in both at
@@ -4923,22 +5051,22 @@ struct KindConfig {
     bool overlap_retries{};
     /// For tasks without a callable: how long a host may be silent about an attempt that it has pulled, before
     /// it counts as gone, and the attempt as failed: 1 ms or more. Zero: it is waited for.
-    nanoseconds lease{};
+    Duration lease{};
 };
 
 /// What one task has in place of its kind's settings. Times that are zero are the kind's.
 struct TaskOptions {
     std::optional<Lane> lane{};
     std::optional<Retry> retry{};
-    nanoseconds timeout{};
-    nanoseconds queue_timeout{};
-    nanoseconds deadline{};
+    Duration timeout{};
+    Duration queue_timeout{};
+    Duration deadline{};
     /// Not before so long from now.
-    nanoseconds delay{};
+    Duration delay{};
     /// Tasks with equal keys run one at a time, in the order of their submission.
     std::optional<std::uint64_t> key{};
-    nanoseconds soft_timeout{};
-    nanoseconds grace{};
+    Duration soft_timeout{};
+    Duration grace{};
     std::optional<Full> full{};
 };
 
@@ -4978,15 +5106,14 @@ public:
     nanoseconds time_left() const noexcept {
         std::uint64_t left = PACE_FOREVER;
         (void)pace_attempt_time_left(raw_, &left);
-        const auto most = static_cast<std::uint64_t>(forever.count());
-        return left >= most ? forever : nanoseconds(static_cast<std::int64_t>(left));
+        return detail::time_of(left);
     }
     /// Says that it still makes progress: the time of this attempt begins anew.
     void heartbeat() const noexcept { (void)pace_attempt_heartbeat(raw_); }
     /// If this attempt fails, there is no other. What throws next says why.
     void permanent() noexcept { (void)pace_attempt_permanent(raw_); }
     /// If this attempt fails, the next is not earlier than `delay` from now.
-    void retry_after(nanoseconds delay) noexcept {
+    void retry_after(Duration delay) noexcept {
         (void)pace_attempt_retry_after(raw_, detail::nanos(delay));
     }
 
@@ -5035,19 +5162,12 @@ struct WorkersCore {
 
 using SharedWorkers = std::shared_ptr<const WorkersCore>;
 
-/// Says what was thrown, for the report. Called inside a catch block.
-inline void tell_thrown(pace_attempt_t *attempt) noexcept {
-#if defined(__cpp_exceptions)
-    try {
-        throw;
-    } catch (const std::exception &thrown) {
-        (void)pace_attempt_fail(attempt, thrown.what());
-    } catch (...) {
-        (void)pace_attempt_fail(attempt, "what was thrown is no std::exception");
-    }
-#else
-    (void)attempt;
-#endif
+/// Calls `f`, code of an attempt, which fails if that throws; whether it has returned.
+template <class F>
+bool guard_attempt(pace_attempt_t *attempt, F &&f) noexcept {
+    return contained(std::forward<F>(f), [attempt] {
+        tell_what([attempt](const char *what) { return pace_attempt_fail(attempt, what); });
+    });
 }
 
 template <class F, class = void>
@@ -5072,7 +5192,7 @@ decltype(auto) call_attempt(F &f, Attempt &attempt) {
 /// not take the place of what a later attempt has put there.
 template <class F, class T>
 struct Attempted final : PlaceOf<T> {
-    std::optional<F> f;
+    Kept<F> f;
     std::mutex placing;
     std::uint32_t placed{};
 
@@ -5096,20 +5216,16 @@ struct Attempted final : PlaceOf<T> {
 
     static void run(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
         auto *self = static_cast<Attempted *>(data);
-        PACELINE_DETAIL_TRY {
+        const bool returned = guard_attempt(raw, [&] {
             Attempt attempt(raw);
             self->attempt(attempt);
-            *outcome = PACE_OK;
-        }
-        PACELINE_DETAIL_CATCH {
-            tell_thrown(raw);
-            *outcome = PACE_EFAILED;
-        }
+        });
+        *outcome = returned ? PACE_OK : PACE_EFAILED;
     }
 
     static void drop(void *data) noexcept {
         auto *self = static_cast<Attempted *>(data);
-        self->f.reset();
+        self->f.drop();
         self->release();
     }
 };
@@ -5123,14 +5239,14 @@ inline pace_task_options_t to_native(const TaskOptions &options) noexcept {
     if (options.retry) {
         raw.retry = options.retry->native();
     }
-    raw.timeout_ns = nanos(options.timeout);
-    raw.queue_timeout_ns = nanos(options.queue_timeout);
-    raw.deadline_ns = nanos(options.deadline);
+    raw.timeout_ns = limit_nanos(options.timeout);
+    raw.queue_timeout_ns = limit_nanos(options.queue_timeout);
+    raw.deadline_ns = limit_nanos(options.deadline);
     raw.delay_ns = nanos(options.delay);
     raw.keyed = options.key.has_value();
     raw.key = options.key.value_or(0);
-    raw.soft_timeout_ns = nanos(options.soft_timeout);
-    raw.grace_ns = nanos(options.grace);
+    raw.soft_timeout_ns = limit_nanos(options.soft_timeout);
+    raw.grace_ns = limit_nanos(options.grace);
     if (options.full) {
         options.full->fill(raw);
     }
@@ -5199,7 +5315,7 @@ public:
 
     /// Waits until the task has ended, and says how. Code::WouldDeadlock, Code::Busy and Code::TimedOut
     /// leave something to wait for.
-    Result<TaskReport<T>> wait(nanoseconds time = forever) {
+    Result<TaskReport<T>> wait(Duration time = forever) {
         if (!valid()) {
             return detail::gone("task");
         }
@@ -5216,8 +5332,8 @@ public:
         report.name = raw.name;
         report.message = raw.message == nullptr ? "" : raw.message;
         report.attempts = raw.attempts;
-        report.queue_time = nanoseconds(static_cast<std::int64_t>(raw.queue_time_ns));
-        report.run_time = nanoseconds(static_cast<std::int64_t>(raw.run_time_ns));
+        report.queue_time = detail::time_of(raw.queue_time_ns);
+        report.run_time = detail::time_of(raw.run_time_ns);
         if (raw.worker != PACE_NONE) {
             report.worker = raw.worker;
         }
@@ -5392,7 +5508,7 @@ public:
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(f, *box->f);
-            box->release();
+            Box::drop(box);
             box->release();
             return error;
         }
@@ -5438,7 +5554,7 @@ public:
             core_->workers, raw_, works.data(), works.size(), &raw, nullptr, &accepted);
         for (std::size_t n = accepted; n < boxes.size(); ++n) {
             detail::give_back<F>(work[n], *boxes[n]->f);
-            boxes[n]->release();
+            Box::drop(boxes[n]);
         }
         if (status == PACE_OK || accepted > 0) {
             return accepted;
@@ -5448,7 +5564,7 @@ public:
 
     /// Runs it every `period`, first after one: each run is a task of its own, and runs never overlap.
     template <class F>
-    Result<Periodic> every(nanoseconds period, F &&f, Missed missed = Missed::Skip,
+    Result<Periodic> every(Duration period, F &&f, Missed missed = Missed::Skip,
                            const TaskOptions &options = {}) const {
         using D = std::decay_t<F>;
         using Box = detail::Attempted<D, void>;
@@ -5465,7 +5581,7 @@ public:
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(f, *box->f);
-            box->release();
+            Box::drop(box);
             return error;
         }
         return Periodic(periodic, core_);
@@ -5621,7 +5737,7 @@ public:
 
     /// Waits until everything that happened before was told and written. Code::TimedOut;
     /// Code::WouldDeadlock in its own callable.
-    Result<void> flush(nanoseconds time) const {
+    Result<void> flush(Duration time) const {
         return detail::outcome(pace_outcome_log_flush(native(), detail::nanos(time)));
     }
     /// What it has done so far. Fields as in paceline.h.
@@ -5639,18 +5755,17 @@ public:
 private:
     static void told(void *data, const pace_outcome_t *raw) noexcept {
         (void)detail::guard([&] {
-            const auto time = [](std::uint64_t ns) { return nanoseconds(static_cast<std::int64_t>(ns)); };
             Outcome outcome;
             outcome.event = raw->event;
             outcome.status = static_cast<TaskStatus>(raw->status);
             outcome.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                time(raw->time_ns));
+                detail::time_of(raw->time_ns));
             outcome.id = raw->id;
             outcome.name = raw->name;
             outcome.message = raw->message;
-            outcome.queue_time = time(raw->queue_time_ns);
-            outcome.run_time = time(raw->run_time_ns);
-            outcome.delay = time(raw->delay_ns);
+            outcome.queue_time = detail::time_of(raw->queue_time_ns);
+            outcome.run_time = detail::time_of(raw->run_time_ns);
+            outcome.delay = detail::time_of(raw->delay_ns);
             outcome.attempts = raw->attempts;
             if (raw->worker != PACE_NONE) {
                 outcome.worker = raw->worker;
@@ -5665,9 +5780,9 @@ private:
 /// How the number of active threads follows how long tasks wait: see pace_workers_config_t.
 struct Scaling {
     std::uint32_t min_active{1};
-    nanoseconds high{std::chrono::milliseconds(2)};
-    nanoseconds low{std::chrono::microseconds(200)};
-    nanoseconds period{std::chrono::milliseconds(20)};
+    Duration high{std::chrono::milliseconds(2)};
+    Duration low{std::chrono::microseconds(200)};
+    Duration period{std::chrono::milliseconds(20)};
     std::uint32_t percentile{95};
     std::uint32_t patience{10};
 };
@@ -5716,14 +5831,12 @@ struct MiddlewareBox {
     using Owned = std::shared_ptr<Middleware>;
 
     static void before(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
-        PACELINE_DETAIL_TRY {
+        bool passes = false;
+        (void)guard_attempt(raw, [&] {
             Attempt attempt(raw);
-            *outcome = (*static_cast<Owned *>(data))->before(attempt) ? PACE_OK : PACE_EFAILED;
-        }
-        PACELINE_DETAIL_CATCH {
-            tell_thrown(raw);
-            *outcome = PACE_EFAILED;
-        }
+            passes = (*static_cast<Owned *>(data))->before(attempt);
+        });
+        *outcome = passes ? PACE_OK : PACE_EFAILED;
     }
     static void after(void *data, const pace_attempt_t *raw) noexcept {
         const Attempt attempt(const_cast<pace_attempt_t *>(raw));
@@ -5765,7 +5878,7 @@ public:
         return detail::outcome(pace_metric_record(raw_.get(), value));
     }
     /// For one of times.
-    Result<void> record(nanoseconds time) const { return record(detail::nanos(time)); }
+    Result<void> record(Duration time) const { return record(detail::nanos(time)); }
 
 private:
     friend class WorkerPool;
@@ -5779,9 +5892,9 @@ private:
 
 /// How long each phase of a worker pool's shutdown may take.
 struct Phases {
-    nanoseconds drain{std::chrono::seconds(30)};
-    nanoseconds stop{std::chrono::seconds(5)};
-    nanoseconds clean_up{std::chrono::seconds(5)};
+    Duration drain{std::chrono::seconds(30)};
+    Duration stop{std::chrono::seconds(5)};
+    Duration clean_up{std::chrono::seconds(5)};
 };
 
 /// A line of a shutdown's report: what is PACE_ENDED_.
@@ -5875,9 +5988,9 @@ public:
         if (settings.retry) {
             raw.retry = settings.retry->native();
         }
-        raw.timeout_ns = detail::nanos(settings.timeout);
-        raw.queue_timeout_ns = detail::nanos(settings.queue_timeout);
-        raw.deadline_ns = detail::nanos(settings.deadline);
+        raw.timeout_ns = detail::limit_nanos(settings.timeout);
+        raw.queue_timeout_ns = detail::limit_nanos(settings.queue_timeout);
+        raw.deadline_ns = detail::limit_nanos(settings.deadline);
         if (settings.retry_budget) {
             raw.retry_budget = true;
             raw.budget_ratio = settings.retry_budget->ratio;
@@ -5890,13 +6003,13 @@ public:
             raw.rate_burst = settings.rate->burst;
         }
         raw.max_running = settings.max_running;
-        raw.soft_timeout_ns = detail::nanos(settings.soft_timeout);
-        raw.grace_ns = detail::nanos(settings.grace);
+        raw.soft_timeout_ns = detail::limit_nanos(settings.soft_timeout);
+        raw.grace_ns = detail::limit_nanos(settings.grace);
         if (settings.full) {
             settings.full->fill(raw);
         }
         raw.overlap_retries = settings.overlap_retries;
-        raw.lease_ns = detail::nanos(settings.lease);
+        raw.lease_ns = detail::limit_nanos(settings.lease);
         pace_kind_t *kind = nullptr;
         const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
         if (status != PACE_OK) {
@@ -5926,22 +6039,24 @@ public:
         WorkersReport report;
         pace_workers_report_t raw{};
         raw.struct_size = sizeof raw;
+        detail::Rows<Ended> rows;
         const auto each = [](void *data, std::uint32_t what, const char *name, std::uint64_t count,
                              std::uint32_t thread) noexcept {
-            (void)detail::guard([&] {
+            detail::Rows<Ended>::add(data, [&] {
                 Ended line{what, name, count, {}};
                 if (thread != PACE_NONE) {
                     line.thread = thread;
                 }
-                static_cast<WorkersReport *>(data)->lines.push_back(std::move(line));
+                return line;
             });
         };
-        const pace_status_t status =
+        auto lines = rows.taken(
             pace_workers_shutdown(native(), detail::nanos(phases.drain), detail::nanos(phases.stop),
-                                  detail::nanos(phases.clean_up), &raw, each, &report);
-        if (status != PACE_OK) {
-            return Error::last(status);
+                                  detail::nanos(phases.clean_up), &raw, each, &rows));
+        if (!lines) {
+            return lines.error();
         }
+        report.lines = *std::move(lines);
         report.drained = raw.drained;
         report.requested = raw.requested;
         report.completed = raw.completed;
@@ -5952,7 +6067,7 @@ public:
     }
 
     /// Waits for attempts of tasks that have no callable, and for ends; says how many came.
-    Result<std::size_t> pull(span<pace_task_event_t> events, nanoseconds time) const {
+    Result<std::size_t> pull(span<pace_task_event_t> events, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_workers_pull(native(), events.data(), events.size(),
                                                        detail::nanos(time), &count);
@@ -6084,7 +6199,7 @@ enum class Fate : std::uint32_t {
 /// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`.
 struct Intensity {
     std::uint32_t restarts{3};
-    nanoseconds within{std::chrono::seconds(5)};
+    Duration within{std::chrono::seconds(5)};
 
     /// No failure suspends.
     static Intensity unlimited() noexcept {
@@ -6173,15 +6288,14 @@ public:
         return made(pace_message_filter_bytes(offset, bytes.data(), bytes.size(), &raw), raw);
     }
     /// Messages that are published at `from` or later and before `to`.
-    static Result<MessageFilter> published(std::chrono::system_clock::time_point from,
-                                           std::chrono::system_clock::time_point to) {
+    static Result<MessageFilter> published(detail::SystemTime from, detail::SystemTime to) {
         pace_message_filter_t *raw = nullptr;
-        return made(pace_message_filter_time(since_1970(from), since_1970(to), &raw), raw);
+        return made(pace_message_filter_time(from.nanos_since_1970, to.nanos_since_1970, &raw), raw);
     }
     /// So many messages in each `per`, evenly spread, and `burst` at once after a time with fewer. It uses
     /// one up whenever it is asked, so it belongs behind others.
     static Result<MessageFilter> at_most(std::uint32_t messages,
-                                         nanoseconds per = std::chrono::seconds(1),
+                                         Duration per = std::chrono::seconds(1),
                                          std::uint32_t burst = 1) {
         pace_message_filter_t *raw = nullptr;
         return made(pace_message_filter_rate(messages, detail::nanos(per), burst, &raw), raw);
@@ -6217,9 +6331,6 @@ private:
         return status == PACE_OK ? Result<MessageFilter>(MessageFilter(raw))
                                  : Result<MessageFilter>(Error::last(status));
     }
-    static std::uint64_t since_1970(std::chrono::system_clock::time_point time) {
-        return detail::nanos(std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()));
-    }
 
     std::shared_ptr<pace_message_filter_t> raw_;
 };
@@ -6233,9 +6344,9 @@ struct SubscriptionConfig {
     std::uint64_t capacity = 1024;
     Overflow overflow = Overflow::Reject;
     /// For Overflow::Block: how long a publisher waits at most.
-    nanoseconds block{0};
+    Duration block{};
     /// For mailboxes: the subscription ends when nobody has pulled for so long, at least 1 ms.
-    std::optional<nanoseconds> lease{};
+    std::optional<Duration> lease{};
     /// Delivers messages by their priority.
     bool by_priority = false;
     /// How a message that the handler fails at is tried again, and what then becomes of it.
@@ -6270,10 +6381,10 @@ struct SubscriptionConfig {
         return execution = value, threads = on_threads, *this;
     }
     SubscriptionConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
-    SubscriptionConfig &set_overflow(Overflow value, nanoseconds wait = nanoseconds(0)) {
+    SubscriptionConfig &set_overflow(Overflow value, Duration wait = nanoseconds(0)) {
         return overflow = value, block = wait, *this;
     }
-    SubscriptionConfig &set_lease(nanoseconds value) { return lease = value, *this; }
+    SubscriptionConfig &set_lease(Duration value) { return lease = value, *this; }
     SubscriptionConfig &set_by_priority(bool value) { return by_priority = value, *this; }
 
     pace_subscription_options_t native() const noexcept {
@@ -6284,7 +6395,7 @@ struct SubscriptionConfig {
         raw.overflow = static_cast<std::uint32_t>(overflow);
         raw.capacity = capacity;
         raw.block_ns = detail::nanos(block);
-        raw.lease_ns = lease ? detail::nanos(*lease) : 0;
+        raw.lease_ns = lease ? detail::limit_nanos(*lease) : 0;
         raw.by_priority = by_priority;
         if (retry) {
             raw.retry = retry->native();
@@ -6387,7 +6498,7 @@ struct Record {
 /// Which messages of a history are asked for; what is zero is not asked about.
 struct Query {
     std::string pattern{">"};
-    /// Sequences and times (nanoseconds since 1970), the ends included.
+    /// Sequences and times (Duration since 1970), the ends included.
     std::uint64_t first{}, last{}, since_ns{}, until_ns{};
     /// At most so many, the oldest, or the newest.
     std::uint64_t limit{};
@@ -6418,11 +6529,11 @@ struct HistoryStats {
 struct HistoryConfig {
     std::string pattern{">"};
     std::optional<std::uint64_t> keep_count{1024}, keep_bytes{};
-    std::optional<nanoseconds> keep_age{};
+    std::optional<Duration> keep_age{};
     /// A file of SQLite, and not ":memory:". Code::Unsupported if the library was built without the feature `archive`.
     std::string archive{};
     std::optional<std::uint64_t> archive_count{}, archive_bytes{};
-    std::optional<nanoseconds> archive_age{};
+    std::optional<Duration> archive_age{};
     /// A commit counts when the file was written, and not only when the disk has it.
     bool process_only = false;
     /// Reads the whole archive when it is opened.
@@ -6432,19 +6543,19 @@ struct HistoryConfig {
     /// Where there is no room publishers write to the disk themselves, or wait for so long, and their publication is
     /// refused then: Code::Full. On threads of the pool it is refused at once if the disk fails. Without it
     /// (std::nullopt) they never wait, and the archive goes without the oldest: flush() fails then, and says how many.
-    std::optional<nanoseconds> disk_wait{std::chrono::seconds(10)};
+    std::optional<Duration> disk_wait{std::chrono::seconds(10)};
 
     HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
     HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }
     HistoryConfig &set_keep_bytes(std::uint64_t value) { return keep_bytes = value, *this; }
-    HistoryConfig &set_keep_age(nanoseconds value) { return keep_age = value, *this; }
+    HistoryConfig &set_keep_age(Duration value) { return keep_age = value, *this; }
     HistoryConfig &set_archive(std::string path) { return archive = std::move(path), *this; }
     HistoryConfig &set_lines(std::string path) { return lines = std::move(path), *this; }
 
     pace_history_options_t native() const noexcept {
         pace_history_options_t raw{};
         (void)pace_history_options_init(&raw, sizeof raw);
-        const auto age = [](const std::optional<nanoseconds> &value) {
+        const auto age = [](const std::optional<Duration> &value) {
             return value ? detail::nanos(*value) : PACE_UNLIMITED;
         };
         raw.pattern = pattern.c_str();
@@ -6477,13 +6588,13 @@ struct HubConfig {
     /// How many errors are kept for Hub::errors(), 1 to 1,000,000.
     std::uint64_t errors = 1024;
     /// How often losses of the same kind are told under $SYS., 1 ms to 1 hour.
-    nanoseconds notice_interval = std::chrono::seconds(1);
+    Duration notice_interval = std::chrono::seconds(1);
     /// Of so many keys, up to 1,000,000, it is counted how often each was published.
     std::uint64_t count_keys = 0;
 
     HubConfig &set_name(std::string value) { return name = std::move(value), *this; }
     HubConfig &set_errors(std::uint64_t value) { return errors = value, *this; }
-    HubConfig &set_notice_interval(nanoseconds value) { return notice_interval = value, *this; }
+    HubConfig &set_notice_interval(Duration value) { return notice_interval = value, *this; }
     HubConfig &set_count_keys(std::uint64_t value) { return count_keys = value, *this; }
     HubConfig &set_max_payload(std::uint64_t value) { return max_payload = value, *this; }
     HubConfig &set_dead_letters(std::uint64_t value) { return dead_letters = value, *this; }
@@ -6499,9 +6610,8 @@ public:
     static ReplayFrom sequence(std::uint64_t number) noexcept {
         return {PACE_REPLAY_SEQUENCE, number};
     }
-    static ReplayFrom time(std::chrono::system_clock::time_point time) noexcept {
-        const auto since = std::chrono::duration_cast<nanoseconds>(time.time_since_epoch());
-        return {PACE_REPLAY_TIME, detail::nanos(since)};
+    static ReplayFrom time(detail::SystemTime time) noexcept {
+        return {PACE_REPLAY_TIME, time.nanos_since_1970};
     }
     /// With the last so many messages that are kept.
     static ReplayFrom last(std::uint64_t messages) noexcept { return {PACE_REPLAY_LAST, messages}; }
@@ -6761,19 +6871,6 @@ struct HubCore {
     ~HubCore() { pace_hub_free(hub); }
 };
 
-/// Inside a catch block: the reason why a handler has failed.
-inline void tell_thrown() noexcept {
-#if defined(__cpp_exceptions)
-    try {
-        throw;
-    } catch (const std::exception &thrown) {
-        (void)pace_message_fail(thrown.what());
-    } catch (...) {
-        (void)pace_message_fail("an exception that is no std::exception");
-    }
-#endif
-}
-
 /// What is published beside a payload, as C has it. It points into the Publication.
 struct RawPublication {
     explicit RawPublication(const Publication &with) {
@@ -6803,16 +6900,15 @@ inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_me
 }
 
 inline void collect_record(void *data, const pace_message_t *raw) noexcept {
-    (void)guard([&] {
+    Rows<Record>::add(data, [&] {
         const Message message{*raw};
-        static_cast<std::vector<Record> *>(data)->push_back(
-            {std::string(message.key_text()), std::string(message.text()), headers_of(*raw),
-             raw->sequence, raw->time_ns, static_cast<Priority>(raw->priority)});
+        return Record{std::string(message.key_text()), std::string(message.text()), headers_of(*raw),
+             raw->sequence, raw->time_ns, static_cast<Priority>(raw->priority)};
     });
 }
 
 inline void collect_history(void *data, const pace_history_stats_t *raw) noexcept {
-    (void)guard([&] {
+    Rows<HistoryStats>::add(data, [&] {
         HistoryStats stats;
         stats.pattern = Message::view(raw->pattern);
         stats.last_error = Message::view(raw->last_error);
@@ -6828,12 +6924,12 @@ inline void collect_history(void *data, const pace_history_stats_t *raw) noexcep
         stats.read_errors = raw->read_errors;
         stats.durable = raw->durable;
         stats.lines_lost = raw->lines_lost;
-        static_cast<std::vector<HistoryStats> *>(data)->push_back(std::move(stats));
+        return stats;
     });
 }
 
 inline void collect_letter(void *data, const pace_dead_letter_t *raw) noexcept {
-    (void)guard([&] {
+    Rows<DeadLetter>::add(data, [&] {
         DeadLetter letter;
         const Message message{raw->message};
         letter.key = message.key_text();
@@ -6848,21 +6944,21 @@ inline void collect_letter(void *data, const pace_dead_letter_t *raw) noexcept {
         letter.died_ns = raw->died_ns;
         letter.reason = raw->reason;
         letter.attempts = raw->attempts;
-        static_cast<std::vector<DeadLetter> *>(data)->push_back(std::move(letter));
+        return letter;
     });
 }
 
 inline void collect_error(void *data, const pace_hub_error_t *raw) noexcept {
-    (void)guard([&] {
+    Rows<HubError>::add(data, [&] {
         HubError error;
         error.event = Message::view(raw->event);
         error.origin = Message::view(raw->origin);
         error.message = Message::view(raw->message);
         error.number = raw->number;
         error.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            nanoseconds(static_cast<std::int64_t>(raw->time_ns)));
+            time_of(raw->time_ns));
         error.severity = static_cast<Severity>(raw->severity);
-        static_cast<std::vector<HubError> *>(data)->push_back(std::move(error));
+        return error;
     });
 }
 
@@ -6897,21 +6993,22 @@ void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
 /// A handler of messages: void(const Message &), or Result<void>(const Message &).
 template <class F>
 void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome) noexcept {
-    PACELINE_DETAIL_TRY {
-        auto &handler = *static_cast<F *>(data);
-        const Message message{*raw};
-        if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
-            const Result<void> done = handler(message);
-            if (!done) {
-                (void)pace_message_fail(done.error().message());
-                return;
+    (void)contained(
+        [&] {
+            auto &handler = *static_cast<F *>(data);
+            const Message message{*raw};
+            if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
+                const Result<void> done = handler(message);
+                if (!done) {
+                    (void)pace_message_fail(done.error().message());
+                    return;
+                }
+            } else {
+                handler(message);
             }
-        } else {
-            handler(message);
-        }
-        *outcome = PACE_OK;
-    }
-    PACELINE_DETAIL_CATCH { tell_thrown(); }
+            *outcome = PACE_OK;
+        },
+        [] { tell_what(pace_message_fail); });
 }
 
 /// Tells a function of the end of a request.
@@ -6951,7 +7048,7 @@ public:
     /// Waits for up to `time` for what has become of requests: the part of `rows` that was filled. Replies stay
     /// until this thread pulls or asks again. Code::TimedOut: nothing came; Code::WouldDeadlock on a thread of
     /// the pool.
-    Result<span<Reply>> pull(span<Reply> rows, nanoseconds time) const {
+    Result<span<Reply>> pull(span<Reply> rows, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_replies_pull(raw_.get(), rows.data(), rows.size(),
                                                        detail::nanos(time), &count);
@@ -7006,7 +7103,7 @@ public:
     /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
     /// this thread asks or pulls again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
     /// it; Code::TimedOut; Code::WouldDeadlock on a thread of the pool, if no other is left.
-    Result<Message> request(std::string_view payload, nanoseconds time,
+    Result<Message> request(std::string_view payload, Duration time,
                             const Publication &with = {}) const {
         const detail::RawPublication terms(with);
         Message reply{};
@@ -7020,7 +7117,7 @@ public:
     /// is given up, or its hub ends before a reply came: then it is deleted alone. What it throws is told as
     /// what a posted task throws. A std::promise in it makes a future.
     template <class F>
-    Result<Asked> request_async(std::string_view payload, nanoseconds time, F &&on_reply,
+    Result<Asked> request_async(std::string_view payload, Duration time, F &&on_reply,
                                 const Publication &with = {}) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, Result<Message>>,
@@ -7040,7 +7137,7 @@ public:
         return asked;
     }
     /// As request_async(), and what becomes of the request is pulled, once, with this token.
-    Result<Asked> request_pulled(std::string_view payload, nanoseconds time, const Replies &replies,
+    Result<Asked> request_pulled(std::string_view payload, Duration time, const Replies &replies,
                                  std::uint64_t token, const Publication &with = {}) const {
         const detail::RawPublication terms(with);
         Asked asked;
@@ -7158,7 +7255,7 @@ public:
     /// Ends it as with Unsubscribe::Drain, and waits for up to `within` until all that waits has been handled.
     /// What is left then is discarded: how many messages. Code::WouldDeadlock inside a handler or on a thread
     /// of the pool: it goes on then.
-    Result<std::uint64_t> drain(nanoseconds within) {
+    Result<std::uint64_t> drain(Duration within) {
         if (id_.id == 0) {
             return detail::gone("Subscription");
         }
@@ -7217,7 +7314,7 @@ public:
 
     /// Waits for up to `time` for messages: the part of `messages` that was filled, in order. They stay
     /// until this thread pulls again. Code::TimedOut; Code::Stale: it has ended, and nothing is left.
-    Result<span<Message>> pull(span<Message> messages, nanoseconds time) const {
+    Result<span<Message>> pull(span<Message> messages, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_mailbox_pull(raw_, messages.data(), messages.size(),
                                                        detail::nanos(time), &count);
@@ -7299,7 +7396,7 @@ public:
     /// Waits for up to `time` for the next messages: the part of `messages` that was filled. They stay until
     /// this thread pulls again. Code::TimedOut: none came; Code::Stale: it has ended; Code::ShutDown when the pool
     /// ends; Code::WouldDeadlock on a thread of the pool.
-    Result<span<Message>> pull(span<Message> messages, nanoseconds time) const {
+    Result<span<Message>> pull(span<Message> messages, Duration time) const {
         std::size_t count = 0;
         const pace_status_t status = pace_replay_mailbox_pull(
             raw_.get(), messages.data(), messages.size(), detail::nanos(time), &count);
@@ -7511,14 +7608,10 @@ public:
     /// Copies of what the history has kept that the query asks for, in order. Code::Invalid if no history
     /// keeps all that its pattern matches.
     Result<std::vector<Record>> query(const Query &query = {}) const {
-        std::vector<Record> records;
+        detail::Rows<Record> rows;
         const pace_query_t raw = query.native();
-        const pace_status_t status =
-            pace_hub_query(native(), &raw, detail::collect_record, &records, nullptr);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return records;
+        return rows.taken(
+            pace_hub_query(native(), &raw, detail::collect_record, &rows, nullptr));
     }
     /// Replays what a history has kept of the keys that the pattern matches, and goes on with what is
     /// published: each message once, in the order of their sequences. The handler is as of subscribe(); a
@@ -7607,13 +7700,9 @@ public:
     }
     /// What each history has done.
     Result<std::vector<HistoryStats>> history_stats() const {
-        std::vector<HistoryStats> list;
-        const pace_status_t status =
-            pace_hub_history_stats(native(), detail::collect_history, &list);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return list;
+        detail::Rows<HistoryStats> rows;
+        return rows.taken(
+            pace_hub_history_stats(native(), detail::collect_history, &rows));
     }
 
     /// The topic of a key, or of all keys that a pattern matches: its messages are values of one type. The
@@ -7632,25 +7721,17 @@ public:
 
     /// Copies of the dead letters that the filter names, the oldest first.
     Result<std::vector<DeadLetter>> dead_letters(const DeadFilter &filter = {}) const {
-        std::vector<DeadLetter> letters;
+        detail::Rows<DeadLetter> rows;
         const pace_dead_filter_t raw = filter.native();
-        const pace_status_t status =
-            pace_hub_dead_letters(native(), &raw, detail::collect_letter, &letters, nullptr);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return letters;
+        return rows.taken(
+            pace_hub_dead_letters(native(), &raw, detail::collect_letter, &rows, nullptr));
     }
     /// As dead_letters(), and takes them out.
     Result<std::vector<DeadLetter>> remove_dead_letters(const DeadFilter &filter = {}) const {
-        std::vector<DeadLetter> letters;
+        detail::Rows<DeadLetter> rows;
         const pace_dead_filter_t raw = filter.native();
-        const pace_status_t status =
-            pace_hub_remove_dead_letters(native(), &raw, detail::collect_letter, &letters, nullptr);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return letters;
+        return rows.taken(
+            pace_hub_remove_dead_letters(native(), &raw, detail::collect_letter, &rows, nullptr));
     }
     /// Delivers dead letters once more, each to the subscription that it was for, behind what waits there.
     Result<Redelivered> redeliver(const DeadFilter &filter = {}) const {
@@ -7688,30 +7769,22 @@ public:
     }
     /// All patterns that somebody subscribes to, with the number of subscriptions, sorted.
     Result<std::vector<std::pair<std::string, std::size_t>>> patterns() const {
-        std::vector<std::pair<std::string, std::size_t>> list;
-        const pace_status_t status = pace_hub_patterns(
+        using Rows = detail::Rows<std::pair<std::string, std::size_t>>;
+        Rows rows;
+        return rows.taken(pace_hub_patterns(
             native(),
-            [](void *data, pace_text_t pattern, std::size_t count) {
-                auto &to = *static_cast<decltype(list) *>(data);
-                (void)detail::guard([&] { to.emplace_back(Message::view(pattern), count); });
+            [](void *data, pace_text_t pattern, std::size_t count) noexcept {
+                Rows::add(data, [&] { return std::pair(std::string(Message::view(pattern)), count); });
             },
-            &list);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return list;
+            &rows));
     }
     /// What went wrong of late, the oldest first. Whoever subscribes to "$SYS.>" gets all that the hub tells
     /// of itself as messages.
     Result<std::vector<HubError>> errors(const ErrorFilter &filter = {}) const {
-        std::vector<HubError> list;
+        detail::Rows<HubError> rows;
         const pace_error_filter_t raw = filter.native();
-        const pace_status_t status =
-            pace_hub_errors(native(), &raw, detail::collect_error, &list, nullptr);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return list;
+        return rows.taken(
+            pace_hub_errors(native(), &raw, detail::collect_error, &rows, nullptr));
     }
     /// What it has and has told, beside its books.
     Result<HubStats> stats() const {
@@ -7735,7 +7808,7 @@ public:
     /// "$SYS.threshold." and by calling void(const Crossing &), on a thread of the pool. What that throws goes
     /// nowhere.
     template <class F>
-    Result<Watch> watch(nanoseconds every, const std::vector<Threshold> &thresholds, F &&on_crossing,
+    Result<Watch> watch(Duration every, const std::vector<Threshold> &thresholds, F &&on_crossing,
                         const WorkerPool *workers = nullptr) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Crossing &>, "it is void(const Crossing &)");
@@ -7781,7 +7854,7 @@ struct WebhookConfig {
     /// How many bodies may wait, 1 to 65536; what comes while so many wait is dropped.
     std::uint64_t capacity = 1024;
     /// How long one attempt may take: 1 ms to 5 minutes.
-    nanoseconds timeout = std::chrono::seconds(10);
+    Duration timeout = std::chrono::seconds(10);
     /// How an attempt that failed is followed by others. Without one: 5 of them, after 1 s, and twice as long
     /// after each other.
     std::optional<Retry> retry{};
@@ -7791,7 +7864,7 @@ struct WebhookConfig {
     std::string proxy{};
 
     WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
-    WebhookConfig &set_timeout(nanoseconds value) { return timeout = value, *this; }
+    WebhookConfig &set_timeout(Duration value) { return timeout = value, *this; }
     WebhookConfig &set_retry(Retry value) { return retry = std::move(value), *this; }
     WebhookConfig &add_header(std::string name, std::string value) {
         return headers.emplace_back(std::move(name), std::move(value)), *this;
@@ -7847,7 +7920,7 @@ public:
         return Subscription(hub.core_, id);
     }
     /// Waits until everything that was posted before has been delivered or given up. Code::TimedOut.
-    Result<void> flush(nanoseconds time) const {
+    Result<void> flush(Duration time) const {
         return detail::outcome(pace_webhook_flush(raw_.get(), detail::nanos(time)));
     }
     /// What it has done so far.

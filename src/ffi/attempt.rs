@@ -135,10 +135,10 @@ pub unsafe extern "C" fn pace_attempt_heartbeat(attempt: *const pace_attempt_t) 
     })
 }
 
-/// Says what went wrong, for the report. The text is UTF-8, and is copied. It does not make the attempt
-/// fail: the outcome does.
+/// Says what went wrong, for the report. The text is copied; what is not UTF-8 in it is replaced by U+FFFD. It
+/// does not make the attempt fail: the outcome does.
 ///
-/// PACE_EINVAL for a text that is not UTF-8.
+/// PACE_EINVAL for a text that is NULL.
 ///
 /// Threads: the function's. In handlers: in this task's; it never waits.
 #[unsafe(no_mangle)]
@@ -149,9 +149,9 @@ pub unsafe extern "C" fn pace_attempt_fail(
     call(|| {
         boundary::check(message, "message")?;
         // SAFETY: not NULL, and as the header demands.
-        let message = unsafe { boundary::text(message, "message") }?;
+        let message = unsafe { boundary::words(message) };
         // SAFETY: as the header demands.
-        unsafe { lent_mut(attempt) }?.message = Some(message.to_owned());
+        unsafe { lent_mut(attempt) }?.message = Some(message.into_owned());
         Ok(())
     })
 }

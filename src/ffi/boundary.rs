@@ -101,7 +101,9 @@ impl From<Error> for Failure {
             Error::Settings { .. } => PACE_EINVAL,
         };
         let os_error = match &error {
-            Error::Os { source, .. } => source.raw_os_error().unwrap_or_else(|| errno(source.kind())),
+            Error::Os { source, .. } => {
+                source.raw_os_error().unwrap_or_else(|| errno(source.kind()))
+            }
             _ => 0,
         };
         Self { os_error, ..Self::told(status, error.to_string()) }
@@ -299,6 +301,17 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| Failure::invalid(name, format_args!("{text:?}"), "UTF-8"))
+}
+
+/// Words of C for people to read: what is not UTF-8 in them is replaced, so that they cannot be refused where
+/// they say what has failed.
+///
+/// # Safety
+///
+/// `pointer` is not NULL and ends with NUL.
+pub(crate) unsafe fn words<'a>(pointer: *const c_char) -> Cow<'a, str> {
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy()
 }
 
 /// A time-out or delay.

@@ -116,10 +116,10 @@ pub unsafe extern "C" fn pace_publication_init(
 }
 
 /// The reason why the handler that runs on this thread fails at its message, up to 1024 bytes of it; it
-/// is copied. Without one the number in *outcome is the reason. Does nothing for a message that is dealt
-/// with.
+/// is copied, and what is not UTF-8 in it is replaced by U+FFFD. Without one the number in *outcome is the
+/// reason. Does nothing for a message that is dealt with.
 ///
-/// PACE_EINVAL for text that is not UTF-8; PACE_ESTALE outside a handler of a hub.
+/// PACE_EINVAL for a reason that is NULL; PACE_ESTALE outside a handler of a hub.
 ///
 /// Threads: the handler's. In handlers: in one of a hub; it never waits.
 #[unsafe(no_mangle)]
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn pace_message_fail(reason: *const c_char) -> super::stat
     boundary::call(|| {
         boundary::check(reason, "reason")?;
         // SAFETY: as the header demands.
-        let reason = unsafe { boundary::text(reason, "reason") }?;
-        reason::set(reason)
+        let reason = unsafe { boundary::words(reason) };
+        reason::set(&reason)
     })
 }
 

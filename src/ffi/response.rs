@@ -221,10 +221,10 @@ pub unsafe extern "C" fn pace_response_fail(response: *mut pace_response_t) {
 
 /// Says that the handler, the hook of a body or the producer that runs on this thread has failed. When it
 /// returns, the connection is closed, after a 500 if it has not begun to answer, and the failure is
-/// counted in pace_http_stats_t.panics. `reason` is for the log. For languages whose exceptions must not
-/// leave a handler.
+/// counted in pace_http_stats_t.panics. `reason` is for the log; what is not UTF-8 in it is replaced by U+FFFD.
+/// For languages whose exceptions must not leave a handler.
 ///
-/// PACE_EINVAL for a reason that is NULL or not UTF-8; PACE_ESTALE elsewhere.
+/// PACE_EINVAL for a reason that is NULL; PACE_ESTALE elsewhere.
 ///
 /// Threads: the handler's. In handlers: in a request's own only; it never waits.
 #[unsafe(no_mangle)]
@@ -232,11 +232,11 @@ pub unsafe extern "C" fn pace_request_fail(reason: *const c_char) -> pace_status
     call(|| {
         boundary::check(reason, "reason")?;
         // SAFETY: not NULL, and as the header demands.
-        let reason = unsafe { boundary::text(reason, "reason") }?;
+        let reason = unsafe { boundary::words(reason) };
         if !is_inside_any() {
             return Err(OUTSIDE);
         }
-        tell_failure(reason);
+        tell_failure(&reason);
         Ok(())
     })
 }

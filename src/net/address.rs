@@ -47,7 +47,9 @@ impl Address {
         match &address {
             Self::Tcp(_) => Ok(address),
             Self::Unix(path) => match path.as_os_str().as_bytes() {
-                path if path.contains(&0) => refused(path.len(), "a path without a zero byte".into()),
+                path if path.contains(&0) => {
+                    refused(path.len(), "a path without a zero byte".into())
+                }
                 path if (1..=LONGEST_UNIX).contains(&path.len()) => Ok(address),
                 path => refused(path.len(), format!("a path of 1 to {LONGEST_UNIX} bytes")),
             },
@@ -205,7 +207,10 @@ mod tests {
             (path(107), None),
             (path(108), Some("(108 bytes), but must be a path of 1 to 107 bytes")),
             (path(0), Some("address is unix: (0 bytes), but must be a path of 1 to 107 bytes")),
-            (Address::Unix("a\0b".into()), Some("(3 bytes), but must be a path without a zero byte")),
+            (
+                Address::Unix("a\0b".into()),
+                Some("(3 bytes), but must be a path without a zero byte"),
+            ),
             (name(107), None),
             (name(108), Some("(108 bytes), but must be a name of up to 107 bytes")),
             (Address::Unnamed, Some("but must be one with a name")),
@@ -215,7 +220,10 @@ mod tests {
                 (Ok(_), None) => assert!(is_formed, "{address}"),
                 (Err(error), Some(expected)) => {
                     let told = error.to_string();
-                    assert!(matches!(error, Error::Invalid { .. }) && told.ends_with(expected), "{told}");
+                    assert!(
+                        matches!(error, Error::Invalid { .. }) && told.ends_with(expected),
+                        "{told}"
+                    );
                 }
                 (other, _) => panic!("{address}: {other:?}"),
             }

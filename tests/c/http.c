@@ -552,6 +552,7 @@ static void bodies_of_requests(void) {
 static void fail_unanswered(void *data, const pace_request_t *request, pace_response_t *response) {
     (void)data, (void)request;
     SAYS(PACE_EINVAL, pace_request_fail(NULL));
+    OK(pace_request_fail("not UTF-8: \xef"));
     OK(pace_request_fail("on purpose"));
     pace_response_fail(response);
 }

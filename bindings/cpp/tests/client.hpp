@@ -13,7 +13,10 @@
 class Client {
 public:
     template <class Server>
-    explicit Client(const Server &server) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    explicit Client(const Server &server) : Client(server, [] {}) {}
+    /// `before` is called when it has its descriptor, and before it connects.
+    template <class Server, class Before>
+    Client(const Server &server, Before before) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         const std::string address = server.address().value();
         const auto port = std::stoi(address.substr(address.rfind(':') + 1));
         sockaddr_in to{};
@@ -22,6 +25,7 @@ public:
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         const timeval patience{60, 0};
         REQUIRE(setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
+        before();
         REQUIRE(connect(fd_, reinterpret_cast<const sockaddr *>(&to), sizeof to) == 0);
     }
     Client(const Client &) = delete;
