@@ -11,7 +11,7 @@
 //! |---|---|
 //! | threads, tasks, descriptors, timers, rings, strands | [`Pool`] |
 //! | a queue for several producers and consumers, by itself | [`Queue`] |
-//! | TCP and Unix servers, HTTP, datagrams (features `net`, `http`) | `net::Server`, `net::http::Http`, `net::Udp` |
+//! | TCP and Unix servers, HTTP, datagrams (features `net`, `http`) | `net::Server`, `net::http::Http`, `net::UdpSocket` |
 //! | tasks with names, retries, limits and reports (feature `tasks`) | `task::WorkerPool` |
 //! | publish and subscribe by keys (feature `hub`) | `hub::Hub` |
 //! | settings from files, the log's files, services, webhooks | `admin` |

@@ -17,7 +17,7 @@ pub const PACE_LANE_CRITICAL: u32 = 0;
 pub const PACE_LANE_HIGH: u32 = 1;
 /// The usual one.
 pub const PACE_LANE_NORMAL: u32 = 2;
-/// After all others, but at least one of 64.
+/// After all others, but 4 of 64 where all lanes have tasks.
 pub const PACE_LANE_LOW: u32 = 3;
 
 /// How many bytes fit in a task itself.

@@ -1,0 +1,127 @@
+//! Names that documents and comments say are names of something: functions and constants of the header, and paths
+//! of the crate's first page. What was renamed, or never was, is found here.
+#![cfg(all(not(loom), feature = "capi"))]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// All files with such an ending beneath a directory.
+fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![Path::new(ROOT).join(directory)];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("it can be listed") {
+            let path = entry.expect("it can be listed").path();
+            match path.is_dir() {
+                true => open.push(path),
+                false if path.to_string_lossy().ends_with(ending) => found.push(path),
+                false => (),
+            }
+        }
+    }
+    found
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_word(c)).filter(|word| !word.is_empty())
+}
+
+/// The header without its comments.
+fn declared(header: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for (index, part) in header.split("/*").enumerate() {
+        let code = if index == 0 { part } else { part.split_once("*/").expect("it ends").1 };
+        names.extend(words(code));
+    }
+    names
+}
+
+/// What pace_status_name() says about a number that is no status.
+const NO_STATUS: &str = "PACE_UNKNOWN";
+
+/// A name that ends with an underscore stands for all that begin so.
+#[test]
+fn every_name_of_the_header_that_is_said_exists() {
+    let header = include_str!("../include/paceline.h");
+    let known = declared(header);
+    let exists = |word: &str| match word.ends_with('_') {
+        true => known.range(word..).next().is_some_and(|next| next.starts_with(word)),
+        false => known.contains(word) || word == NO_STATUS,
+    };
+    let mut places = vec![Path::new(ROOT).join("README.md")];
+    places.extend(files("include", ".h"));
+    places.extend(files("docs", ".md"));
+    places.extend(files("src", ".rs").into_iter().chain(files("src", ".h")));
+    places.extend(files("examples", ".c").into_iter().chain(files("examples", ".cpp")));
+    for ending in [".md", ".hpp", ".cpp", ".py"] {
+        places.extend(files("bindings", ending));
+    }
+    let (mut unknown, mut count) = (Vec::new(), 0);
+    for place in places {
+        let text = fs::read_to_string(&place).expect("it can be read");
+        for (index, line) in text.lines().enumerate() {
+            // In Rust only comments: code has names of its own, and the compiler.
+            let said = match place.extension().is_some_and(|ending| ending == "rs") {
+                true => line.find("//").map_or("", |at| &line[at..]),
+                false => line,
+            };
+            for word in words(said).filter(|word| word.starts_with("pace_") || word.starts_with("PACE_")) {
+                count += 1;
+                if !exists(word) {
+                    unknown.push(format!("{}:{}: {word}", place.display(), index + 1));
+                }
+            }
+        }
+    }
+    assert!(count > 5000 && unknown.is_empty(), "of {count}:\n{}", unknown.join("\n"));
+}
+
+/// Method: of `net::http::Http`, said in backquotes in a comment of the crate or in a document, each part must stand
+/// in a line of src/net that makes something public.
+#[test]
+fn every_path_of_the_crate_that_is_said_exists() {
+    let rooms = ["admin", "hub", "log", "metrics", "net", "pool", "queue", "source", "task", "time"];
+    let public = rooms.map(|room| {
+        let code = files(&format!("src/{room}"), ".rs");
+        let code = code.iter().map(|file| fs::read_to_string(file).expect("it can be read"));
+        let lines: Vec<_> = code.collect();
+        let lines = lines.iter().flat_map(|text| text.lines());
+        // Lists of what is exported go on in lines of their own.
+        let lines = lines.filter(|line| line.contains("pub ") || line.starts_with("    ") && line.ends_with(','));
+        lines.flat_map(words).map(str::to_owned).collect::<BTreeSet<_>>()
+    });
+    let mut places = vec![Path::new(ROOT).join("README.md")];
+    places.extend(files("docs", ".md"));
+    places.extend(files("src", ".rs"));
+    let (mut unknown, mut count) = (Vec::new(), 0);
+    for place in places {
+        let is_code = place.extension().is_some_and(|ending| ending == "rs");
+        let text = fs::read_to_string(&place).expect("it can be read");
+        for (index, line) in text.lines().enumerate() {
+            if is_code && !line.trim_start().starts_with("//") {
+                continue;
+            }
+            for said in line.split('`').skip(1).step_by(2) {
+                let said = said.strip_prefix("paceline::").unwrap_or(said);
+                let mut parts = said.trim_end_matches("()").split("::");
+                let room = rooms.iter().position(|room| parts.clone().next() == Some(room));
+                let Some(room) = room.filter(|_| said.chars().all(|c| is_word(c) || ":()".contains(c)))
+                else {
+                    continue;
+                };
+                count += 1;
+                if !parts.by_ref().skip(1).all(|part| public[room].contains(part)) {
+                    unknown.push(format!("{}:{}: {said}", place.display(), index + 1));
+                }
+            }
+        }
+    }
+    assert!(count > 20 && unknown.is_empty(), "of {count}:\n{}", unknown.join("\n"));
+}
