@@ -72,7 +72,9 @@ fn every_name_of_the_header_that_is_said_exists() {
                 true => line.find("//").map_or("", |at| &line[at..]),
                 false => line,
             };
-            for word in words(said).filter(|word| word.starts_with("pace_") || word.starts_with("PACE_")) {
+            for word in
+                words(said).filter(|word| word.starts_with("pace_") || word.starts_with("PACE_"))
+            {
                 count += 1;
                 if !exists(word) {
                     unknown.push(format!("{}:{}: {word}", place.display(), index + 1));
@@ -87,14 +89,17 @@ fn every_name_of_the_header_that_is_said_exists() {
 /// in a line of src/net that makes something public.
 #[test]
 fn every_path_of_the_crate_that_is_said_exists() {
-    let rooms = ["admin", "hub", "log", "metrics", "net", "pool", "queue", "source", "task", "time"];
+    let rooms =
+        ["admin", "hub", "log", "metrics", "net", "pool", "queue", "source", "task", "time"];
     let public = rooms.map(|room| {
         let code = files(&format!("src/{room}"), ".rs");
         let code = code.iter().map(|file| fs::read_to_string(file).expect("it can be read"));
         let lines: Vec<_> = code.collect();
         let lines = lines.iter().flat_map(|text| text.lines());
         // Lists of what is exported go on in lines of their own.
-        let lines = lines.filter(|line| line.contains("pub ") || line.starts_with("    ") && line.ends_with(','));
+        let lines = lines.filter(|line| {
+            line.contains("pub ") || line.starts_with("    ") && line.ends_with(',')
+        });
         lines.flat_map(words).map(str::to_owned).collect::<BTreeSet<_>>()
     });
     let mut places = vec![Path::new(ROOT).join("README.md")];
@@ -112,7 +117,8 @@ fn every_path_of_the_crate_that_is_said_exists() {
                 let said = said.strip_prefix("paceline::").unwrap_or(said);
                 let mut parts = said.trim_end_matches("()").split("::");
                 let room = rooms.iter().position(|room| parts.clone().next() == Some(room));
-                let Some(room) = room.filter(|_| said.chars().all(|c| is_word(c) || ":()".contains(c)))
+                let Some(room) =
+                    room.filter(|_| said.chars().all(|c| is_word(c) || ":()".contains(c)))
                 else {
                     continue;
                 };

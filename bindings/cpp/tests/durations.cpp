@@ -8,6 +8,9 @@
 #include <string>
 #include <utility>
 
+// Its names are its own: all tests are one translation unit.
+namespace of_durations {
+
 using paceline::Duration;
 using paceline::forever;
 using paceline::nanoseconds;
@@ -719,3 +722,5 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
               return webhook ? webhook->flush(time).has_value() : webhook.error() == Code::Unsupported;
           }));
 }
+
+} // namespace of_durations

@@ -14,6 +14,9 @@
 #include <stdexcept>
 #include <sys/resource.h>
 
+// Its names are its own: all tests are one translation unit.
+namespace of_what_is_thrown {
+
 using paceline::Conn;
 using paceline::ConnHandler;
 using paceline::Hub;
@@ -973,3 +976,5 @@ TEST_CASE("callables whose destructor throws are told, and go") {
     CHECK(the_pool().submit([] { return 1; }).value().wait().value() == 1);
     (void)paceline::on_unhandled(std::move(before));
 }
+
+} // namespace of_what_is_thrown
