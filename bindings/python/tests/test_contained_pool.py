@@ -79,6 +79,20 @@ class Told(Exception):
         return Strange("told")
 
 
+class Untrue(Exception):
+    """It is not true."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Undecided(Exception):
+    """Nor is it false."""
+
+    def __bool__(self) -> bool:
+        raise Bad
+
+
 #: What is raised by tasks and handlers.
 RAISED: list[type[BaseException]] = [
     ValueError,
@@ -87,6 +101,8 @@ RAISED: list[type[BaseException]] = [
     Shy,
     Hidden,
     Told,
+    Untrue,
+    Undecided,
     Fatal,
     SystemExit,
     KeyboardInterrupt,
@@ -97,6 +113,14 @@ RAISED: list[type[BaseException]] = [
 
 def raises(kind: type[BaseException], *_: object) -> Any:
     raise kind()
+
+
+def raised_by(call: Callable[[], object]) -> Any:
+    """The class of what it raises."""
+    try:
+        call()
+    except BaseException as raised:
+        return type(raised)
 
 
 class Records(logging.Handler):
@@ -150,7 +174,9 @@ class Raising(Contained):
     def raised_by(self, submit: Callable[..., Any], wait: Callable[[Any], Any]) -> None:
         for kind in RAISED:
             with self.subTest(kind=kind):
-                self.assertIs(type(wait(submit(raises, kind))), kind)
+                future = submit(raises, kind)
+                self.assertIs(type(wait(future)), kind)
+                self.assertIs(raised_by(future.result), kind)
                 self.assertIsNone(wait(submit(len, ())))
 
     def test_executor(self) -> None:

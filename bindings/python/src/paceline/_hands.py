@@ -355,7 +355,7 @@ class Core(Hosts):
                 failed.append(name)
                 # The threads of the user are not in the list.
                 if interrupts(raised) and threading.current_thread() not in self.threads:
-                    interrupt = interrupt or raised
+                    interrupt = raised if interrupt is None else interrupt
                 else:
                     report("the clean-up %s has failed", name, raised=raised)
         if interrupt is not None:
