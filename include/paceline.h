@@ -1169,7 +1169,8 @@ pace_status_t pace_pool_every(pace_pool_t *pool,
 /**
  * Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
  * pace_handle_resume(). The handler of a level-triggered descriptor is not called at all. That of an
- * edge-triggered one is still told of each error and hang-up, once. A run that has begun is not interrupted.
+ * edge-triggered one is still told of an error or a hang-up, once in each pause. A run that has begun is not
+ * interrupted.
  *
  * PACE_ESTALE.
  *

@@ -1253,7 +1253,7 @@ public:
     HandleRef(pace_pool_t *pool, pace_handle_t id) noexcept : pool_(pool), id_(id) {}
 
     /// No more calls before resume(). What arrives meanwhile is kept, and delivered then. The handler of an
-    /// edge-triggered descriptor is still told of each error and hang-up, once.
+    /// edge-triggered descriptor is still told of an error or a hang-up, once in each pause.
     Result<void> pause() const { return detail::outcome(pace_handle_pause(pool_, id_)); }
     Result<void> resume() const { return detail::outcome(pace_handle_resume(pool_, id_)); }
 

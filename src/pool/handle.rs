@@ -115,7 +115,8 @@ impl<S> Handle<S> {
 
     /// Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
     /// [`resume`](Self::resume). The handler of a level-triggered descriptor is not called at all. That of an
-    /// edge-triggered one is still told of each error and hang-up, once. A run that has begun is not interrupted.
+    /// edge-triggered one is still told of an error or a hang-up, once in each pause. A run that has begun is not
+    /// interrupted.
     ///
     /// # Errors
     /// [`Error::Stale`] if it is closed, [`Error::Forked`] in a forked child.

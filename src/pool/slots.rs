@@ -11,7 +11,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, …: 3, staged: 1, state: 4,
+//! { generation: 32, …: 2, told: 1, staged: 1, state: 4,
 //!   waited: 1, paused: 1, held: 1, pulled: 1, hold: 12, ready: 8 }
 //! ```
 //!
@@ -83,6 +83,8 @@ const CLOSED: u64 = 8 << STATE_SHIFT;
 
 /// ARMED, and no leader has seen it (`staging.rs`).
 const STAGED: u64 = 1 << 28;
+/// PAUSED, and the handler has been told in this pause of what [passes one](PASSES_PAUSE).
+const TOLD: u64 = 1 << 29;
 const WAITED: u64 = 1 << 23;
 const PAUSED: u64 = 1 << 22;
 /// RUNNING or CLOSING, and the handler is the host.
@@ -93,8 +95,9 @@ const PULLED: u64 = 1 << 20;
 const HOLD_SHIFT: u32 = 8;
 const HOLD: u64 = 0xfff << HOLD_SHIFT;
 const READY: u64 = 0xff;
-/// Readiness that reaches the handler of an edge-triggered handle even while it is paused: each such change is
-/// reported once. Nothing reaches a level-triggered one, whose state would be reported again and again.
+/// Readiness that reaches the handler of an edge-triggered handle even while it is paused, once in each pause: the
+/// kernel may report one hang-up several times. Nothing reaches a level-triggered one, whose state would be reported
+/// again and again.
 const PASSES_PAUSE: u64 = (Ready::ERROR.bits() | Ready::HANG_UP.bits()) as u64;
 const GENERATION_SHIFT: u32 = 32;
 
@@ -411,7 +414,7 @@ impl Slot {
     pub(crate) fn ready(&self, generation: u32, ready: Ready) -> bool {
         let bits = u64::from(ready.bits());
         self.change(generation, |word| match word & STATE {
-            IDLE if word & PAUSED == 0 || bits & self.passes_pause() != 0 => {
+            IDLE if word & PAUSED == 0 || bits & self.passes_pause(word) != 0 => {
                 Some((word & !STATE | QUEUED | bits, true))
             }
             IDLE | ARMED | QUEUED | RUNNING => Some((word | bits, false)),
@@ -489,13 +492,10 @@ impl Slot {
         let mut word = self.word.load(Acquire);
         loop {
             let (after, result) = match word & STATE {
-                QUEUED if word & PAUSED != 0 && word & self.passes_pause() == 0 => {
+                QUEUED if word & PAUSED != 0 && word & self.passes_pause(word) == 0 => {
                     (word & !STATE | IDLE, Claim::Nothing)
                 }
-                QUEUED => (
-                    word & !(STATE | READY) | RUNNING,
-                    Claim::Run(Ready::from_bits((word & READY) as u8)),
-                ),
+                QUEUED => (begins(word), Claim::Run(Ready::from_bits((word & READY) as u8))),
                 ORPHAN => (word & !STATE | CLOSED, Claim::Nothing),
                 DEAD => return Claim::Free,
                 state => unreachable!("an activation in state {:#x}", state >> STATE_SHIFT),
@@ -530,7 +530,7 @@ impl Slot {
         let mut word = self.word.load(Acquire);
         loop {
             let passes =
-                if word & PAUSED != 0 || flow == Flow::Pause { self.passes_pause() } else { 0 };
+                if word & PAUSED != 0 || flow == Flow::Pause { self.passes_pause(word) } else { 0 };
             let (after, result) = finish_step(word, flow, kept, passes, &yields, timer);
             match self.word.compare_exchange_weak(word, after, AcqRel, Acquire) {
                 Ok(_) => return result,
@@ -661,9 +661,9 @@ impl Slot {
 
     // --- pause ---------------------------------------------------------------------------------
 
-    /// What [passes a pause](PASSES_PAUSE) here.
-    fn passes_pause(&self) -> u64 {
-        if self.traits().level { 0 } else { PASSES_PAUSE }
+    /// What [passes a pause](PASSES_PAUSE) here, and now.
+    fn passes_pause(&self, word: u64) -> u64 {
+        if word & TOLD != 0 || self.traits().level { 0 } else { PASSES_PAUSE }
     }
 
     /// Holds further activations back. False: stale.
@@ -678,11 +678,18 @@ impl Slot {
     /// Ends a pause. Some(true): readiness had been held back, the slot is QUEUED, push it.
     pub(crate) fn resume(&self, generation: u32) -> Option<bool> {
         self.change(generation, |word| match word & STATE {
-            IDLE if word & READY != 0 => Some((word & !(STATE | PAUSED) | QUEUED, true)),
-            IDLE | ARMED | QUEUED | RUNNING => Some((word & !PAUSED, false)),
+            IDLE if word & READY != 0 => Some((word & !(STATE | PAUSED | TOLD) | QUEUED, true)),
+            IDLE | ARMED | QUEUED | RUNNING => Some((word & !(PAUSED | TOLD), false)),
             _ => None,
         })
     }
+}
+
+/// A run begins, with all readiness. In a pause, what it is told of has passed that.
+#[inline]
+fn begins(word: u64) -> u64 {
+    let told = if word & PAUSED != 0 { TOLD } else { 0 };
+    word & !(STATE | READY) | RUNNING | told
 }
 
 /// RUNNING or CLOSING → what the handler's answer makes of it. `passes`: what [passes a pause](PASSES_PAUSE), if
@@ -719,7 +726,7 @@ fn finish_step(
         Flow::Wait if arrived == 0 => (into(IDLE, 0), Finish::Rests),
         Flow::Wait if paused && arrived & passes == 0 => (into(IDLE, arrived), Finish::Rests),
         Flow::Wait if yields() => (into(QUEUED, arrived), Finish::Queued),
-        Flow::Wait => (into(RUNNING, 0), Finish::More(Ready::from_bits(arrived as u8))),
+        Flow::Wait => (begins(word), Finish::More(Ready::from_bits(arrived as u8))),
     }
 }
 

@@ -514,6 +514,9 @@ fn a_pause_holds_back_what_is_queued() {
         assert_eq!(record.runs(), 1);
         while bench.run_next() {}
         assert_eq!(record.runs(), 1, "what it had seen before does not pass the pause again");
+        bench.ready(key, Ready::HANG_UP);
+        while bench.run_next() {}
+        assert_eq!(record.runs(), 1, "the kernel's second report of it does not, either");
         assert_eq!(slot.resume(key.generation), Some(true));
         bench.stack.push(key.index, &bench.slots);
         bench.run_next();

@@ -147,8 +147,8 @@ class Handle:
         """Holds further calls back; what arrives meanwhile is kept, and delivered after ``resume``.
 
         The handler of a level-triggered descriptor is not called at all. That of an edge-triggered one
-        (``level=False``) is still told of each error and hang-up, once. A call that has begun is not
-        interrupted. Raises StaleError if closed.
+        (``level=False``) is still told of an error or a hang-up, once in each pause. A call that has begun
+        is not interrupted. Raises StaleError if closed.
         """
         entry = self._entry
         check(quick.pace_handle_pause(entry.crew.native.pointer, entry.native))
