@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 import paceline
 from paceline import History, Hub, MessageFilter, Pool
+from paceline._lifetime import called_back
 from support import Case
 
 
@@ -507,6 +509,26 @@ class Interrupted(Case):
     def interrupt(self, *_: object) -> None:
         self.raised += 1
         raise KeyboardInterrupt("from a signal")
+
+    def test_what_refuses_attributes_passes_as_it_is(self) -> None:
+        @dataclasses.dataclass(frozen=True)
+        class Frozen(BaseException):
+            number: int
+
+        raised: list[BaseException] = []
+
+        def body() -> None:
+            try:
+                with called_back():
+                    raise Frozen(7)
+            except BaseException as caught:
+                raised.append(caught)
+
+        body()
+        thread = threading.Thread(target=body, daemon=True)
+        thread.start()
+        thread.join()
+        self.assertEqual([type(each) for each in raised], [Frozen, Frozen])
 
     def check(self, ask: Callable[[], object], whole: object) -> None:
         """Each exception comes out of ``ask``, or else its answer is whole."""

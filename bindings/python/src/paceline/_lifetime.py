@@ -13,11 +13,10 @@ until no such thread is inside such a call, and lets none into another.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Optional, Protocol
 
 from ._contain import CalledBack
@@ -42,7 +41,7 @@ _living: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.RLock()
 _exiting = False
 
-#: CalledBack that may call Python back, on threads that nobody waits for; and where the end waits for them.
+#: Calls that may call Python back, on threads that nobody waits for; and where the end waits for them.
 _visits = 0
 _visited = threading.Condition(_lock)
 
@@ -72,30 +71,35 @@ def generation() -> int:
     return _generation
 
 
-@contextlib.contextmanager
-def called_back() -> Iterator[CalledBack]:
-    """Around a native call that calls Python back, by functions that are ``guarded`` by what this gives: what they
-    raise is raised at the end. Raises ShutDownError on a thread that nobody waits for, when the interpreter
-    ends."""
-    global _visits
-    if not threading.current_thread().daemon:
-        with CalledBack() as calls:
-            yield calls
-        return
-    with _lock:
-        if _exiting:
-            raise ShutDownError("the interpreter ends")
-        _visits += 1
-    before = _generation
-    try:
-        with CalledBack() as calls:
-            yield calls
-    finally:
+class _Visit(CalledBack):
+    """On a thread that nobody waits for: the end of the interpreter waits until the call has returned."""
+
+    def __enter__(self) -> CalledBack:
+        global _visits
         with _lock:
-            # A child made by fork has none of its parent's.
-            if before == _generation:
-                _visits -= 1
-                _visited.notify_all()
+            if _exiting:
+                raise ShutDownError("the interpreter ends")
+            _visits += 1
+        self._before = _generation
+        return super().__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        global _visits
+        try:
+            super().__exit__(*raised)
+        finally:
+            with _lock:
+                # A child made by fork has none of its parent's.
+                if self._before == _generation:
+                    _visits -= 1
+                    _visited.notify_all()
+
+
+def called_back() -> CalledBack:
+    """A context around a native call that calls Python back, by functions that are ``guarded`` by it: what they
+    raise is raised at the end. It raises ShutDownError on a thread that nobody waits for, when the interpreter
+    ends. Unlike a generator's context it leaves the attributes of what passes it alone."""
+    return _Visit() if threading.current_thread().daemon else CalledBack()
 
 
 def _exit() -> None:
