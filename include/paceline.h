@@ -7332,26 +7332,17 @@ pace_status_t pace_hub_history_stats(pace_hub_t *hub, pace_history_fn each, void
 
 /**
  * Writes everything that was published before the call to all archives, in this thread. PACE_OK: every message that the
- * hub's histories have taken before the call is on disk.
+ * hub's histories have taken before the call is on disk. Whatever the status is, *given_up is how many messages they
+ * have given up since the hub was made; `given_up` may be NULL. These stay lost, so each later flush fails, too: if
+ * the number has not grown, whatever was published between the two is on disk.
  *
- * PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up since the hub was
- * made, and all others are on disk; pace_hub_flush_histories() says how many.
- *
- * Threads: any. In handlers: yes. It may wait for the disk.
- */
-pace_status_t pace_hub_flush(pace_hub_t *hub);
-
-/**
- * As pace_hub_flush(), and says whatever the status is how many messages the hub's histories have given up since it
- * was made. They stay lost, so each later flush fails, too: if the number has not grown, whatever was published
- * between the two is on disk. `given_up` may be NULL.
- *
- * As pace_hub_flush().
+ * PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up, and all others
+ * are on disk.
  *
  * Threads: any. In handlers: yes. It may wait for the disk.
  */
-pace_status_t pace_hub_flush_histories(pace_hub_t *hub,
-                                       uint64_t *given_up);
+pace_status_t pace_hub_flush(pace_hub_t *hub,
+                             uint64_t *given_up);
 
 /**
  * Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and

@@ -7696,7 +7696,7 @@ public:
     /// histories have taken before the call is on disk. Code::GivenUp: messages were given up since the hub was made, and
     /// all others are on disk. `given_up`, which may be null, gets the number of these in any case.
     Result<void> flush(std::uint64_t *given_up = nullptr) const {
-        return detail::outcome(pace_hub_flush_histories(native(), given_up));
+        return detail::outcome(pace_hub_flush(native(), given_up));
     }
     /// What each history has done.
     Result<std::vector<HistoryStats>> history_stats() const {

@@ -66,7 +66,7 @@ int main(void) {
     must(opened);
     printf("archives: %s\n", has_archives ? "yes" : "not in this library");
     for (int number = 1; number <= 3; number++) publish(hub, number);
-    must(pace_hub_flush(hub)); /* until here it may be lost with the power */
+    must(pace_hub_flush(hub, NULL)); /* until here it may be lost with the power */
 
     if (has_archives) {
         pace_hub_free(hub);

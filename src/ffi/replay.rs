@@ -293,30 +293,16 @@ pub unsafe extern "C" fn pace_hub_history_stats(
 }
 
 /// Writes everything that was published before the call to all archives, in this thread. PACE_OK: every message that the
-/// hub's histories have taken before the call is on disk.
+/// hub's histories have taken before the call is on disk. Whatever the status is, *given_up is how many messages they
+/// have given up since the hub was made; `given_up` may be NULL. These stay lost, so each later flush fails, too: if
+/// the number has not grown, whatever was published between the two is on disk.
 ///
-/// PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up since the hub was
-/// made, and all others are on disk; pace_hub_flush_histories() says how many.
-///
-/// Threads: any. In handlers: yes. It may wait for the disk.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_flush(hub: *mut pace_hub_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open_hub(hub) }?.hub.flush_histories()?))
-}
-
-/// As pace_hub_flush(), and says whatever the status is how many messages the hub's histories have given up since it
-/// was made. They stay lost, so each later flush fails, too: if the number has not grown, whatever was published
-/// between the two is on disk. `given_up` may be NULL.
-///
-/// As pace_hub_flush().
+/// PACE_EOS: what could not be written is tried again later. PACE_EGIVENUP: messages were given up, and all others
+/// are on disk.
 ///
 /// Threads: any. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_flush_histories(
-    hub: *mut pace_hub_t,
-    given_up: *mut u64,
-) -> pace_status_t {
+pub unsafe extern "C" fn pace_hub_flush(hub: *mut pace_hub_t, given_up: *mut u64) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let hub = &unsafe { open_hub(hub) }?.hub;

@@ -1125,7 +1125,7 @@ static void kept_and_replayed(pace_pool_t *pool) {
     OK(pace_hub_new(pool, &how, &hub));
     for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, NULL));
     OK(pace_hub_publish(hub, "c", NULL, 0, NULL));
-    OK(pace_hub_flush(hub));
+    OK(pace_hub_flush(hub, NULL));
     OK(pace_hub_history_stats(hub, read_history, &histories));
     CHECK(histories == 1 && lseek(fd, 0, SEEK_END) > 100 * 20);
     SAYS(PACE_EINVAL, pace_hub_query(hub, NULL, NULL, NULL, NULL)); /* not all keys are kept */
@@ -1233,11 +1233,11 @@ static void given_up(void) {
         for (unsigned n = 0; n < 4; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
         for (unsigned n = 0; n < 6; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
         if (gives_up) {
-            SAYS(PACE_EGIVENUP, pace_hub_flush_histories(hub, &count));
+            SAYS(PACE_EGIVENUP, pace_hub_flush(hub, &count));
             TELLS("6 messages");
-            SAYS(PACE_EGIVENUP, pace_hub_flush(hub)); /* they stay lost */
+            SAYS(PACE_EGIVENUP, pace_hub_flush(hub, NULL)); /* they stay lost */
         } else {
-            OK(pace_hub_flush_histories(hub, &count));
+            OK(pace_hub_flush(hub, &count));
         }
         OK(pace_hub_history_stats(hub, read_given_up, &told));
         CHECK(count == 6 * gives_up && told == count);
@@ -1271,7 +1271,7 @@ static void archived(void) {
             OK(pace_hub_query(hub, NULL, NULL, NULL, &count));
             CHECK(count == round * 100);
             for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
-            OK(pace_hub_flush(hub));
+            OK(pace_hub_flush(hub, NULL));
             pace_hub_free(hub);
         } else {
             CHECK(status == PACE_EUNSUPPORTED);

@@ -822,10 +822,7 @@ static pace_status_t do_hub_query(things_t *t) {
 static pace_status_t do_history_stats(things_t *t) {
     return pace_hub_history_stats(t->hub, quick_history, NULL);
 }
-static pace_status_t do_hub_flush(things_t *t) { return pace_hub_flush(t->hub); }
-static pace_status_t do_hub_flush_histories(things_t *t) {
-    return pace_hub_flush_histories(t->hub, NULL);
-}
+static pace_status_t do_hub_flush(things_t *t) { return pace_hub_flush(t->hub, NULL); }
 static pace_status_t do_hub_replay(things_t *t) {
     pace_replay_t *replay;
     pace_status_t status = pace_hub_replay(t->hub, "a.>", PACE_REPLAY_NOW, 0, quick_message, C, &replay);
@@ -1391,7 +1388,6 @@ static const row_t table[] = {
     {"hub_query", do_hub_query, IS_OK, IS_OK, IS_OK, 'y'},
     {"history_stats", do_history_stats, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_flush", do_hub_flush, IS_OK, IS_OK, IS_OK, 'y'},
-    {"hub_flush_histories", do_hub_flush_histories, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_replay", do_hub_replay, IS_OK, IS_OK, DOWN, 'y'},
     {"hub_replay_supervised", do_replay_supervised, IS_OK, IS_OK, DOWN, 'y'},
     {"replies_new", do_replies_new, IS_OK, IS_OK, IS_OK, 'y'},

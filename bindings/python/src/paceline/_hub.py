@@ -686,7 +686,7 @@ class Hub:
         def flush() -> None:
             # On the thread that waits, which has the last error.
             given_up = ctypes.c_uint64()
-            status = lib.pace_hub_flush_histories(core.native.pointer, ctypes.byref(given_up))
+            status = lib.pace_hub_flush(core.native.pointer, ctypes.byref(given_up))
             if status == layout.EGIVENUP:
                 raise GivenUpError(str(error(status)), given_up.value)
             check(status)

@@ -387,7 +387,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_history_options_init": (_STATUS, [c_void_p, c_size_t]),
     "pace_hub_query": (_STATUS, [c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_size_t)]),
     "pace_hub_history_stats": (_STATUS, [c_void_p, c_void_p, c_void_p]),
-    "pace_hub_flush_histories": (_STATUS, [c_void_p, POINTER(c_uint64)]),
+    "pace_hub_flush": (_STATUS, [c_void_p, POINTER(c_uint64)]),
     "pace_hub_replay_mailbox": (
         _STATUS,
         [c_void_p, c_char_p, c_uint32, c_uint64, POINTER(c_void_p)],
