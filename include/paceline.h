@@ -703,13 +703,16 @@ typedef struct pace_pool_config_t {
 typedef struct pace_report_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Everything that had been accepted ended within the drain's time. */
+    /** Everything that had been accepted ended within the drain's time: nothing was cancelled or left. */
     bool drained;
     /** It was called inside a handler, so it was only a request. */
     bool requested;
     /** Zero. */
     uint8_t reserved[2];
-    /** Tasks and one-shot timers that were accepted and will not run. */
+    /**
+     * Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
+     * `drained`.)
+     */
     uint64_t cancelled;
     /**
      * Threads whose handlers have not returned; pace_pool_thread_stats() tells which: their role is
@@ -718,11 +721,13 @@ typedef struct pace_report_t {
     uint32_t stuck;
     /** Zero. */
     uint32_t reserved2;
-    /**
-     * Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
-     * it was drained, but for mailboxes that are pulled.
-     */
+    /** Events of rings, and messages in mailboxes of hubs, which will not be handled. */
     uint64_t left;
+    /**
+     * Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
+     * among them.
+     */
+    uint64_t worker_tasks;
 } pace_report_t;
 
 /**
@@ -774,10 +779,13 @@ pace_status_t pace_pool_set_active(pace_pool_t *pool,
                                    uint32_t threads);
 
 /**
- * Shuts the pool down: refuses new work from outside, runs what was accepted for up to `drain_ns`,
- * then cancels what has not begun, closes all handles, and ends the threads. It returns when all
- * handlers have returned, or 100 ms after the drain at the latest; threads that are still inside a
- * handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+ * Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
+ * `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all handlers have returned, or 100 ms after the drain at the latest; threads that are still
+ * inside a handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+ *
+ * Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A retry, or
+ * a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot timer that
+ * is not due. Servers have a drain of their own, and are cut off by the end of their pool.
  *
  * Inside a handler it is only a request: it returns at once, and the pool shuts down when its
  * handlers have returned.
@@ -791,7 +799,18 @@ pace_status_t pace_pool_shutdown(pace_pool_t *pool,
                                  pace_report_t *report);
 
 /**
- * Frees a pool. One that is still open is shut down without draining. It waits until all handlers
+ * Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as pace_pool_shutdown().
+ *
+ * PACE_EVERSION: report->struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, as a request.
+ */
+pace_status_t pace_pool_stop_now(pace_pool_t *pool,
+                                 pace_report_t *report);
+
+/**
+ * Frees a pool. One that is still open is drained first, for up to 30 s, as by pace_pool_shutdown(): what was
+ * accepted ends. For an end without a drain call pace_pool_stop_now() before. It waits until all handlers
  * have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
  * Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
  * datagram sockets are freed by themselves, before or after.

@@ -105,3 +105,51 @@ fn what_a_stuck_thread_has_claimed_is_cancelled() {
     until("it has returned", || pool.audit().in_flight == 0);
     settled(&pool);
 }
+
+/// A worker pool with a task that fails at first, and succeeds at its second attempt after `delay`.
+fn task_to_retry(pool: &Pool, delay: Duration) -> (paceline::task::WorkerPool, Count) {
+    let workers = paceline::task::WorkerPool::new(pool);
+    let attempts = Count::new();
+    let seen = attempts.clone();
+    let work = move |_: &paceline::task::Attempt<'_>| {
+        seen.up();
+        if seen.get() == 1 { Err(std::io::Error::other("not yet")) } else { Ok(()) }
+    };
+    drop(workers.task("flaky", work).retry(paceline::Retry::fixed(3, delay)).submit().unwrap());
+    until("the first attempt has failed", || {
+        attempts.get() == 1 && workers.stats().kinds[0].retried == 1
+    });
+    (workers, attempts)
+}
+
+/// Goal: what waits for another attempt is waited for, if that comes before the deadline. Method: by the end of a
+/// pool, and by that of its last owner.
+#[test]
+fn the_shutdown_of_a_pool_waits_for_retries() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (workers, attempts) = task_to_retry(&pool, Duration::from_millis(50));
+    let report = pool.shutdown(LONG);
+    assert!(report.drained, "{report:?}");
+    assert_eq!((attempts.get(), report.worker_tasks), (2, 0), "{report:?}");
+    drop(workers);
+
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (workers, attempts) = task_to_retry(&pool, Duration::from_millis(50));
+    drop(workers);
+    drop(pool);
+    assert_eq!(attempts.get(), 2);
+}
+
+/// Goal: what is due beyond the deadline is not waited for, and reported.
+#[test]
+fn a_retry_beyond_the_deadline_is_cancelled_at_once() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let (_workers, attempts) = task_to_retry(&pool, Duration::from_secs(30 * 86400));
+    let begun = Instant::now();
+    let report = pool.shutdown(LONG);
+    assert!(begun.elapsed() < LONG, "it has waited for nothing");
+    assert!(!report.drained, "{report:?}");
+    assert_eq!((attempts.get(), report.worker_tasks), (1, 1), "{report:?}");
+}

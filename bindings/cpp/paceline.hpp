@@ -1414,16 +1414,20 @@ struct Audit {
 
 /// How a shutdown went.
 struct Report {
-    /// Everything that had been accepted has ended within the drain's time.
+    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
     bool drained{};
     /// It was called inside a handler, so it was only a request.
     bool requested{};
-    /// Tasks and timers that were accepted and will not run.
+    /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count
+    /// against `drained`.)
     std::uint64_t cancelled{};
     /// Threads whose handlers have not returned: in Stats::threads, those that are not Role::Away.
     std::uint32_t stuck{};
-    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled.
+    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
     std::uint64_t left{};
+    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
+    /// among them.
+    std::uint64_t worker_tasks{};
 };
 
 /// Something that takes, or took, longer than Config::slow.
@@ -1828,8 +1832,8 @@ inline constexpr bool is_tick_handler =
 
 /// A fixed set of threads that take turns at the front, and what they serve.
 ///
-/// When it goes it shuts down without draining: handlers that run are waited for, what waits is
-/// cancelled and deleted. Inside one of its own handlers that is only a request.
+/// When it goes it drains, for up to 30 s, as shutdown() does: what was accepted ends. For an end without a drain
+/// call stop_now() before. Inside one of its own handlers that is only a request.
 class [[nodiscard]] Pool {
 public:
     /// Starts the threads. Code::Invalid names the setting, its value and what is allowed; Code::Os:
@@ -1873,7 +1877,7 @@ public:
         // Children may keep the Core, so its end is not the pool's. The core stays in place until
         // the handlers have returned: they may know this object.
         if (core_) {
-            (void)pace_pool_shutdown(core_->pool, 0, nullptr);
+            (void)pace_pool_shutdown(core_->pool, std::uint64_t{30'000'000'000}, nullptr);
         }
     }
 
@@ -2069,15 +2073,18 @@ public:
         return detail::outcome(pace_pool_set_active(native(), threads));
     }
 
-    /// Refuses new work, waits for up to `drain` until everything that was accepted has ended,
-    /// cancels the rest, and stops the threads. Inside a handler it is a request.
+    /// Refuses new work, waits for up to `drain` until everything that was accepted has ended (retries of worker pools
+    /// and messages of hubs, too), cancels the rest, and stops the threads. Inside a handler it is a request. The
+    /// destructor of the last Pool does the same, for up to 30 s.
     Result<Report> shutdown(Duration drain) const {
-        pace_report_t raw{};
-        raw.struct_size = sizeof raw;
-        const pace_status_t status = pace_pool_shutdown(native(), detail::nanos(drain), &raw);
-        return made(status, [&] {
-            return Report{raw.drained, raw.requested, raw.cancelled, raw.stuck, raw.left};
+        return end([&](pace_report_t *report) {
+            return pace_pool_shutdown(native(), detail::nanos(drain), report);
         });
+    }
+
+    /// As shutdown(), without a drain: what has not begun is cancelled.
+    Result<Report> stop_now() const {
+        return end([&](pace_report_t *report) { return pace_pool_stop_now(native(), report); });
     }
 
     /// For calls to paceline.h. Stays the Pool's. NULL, which every function refuses, if it was moved
@@ -2085,6 +2092,16 @@ public:
     pace_pool_t *native() const noexcept { return core_ ? core_->pool : nullptr; }
 
 private:
+    template <class F>
+    Result<Report> end(F &&f) const {
+        pace_report_t raw{};
+        raw.struct_size = sizeof raw;
+        return made(f(&raw), [&] {
+            return Report{raw.drained, raw.requested, raw.cancelled,
+                          raw.stuck,   raw.left,      raw.worker_tasks};
+        });
+    }
+
     template <class T>
     friend class Ring;
     friend class Server;

@@ -110,22 +110,25 @@ pub struct pace_pool_config_t {
 pub struct pace_report_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Everything that had been accepted ended within the drain's time.
+    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
     pub drained: bool,
     /// It was called inside a handler, so it was only a request.
     pub requested: bool,
     /// Zero.
     pub reserved: [u8; 2],
-    /// Tasks and one-shot timers that were accepted and will not run.
+    /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
+    /// `drained`.)
     pub cancelled: u64,
     /// Threads whose handlers have not returned; pace_pool_thread_stats() tells which: their role is
     /// not PACE_ROLE_AWAY.
     pub stuck: u32,
     /// Zero.
     pub reserved2: u32,
-    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
-    /// it was drained, but for mailboxes that are pulled.
+    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
     pub left: u64,
+    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
+    /// among them.
+    pub worker_tasks: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof *config, so that a library that has
@@ -212,10 +215,13 @@ pub unsafe extern "C" fn pace_pool_set_active(
     })
 }
 
-/// Shuts the pool down: refuses new work from outside, runs what was accepted for up to `drain_ns`,
-/// then cancels what has not begun, closes all handles, and ends the threads. It returns when all
-/// handlers have returned, or 100 ms after the drain at the latest; threads that are still inside a
-/// handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+/// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
+/// `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all handlers have returned, or 100 ms after the drain at the latest; threads that are still
+/// inside a handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+///
+/// Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A retry, or
+/// a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot timer that
+/// is not due. Servers have a drain of their own, and are cut off by the end of their pool.
 ///
 /// Inside a handler it is only a request: it returns at once, and the pool shuts down when its
 /// handlers have returned.
@@ -229,6 +235,28 @@ pub unsafe extern "C" fn pace_pool_shutdown(
     drain_ns: u64,
     report: *mut pace_report_t,
 ) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { end(pool, drain_ns, report) }
+}
+
+/// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as pace_pool_shutdown().
+///
+/// PACE_EVERSION: report->struct_size was not set.
+///
+/// Threads: any. In handlers: yes, as a request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_stop_now(
+    pool: *mut pace_pool_t,
+    report: *mut pace_report_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { end(pool, 0, report) }
+}
+
+/// # Safety
+///
+/// As `pace_pool_shutdown`.
+unsafe fn end(pool: *mut pace_pool_t, drain_ns: u64, report: *mut pace_report_t) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let pool = unsafe { open(pool) }?;
@@ -248,13 +276,15 @@ pub unsafe extern "C" fn pace_pool_shutdown(
                 stuck: report.stuck.len() as u32,
                 reserved2: 0,
                 left: report.left,
+                worker_tasks: report.worker_tasks,
             });
         }
         Ok(())
     })
 }
 
-/// Frees a pool. One that is still open is shut down without draining. It waits until all handlers
+/// Frees a pool. One that is still open is drained first, for up to 30 s, as by pace_pool_shutdown(): what was
+/// accepted ends. For an end without a drain call pace_pool_stop_now() before. It waits until all handlers
 /// have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
 /// Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
 /// datagram sockets are freed by themselves, before or after.
@@ -270,7 +300,7 @@ pub unsafe extern "C" fn pace_pool_free(pool: *mut pace_pool_t) {
     call_void(|| {
         // SAFETY: as the header demands, it came from `pace_pool_new` and is used by nobody else.
         let Ok(shared) = (unsafe { open(pool) }) else { return };
-        let _ = shared.pool.shutdown(nanos(0));
+        let _ = shared.pool.end_with_owner();
         // SAFETY: as above.
         drop(unsafe { Box::from_raw(pool) });
     });

@@ -471,10 +471,14 @@ impl Subscriber {
         if after == After::Suspend {
             self.finished(core, &entry.stored);
         }
-        let is_later = matches!(after, After::Retry(delay) if !delay.is_zero());
-        if is_later {
+        let later = match after {
+            After::Retry(delay) if !delay.is_zero() => Some(delay),
+            _ => None,
+        };
+        let is_later = later.is_some();
+        if let Some(delay) = later {
             // Before anybody can take it back.
-            core.ready.hold();
+            core.ready.hold(core.shared.now_and(delay));
         }
         let mut mail = self.mail();
         let held = match after {

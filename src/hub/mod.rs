@@ -124,7 +124,7 @@ pub use topic::Json;
 pub use topic::{Codec, Text, Topic};
 
 use crate::error::{Error, Result};
-use crate::pool::{self, Pool, Served, Shared};
+use crate::pool::{self, Pool, Remains, Served, Shared};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Mutex, MutexGuard, Numbers, store_load_barrier};
@@ -507,9 +507,8 @@ impl Core {
 }
 
 impl Served for Core {
-    fn is_handled(&self) -> bool {
-        // What is held for a retry is waited for by who has asked for a drain, and not by a pool that is dropped.
-        self.ready.is_quiet(self.shared.is_asked_to_drain())
+    fn remains(&self, deadline: u64) -> Remains {
+        self.ready.remains(deadline)
     }
 
     fn left(&self) -> u64 {

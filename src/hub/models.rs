@@ -13,6 +13,7 @@ use super::ready::Ready;
 use super::request::{Reached, Requests};
 use super::ring::Cursor;
 use super::subscribe::Execution;
+use crate::pool::Remains;
 use crate::queue::{Page, Pen};
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
@@ -296,7 +297,7 @@ fn ready(deaf: bool) {
     push(&ready, &served, 2);
     other.join().unwrap();
     assert_eq!(served.load(SeqCst), 3, "something is left on the list");
-    assert!(ready.is_quiet(true));
+    assert_eq!(ready.remains(0), Remains::Nothing);
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn held(torn: bool) {
             list.begin();
             while let Some((work, _call)) = list.pop(0) {
                 if work == 0 {
-                    list.hold();
+                    list.hold(0);
                 }
                 count.fetch_add(work, SeqCst);
             }
@@ -338,11 +339,11 @@ fn held(torn: bool) {
         assert_eq!(call, Some(0));
         serve();
     });
-    if ready.is_quiet(true) {
+    if ready.remains(0) == Remains::Nothing {
         assert_eq!(served.load(SeqCst), 1, "something is held");
     }
     other.join().unwrap();
-    assert!(ready.is_quiet(true));
+    assert_eq!(ready.remains(0), Remains::Nothing);
 }
 
 #[test]

@@ -29,6 +29,7 @@
 //! and that it is then seen resting by the next push, is the lock's doing; that a call is never lost, the
 //! slot's (`pool/service.rs`).
 
+use crate::pool::Remains;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -56,6 +57,8 @@ struct List<W> {
     called: usize,
     /// What will be put there later.
     held: usize,
+    /// No later than the first of those is due, by the pool's clock.
+    first_due: u64,
 }
 
 /// A service that the caller has to call.
@@ -71,6 +74,7 @@ impl<W> Ready<W> {
             resting: (0..services).rev().collect(),
             called: 0,
             held: 0,
+            first_due: 0,
         };
         let zero = || AtomicUsize::new(0);
         let resting = AtomicUsize::new(services);
@@ -105,9 +109,11 @@ impl<W> Ready<W> {
         self.note_call(&mut list)
     }
 
-    /// Something will be put there later.
-    pub(super) fn hold(&self) {
-        self.lock().held += 1;
+    /// Something will be put there at `due`, by the pool's clock.
+    pub(super) fn hold(&self, due: u64) {
+        let mut list = self.lock();
+        list.first_due = if list.held == 0 { due } else { list.first_due.min(due) };
+        list.held += 1;
     }
 
     /// So many that were held will not be put there, or have nobody who must be told.
@@ -209,12 +215,17 @@ impl<W> Ready<W> {
         self.waiting.load(Relaxed) + self.lingering.load(Relaxed)
     }
 
-    /// Whether nothing waits and nobody serves. `held`: and nothing is held.
-    pub(super) fn is_quiet(&self, held: bool) -> bool {
+    /// What a drain that ends at `deadline` still has to wait for.
+    pub(super) fn remains(&self, deadline: u64) -> Remains {
         let list = self.lock();
         let is_empty = list.waiting.is_empty() && list.lingering.is_empty();
-        let holds = held && list.held > 0;
-        is_empty && !holds && list.resting.len() == list.waiting.shelves.len()
+        let rests = list.resting.len() == list.waiting.shelves.len();
+        match list.held {
+            _ if !(is_empty && rests) => Remains::Work,
+            0 => Remains::Nothing,
+            _ if list.first_due > deadline => Remains::Later,
+            _ => Remains::Work,
+        }
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, List<W>> {
@@ -355,7 +366,7 @@ mod tests {
         ready.begin();
         assert_eq!(ready.pop(first), Some(("work", None)));
         ready.linger("lingers");
-        assert!(ready.is_empty() && !ready.is_quiet(false));
+        assert!(ready.is_empty() && ready.remains(9) == Remains::Work);
         assert_eq!(ready.pop(first), Some(("lingers", None)));
         ready.linger("lingers");
         // Its handler may not return, and the other service has to look.
@@ -374,10 +385,13 @@ mod tests {
         assert_eq!(ready.pop(1 - first), Some(("b", None)));
         assert_eq!(ready.relieve(), None, "nothing lingers");
         assert_eq!((ready.pop(first), ready.pop(1 - first)), (None, None));
-        assert!(ready.is_quiet(true));
-        ready.hold();
-        assert!(ready.is_quiet(false) && !ready.is_quiet(true));
+        assert_eq!(ready.remains(9), Remains::Nothing);
+        ready.hold(10);
+        assert_eq!(
+            [9, 10].map(|deadline| ready.remains(deadline)),
+            [Remains::Later, Remains::Work]
+        );
         ready.let_go(1);
-        assert!(ready.is_quiet(true));
+        assert_eq!(ready.remains(10), Remains::Nothing);
     }
 }

@@ -135,11 +135,11 @@ pub(crate) use context::{blocking, contain};
 pub(crate) use context::{current, is_inside, lap, seat_here, stops_around_us, take_outcome};
 #[cfg(feature = "capi")]
 pub(crate) use handle::next_multiple;
-#[cfg(feature = "hub")]
-pub(crate) use shared::Served;
 pub(crate) use shared::Shared;
 #[cfg(feature = "tasks")]
 pub(crate) use shared::Staged;
+#[cfg(feature = "hub")]
+pub(crate) use shared::{Remains, Served};
 #[cfg(feature = "capi")]
 pub(crate) use slab::{Entry, Slab};
 #[cfg(any(feature = "capi", feature = "net"))]

@@ -8,7 +8,7 @@
 //! A call is never lost. Either the slot becomes QUEUED by it, or it is QUEUED or RUNNING already and
 //! keeps the readiness, and then it runs once more.
 
-use super::shared::Served;
+use super::shared::{Remains, Served};
 use super::slots::{Activity, Key, Payload, Start, Traits};
 use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Rejected, Result};
@@ -230,8 +230,8 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
 }
 
 impl<T: Copy + Send + Sync + 'static> Served for EventRing<T> {
-    fn is_handled(&self) -> bool {
-        self.consumed() == self.accepted()
+    fn remains(&self, _: u64) -> Remains {
+        if self.left() == 0 { Remains::Nothing } else { Remains::Work }
     }
 
     fn left(&self) -> u64 {

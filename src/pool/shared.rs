@@ -83,12 +83,13 @@ pub(crate) struct Shared {
     pub(crate) in_strands: AtomicU64,
     pub(crate) strands_accepted: AtomicU64,
     pub(crate) rejected: AtomicU64,
-    /// Tasks and timers that ended unrun outside of a member's own count.
+    /// Tasks and timers that the end of the pool has left unrun, outside of a member's own count.
     pub(crate) dropped: AtomicU64,
+    /// Timers that were cancelled by a call. Those that were staged count in their shards.
+    pub(crate) timers_cancelled: AtomicU64,
     pub(crate) timers_armed: AtomicU64,
     was_drained: AtomicBool,
     /// Somebody has asked for the end, and does not just let go of the pool.
-    asked_to_drain: AtomicBool,
     /// A member has left since the pool stopped.
     was_left: AtomicBool,
     next_set: AtomicU32,
@@ -101,7 +102,7 @@ pub(crate) struct Shared {
     kept: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
     /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
     /// without the lock.
-    rings: Mutex<Arc<[Weak<dyn Served>]>>,
+    parts: Mutex<Arc<[Weak<dyn Served>]>>,
     /// What may be gone only after all else here: so it is the last.
     #[cfg(feature = "tasks")]
     last: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
@@ -115,14 +116,32 @@ pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) ->
     unsafe { slot.payload(f) }
 }
 
-/// A ring, as far as the end of a pool is concerned. It is called without a lock, so it may call the
-/// pool.
+/// How often a leader looks whether the pool has drained.
+const DRAIN_LOOK: u64 = 10_000_000;
+
+/// What a part of the pool (a worker pool, a hub, a ring) still has to do before the pool may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Remains {
+    Nothing,
+    /// Only work whose time comes after the drain's deadline: it is not waited for.
+    Later,
+    Work,
+}
+
+/// A part of the pool, as far as the end of the pool is concerned. It is called without a lock, so it may call
+/// the pool.
 pub(crate) trait Served: Send + Sync {
-    /// Whether everything that was published has been handled.
-    fn is_handled(&self) -> bool;
-    /// How much of it has not been handled.
-    fn left(&self) -> u64;
-    /// Refuses events from now on.
+    /// What is left to do for a drain that ends at `deadline`, by the pool's clock.
+    fn remains(&self, deadline: u64) -> Remains;
+    /// How many events or messages have not been handled.
+    fn left(&self) -> u64 {
+        0
+    }
+    /// How many tasks of a worker pool were cancelled so far.
+    fn cancelled(&self) -> u64 {
+        0
+    }
+    /// Refuses everything from now on.
     fn close(&self);
 }
 
@@ -196,16 +215,16 @@ impl Shared {
             strands_accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            timers_cancelled: AtomicU64::new(0),
             timers_armed: AtomicU64::new(0),
             was_drained: AtomicBool::new(false),
-            asked_to_drain: AtomicBool::new(false),
             was_left: AtomicBool::new(false),
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
             #[cfg(feature = "tasks")]
             kept: Mutex::default(),
-            rings: Mutex::new(Arc::new([])),
+            parts: Mutex::new(Arc::new([])),
             #[cfg(feature = "tasks")]
             last: Mutex::default(),
         })
@@ -270,6 +289,12 @@ impl Shared {
         if self.is_forked() {
             std::process::abort();
         }
+    }
+
+    /// The instant that is `delay` from now.
+    #[cfg(feature = "hub")]
+    pub(crate) fn now_and(&self, delay: core::time::Duration) -> u64 {
+        self.now().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// An error unless this process built the pool and it is open.
@@ -991,6 +1016,16 @@ impl Shared {
         self.drain_deadline.load(Relaxed)
     }
 
+    /// When a leader must look at the drain again: u64::MAX while there is none. A part of the pool may be through
+    /// by what another thread does, which tells no member: a task that is cancelled, say.
+    #[inline]
+    pub(crate) fn next_drain_look(&self, now: u64) -> u64 {
+        match self.drain_deadline() {
+            u64::MAX => u64::MAX,
+            deadline => deadline.min(now.saturating_add(DRAIN_LOOK)),
+        }
+    }
+
     #[inline]
     pub(crate) fn drain_is_over(&self, now: u64) -> bool {
         now >= self.drain_deadline()
@@ -1034,39 +1069,40 @@ impl Shared {
             && self.members_rest()
             && self.in_strands.load(Acquire) == 0
             && self.outbox.is_delivered()
-            && self.all_rings(|ring| ring.is_handled())
+            && self.remains() < Remains::Work
             && self.tasks.accepted() == accepted
     }
 
-    /// From now on the end of the pool takes this ring into account.
-    pub(crate) fn serve(&self, ring: Weak<dyn Served>) {
-        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let alive = rings.iter().filter(|ring| ring.strong_count() > 0).cloned();
-        let after = alive.chain([ring]).collect();
-        *rings = after;
+    /// From now on the end of the pool takes this part into account.
+    pub(crate) fn serve(&self, part: Weak<dyn Served>) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = parts.iter().filter(|part| part.strong_count() > 0).cloned();
+        let after = alive.chain([part]).collect();
+        *parts = after;
     }
 
-    /// Whether all rings pass the test, which may call the pool: what a ring does when it is asked,
-    /// closed, or dropped as the last of its clones here, is its own affair.
-    fn all_rings(&self, test: impl Fn(&dyn Served) -> bool) -> bool {
-        let rings = Arc::clone(&*self.rings.lock().unwrap_or_else(PoisonError::into_inner));
-        rings.iter().filter_map(Weak::upgrade).all(|ring| test(&*ring))
+    /// The parts that are alive. They may call the pool: what a part does when it is asked, closed, or dropped as
+    /// the last of its clones here, is its own affair.
+    fn parts(&self) -> impl Iterator<Item = Arc<dyn Served>> {
+        let parts = Arc::clone(&*self.parts.lock().unwrap_or_else(PoisonError::into_inner));
+        let count = parts.len();
+        (0..count).filter_map(move |at| parts[at].upgrade())
     }
 
-    /// What rings have taken and not handled.
-    pub(crate) fn left_in_rings(&self) -> u64 {
-        let rings = Arc::clone(&*self.rings.lock().unwrap_or_else(PoisonError::into_inner));
-        rings.iter().filter_map(Weak::upgrade).map(|ring| ring.left()).sum()
+    /// What all parts together still have to do before the drain may end.
+    fn remains(&self) -> Remains {
+        let deadline = self.drain_deadline();
+        self.parts().map(|part| part.remains(deadline)).max().unwrap_or(Remains::Nothing)
     }
 
-    pub(crate) fn ask_to_drain(&self) {
-        // Relaxed: the drain that follows is looked at by whoever looks at this.
-        self.asked_to_drain.store(true, Relaxed);
+    /// Events and messages that were taken and not handled.
+    pub(crate) fn left_in_parts(&self) -> u64 {
+        self.parts().map(|part| part.left()).sum()
     }
 
-    #[cfg(feature = "hub")]
-    pub(crate) fn is_asked_to_drain(&self) -> bool {
-        self.asked_to_drain.load(Relaxed)
+    /// Tasks of worker pools that were cancelled so far.
+    pub(crate) fn cancelled_in_parts(&self) -> u64 {
+        self.parts().map(|part| part.cancelled()).sum()
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
@@ -1118,7 +1154,7 @@ impl Shared {
             // one that looks for work now would pass for one that runs it.
             let nothing_new = self.tasks.accepted() == accepted
                 && self.outbox.is_delivered()
-                && self.all_rings(|ring| ring.is_handled());
+                && self.remains() == Remains::Nothing;
             self.end(nothing_new);
         }
         drained
@@ -1127,7 +1163,7 @@ impl Shared {
     /// Ends it: nothing new begins.
     pub(crate) fn stop(&self) {
         self.refuse_all();
-        self.end(self.is_drained());
+        self.end(self.is_drained() && self.remains() == Remains::Nothing);
     }
 
     /// Before the last look: a handler that posts now is refused, or what it posted is seen. (Into a
@@ -1135,10 +1171,7 @@ impl Shared {
     fn refuse_all(&self) {
         self.tasks.close_all();
         self.outbox.close();
-        self.all_rings(|ring| {
-            ring.close();
-            true
-        });
+        self.parts().for_each(|part| part.close());
     }
 
     fn end(&self, drained: bool) {

@@ -6,13 +6,17 @@
 //!                                        park, and leaders by their time-out
 //! ```
 //!
+//! Everything: tasks, and what each *part* of the pool has left to do. Worker pools run what waits, retries within
+//! the deadline included; hubs deliver what was published; rings hand out their events. Until all of them are
+//! through, handlers may go on to submit and publish: so it does not matter which part another one needs.
+//!
 //! Refusal is atomic with acceptance: the close bits are in each lane's tail word, so a task is either
 //! accepted before and then run or counted as cancelled, or refused. Whoever is last to leave sweeps;
 //! if a handler never returns, the caller of `shutdown` sweeps what that handler does not use, and
 //! the rest stays allocated for it.
 
 use super::{Pool, Shared, context};
-use crate::sync::atomic::Ordering::Acquire;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sys::thread::JoinHandle;
 use core::time::Duration;
 use crossbeam_queue::SegQueue;
@@ -21,20 +25,26 @@ use std::sync::Arc;
 /// How long threads may take to leave after the drain, before they are called stuck.
 const GRACE: u64 = 100_000_000;
 
+/// How long the end of a pool's last owner drains at most.
+const LAST_DRAIN: Duration = Duration::from_secs(30);
+
 /// How a shutdown went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Report {
-    /// Everything that had been accepted ended within the drain's time.
+    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
     pub drained: bool,
     /// This was called inside a handler, so it was only a request: the pool shuts down when its
     /// handlers have returned.
     pub requested: bool,
-    /// Tasks and one-shot timers that were accepted and will not run.
+    /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
+    /// `drained`.)
     pub cancelled: u64,
-    /// Events of its rings, and messages that wait in mailboxes of its hubs, which will not be handled: none if
-    /// it was drained, but for mailboxes that are pulled.
+    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
+    /// among them.
+    pub worker_tasks: u64,
+    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
     pub left: u64,
     /// Indices of threads whose handlers have not returned. They end when those do.
     pub stuck: Vec<usize>,
@@ -62,10 +72,12 @@ impl Threads {
 }
 
 impl Pool {
-    /// Shuts the pool down: refuses new work from outside, runs what was accepted, and what was
-    /// published to its rings and hubs, for up to `drain`, messages that wait for another attempt included,
-    /// then cancels what has not begun, closes all handles, and ends the threads. Timers that are
-    /// not due are cancelled at once when the drain ends.
+    /// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
+    /// `drain`. Then it cancels what has not begun, closes all handles, and ends the threads.
+    ///
+    /// Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A
+    /// retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a
+    /// one-shot timer that is not due. Servers have a drain of their own, and are cut off by the end of their pool.
     ///
     /// It returns when all handlers have returned, or 100 ms after the drain at the latest; threads
     /// that are still inside a handler then are reported as stuck, and nothing that they use is
@@ -74,42 +86,63 @@ impl Pool {
     ///
     /// A pool without threads is drained by the hosts that are in it now: the drain ends when the
     /// last of them leaves.
+    ///
+    /// The end of a pool's last owner does the same, for up to 30 s.
     pub fn shutdown(&self, drain: Duration) -> Report {
         let shared = self.shared();
         if shared.is_forked() {
-            let stuck = Vec::new();
-            return Report { drained: false, requested: false, cancelled: 0, left: 0, stuck };
+            return Report::default();
         }
-        shared.ask_to_drain();
         let drain = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX);
-        let report = shared.shut_down(drain, self.threads());
-        let left = if report.requested { 0 } else { shared.left_in_rings() };
-        Report { left, ..report }
+        shared.shut_down(drain, self.threads())
+    }
+
+    /// What the last owner's end does, for owners in other languages.
+    #[cfg(feature = "capi")]
+    pub(crate) fn end_with_owner(&self) -> Report {
+        match self.shared().is_forked() {
+            true => Report::default(),
+            false => self.shared().end_with_owner(self.threads()),
+        }
+    }
+
+    /// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as
+    /// [`shutdown`](Self::shutdown).
+    pub fn stop_now(&self) -> Report {
+        self.shutdown(Duration::ZERO)
     }
 }
 
 impl Shared {
-    pub(crate) fn shut_down(&self, drain: u64, threads: &Threads) -> Report {
+    fn shut_down(&self, drain: u64, threads: &Threads) -> Report {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
-        let dropped = self.dropped_outside();
+        let (dropped, cancelled) = (self.dropped.load(Relaxed), self.cancelled_in_parts());
         self.drain(deadline);
-        let inside = context::is_inside(self);
-        if !inside {
-            self.wait_for_members(deadline);
+        if context::is_inside(self) {
+            return Report { requested: true, ..Report::default() };
         }
+        self.wait_for_members(deadline);
+        let left = self.left_in_parts();
+        let worker_tasks = self.cancelled_in_parts().saturating_sub(cancelled);
         let report = Report {
-            drained: self.ended_drained(),
-            requested: inside,
-            cancelled: self.dropped_outside() - dropped,
-            left: 0,
-            stuck: if inside { Vec::new() } else { self.stuck() },
+            drained: self.ended_drained() && worker_tasks + left == 0,
+            requested: false,
+            cancelled: self.dropped.load(Relaxed) - dropped,
+            worker_tasks,
+            left,
+            stuck: self.stuck(),
         };
-        if !inside {
-            // By the machine's clock, whatever the pool's is.
-            threads.reap(crate::sys::clock::now());
-            self.tell_end(&report);
-        }
+        // By the machine's clock, whatever the pool's is.
+        threads.reap(crate::sys::clock::now());
+        self.tell_end(&report);
         report
+    }
+
+    /// The end of the last owner, who is the only one that could have pulled what waits to be pulled.
+    pub(crate) fn end_with_owner(&self, threads: &Threads) -> Report {
+        self.outbox.close();
+        self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
+        self.shut_down(LAST_DRAIN.as_nanos() as u64, threads)
     }
 
     /// Waits until the last member has left, sees to it that the drain ends in time even if every
@@ -140,7 +173,7 @@ impl Shared {
     }
 }
 
-/// Shuts the pool down when the last [`Pool`] is dropped: whatever was accepted runs first.
+/// Shuts the pool down when the last [`Pool`] is dropped: whatever was accepted ends first, within [`LAST_DRAIN`].
 pub(crate) struct Life {
     pub(crate) shared: Arc<Shared>,
     pub(crate) threads: Threads,
@@ -153,7 +186,7 @@ impl Drop for Life {
             core::mem::forget(Arc::clone(&self.shared));
             core::mem::forget(core::mem::replace(&mut self.threads, Threads::new(Vec::new())));
         } else {
-            let _ = self.shared.shut_down(u64::MAX, &self.threads);
+            let _ = self.shared.end_with_owner(&self.threads);
         }
     }
 }

@@ -581,11 +581,6 @@ impl Shared {
         (shards().map(|shard| shard.armed.load(Acquire)).sum(), cancelled)
     }
 
-    /// Tasks and timers that ended unrun outside of a member's own count.
-    pub(crate) fn dropped_outside(&self) -> u64 {
-        self.dropped.load(Acquire) + self.staged().1
-    }
-
     /// Slots that are let.
     pub(crate) fn slots_in_use(&self) -> u64 {
         let shards = self.sets.iter().flat_map(|set| set.staging.shards());

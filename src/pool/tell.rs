@@ -61,6 +61,8 @@ impl Shared {
             record
                 .with("drained", u64::from(report.drained))
                 .with("cancelled", report.cancelled)
+                .with("worker_tasks", report.worker_tasks)
+                .with("left", report.left)
                 .with("stuck", report.stuck.len())
                 .say("the pool has stopped");
         });

@@ -1,7 +1,7 @@
 //! What only an injected failure shows, or a neighbour inside the crate. Everything else that a pool
 //! promises is tested from outside.
 
-use super::shared::Served;
+use super::shared::{Remains, Served};
 use super::{Pool, Shared};
 use crate::error::Error;
 use crate::sys::thread::injected;
@@ -56,14 +56,10 @@ fn what_is_served_may_call_the_pool() {
         }
     }
     impl Served for Neighbour {
-        fn is_handled(&self) -> bool {
+        fn remains(&self, _: u64) -> Remains {
             self.asked.fetch_add(1, SeqCst);
             self.call_the_pool();
-            true
-        }
-
-        fn left(&self) -> u64 {
-            0
+            Remains::Nothing
         }
 
         fn close(&self) {
@@ -73,11 +69,7 @@ fn what_is_served_may_call_the_pool() {
     }
     struct Ended;
     impl Served for Ended {
-        fn is_handled(&self) -> bool {
-            unreachable!("it is gone")
-        }
-
-        fn left(&self) -> u64 {
+        fn remains(&self, _: u64) -> Remains {
             unreachable!("it is gone")
         }
 

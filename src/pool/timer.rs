@@ -125,7 +125,7 @@ impl Shared {
         let (closed, payload) = self.close(key, false);
         let cancelled = closed == Close::Mine;
         if cancelled {
-            self.dropped.fetch_add(1, Relaxed);
+            self.timers_cancelled.fetch_add(1, Relaxed);
         }
         drop(payload);
         cancelled

@@ -402,7 +402,7 @@ impl<'a> Worker<'a> {
             return lead.wait(Some(0));
         }
         let watches = self.watches_while_leading();
-        let mut wake_at = earliest.min(self.until).min(shared.drain_deadline());
+        let mut wake_at = earliest.min(self.until).min(shared.next_drain_look(now));
         if watches {
             self.survey[0].take(shared);
             wake_at = wake_at.min(now + shared.watch_period(now));

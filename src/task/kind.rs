@@ -489,7 +489,8 @@ impl<'a> KindBuilder<'a> {
         self.settings.retry.check()?;
         self.settings.budget.as_ref().map_or(Ok(()), RetryBudget::check)?;
         self.settings.rate.as_ref().map_or(Ok(()), Rate::check)?;
-        let inner = self.pool.kinds.find_or(self.name, || self.settings.clone(), &self.pool.common);
+        let inner =
+            self.pool.common.kinds.find_or(self.name, || self.settings.clone(), &self.pool.common);
         if inner.settings != self.settings {
             let allowed = "a name without a kind, or the settings that its kind has";
             return Err(Error::invalid("kind", self.name, allowed));

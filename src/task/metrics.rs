@@ -36,13 +36,13 @@ impl Observer for Times {
 
 /// As long as the worker pool lives, which this does not keep alive.
 pub(super) fn attach(registry: &Registry, name: String, workers: &WorkerPool) {
-    let (common, kinds) = (Arc::downgrade(&workers.common), Arc::downgrade(&workers.kinds));
-    registry.collect(move |collector| match (common.upgrade(), kinds.upgrade()) {
-        (Some(common), Some(kinds)) => {
-            collect(collector, &name, &stats_of(&common, &kinds));
-            true
+    let handles = Arc::downgrade(&workers.handles);
+    registry.collect(move |collector| {
+        let handles = handles.upgrade();
+        if let Some(handles) = &handles {
+            collect(collector, &name, &stats_of(&handles.0));
         }
-        _ => false,
+        handles.is_some()
     });
 }
 

@@ -111,7 +111,7 @@ use core::fmt;
 use estate::Estate;
 use kind::Kinds;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A worker pool over a [`Pool`], whose threads run its tasks beside everything else. Clones are the
 /// same worker pool. What it has of its own, some 6 KB and what is known of its names, is the pool's, and is
@@ -144,7 +144,20 @@ use std::sync::Arc;
 pub struct WorkerPool {
     pool: Pool,
     common: Arc<Common>,
-    kinds: Arc<Kinds>,
+    handles: Arc<Handles>,
+}
+
+/// What all clones of one worker pool have. With the last of them goes whoever could pull tasks and complete
+/// attempts: those end.
+struct Handles(Arc<Common>);
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        if !self.0.shared.is_forked() {
+            self.0.lobby.attempts.end();
+            self.0.lobby.attempts.abandon();
+        }
+    }
 }
 
 /// The life of a worker pool, in order.
@@ -164,6 +177,7 @@ pub(crate) struct Common {
     full: Full,
     pub(crate) scaler: Option<Arc<scaling::Scaler>>,
     hooks: shutdown::Hooks,
+    kinds: Kinds,
     phase: AtomicU32,
     /// Changes when something has ended that a shutdown may wait for.
     changed: Futex,
@@ -179,14 +193,6 @@ impl Common {
 
     pub(crate) fn phase(&self) -> u32 {
         self.phase.load(Acquire)
-    }
-}
-
-impl Drop for Common {
-    fn drop(&mut self) {
-        if !self.shared.is_forked() {
-            self.lobby.attempts.abandon();
-        }
     }
 }
 
@@ -345,13 +351,17 @@ impl WorkerPoolBuilder {
             lobby: estate.keep(lobby),
             estate,
             hooks: shutdown::Hooks::default(),
+            kinds: Kinds::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
         });
         // Tasks outlive the handles of their worker pool; those who observe them do, too.
         self.pool.shared().keep(Arc::clone(&common) as _);
+        let served: Weak<Common> = Arc::downgrade(&common);
+        self.pool.shared().serve(served);
         common.lobby.attempts.end_with(&common.shared);
-        WorkerPool { pool: self.pool, common, kinds: Arc::default() }
+        let handles = Arc::new(Handles(Arc::clone(&common)));
+        WorkerPool { pool: self.pool, common, handles }
     }
 }
 
@@ -396,7 +406,7 @@ impl WorkerPool {
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        let kind = self.kinds.find_or_make(name, &self.common);
+        let kind = self.common.kinds.find_or_make(name, &self.common);
         TaskBuilder::new(kind, Cow::Borrowed(&self.common), work)
     }
 }

@@ -20,9 +20,10 @@
 use super::estate::{Pin, pin};
 use super::record::{self, Head};
 use super::report::Status;
+use super::stats::Event;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
 use crate::log::Component;
-use crate::pool::{Deadline, contain};
+use crate::pool::{Deadline, Remains, Served, contain};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sync::store_load_barrier;
@@ -89,6 +90,25 @@ impl Hooks {
     }
 }
 
+/// The end of the pool beneath drains its worker pools: what waits for another attempt, or for its time, is
+/// waited for if that time comes before the deadline.
+impl Served for Common {
+    fn remains(&self, deadline: u64) -> Remains {
+        match self.under_way() {
+            0 => Remains::Nothing,
+            tasks if self.lobby.sleepers.all_sleep_beyond(deadline, tasks) => Remains::Later,
+            _ => Remains::Work,
+        }
+    }
+
+    fn cancelled(&self) -> u64 {
+        self.kinds.all().into_iter().map(|kind| kind.stats.get(Event::Cancelled)).sum()
+    }
+
+    /// The lanes refuse what comes.
+    fn close(&self) {}
+}
+
 impl Common {
     /// A task has ended.
     pub(super) fn note_end(&self) {
@@ -96,6 +116,14 @@ impl Common {
             self.changed.fetch_add(1, AcqRel);
             self.changed.wake(i32::MAX);
         }
+    }
+
+    /// How many tasks were accepted and have not ended.
+    fn under_way(&self) -> u64 {
+        // Against *begin an attempt, then look at the phase* in whoever runs one: what it runs was counted
+        // before.
+        store_load_barrier();
+        self.kinds.all().into_iter().map(|kind| kind.stats.under_way()).sum()
     }
 
     /// Waits until `done`. False: the time ran out.
@@ -154,7 +182,7 @@ impl WorkerPool {
             return ShutdownReport { requested: true, ..ShutdownReport::default() };
         }
         let drain = Deadline::after(Some(phases.drain));
-        let drained = common.wait_until(drain, || self.is_quiet());
+        let drained = common.wait_until(drain, || common.under_way() == 0);
         // Those that wait come before the threads hear that they must not begin them, and before those
         // that run are asked: so they are told of by name.
         if begun < STOPPING {
@@ -170,7 +198,7 @@ impl WorkerPool {
         cancelled.extend(self.cancel_waiting());
         self.ask_running();
         let stop = Deadline::after(Some(phases.stop));
-        common.wait_until(stop, || self.is_quiet());
+        common.wait_until(stop, || common.under_way() == 0);
         common.lobby.attempts.end();
         let name = |head: Head| (head.kind().name().to_owned(), head.worker());
         let stuck = self.left(&pin()).map(|(head, _)| name(head)).collect();
@@ -211,15 +239,7 @@ impl WorkerPool {
     /// Tells all kinds. Those to come look at the worker pool's own phase.
     fn enter(&self, phase: u32) {
         self.common.phase.fetch_max(phase, AcqRel);
-        self.kinds.all().into_iter().for_each(|kind| kind.enter(phase));
-    }
-
-    /// Whether everything that was accepted has ended.
-    fn is_quiet(&self) -> bool {
-        // Against *begin an attempt, then look at the phase* in whoever runs one: what it runs was counted
-        // before.
-        store_load_barrier();
-        self.kinds.all().into_iter().all(|kind| kind.stats.under_way() == 0)
+        self.common.kinds.all().into_iter().for_each(|kind| kind.enter(phase));
     }
 
     fn left<'a>(&'a self, pin: &'a Pin) -> impl Iterator<Item = (Head, record::Look)> + 'a {

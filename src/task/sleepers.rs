@@ -313,6 +313,14 @@ impl<M: Meta> Sleepers<M> {
 }
 
 impl Sleepers {
+    /// Whether as many tasks as that sleep, and the first of them beyond `deadline`, by the pool's clock.
+    pub(super) fn all_sleep_beyond(&self, deadline: u64, tasks: u64) -> bool {
+        // The wheel may name an instant that is too early, and `asleep` may be too high for a moment: what ends
+        // meanwhile has the pool look again.
+        let filed = self.lock();
+        self.asleep.load(Relaxed) as u64 >= tasks && filed.next::<TaskMeta>() > deadline
+    }
+
     /// A task has ended, and its closure was taken out here. Its index stays in the wheel.
     pub(super) fn drop_taken(&'static self, head: Head, parcel: Parcel) {
         let was_last = self.asleep.fetch_sub(1, Relaxed) == 1;

@@ -4,7 +4,7 @@
 //! share the last one. A snapshot sums the shards.
 
 use super::estate::pin;
-use super::kind::{Kind, KindInner, Kinds};
+use super::kind::{Kind, KindInner};
 use super::record;
 use super::report::Status;
 use super::{Common, WorkerPool};
@@ -227,9 +227,9 @@ impl TaskAudit {
     }
 }
 
-pub(super) fn stats_of(common: &Arc<Common>, kinds: &Kinds) -> WorkerStats {
+pub(super) fn stats_of(common: &Arc<Common>) -> WorkerStats {
     let in_flight = in_flight(common);
-    let kinds = kinds.all().into_iter().map(snapshot).collect();
+    let kinds = common.kinds.all().into_iter().map(snapshot).collect();
     let pin = pin();
     let stuck = common.guard.stuck(&pin).into_iter().map(|(head, worker)| StuckTask {
         name: head.kind().name(),
@@ -248,7 +248,7 @@ impl WorkerPool {
     /// A snapshot for people and dashboards. Any thread; allocates, and looks at every task of the
     /// process that is under way.
     pub fn stats(&self) -> WorkerStats {
-        stats_of(&self.common, &self.kinds)
+        stats_of(&self.common)
     }
 
     /// The books; see [`TaskAudit`]. Any thread; as long as `stats`.

@@ -226,6 +226,7 @@ AT(pace_report_t, requested, 5);
 AT(pace_report_t, cancelled, 8);
 AT(pace_report_t, stuck, 16);
 AT(pace_report_t, left, 24);
+AT(pace_report_t, worker_tasks, 32);
 
 GROWS(pace_handle_options_t, 12);
 AT(pace_handle_options_t, interest, 4);

@@ -268,6 +268,7 @@ static pace_status_t do_promote(things_t *t) {
     return pace_promote_new_leader();
 }
 static pace_status_t do_shutdown(things_t *t) { return pace_pool_shutdown(t->pool, 0, NULL); }
+static pace_status_t do_stop_now(things_t *t) { return pace_pool_stop_now(t->pool, NULL); }
 
 static size_t quick_data(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
     (void)data, (void)conn, (void)bytes;
@@ -1484,6 +1485,7 @@ static const row_t table[] = {
     {"ring_close", do_ring_close, IS_OK, IS_OK, IS_OK, 'r'},
     {"queue_close", do_queue_close, IS_OK, IS_OK, IS_OK, 'q'},
     {"shutdown", do_shutdown, IS_OK, IS_OK, IS_OK, 'p'},
+    {"stop_now", do_stop_now, IS_OK, IS_OK, IS_OK, 'p'},
 };
 #define ROWS (sizeof table / sizeof *table)
 /* How many of them end nothing that others need. */

@@ -318,7 +318,7 @@ fn a_drain_says_at_its_deadline_what_was_not_done() {
 fn a_drain_goes_on_when_what_it_waits_for_is_taken_back() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
-    let subscription = once_more(&hub, HOUR, &failed);
+    let subscription = once_more(&hub, LONG / 2, &failed);
     hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     failed.until(1);
     let report = std::thread::scope(|scope| {
@@ -332,9 +332,9 @@ fn a_drain_goes_on_when_what_it_waits_for_is_taken_back() {
     assert!(audit.is_balanced() && audit.waiting == 0 && audit.delivered == 0, "{audit:?}");
 }
 
-/// To let go of a pool is not to ask for a drain: it does not last until the last attempt.
+/// Neither a drain nor the end of the last owner waits for an attempt beyond its time.
 #[test]
-fn a_pool_that_is_dropped_does_not_wait_for_retries() {
+fn a_pool_that_is_dropped_does_not_wait_for_retries_beyond_its_drain() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     once_more(&hub, HOUR, &failed).detach();

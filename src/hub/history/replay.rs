@@ -523,7 +523,7 @@ impl Replaying {
     /// Has it go on after a delay; at once if the pool has no place for a timer.
     fn hold(self: &Arc<Self>, core: &Core, delay: Duration) -> Next {
         // Before anybody can find it held.
-        core.ready.hold();
+        core.ready.hold(core.shared.now_and(delay));
         let next = self.turn().hold();
         if next != Next::IsHeld {
             core.ready.let_go(1);

@@ -169,7 +169,7 @@ impl House {
 
     /// Every closure has ended once, and the books say how.
     pub(super) fn is_closed(&self, accepted: usize, refused: usize) {
-        let cancelled = self.shared.dropped_outside() as usize;
+        let cancelled = self.shared.audit().cancelled as usize;
         assert_eq!(self.record.runs() + cancelled, accepted);
         assert_eq!(self.record.drops(), accepted + refused);
         assert_eq!(self.shared.in_strands.load(Relaxed), 0);

@@ -238,6 +238,7 @@ class Report(ctypes.Structure):
         ("stuck", ctypes.c_uint32),
         ("reserved2", ctypes.c_uint32),
         ("left", ctypes.c_uint64),
+        ("worker_tasks", ctypes.c_uint64),
     ]
 
 
