@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import gc
 import http.client
 import json
@@ -249,6 +250,26 @@ class Bodies(Case):
             self.answer = lambda request: Response("x", headers=[("a", value)])
             with self.quiet():
                 self.assertEqual(self.ask()[0], 500, value)
+
+    def test_names_and_values_that_are_shown_otherwise(self) -> None:
+        """What is looked at is sent, and not what ``format`` makes of it."""
+
+        class Name(str, enum.Enum):
+            KIND = "X-Kind"
+            GOOD = "good"
+
+        class Shown(str):
+            def __format__(self, _: str) -> str:
+                return "1\r\nadmin: 1"
+
+        headers = {Name.KIND: Name.GOOD, "shown": Shown("well")}
+        self.answer = lambda request: Response("x", headers=headers)
+        connection = http.client.HTTPConnection(self.server.addresses[0], timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        found = [answer.getheader(name) for name in ("x-kind", "shown", "admin")]
+        self.assertEqual((found, answer.read()), (["good", "well", None], b"x"))
 
     def test_what_comes_back_to_a_body_on_its_own_thread(self) -> None:
         """As a handler of a signal or a destructor may, in the midst of a piece."""

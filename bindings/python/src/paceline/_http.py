@@ -147,7 +147,8 @@ def _lines(pairs: Iterable[tuple[str, str]]) -> bytes:
         if _ends_line(value):
             raise InvalidError(f"header is {name!r}: {value!r}; allowed: a value without CR, LF and NUL")
         try:
-            lines.append(f"{name}: {value}\r\n".encode("latin-1"))
+            # Of a member of an enum, say, ``format`` makes another text than was looked at.
+            lines.append("".join((name, ": ", value, "\r\n")).encode("latin-1"))
         except UnicodeEncodeError:
             raise InvalidError(f"header is {name!r}: {value!r}; allowed: Latin-1") from None
     return b"".join(lines)
