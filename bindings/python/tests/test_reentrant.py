@@ -455,6 +455,68 @@ class Signals(Case):
         )
         self.assertEqual((ended.stdout, ended.returncode), ("True 0\n", 0), ended.stderr)
 
+    def test_signal_handlers_that_raise(self) -> None:
+        """Whatever they interrupt: what was accepted ends, and other threads go on."""
+        ended = run(
+            """
+            import faulthandler, random, signal, threading
+            faulthandler.dump_traceback_later(60, exit=True)
+            import paceline
+
+            armed = False
+
+            class Interrupt(KeyboardInterrupt):
+                pass
+
+            def handle(*_):
+                global armed
+                if armed:
+                    armed = False
+                    raise Interrupt
+
+            def interrupted(body):
+                global armed
+                try:
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.0004))
+                    while armed:
+                        body()
+                except Interrupt:
+                    pass
+
+            signal.signal(signal.SIGALRM, handle)
+            executor, pool = paceline.Executor(2), paceline.Pool(1)
+            # All threads are there: the standard library's Thread.start must not be interrupted.
+            barrier = threading.Barrier(2)
+            list(executor.map(lambda _: barrier.wait(50), range(2)))
+
+            def elsewhere():
+                assert executor.submit(len, ()).result(50) == 0
+
+            for _ in range(300):
+                interrupted(lambda: executor.submit(len, ()).done())
+                thread = threading.Thread(target=elsewhere)
+                thread.start()
+                thread.join()
+            executor.shutdown()
+
+            workers, ended = paceline.WorkerPool(pool, threads=0), 0
+            task = workers.task(name="len")(len)
+            for _ in range(500):
+                submitted = [task.submit(()) for _ in range(20)]
+                interrupted(workers.run)
+                while not all(each.done() for each in submitted):
+                    workers.run()
+                ended += 20
+            workers.shutdown()
+            for _ in range(100):
+                interrupted(lambda: pool.join(0.001))
+            pool.shutdown()
+            print(ended)
+            """
+        )
+        self.assertEqual((ended.stdout, ended.returncode), ("10000\n", 0), ended.stderr)
+
     def test_finalizers(self) -> None:
         ended = run(
             """

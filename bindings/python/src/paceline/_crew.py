@@ -284,20 +284,26 @@ class Crew:
         """Wakes one sleeper (invariant 3)."""
         me = threading.get_ident()
         nested = me in self.callers
-        self.callers.add(me)
-        while True:
-            self.calling = True
-            try:
-                self.asleep.pop()
-            except IndexError:
-                self.calling = False
-                if not (self.tasks and self.asleep):
+        try:
+            self.callers.add(me)
+            while True:
+                self.calling = True
+                try:
+                    self.asleep.pop()
+                except IndexError:
+                    self.calling = False
+                    if not (self.tasks and self.asleep):
+                        break
+                else:
+                    self.native.wake()
                     break
-            else:
-                self.native.wake()
-                break
-        if not nested:
-            self.callers.discard(me)
+        except BaseException:
+            # A handler of a signal has raised: there may be no token on its way.
+            self.native.wake()
+            raise
+        finally:
+            if not nested:
+                self.callers.discard(me)
 
     def call_again(self) -> None:
         """A finalizer or a signal handler has work, perhaps in the midst of a call, whose token is not on its way

@@ -54,6 +54,7 @@ from ._crew import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of
 from ._library import check, error, lib, nanoseconds, quick
+from ._future import Mark, Raised
 from ._members import current
 from ._outcomes import Outcome, OutcomeLog
 from ._policy import FullPolicy
@@ -103,7 +104,7 @@ class Core(Hosts):
         self.capacity = 1
         self.pulled_at = 0.0
         self.hands: list[Hand] = []
-        #: Of a pool without threads: those that nobody uses.
+        #: For threads that are none of the pool's: those that nobody uses.
         self._idle: deque[Hand] = deque()
         self.hooks: list[tuple[str, Callable[[], object]]] = []
         self.periodics: weakref.WeakSet[Periodic] = weakref.WeakSet()
@@ -139,15 +140,18 @@ class Core(Hosts):
 
     def turn(self) -> int:
         self.check_idle()
-        try:
-            hand = self._idle.pop()
-        except IndexError:
-            # A task, a finalizer or another thread is here in the midst of a turn.
-            hand = Hand(self, -1)
+        hand = self._spare()
         try:
             return hand.run(NOT_AT_ALL)
         finally:
             self._idle.append(hand)
+
+    def _spare(self) -> Hand:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            # A task, a finalizer or another thread is here in the midst of a turn.
+            return Hand(self, -1)
 
     def give_back(self, id: int) -> None:
         if not sys.is_finalizing() and self._generation == _lifetime.generation():
@@ -198,12 +202,15 @@ class Core(Hosts):
         if below or self.is_inside() or getattr(here, "hand", None) is not None or self.most == 0:
             return
         if full == "run_here":
-            helper = Hand(self, -1)
+            helper = self._spare()
             helped = True
-            while helped and not self.closed:
-                # If nothing is there to be run, there may be room by now.
-                helped = helper.help()
-                yield
+            try:
+                while helped and not self.closed:
+                    # If nothing is there to be run, there may be room by now.
+                    helped = helper.help()
+                    yield
+            finally:
+                self._idle.append(helper)
             return
         end = None if isinstance(full, str) else time.monotonic() + full
         while not self.closed:
@@ -388,6 +395,8 @@ class Hand:
         self.id = 0
         #: When it began, if it has a limit.
         self.began = 0.0
+        #: The attempt that has failed last was no more.
+        self.stale = False
         self._made: Optional[Attempt] = None
 
     def current(self, job: Job) -> Attempt:
@@ -439,15 +448,20 @@ class Hand:
         return done
 
     def _fetch(self, timeout: ctypes.c_uint64) -> int:
-        core = self.core
-        size = ctypes.c_size_t(core.capacity)
-        count = self._count
-        status = self._pull(core.native.pointer, self._events, size, timeout, ctypes.byref(count))
+        core, count, status = self.core, self._count, layout.OK
+        # Else a handler of a signal has raised before what was pulled was taken.
+        if not count.value:
+            size = ctypes.c_size_t(core.capacity)
+            status = self._pull(core.native.pointer, self._events, size, timeout, ctypes.byref(count))
         if status == layout.OK:
             core.pulled_at = time.monotonic()
-            core.ready.extend(_EVENT.iter_unpack(self._view[: count.value * _EVENT.size]))
+            ready, pulled = core.ready, count.value
+            events = _EVENT.iter_unpack(self._view[: pulled * _EVENT.size])
+            # Not a call: after one the handler of a signal may raise.
+            ready += events
+            count.value = 0
             core.tell_room()
-            return count.value
+            return pulled
         if status == layout.ETIMEDOUT:
             return 0
         if status == layout.ESHUTDOWN:
@@ -457,52 +471,76 @@ class Hand:
 
     def _work(self) -> int:
         core = self.core
-        jobs, take, done = core.jobs, core.ready.popleft, 0
+        jobs, done = core.jobs, 0
         pointer, complete, end, put = core.native.pointer, self._complete, self._end, _ATTEMPT.pack_into
-        while True:
-            try:
-                kind, self.number, status, _, token, attempt, self.id = take()
-            except IndexError:
-                return done
-            done += 1
-            self.attempt = attempt
-            try:
-                if kind != layout.TASK_EVENT_ATTEMPT:
-                    self._end_of(token, status)
-                    continue
+        try:
+            # Between the taking of an event and the inner ``try`` no handler of a signal is called.
+            for kind, self.number, status, _, token, attempt, self.id in iter(core.ready.popleft, None):
+                done += 1
+                self.attempt = attempt
                 try:
-                    self.job = task, function, arguments, keywords, calls = jobs[token]
-                except KeyError:
-                    self._fail(token, None, "its task has ended")
-                    continue
-                if calls.watched and self.number == 1:
-                    core.began(token, task, calls)
-                if task.asked or calls.limited and self._is_late():
-                    self._fail(token, None, "it was cancelled before it began")
-                    continue
-                try:
-                    if core.middleware:
-                        call = partial(function, *arguments, **keywords)
-                        value = through(core.middleware, self.current(self.job), call)
-                    else:
-                        value = function(*arguments, **keywords)
-                except BaseException as exception:
-                    self._fail(token, without_frame(exception), "")
-                    if interrupts(exception):
-                        self.let_out(exception)
-                    continue
-                put(end, 0, attempt)
-                if complete(pointer, end, _ONE) == layout.OK:
-                    del jobs[token]
-                    task._outcome = value
-                    if task._lock is not None or core.outcomes is not None:
-                        self._succeed(task, calls, value)
-                # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
-                del value
-            except BaseException as raised:
-                value = None
-                self.let_out(raised)
-                report("a callback of a task was left by an exception", raised=raised)
+                    if kind != layout.TASK_EVENT_ATTEMPT:
+                        self._end_of(token, status)
+                        continue
+                    try:
+                        self.job = task, function, arguments, keywords, calls = jobs[token]
+                    except KeyError:
+                        self._fail(token, None, "its task has ended")
+                        continue
+                    if calls.watched and self.number == 1:
+                        core.began(token, task, calls)
+                    if task.asked or calls.limited and self._is_late():
+                        self._fail(token, None, "it was cancelled before it began")
+                        continue
+                    try:
+                        if core.middleware:
+                            call = partial(function, *arguments, **keywords)
+                            value = through(core.middleware, self.current(self.job), call)
+                        else:
+                            value = function(*arguments, **keywords)
+                    except BaseException as exception:
+                        self._fail(token, without_frame(exception), "")
+                        if interrupts(exception):
+                            self.let_out(exception)
+                        continue
+                    put(end, 0, attempt)
+                    if complete(pointer, end, _ONE) == layout.OK:
+                        del jobs[token]
+                        task._outcome = value
+                        if task._lock is not None or core.outcomes is not None:
+                            self._succeed(task, calls, value)
+                    # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
+                    del value
+                except BaseException as raised:
+                    value = None
+                    self._recover(kind, token, status, raised)
+                    self.let_out(raised)
+                    report("a callback of a task was left by an exception", raised=raised)
+        except IndexError:
+            return done
+        raise AssertionError("the queue has no end")
+
+    def _recover(self, kind: int, token: int, status: int, raised: BaseException) -> None:
+        """After an exception that nothing has caught, as a handler of a signal may raise one anywhere on the main
+        thread: the event is dealt with all the same, and who waits is told."""
+        jobs, job = self.core.jobs, self.job
+        if kind != layout.TASK_EVENT_ATTEMPT:
+            self._end_of(token, status)
+        elif job is None:
+            # The attempt is completed, and its Task was told.
+            return
+        elif jobs.get(token) is not job:
+            task = job[0]
+            if task._lock is not None and type(task._outcome) not in (Mark, Raised):
+                task.succeed(task._outcome)
+        else:
+            end = _END.unpack_from(self._end)
+            if end[0] == self.attempt and end[5] == layout.TASK_RETRYING:
+                return
+            self._fail(token, raised, "")
+            if jobs.get(token) is job and self.stale and not job[4].overlaps:
+                del jobs[token]
+                job[0].fail_as(layout.TASK_FAILED, raised)
 
     def let_out(self, raised: BaseException) -> None:
         """Raises what interrupts, if this is a thread of the user's."""
@@ -563,6 +601,8 @@ class Hand:
         _END.pack_into(self._end, 0, self.attempt, layout.EFAILED, advice, after, place, 0, 0)
         result = self._complete(self.core.native.pointer, self._end, _ONE)
         status = _END.unpack_from(self._end)[5]
+        # Completed: see ``_recover``.
+        self.job, self.stale = None, result == layout.ESTALE
         # As it is to be found.
         _END.pack_into(self._end, 0, 0, 0, 0, 0, 0, 0, 0)
         if job is None:

@@ -421,10 +421,12 @@ class Members(Crew):
         books = [0, 0, 0, 0]
         self.books.append(books)
         member = Member(self, self.puller(), books)
-        self._join(member)
         try:
+            self._join(member)
             return self._take_part(member, seconds)
         finally:
+            # Before any call, after which a handler of a signal may raise.
+            _here.member = None
             self._leave(member)
             self.fold(books)
 
