@@ -517,6 +517,65 @@ class Signals(Case):
         )
         self.assertEqual((ended.stdout, ended.returncode), ("10000\n", 0), ended.stderr)
 
+    def test_signal_handlers_that_raise_beside_requests(self) -> None:
+        """Each request is answered, if only by a 500 or by the end of its connection."""
+        ended = run(
+            """
+            import faulthandler, http.client, logging, random, signal, threading, time
+            faulthandler.dump_traceback_later(60, exit=True)
+            import paceline
+
+            logging.disable(logging.CRITICAL)
+            armed = False
+
+            class Interrupt(KeyboardInterrupt):
+                pass
+
+            def handle(*_):
+                global armed
+                if armed:
+                    armed = False
+                    raise Interrupt
+
+            signal.signal(signal.SIGALRM, handle)
+            pool = paceline.Pool(1)
+            server = paceline.Http(pool, threads=0)
+            server.get("/")(lambda request: "well")
+            server.start()
+            answers = []
+
+            def ask():
+                connection = http.client.HTTPConnection(server.addresses[0], timeout=15)
+                for _ in range(300):
+                    try:
+                        connection.request("GET", "/")
+                        answer = connection.getresponse()
+                        answer.read()
+                        answers.append(answer.status)
+                    except (http.client.HTTPException, ConnectionError):
+                        # The call that was interrupted has failed, which closes its connection.
+                        connection.close()
+                        answers.append(500)
+                connection.close()
+
+            asking = [threading.Thread(target=ask) for _ in range(3)]
+            for thread in asking:
+                thread.start()
+            while any(thread.is_alive() for thread in asking):
+                try:
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.001))
+                    while armed:
+                        server.run()
+                except Interrupt:
+                    pass
+            print(len(answers), set(answers) <= {200, 500})
+            server.close()
+            pool.shutdown()
+            """
+        )
+        self.assertEqual((ended.stdout, ended.returncode), ("900 True\n", 0), ended.stderr)
+
     def test_finalizers(self) -> None:
         ended = run(
             """

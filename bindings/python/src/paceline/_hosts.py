@@ -19,8 +19,10 @@ waited for, before anything is torn down.
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -62,24 +64,35 @@ class Outbox:
 class Puller:
     """One thread's buffer for events."""
 
-    def __init__(self, outbox: Outbox, size: int, batch: int) -> None:
+    def __init__(self, outbox: Outbox, row: struct.Struct, batch: int) -> None:
         self._call = outbox.pull
-        self._buffer = ctypes.create_string_buffer(size * batch)
-        self.view = memoryview(self._buffer).cast("B")
+        self._row = row
+        self._buffer = ctypes.create_string_buffer(row.size * batch)
+        self._view = memoryview(self._buffer).cast("B")
+        #: Those that were pulled and not taken out. ``iter(events.popleft, None)`` gives each without a call, after
+        #: which a handler of a signal could raise and lose it; it ends with IndexError.
+        self.events: deque[Any] = deque()
         self._count = ctypes.c_size_t()
         self._before = (outbox.native.pointer, self._buffer, ctypes.c_size_t(batch))
         self._after = ctypes.byref(self._count)
 
     def pull(self, timeout: ctypes.c_uint64) -> int:
-        """How many events lie in ``view``; 0: none came; −1: it is over."""
-        status = self._call(*self._before, timeout, self._after)
-        if status == layout.OK:
-            return self._count.value
-        if status == layout.ETIMEDOUT:
-            return 0
-        if status == layout.ESHUTDOWN:
-            return -1
-        raise error(status)
+        """How many events lie in ``events``; 0: none came; −1: it is over."""
+        events, count = self.events, self._count
+        # Else a handler of a signal has raised before all was handled.
+        if not events and not count.value:
+            status = self._call(*self._before, timeout, self._after)
+            if status == layout.ETIMEDOUT:
+                return 0
+            if status == layout.ESHUTDOWN:
+                return -1
+            if status != layout.OK:
+                raise error(status)
+        rows = self._row.iter_unpack(self._view[: count.value * self._row.size])
+        # No call: nothing comes in between.
+        events += rows
+        count.value = 0
+        return len(events)
 
 
 FOREVER = ctypes.c_uint64(layout.FOREVER)
@@ -185,7 +198,14 @@ class Hosts:
     def turn(self) -> int:
         """The same; −1 when all is over. Raises KeyboardInterrupt or SystemExit if a handler has."""
         self.check_idle()
-        count = int(self.mine.run(NOT_AT_ALL))
+        count = None
+        try:
+            count = int(self.mine.run(NOT_AT_ALL))
+        except BaseException as raised:
+            self.leaving = raised
+        if count is None:
+            # A handler of a signal has raised: what was pulled is handled before that is let out.
+            count = int(self.mine.run(NOT_AT_ALL))
         leaving, self.leaving = self.leaving, None
         if leaving is not None:
             raise leaving

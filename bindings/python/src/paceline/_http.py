@@ -842,7 +842,7 @@ class Hand:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT.size, core.batch)
+        self.puller = Puller(core.outbox, _EVENT, core.batch)
         #: What goes out with the next call.
         self.answers: list[Answer] = []
         #: Bodies that go on when others had their turn.
@@ -857,15 +857,19 @@ class Hand:
             core.leave(self)
             return count
         unfinished, self.unfinished = self.unfinished, []
-        for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
-            try:
-                self.handle(*event)
-            except BaseException as raised:
-                # What follows is of others.
-                core.contain(raised, "a request could not be handled")
-                core.fail(event[0], event[1])
-            if len(answers) == ANSWERS:
-                self.send()
+        try:
+            for event in iter(self.puller.events.popleft, None):
+                try:
+                    self.handle(*event)
+                except BaseException as raised:
+                    # What follows is of others.
+                    core.contain(raised, "a request could not be handled")
+                    core.fail(event[0], event[1])
+                if len(answers) == ANSWERS:
+                    self.send()
+        except IndexError:
+            # There are no more.
+            pass
         if answers:
             self.send()
         for number in unfinished:

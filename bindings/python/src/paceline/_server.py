@@ -436,27 +436,33 @@ class Hand:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT.size, core.batch)
+        self.puller = Puller(core.outbox, _EVENT, core.batch)
         self._completions = ctypes.create_string_buffer(_COMPLETION.size * ANSWERS)
         self._view = memoryview(self._completions).cast("B")
         self._complete = lib["pace_pulled_complete"]
+        #: What goes out with the next call.
+        self._done: list[Completed] = []
 
     def run(self, timeout: ctypes.c_uint64) -> int:
         """Pulls a batch and handles it."""
         count = self.puller.pull(timeout)
-        if count <= 0:
+        done = self._done
+        if count <= 0 and not done:
             return count
-        done: list[Completed] = []
         ident = get_ident()
-        for event in list(_EVENT.iter_unpack(self.puller.view[: count * _EVENT.size])):
-            try:
-                done.append(self.handle(event, ident))
-            except BaseException as raised:
-                # What follows is of others.
-                self.core.contain(raised, "an event of a connection could not be handled")
-                done.append((event[0], _ALL, b"", layout.COMPLETE_FAIL))
-            if len(done) == ANSWERS:
-                self.complete(done)
+        try:
+            for event in iter(self.puller.events.popleft, None):
+                try:
+                    done.append(self.handle(event, ident))
+                except BaseException as raised:
+                    # What follows is of others.
+                    self.core.contain(raised, "an event of a connection could not be handled")
+                    done.append((event[0], _ALL, b"", layout.COMPLETE_FAIL))
+                if len(done) >= ANSWERS:
+                    self.complete(done)
+        except IndexError:
+            # There are no more.
+            pass
         if done:
             self.complete(done)
         return count
@@ -532,9 +538,11 @@ class Hand:
             _COMPLETION.pack_into(self._view, offset, *fields)
             place, offset = place + size, offset + _COMPLETION.size
         count = len(done)
-        done.clear()
         native = self.core.native.pointer
-        if self._complete(native, self._completions, ctypes.c_size_t(count)) != layout.OK:
+        status = self._complete(native, self._completions, ctypes.c_size_t(count))
+        # Not before: a handler of a signal may raise. What is completed twice is no more.
+        done.clear()
+        if status != layout.OK:
             self._look(count)
 
     def _look(self, count: int) -> None:

@@ -289,7 +289,7 @@ class Hand:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT.size, core.batch)
+        self.puller = Puller(core.outbox, _EVENT, core.batch)
         self._ref = UdpRef(core)
 
     def run(self, timeout: ctypes.c_uint64) -> int:
@@ -300,14 +300,17 @@ class Hand:
         if count <= 0 or self.core.closed:
             return min(count, 0)
         came: list[Datagram] = []
-        for event in _EVENT.iter_unpack(self.puller.view[: count * _EVENT.size]):
-            kind, os_error, place, size, length, raw = event
-            if kind == layout.UDP_EVENT_DATAGRAM:
-                came.append(Datagram(ctypes.string_at(place, size), Peer._of(raw), length))
-            else:
-                self.show(came)
-                came = []
-                self.tell(os_error)
+        try:
+            for kind, os_error, place, size, length, raw in iter(self.puller.events.popleft, None):
+                if kind == layout.UDP_EVENT_DATAGRAM:
+                    came.append(Datagram(ctypes.string_at(place, size), Peer._of(raw), length))
+                else:
+                    self.show(came)
+                    came = []
+                    self.tell(os_error)
+        except IndexError:
+            # There are no more.
+            pass
         self.show(came)
         return count
 
