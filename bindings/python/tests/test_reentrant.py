@@ -474,13 +474,16 @@ class Signals(Case):
                     armed = False
                     raise Interrupt
 
+            def go_on(body):
+                while armed:
+                    body()
+
             def interrupted(body):
                 global armed
                 try:
                     armed = True
                     signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.0004))
-                    while armed:
-                        body()
+                    go_on(body)
                 except Interrupt:
                     pass
 
@@ -537,6 +540,10 @@ class Signals(Case):
                     armed = False
                     raise Interrupt
 
+            def go_on(body):
+                while armed:
+                    body()
+
             signal.signal(signal.SIGALRM, handle)
             pool = paceline.Pool(1)
             server = paceline.Http(pool, threads=0)
@@ -565,8 +572,7 @@ class Signals(Case):
                 try:
                     armed = True
                     signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.001))
-                    while armed:
-                        server.run()
+                    go_on(server.run)
                 except Interrupt:
                     pass
             print(len(answers), set(answers) <= {200, 500})
