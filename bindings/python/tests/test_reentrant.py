@@ -455,6 +455,7 @@ class Signals(Case):
         )
         self.assertEqual((ended.stdout, ended.returncode), ("True 0\n", 0), ended.stderr)
 
+    @unittest.skipIf(sys.version_info < (3, 11), "older ones call handlers between any two instructions")
     def test_signal_handlers_that_raise(self) -> None:
         """Whatever they interrupt: what was accepted ends, and other threads go on."""
         ended = run(
@@ -520,6 +521,7 @@ class Signals(Case):
         )
         self.assertEqual((ended.stdout, ended.returncode), ("10000\n", 0), ended.stderr)
 
+    @unittest.skipIf(sys.version_info < (3, 11), "older ones call handlers between any two instructions")
     def test_signal_handlers_that_raise_beside_requests(self) -> None:
         """Each request is answered, if only by a 500 or by the end of its connection."""
         ended = run(
