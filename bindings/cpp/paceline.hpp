@@ -717,6 +717,22 @@ void drop_box(void *box) noexcept {
 
 /// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
 /// capture cannot be assigned to, so the emptied one is replaced in its place.
+struct DropBox {
+    template <class F>
+    void operator()(F *box) const noexcept {
+        drop_box<F>(box);
+    }
+};
+
+/// A callable that C may take. If it does not, it goes as with C: what its destructor throws is told.
+template <class F>
+using Boxed = std::unique_ptr<F, DropBox>;
+
+template <class F>
+Boxed<std::decay_t<F>> boxed(F &&f) {
+    return Boxed<std::decay_t<F>>(new std::decay_t<F>(std::forward<F>(f)));
+}
+
 template <class F>
 void give_back(std::remove_reference_t<F> &caller, std::decay_t<F> &kept) noexcept {
     using D = std::decay_t<F>;
@@ -743,7 +759,7 @@ public:
         if constexpr (fits_word<D>) {
             work_ = {run_word<D>, to_word<D>(f), nullptr};
         } else {
-            box_ = std::make_unique<D>(std::forward<F>(f));
+            box_ = boxed(std::forward<F>(f));
             work_ = {run_box<D>, box_.get(), drop_box<D>};
         }
     }
@@ -766,7 +782,7 @@ public:
 
 private:
     std::remove_reference_t<F> &caller_;
-    std::unique_ptr<D> box_;
+    Boxed<D> box_;
     pace_work_t work_{};
 };
 
@@ -2132,7 +2148,7 @@ private:
     template <class F, class Add>
     Result<Handle> add_handler(F &&handler, Add add) const {
         using Box = detail::HandlerBox<std::decay_t<F>>;
-        std::unique_ptr<Box> box(new Box{std::forward<F>(handler), core_->pool});
+        detail::Boxed<Box> box(new Box{std::forward<F>(handler), core_->pool});
         pace_handle_t id{};
         const pace_status_t status = add(box.get(), detail::drop_box<Box>, &id);
         if (status != PACE_OK) {
@@ -2337,7 +2353,7 @@ private:
     template <class Called, class F, class Make>
     static Result<Ring> make(const Pool &pool, std::size_t capacity, F &&handler, Make make) {
         using D = std::decay_t<F>;
-        auto box = std::make_unique<D>(std::forward<F>(handler));
+        auto box = detail::boxed(std::forward<F>(handler));
         pace_ring_t *ring = nullptr;
         const pace_status_t status = make(pool.native(), sizeof(T), capacity, handle<Called>,
                                           box.get(), detail::drop_box<D>, &ring);
@@ -4232,7 +4248,7 @@ public:
     template <class F>
     Result<void> on_writable(F &&f) {
         using D = std::decay_t<F>;
-        auto box = std::make_unique<D>(std::forward<F>(f));
+        auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status =
             pace_body_on_writable(raw_, writable<D>, box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {
@@ -4248,7 +4264,7 @@ public:
     Result<void> pump(F &&f) {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<Flow, D &, Body &>, "a producer is Flow(Body &)");
-        auto box = std::make_unique<D>(std::forward<F>(f));
+        auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status =
             pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {
@@ -4891,7 +4907,7 @@ public:
     template <class F>
     static Result<Signals> create(const Pool &pool, span<const std::int32_t> numbers, F &&f) {
         using D = std::decay_t<F>;
-        auto box = std::make_unique<D>(std::forward<F>(f));
+        auto box = detail::boxed(std::forward<F>(f));
         pace_signals_t *signals = nullptr;
         const pace_status_t status = pace_signals_new(
             pool.native(), numbers.data(), numbers.size(),
@@ -5403,7 +5419,7 @@ public:
         if (!valid()) {
             return detail::gone("task");
         }
-        auto box = std::make_unique<D>(std::forward<F>(f));
+        auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status = pace_workers_on_end(
             core_->workers, id_,
             [](void *data, std::uint32_t raw) noexcept {
@@ -6039,7 +6055,7 @@ public:
     template <class F>
     Result<void> on_shutdown(const char *name, F &&f) const {
         using D = std::decay_t<F>;
-        auto box = std::make_unique<D>(std::forward<F>(f));
+        auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status = pace_workers_on_shutdown(
             native(), name,
             [](void *data) noexcept { (void)detail::guard([&] { (*static_cast<D *>(data))(); }); },
@@ -6478,7 +6494,7 @@ template <class F> Result<MessageFilter> MessageFilter::test(F &&says) {
     using D = std::decay_t<F>;
     static_assert(std::is_invocable_r_v<bool, D &, const Message &>,
                   "a test is bool(const Message &)");
-    auto box = std::make_unique<D>(std::forward<F>(says));
+    auto box = detail::boxed(std::forward<F>(says));
     const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
         std::int32_t passes = -1;
         (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message{*raw}) ? 1 : 0; });
@@ -7140,7 +7156,7 @@ public:
         static_assert(std::is_invocable_v<D &, Result<Message>>,
                       "what is called with a reply is void(Result<Message>)");
         const detail::RawPublication terms(with);
-        auto box = std::make_unique<D>(std::forward<F>(on_reply));
+        auto box = detail::boxed(std::forward<F>(on_reply));
         Asked asked;
         const pace_status_t status = pace_key_request_async(
             raw_, &terms.raw, payload.data(), payload.size(), detail::nanos(time),
@@ -7558,7 +7574,7 @@ public:
         static_assert(std::is_invocable_v<D &, const Message &>,
                       "a handler is void(const Message &) or Result<void>(const Message &)");
         const pace_subscription_options_t options = config.native();
-        auto box = std::make_unique<D>(std::forward<F>(handler));
+        auto box = detail::boxed(std::forward<F>(handler));
         pace_subscription_t id{};
         const pace_status_t status =
             pace_hub_subscribe(native(), pattern, &options, detail::handle_message<D>, box.get(),
@@ -7583,7 +7599,7 @@ public:
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
         pace_subscription_options_t options = config.native();
         options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
-        auto box = std::make_unique<S>(S{std::forward<F>(handler), std::forward<R>(on_restart)});
+        auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_subscription_t id{};
         const pace_status_t status =
             pace_hub_subscribe(native(), pattern, &options, detail::handle_message<S>, box.get(),
@@ -7638,7 +7654,7 @@ public:
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
                       "a handler is void(const Message &) or Result<void>(const Message &)");
-        auto box = std::make_unique<D>(std::forward<F>(handler));
+        auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
             pace_hub_replay(native(), pattern, from.from_, from.at_, detail::handle_message<D>,
@@ -7662,7 +7678,7 @@ public:
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
-        auto box = std::make_unique<D>(std::forward<F>(handler));
+        auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
             pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<D>,
@@ -7685,7 +7701,7 @@ public:
         options.from = from.from_;
         options.at = from.at_;
         options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
-        auto box = std::make_unique<S>(S{std::forward<F>(handler), std::forward<R>(on_restart)});
+        auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
             pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<S>,
@@ -7834,7 +7850,7 @@ public:
         for (std::size_t i = 0; i < thresholds.size(); ++i) {
             raw.push_back(thresholds[i].native(labels[i]));
         }
-        auto box = std::make_unique<D>(std::forward<F>(on_crossing));
+        auto box = detail::boxed(std::forward<F>(on_crossing));
         pace_watch_t *made = nullptr;
         const pace_status_t status =
             pace_hub_watch(native(), workers != nullptr ? workers->native() : nullptr,
@@ -7971,7 +7987,7 @@ public:
     template <class F> static Result<Service> start(const Pool &pool, F &&is_well) {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<bool, D &>, "whether it is well is told by a bool()");
-        auto box = std::make_unique<D>(std::forward<F>(is_well));
+        auto box = detail::boxed(std::forward<F>(is_well));
         const auto ask = [](void *data) noexcept -> std::int32_t {
             bool well = false;
             (void)detail::guard([&] { well = (*static_cast<D *>(data))(); });

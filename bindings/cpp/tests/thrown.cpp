@@ -973,6 +973,22 @@ TEST_CASE("callables whose destructor throws are told, and go") {
         const auto handler = hub.subscribe("a", [ends = Ends(true)](const Message &) {}).value();
     }
     CHECK(until_told(7));
+    // One that is refused, and not given back since its move may throw, goes with the call.
+    struct Stays : Ends {
+        explicit Stays(bool t) : Ends(t) {}
+        Stays(Stays &&other) noexcept(false) : Ends(std::move(other)) {}
+    };
+    CHECK_FALSE(the_pool().after(std::chrono::hours::max(), [ends = Stays(true)] {}).has_value());
+    CHECK(until_told(8));
+    CHECK_FALSE(the_pool().every(0ns, [ends = Stays(true)] { return Flow::Done; }).has_value());
+    CHECK(until_told(9));
+    CHECK_FALSE(paceline::Ring<int>::serial(the_pool(), 0, [ends = Stays(true)](paceline::Events<int>) {}).has_value());
+    CHECK(until_told(10));
+    {
+        const Hub hub = a_hub(the_pool());
+        CHECK_FALSE(hub.subscribe("a b", [ends = Stays(true)](const Message &) {}).has_value());
+    }
+    CHECK(until_told(11));
     CHECK(the_pool().submit([] { return 1; }).value().wait().value() == 1);
     (void)paceline::on_unhandled(std::move(before));
 }
