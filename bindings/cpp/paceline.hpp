@@ -4204,6 +4204,12 @@ namespace detail {
 
 /// Calls `f`, code of a request, which fails if that throws; whether it has returned.
 template <class F>
+/// A text as C has it, where it would end at a NUL. What has one is not cut there: other control characters are
+/// refused, too.
+inline const char *refused_if_cut(const std::string &text) noexcept {
+    return text.find('\0') == std::string::npos ? text.c_str() : "\1";
+}
+
 bool guard_request(F &&f) noexcept {
     return contained(std::forward<F>(f), [] {
         tell_what(pace_request_fail);
@@ -4322,18 +4328,18 @@ public:
     Response &&status(std::uint32_t value) && { return std::move(status(value)); }
     /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
     /// library's own. One that is not allowed is an error of what completes the response.
-    Response &header(const char *name, std::string value) & {
-        // A text of C would end at a NUL, and what is in front of it be sent: any other control character is
-        // refused, too.
-        for (char &byte : value) {
-            byte = byte == '\0' ? '\1' : byte;
+    Response &header(const char *name, const std::string &value) & {
+        if (pace_response_header(raw_, name, detail::refused_if_cut(value)) != PACE_OK) {
+            // NULL or not UTF-8: C keeps no such name. This one is no name either.
+            (void)pace_response_header(raw_, "", "");
+            return *this;
         }
         (void)pace_response_header(raw_, name, value.c_str());
         typed_ = typed_ || is_content_type(name);
         return *this;
     }
-    Response &&header(const char *name, std::string value) && {
-        return std::move(header(name, std::move(value)));
+    Response &&header(const char *name, const std::string &value) && {
+        return std::move(header(name, value));
     }
     /// No more requests follow on this connection.
     Response &close() & {
@@ -4412,7 +4418,7 @@ inline Result<void> Response::upgrade(const std::string &protocol,
     pace_conn_hooks_t hooks = detail::ConnBox::hooks();
     hooks.user_data = box.get();
     hooks.drop = detail::drop_box<detail::ConnBox>;
-    const pace_status_t status = pace_response_upgrade(take(), protocol.c_str(), &hooks);
+    const pace_status_t status = pace_response_upgrade(take(), detail::refused_if_cut(protocol), &hooks);
     if (status != PACE_OK) {
         Error error = Error::last(status);
         handler = std::move(box->own);
@@ -4859,7 +4865,7 @@ public:
                                   std::string_view headers = {}) const {
         pace_conn_id_t id{};
         const pace_status_t status =
-            pace_requests_upgrade(raw_, request, protocol.c_str(), headers.data(), headers.size(),
+            pace_requests_upgrade(raw_, request, detail::refused_if_cut(protocol), headers.data(), headers.size(),
                                   to.native(), wanted, &id);
         return status == PACE_OK ? Result<std::uint64_t>(id.id)
                                  : Result<std::uint64_t>(Error::last(status));

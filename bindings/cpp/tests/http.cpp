@@ -65,14 +65,16 @@ TEST_CASE("requests find their routes, and are seen whole") {
             for (char &byte : value) {
                 byte = byte == '0' ? '\0' : byte;
             }
-            const auto told = response.header(name.c_str(), value).send("sent");
+            // No path can say this one.
+            const char *not_utf8 = name == "latin" ? "\xfc" : name.c_str();
+            const auto told = response.header(not_utf8, value).send("sent");
             CHECK(static_cast<bool>(told) == (name == "X-A" && value == "a b"));
         }).value();
     http.start(local()).value();
     const std::string head = " HTTP/1.1\r\nHost: h\r\nX-Mood: good\r\nConnection: close\r\n";
     CHECK(get(http, "/header/X-A/a%20b") == "200 sent");
     for (const char *wrong : {"X-A/a0b", "X-A/a%0D%0AX:%20b", "X-A/a%0Ab", "X-A/0", "Set-Cookie:admin/1",
-                              "X%20A/a", "X%0A/a", "%C3%BC/a"}) {
+                              "X%20A/a", "X%0A/a", "%C3%BC/a", "latin/a"}) {
         CHECK(get(http, std::string("/header/") + wrong).substr(0, 3) == "500");
     }
     CHECK(get(http, "/hello/%zz").substr(0, 3) == "400");
@@ -82,9 +84,9 @@ TEST_CASE("requests find their routes, and are seen whole") {
     CHECK(get(http, "/echo").substr(0, 3) == "405");
     http.drain(PATIENCE).value();
     const auto stats = http.stats().value();
-    CHECK(stats.begun == 14);
+    CHECK(stats.begun == 15);
     CHECK(stats.answered() == 3);
-    CHECK(stats.refused() == 11);
+    CHECK(stats.refused() == 12);
     CHECK(stats.aborted() == 0);
     CHECK(stats.balances);
 }
