@@ -28,8 +28,9 @@
 // a std::exception_ptr, must not throw: the standard library ends the program. Under -fno-exceptions
 // value() aborts on an error.
 //
-// Durations are std::chrono, of any type: see Duration. `forever` means no limit. A negative one is no time at
-// all: a wait returns at once, and a limit is over as soon as it begins, where zero would be none.
+// Durations are std::chrono, of any type: see Duration. `forever` means no limit; what must have one refuses it, and
+// names the range. A negative one is no time at all: a wait returns at once, and a limit is over as soon as it
+// begins, where zero would be none or the default.
 
 #ifndef PACELINE_HPP
 #define PACELINE_HPP
@@ -137,7 +138,8 @@ private:
             return nanoseconds::min();
         }
         const auto whole = static_cast<rep>(exact);
-        return nanoseconds(static_cast<long double>(whole) < exact ? whole + 1 : whole);
+        const auto found = static_cast<long double>(whole);
+        return nanoseconds(whole + (found < exact ? 1 : 0) - (found > exact ? 1 : 0));
     }
 };
 
@@ -547,7 +549,7 @@ inline std::uint64_t nanos(Duration time) noexcept {
     return time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
 }
 
-/// The same for limits, of which C has none where it finds 0: one that is negative is over at once.
+/// The same for what is none or the default in C where it finds 0: a limit that is negative is over at once.
 inline std::uint64_t limit_nanos(Duration time) noexcept {
     return time.count() < 0 ? 1 : nanos(time);
 }
@@ -715,8 +717,6 @@ void drop_box(void *box) noexcept {
     (void)guard([&] { delete static_cast<Box *>(box); });
 }
 
-/// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
-/// capture cannot be assigned to, so the emptied one is replaced in its place.
 struct DropBox {
     template <class F>
     void operator()(F *box) const noexcept {
@@ -733,6 +733,8 @@ Boxed<std::decay_t<F>> boxed(F &&f) {
     return Boxed<std::decay_t<F>>(new std::decay_t<F>(std::forward<F>(f)));
 }
 
+/// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
+/// capture cannot be assigned to, so the emptied one is replaced in its place.
 template <class F>
 void give_back(std::remove_reference_t<F> &caller, std::decay_t<F> &kept) noexcept {
     using D = std::decay_t<F>;
@@ -1798,7 +1800,7 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
     raw.name = config.name.empty() ? nullptr : config.name.c_str();
     set(raw.stack_size, config.stack_size);
     std::copy(config.reserve.begin(), config.reserve.end(), raw.reserve);
-    set_time(raw.ageing_ns, config.ageing);
+    raw.ageing_ns = config.ageing ? limit_nanos(*config.ageing) : raw.ageing_ns;
     raw.on_start = config.on_start ? Hooks::start : nullptr;
     raw.on_stop = config.on_stop ? Hooks::stop : nullptr;
     raw.on_slow = config.on_slow ? Hooks::slow : nullptr;
@@ -4202,14 +4204,14 @@ private:
 
 namespace detail {
 
-/// Calls `f`, code of a request, which fails if that throws; whether it has returned.
-template <class F>
 /// A text as C has it, where it would end at a NUL. What has one is not cut there: other control characters are
 /// refused, too.
 inline const char *refused_if_cut(const std::string &text) noexcept {
     return text.find('\0') == std::string::npos ? text.c_str() : "\1";
 }
 
+/// Calls `f`, code of a request, which fails if that throws; whether it has returned.
+template <class F>
 bool guard_request(F &&f) noexcept {
     return contained(std::forward<F>(f), [] {
         tell_what(pace_request_fail);
@@ -4334,7 +4336,6 @@ public:
             (void)pace_response_header(raw_, "", "");
             return *this;
         }
-        (void)pace_response_header(raw_, name, value.c_str());
         typed_ = typed_ || is_content_type(name);
         return *this;
     }
@@ -5017,8 +5018,8 @@ private:
     Retry(std::uint32_t shape, std::uint32_t retries, Duration first, Duration cap) noexcept {
         raw_.shape = shape;
         raw_.retries = retries;
-        raw_.first_ns = detail::nanos(first);
-        raw_.cap_ns = detail::nanos(cap);
+        raw_.first_ns = detail::limit_nanos(first);
+        raw_.cap_ns = detail::limit_nanos(cap);
     }
 
     pace_retry_t raw_{};
@@ -5064,7 +5065,7 @@ private:
     Duration time_;
 };
 
-/// Settings of a kind. Times that are zero are no limit.
+/// Settings of a kind. Times that are zero, or `forever`, are no limit.
 struct KindConfig {
     Lane lane{Lane::Normal};
     std::optional<Retry> retry{};
@@ -6023,13 +6024,14 @@ public:
     Result<Kind> kind(const char *name, const KindConfig &settings = {}) const {
         pace_kind_config_t raw{};
         (void)pace_kind_config_init(&raw, sizeof raw);
+        const auto limit = [](Duration time) { return time == forever ? 0 : detail::limit_nanos(time); };
         raw.lane = static_cast<std::uint32_t>(settings.lane);
         if (settings.retry) {
             raw.retry = settings.retry->native();
         }
-        raw.timeout_ns = detail::limit_nanos(settings.timeout);
-        raw.queue_timeout_ns = detail::limit_nanos(settings.queue_timeout);
-        raw.deadline_ns = detail::limit_nanos(settings.deadline);
+        raw.timeout_ns = limit(settings.timeout);
+        raw.queue_timeout_ns = limit(settings.queue_timeout);
+        raw.deadline_ns = limit(settings.deadline);
         if (settings.retry_budget) {
             raw.retry_budget = true;
             raw.budget_ratio = settings.retry_budget->ratio;
@@ -6042,13 +6044,13 @@ public:
             raw.rate_burst = settings.rate->burst;
         }
         raw.max_running = settings.max_running;
-        raw.soft_timeout_ns = detail::limit_nanos(settings.soft_timeout);
+        raw.soft_timeout_ns = limit(settings.soft_timeout);
         raw.grace_ns = detail::limit_nanos(settings.grace);
         if (settings.full) {
             settings.full->fill(raw);
         }
         raw.overlap_retries = settings.overlap_retries;
-        raw.lease_ns = detail::limit_nanos(settings.lease);
+        raw.lease_ns = limit(settings.lease);
         pace_kind_t *kind = nullptr;
         const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
         if (status != PACE_OK) {
@@ -6442,7 +6444,7 @@ struct SubscriptionConfig {
         raw.fate = static_cast<std::uint32_t>(fate);
         if (intensity) {
             raw.restarts = intensity->restarts;
-            raw.within_ns = detail::nanos(intensity->within);
+            raw.within_ns = detail::limit_nanos(intensity->within);
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
         raw.filter = filter ? filter->native() : nullptr;
@@ -6691,7 +6693,7 @@ struct ReplayConfig {
         raw.fate = static_cast<std::uint32_t>(fate);
         if (intensity) {
             raw.restarts = intensity->restarts;
-            raw.within_ns = detail::nanos(intensity->within);
+            raw.within_ns = detail::limit_nanos(intensity->within);
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
         return raw;
@@ -7506,7 +7508,7 @@ public:
         options.history_count = histories.size();
         options.name = config.name.c_str();
         options.errors = config.errors;
-        options.notice_interval_ns = detail::nanos(config.notice_interval);
+        options.notice_interval_ns = detail::limit_nanos(config.notice_interval);
         options.count_keys = config.count_keys;
         pace_hub_t *hub = nullptr;
         const pace_status_t status = pace_hub_new(pool.native(), &options, &hub);

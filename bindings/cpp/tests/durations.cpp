@@ -43,7 +43,8 @@ static_assert(is(Of<float, std::milli>(-0.5F), -500'000));
 static_assert(is(Of<int, std::ratio<1, 2>>(3), 1'500'000'000));
 // A part of a nanosecond counts as a whole one.
 static_assert(is(Of<int, std::pico>(1), 1) && is(Of<int, std::pico>(1000), 1));
-static_assert(is(Of<double, std::nano>(1e-30), 1));
+static_assert(is(Of<double, std::nano>(1e-30), 1) && is(Of<double, std::nano>(-1e-30), -1));
+static_assert(is(Of<double, std::nano>(-1.5), -2) && is(Of<double, std::nano>(-2), -2));
 static_assert(is(Of<int, std::ratio<1, 3>>(1), 333'333'334));
 static_assert(is(Of<std::int64_t, std::atto>(INT64_MAX), 9'223'372'037));
 // What does not fit is as long as can be said.
@@ -519,6 +520,27 @@ TEST_CASE("servers wait as long as a duration of any type says") {
               return paceline::PulledUdp::create(pool, at).value().drain(time).value();
           }));
     TAKES("UdpRef::drain", no_times([&](auto time) { return datagrams.drain(time).has_value(); }));
+}
+
+TEST_CASE("a negative time is none of those that stand for a default, and forever is no limit") {
+    const Pool pool = make_pool(1);
+    const auto is_refused = [](const auto &made) { return code_of(made) == Code::Invalid; };
+    CHECK(is_refused(Pool::create(paceline::Config().set_threads(1).set_ageing(-1s))));
+    CHECK(is_refused(paceline::Hub::create(pool, paceline::HubConfig().set_notice_interval(-1s))));
+    const auto workers = paceline::WorkerPool::create(pool).value();
+    paceline::KindConfig unlimited;
+    unlimited.timeout = unlimited.queue_timeout = unlimited.deadline = forever;
+    unlimited.soft_timeout = unlimited.lease = forever;
+    const auto kind = workers.kind("unlimited", unlimited).value();
+    CHECK(kind.submit([] {}).value().wait().value().completed());
+    paceline::TaskOptions over;
+    over.deadline = Of<double>(-1e-12);
+    CHECK_FALSE(kind.submit([] {}, over).value().wait().value().completed());
+    const auto raw = paceline::Retry::exponential(1, -1s, -1s).native();
+    CHECK((raw.first_ns != 0 && raw.cap_ns != 0));
+    paceline::SubscriptionConfig subscription;
+    subscription.set_intensity({1, -1s});
+    CHECK(subscription.native().within_ns != 0);
 }
 
 TEST_CASE("worker pools wait as long as a duration of any type says") {
