@@ -5889,8 +5889,8 @@ typedef struct pace_history_options_t {
     uint64_t archive_age_ns;
     /**
      * A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
-     * are lost and counted. Several histories may write one file. It may be a device, as pace_log_config_t.file, and
-     * is no pipe. Default NULL: none.
+     * are lost and counted, and if there is no archive they are given up. Several histories may write one file. It may
+     * be a device, as pace_log_config_t.file, and is no pipe. Default NULL: none.
      */
     const char *lines;
     /** How large that becomes before it is renamed to `.1`, 1 KiB to 1 TiB. Default 64 MiB. */
@@ -6272,8 +6272,8 @@ pace_status_t pace_publisher_new(pace_hub_t *hub,
  * As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
  * publisher has its own.
  *
- * PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota; PACE_EVERSION,
- * PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+ * PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota, and as pace_key_publish();
+ * PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
  *
  * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
  */
@@ -6288,7 +6288,8 @@ pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
  * As pace_key_publish_batch(). Each message takes of the quota; those before the first that is beyond it are
  * published.
  *
- * PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota; PACE_ESHUTDOWN, PACE_EDEADLOCK.
+ * PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota, and as pace_key_publish_batch();
+ * PACE_ESHUTDOWN, PACE_EDEADLOCK.
  *
  * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
  */
@@ -7032,8 +7033,8 @@ typedef struct pace_asked_t {
  * asks or pulls again, or ends.
  *
  * PACE_ENORESPONDERS: nobody subscribes to the key; PACE_EFULL: none of those who do has taken it, because
- * they are full or suspended; PACE_ETIMEDOUT: a reply that comes later is lost. PACE_EINVAL, PACE_EVERSION,
- * PACE_ESHUTDOWN; PACE_EDEADLOCK on a thread of the pool, if no other is left.
+ * they are full or suspended, or as pace_key_publish(); PACE_ETIMEDOUT: a reply that comes later is lost.
+ * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK on a thread of the pool, if no other is left.
  *
  * Threads: any. In handlers: yes. It waits.
  */
@@ -7233,7 +7234,7 @@ typedef struct pace_history_stats_t {
     uint64_t waiting;
     /** Commits that were made. */
     uint64_t commits;
-    /** Messages that the archive and the lines go without; see PACE_DISK_GIVE_UP. */
+    /** Messages that are on no disk and never will be: see PACE_DISK_GIVE_UP, and without an archive those of lines_lost. */
     uint64_t given_up;
     /** Commits that failed, to be tried again. */
     uint64_t errors;

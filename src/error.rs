@@ -105,8 +105,8 @@ impl fmt::Display for Error {
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
             Self::GivenUp { messages } => write!(
                 f,
-                "{messages} messages of histories are not on disk: more waited for it than may, \
-                 and the history gives up"
+                "{messages} messages of histories are not on disk: they were given up, or their \
+                 lines could not be written"
             ),
             #[cfg(feature = "config")]
             Self::Settings { problems } => {

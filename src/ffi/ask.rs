@@ -19,8 +19,8 @@ use core::ffi::c_void;
 /// asks or pulls again, or ends.
 ///
 /// PACE_ENORESPONDERS: nobody subscribes to the key; PACE_EFULL: none of those who do has taken it, because
-/// they are full or suspended; PACE_ETIMEDOUT: a reply that comes later is lost. PACE_EINVAL, PACE_EVERSION,
-/// PACE_ESHUTDOWN; PACE_EDEADLOCK on a thread of the pool, if no other is left.
+/// they are full or suspended, or as pace_key_publish(); PACE_ETIMEDOUT: a reply that comes later is lost.
+/// PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK on a thread of the pool, if no other is left.
 ///
 /// Threads: any. In handlers: yes. It waits.
 #[unsafe(no_mangle)]

@@ -50,8 +50,8 @@ pub struct pace_history_options_t {
     /// Up to 100 years.
     pub archive_age_ns: u64,
     /// A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
-    /// are lost and counted. Several histories may write one file. It may be a device, as pace_log_config_t.file, and
-    /// is no pipe. Default NULL: none.
+    /// are lost and counted, and if there is no archive they are given up. Several histories may write one file. It may
+    /// be a device, as pace_log_config_t.file, and is no pipe. Default NULL: none.
     pub lines: *const c_char,
     /// How large that becomes before it is renamed to `.1`, 1 KiB to 1 TiB. Default 64 MiB.
     pub lines_max_size: u64,

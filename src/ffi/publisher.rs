@@ -151,8 +151,8 @@ pub unsafe extern "C" fn pace_publisher_new(
 /// As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
 /// publisher has its own.
 ///
-/// PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota; PACE_EVERSION,
-/// PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+/// PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota, and as pace_key_publish();
+/// PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
 ///
 /// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
 #[unsafe(no_mangle)]
@@ -188,7 +188,8 @@ pub unsafe extern "C" fn pace_publisher_publish(
 /// As pace_key_publish_batch(). Each message takes of the quota; those before the first that is beyond it are
 /// published.
 ///
-/// PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota; PACE_ESHUTDOWN, PACE_EDEADLOCK.
+/// PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota, and as pace_key_publish_batch();
+/// PACE_ESHUTDOWN, PACE_EDEADLOCK.
 ///
 /// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
 #[unsafe(no_mangle)]

@@ -90,7 +90,7 @@ pub struct pace_history_stats_t {
     pub waiting: u64,
     /// Commits that were made.
     pub commits: u64,
-    /// Messages that the archive and the lines go without; see PACE_DISK_GIVE_UP.
+    /// Messages that are on no disk and never will be: see PACE_DISK_GIVE_UP, and without an archive those of lines_lost.
     pub given_up: u64,
     /// Commits that failed, to be tried again.
     pub errors: u64,

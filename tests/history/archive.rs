@@ -253,6 +253,19 @@ fn a_kill_takes_nothing_that_was_durable() {
 /// Goal: on a full disk publishers go on, the error is told, what is given up is counted and is a gap to who
 /// reads; when there is room the archive goes on. Method: a limit of the size of files, in a child.
 #[test]
+fn an_archive_has_what_lines_have_lost() {
+    let _guard = hang_guard();
+    let folder = Folder::new("lost-lines");
+    let pool = Pool::builder().threads(1).pin(paceline::Pin::None).build().unwrap();
+    let history = archived(folder.file("a")).lines(LinesOptions::at("/dev/full"));
+    let hub = Hub::builder(&pool).history(history).build().unwrap();
+    hub.publish("a", "kept").unwrap();
+    hub.flush_histories().unwrap();
+    let stats = hub.history_stats().remove(0);
+    assert_eq!((stats.given_up, stats.lines_lost), (0, 1));
+}
+
+#[test]
 fn a_full_disk_gives_up_and_goes_on() {
     in_child_blocking(&[libc::SIGXFSZ], || {
         let _guard = hang_guard();

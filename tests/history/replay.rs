@@ -3,10 +3,10 @@
 use super::*;
 use crate::common::{Count, Gate, hang_guard, in_child, open_descriptors, quiet_panic};
 use paceline::Error;
-use paceline::hub::history::{Limits, Replay, ReplayFrom};
+use paceline::hub::history::{Limits, LinesOptions, Replay, ReplayFrom};
 use paceline::hub::{
-    DeadFilter, HubAudit, Intensity, OnFailure, Redelivered, RestartStrategy, Retry, Supervisor,
-    Unsubscribe, Unsubscribed,
+    DeadFilter, ErrorFilter, Execution, HubAudit, Intensity, OnFailure, Redelivered,
+    RestartStrategy, Retry, Severity, Supervisor, Unsubscribe, Unsubscribed,
 };
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -816,4 +816,31 @@ fn a_hub_that_goes_takes_what_was_replayed_with_it() {
     drop(hub);
     dropped.until(2);
     finish(&pool);
+}
+
+/// Lines are all that is on disk of such a history, and are not written again.
+#[test]
+fn a_flush_fails_if_lines_are_lost_and_there_is_no_archive() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).pin(paceline::Pin::None).build().unwrap();
+    let lines = LinesOptions::at("/dev/full");
+    let hub = Hub::builder(&pool).history(History::of(">").lines(lines)).build().unwrap();
+    // Whoever is told may flush.
+    let other = hub.clone();
+    let told = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&told);
+    let listener = hub.subscription("$SYS.history.given_up").execution(Execution::Inline);
+    let _listener = listener
+        .serve_shared(move |_: &Message<'_>| tell.store(other.flush_histories().is_err(), SeqCst))
+        .unwrap();
+    for _ in 0..3 {
+        hub.publish("a", "lost").unwrap();
+    }
+    let given_up = |messages| matches!(hub.flush_histories(), Err(Error::GivenUp { messages: n }) if n == messages);
+    assert!(given_up(3) && given_up(3));
+    until("it is told", || told.load(SeqCst));
+    let stats = hub.history_stats().remove(0);
+    assert_eq!((stats.given_up, stats.lines_lost, stats.waiting), (3, 3, 0));
+    let errors = hub.errors(&ErrorFilter::all().event("history.given_up"));
+    assert_eq!((&*errors[0].origin, errors[0].severity), ("history >", Severity::Error));
 }

@@ -312,8 +312,8 @@ impl Writer {
 }
 
 impl Sink for Writer {
-    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<()> {
-        self.commit(first, records, now).map_err(|error| {
+    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<u64> {
+        self.commit(first, records, now).map(|()| 0).map_err(|error| {
             // Numbers of keys that were new in it are gone with it.
             self.keys.clear();
             trouble("write to", &self.path, &error)

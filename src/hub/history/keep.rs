@@ -187,9 +187,10 @@ impl Hub {
     /// # Errors
     /// [`Error::Os`] names the archive and what is wrong; what could not be written is tried again later.
     /// [`Error::GivenUp`] says how many messages were given up since the hub was built
-    /// ([`WhenFull::GiveUp`](super::WhenFull::GiveUp)); all others are on disk then. Since these stay lost, so does
-    /// each later flush: if the number has not grown, whatever was published between the two is on disk. Lines that
-    /// could not be written are no error ([`HistoryStats::lines_lost`]). [`Error::Forked`].
+    /// ([`WhenFull::GiveUp`](super::WhenFull::GiveUp)), or lost with lines that could not be written where there is
+    /// no archive; all others are on disk then. Since these stay lost, so does each later flush: if the number has not
+    /// grown, whatever was published between the two is on disk. Lines that could not be written beside an archive are
+    /// no error ([`HistoryStats::lines_lost`]). [`Error::Forked`].
     pub fn flush_histories(&self) -> Result<()> {
         match self.core.shared.is_forked() {
             true => Err(Error::Forked),

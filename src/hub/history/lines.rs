@@ -100,14 +100,15 @@ impl Lines {
 }
 
 impl Sink for Lines {
-    fn write(&mut self, _: u64, records: &[Stored], _: u64) -> Result<()> {
+    fn write(&mut self, _: u64, records: &[Stored], _: u64) -> Result<u64> {
+        let before = self.lost.lines.load(Relaxed);
         for record in records {
             let added = self.file.add((to_line(record) + "\n").as_bytes());
             self.check(added);
         }
         let written = self.file.write_out();
         self.check(written);
-        Ok(())
+        Ok(self.lost.lines.load(Relaxed) - before)
     }
 }
 
@@ -452,7 +453,7 @@ mod tests {
         assert!(read.len() > 20, "{}", read.len());
         assert_eq!(lost.lines.load(Relaxed), 0);
         let (mut lines, lost) = LinesOptions::at("/dev/full").open().unwrap();
-        lines.write(1, &records, 0).unwrap();
+        assert_eq!(lines.write(1, &records, 0).unwrap(), 40);
         assert_eq!(lost.lines.load(Relaxed), 40);
         let told = lost.last.lock().unwrap().clone().unwrap();
         assert!(told.starts_with("cannot write lines to /dev/full: No space left"), "{told}");

@@ -88,8 +88,9 @@ const ATTEMPTS: u32 = 10;
 
 /// Where records are committed to.
 pub(super) trait Sink: Send {
-    /// Commits all of them, or none. `first` is the position of the first, `now` the time since 1970.
-    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<()>;
+    /// Commits all of them, or none: then they come again. `first` is the position of the first, `now` the time since
+    /// 1970. It says how many of those that do not come again are on no disk all the same.
+    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<u64>;
 
     /// Nothing more is written: it may say so where the next one looks.
     fn close(&mut self) -> Result<()> {
@@ -358,9 +359,11 @@ impl Log {
             drop(inner);
             let begin = *begin.get_or_insert_with(Instant::now);
             let sink = self.sink.as_ref().filter(|_| !is_failing);
-            let written = sink.and_then(try_lock).map(|mut sink| {
-                promote_new_leader();
-                self.commit_to(&mut **sink, below, 1).is_ok()
+            let written = self.telling(|| {
+                sink.and_then(try_lock).map(|mut sink| {
+                    promote_new_leader();
+                    self.commit_to(&mut **sink, below, 1).is_ok()
+                })
             });
             let inner = self.lock();
             let is_over = begin.elapsed() >= longest;
@@ -485,9 +488,19 @@ impl Log {
     /// Commits what waits below a position, until fewer than `least` do.
     fn commit(&self, below: u64, least: u64) -> Result<()> {
         match &self.sink {
-            Some(sink) => self.commit_to(&mut **lock(sink), below, least),
+            Some(sink) => self.telling(|| self.commit_to(&mut **lock(sink), below, least)),
             None => Ok(()),
         }
+    }
+
+    /// What is given up by a commit is told when others may commit again: whoever is told may flush.
+    fn telling<T>(&self, commit: impl FnOnce() -> T) -> T {
+        let before = self.given_up();
+        let done = commit();
+        if self.given_up() > before {
+            self.alarm.gave_up();
+        }
+        done
     }
 
     fn commit_to(&self, sink: &mut dyn Sink, below: u64, least: u64) -> Result<()> {
@@ -506,21 +519,19 @@ impl Log {
             let now = super::record::nanos(std::time::SystemTime::now());
             let written = sink.write(first, &batch, now);
             let mut inner = self.lock();
-            let given_up = inner.given_up;
             match &written {
-                Ok(()) => inner.settle(&batch, is_whole, now),
+                Ok(lost) => {
+                    inner.settle(&batch, is_whole && *lost == 0, now);
+                    inner.given_up += lost;
+                }
                 Err(error) => {
                     inner.unsettle(first);
                     inner.fail(error);
                 }
             }
-            let gave_up = inner.given_up > given_up;
             self.full.store(self.is_full(&inner), Relaxed);
             drop(inner);
             self.room.notify_all();
-            if gave_up {
-                self.alarm.gave_up();
-            }
             written?;
             least_now = least.max(1);
         }
@@ -884,7 +895,7 @@ mod doubles {
     }
 
     impl Sink for Fake {
-        fn write(&mut self, first: u64, records: &[Stored], _: u64) -> Result<()> {
+        fn write(&mut self, first: u64, records: &[Stored], _: u64) -> Result<u64> {
             let meanwhile = self.0.lock().unwrap().meanwhile.take();
             meanwhile.into_iter().for_each(|meanwhile| meanwhile());
             let mut disk = self.0.lock().unwrap();
@@ -896,7 +907,7 @@ mod doubles {
                 let twice = disk.records.insert(position, record.clone());
                 assert!(twice.is_none(), "{position} was committed twice");
             }
-            Ok(())
+            Ok(0)
         }
     }
 

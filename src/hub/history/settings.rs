@@ -230,7 +230,8 @@ pub struct HistoryStats {
     pub waiting: u64,
     /// Commits that were made.
     pub commits: u64,
-    /// Messages that the archive and the lines go without; see [`WhenFull::GiveUp`].
+    /// Messages that are on no disk and never will be: see [`WhenFull::GiveUp`], and without an archive those of
+    /// `lines_lost`.
     pub given_up: u64,
     /// Commits that failed, to be tried again, and timers for them that the pool refused.
     pub errors: u64,
@@ -343,16 +344,16 @@ struct Sinks {
 }
 
 impl Sink for Sinks {
-    /// What the archive has not taken comes again, so lines are written only after it has.
-    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<()> {
+    /// What the archive has not taken comes again, so lines are written only after it has. What it has taken is on disk,
+    /// whatever becomes of its lines.
+    fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<u64> {
         #[cfg(feature = "archive")]
         if let Some(archive) = &mut self.archive {
             archive.write(first, records, now)?;
+            self.lines.as_mut().map_or(Ok(0), |lines| lines.write(first, records, now))?;
+            return Ok(0);
         }
-        match &mut self.lines {
-            Some(lines) => lines.write(first, records, now),
-            None => Ok(()),
-        }
+        self.lines.as_mut().map_or(Ok(0), |lines| lines.write(first, records, now))
     }
 
     fn close(&mut self) -> Result<()> {

@@ -99,7 +99,7 @@ class HistoryStats:
     #: Those that wait to be written.
     waiting: int
     commits: int
-    #: Messages that the archive and the lines go without.
+    #: Messages that are on no disk and never will be. Without an archive those of `lines_lost` are among them.
     given_up: int
     #: Commits that failed, to be tried again, and reads of replays that failed.
     errors: int
