@@ -181,8 +181,10 @@ impl RotatingFile {
         Ok(Open { file, is_regular, place, size: 0 })
     }
 
+    /// What counts before the file is rotated. 0, if it never is.
     fn size(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.size)
+        let rotated = self.open.as_ref().filter(|open| open.place.is_some());
+        rotated.map_or(0, |open| open.size)
     }
 
     /// path.2 becomes path.3, path.1 path.2, and path path.1; what would be one too many is replaced.
@@ -472,6 +474,23 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.0.join("output")).unwrap().lines().count(), 18);
         assert_eq!(fs::read_link(&device).unwrap(), Path::new(&target));
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    }
+
+    /// Goal: lines are gathered, though the file is larger than one that would be rotated.
+    #[test]
+    fn what_is_never_rotated_is_written_in_batches_at_any_size() {
+        use std::os::fd::AsRawFd;
+        let folder = Folder::new("batches");
+        let output = File::create(folder.0.join("output")).unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", output.as_raw_fd()));
+        let mut file = RotatingFile::new(path, 20, 2).unwrap();
+        (0..9).for_each(|line| add(&mut file, line..line + 1));
+        let size = || output.metadata().unwrap().len();
+        assert_eq!(size(), 9 * 7);
+        (0..2).for_each(|_| file.add(b"line 9\n").unwrap());
+        assert_eq!(size(), 9 * 7, "two lines fit");
+        file.write_out().unwrap();
+        assert_eq!(size(), 11 * 7);
     }
 
     /// Goal: a link goes on leading to the log, and the old files are beside what it leads to.
