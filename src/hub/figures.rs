@@ -179,7 +179,7 @@ impl HubStats {
             })
         };
         json!({
-            "time": humantime::format_rfc3339_millis(self.time).to_string(),
+            "time": humantime::format_rfc3339_millis(clock::with_a_form(self.time)).to_string(),
             "published": audit.published, "matched": audit.matched, "redelivered": audit.redelivered,
             "delivered": audit.delivered, "failed": audit.failed,
             "dead_lettered": audit.dead_lettered, "dropped": audit.dropped,
@@ -603,6 +603,15 @@ mod tests {
         assert_eq!(all, [(String::new(), 36), ("a".into(), 2), ("b".into(), 9)]);
         let refused = KeyCounts::new(1_000_001).map(|_| ()).unwrap_err();
         assert_eq!(refused.to_string(), "count_keys is 1000001, but must be up to 1000000");
+    }
+
+    #[test]
+    fn figures_of_any_time_have_a_text() {
+        let pool = crate::Pool::builder().threads(1).build().unwrap();
+        let mut stats = Hub::new(&pool).unwrap().stats();
+        stats.time = SystemTime::UNIX_EPOCH - core::time::Duration::from_secs(1);
+        let text = stats.to_json();
+        assert!(text.contains(r#""time":"1970-01-01T00:00:00.000Z""#), "{text}");
     }
 
     #[test]

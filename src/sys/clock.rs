@@ -5,7 +5,7 @@
 use core::cell::Cell;
 #[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 use core::time::Duration;
-#[cfg(any(feature = "http", feature = "log"))]
+#[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: from boot, without the time spent suspended. It costs about
@@ -95,7 +95,7 @@ fn since_1970(time: libc::timespec) -> Duration {
 
 /// The nearest time that dates of HTTP and of RFC 3339 have a form for: from 1970 to the end of the year
 /// 9999. A clock may be set to any time, and those who write dates panic beyond.
-#[cfg(any(feature = "http", feature = "log"))]
+#[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 pub(crate) fn with_a_form(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(253_402_300_799))
 }
