@@ -1194,6 +1194,35 @@ mod tests {
         }
     }
 
+    /// Goal: a loss is told when the disk is free again, since who is told may be the last that has the hub.
+    #[test]
+    fn what_a_commit_gives_up_is_told_behind_it() {
+        #[derive(Default)]
+        struct Told(std::sync::OnceLock<std::sync::Weak<Log>>, std::sync::Mutex<Vec<bool>>);
+        impl Alarm for Arc<Told> {
+            fn set(&self, _: &Arc<Log>, _: Duration, _: u64) -> Result<()> {
+                Ok(())
+            }
+            fn gave_up(&self) {
+                let log = self.0.get().unwrap().upgrade().unwrap();
+                self.1.lock().unwrap().push(try_lock(log.sink.as_ref().unwrap()).is_some());
+            }
+        }
+        let (disk, told) = (Fake::default(), Arc::<Told>::default());
+        let both = Disk { sink: Box::new(disk.clone()), shelf: None };
+        let alarm = Box::new(Arc::clone(&told));
+        let log = Log::new(Limits::unlimited(), 1, Some(both), alarm, small());
+        told.0.set(Arc::downgrade(&log)).unwrap();
+        (1..=6).for_each(|sequence| drop(log.record(|| plain(sequence, 0, "a", b""))));
+        let inside = Arc::clone(&log);
+        disk.0.lock().unwrap().is_full = true;
+        disk.0.lock().unwrap().meanwhile = Some(Box::new(move || {
+            (7..=9).for_each(|sequence| drop(inside.record(|| plain(sequence, 0, "a", b""))));
+        }));
+        assert!(log.flush().is_err());
+        assert_eq!((log.given_up(), &**told.1.lock().unwrap()), (3, &[true][..]));
+    }
+
     /// Goal: a publisher that finds no room needs no thread of the pool to get some, nor a timer.
     #[test]
     fn who_finds_no_room_makes_some() {
