@@ -6198,7 +6198,7 @@ typedef struct pace_together_t {
  * for a key that a group subscribes to, a key of another hub, may_block, and more than 1024. PACE_EVERSION,
  * PACE_ESHUTDOWN. Nobody got anything then.
  *
- * Threads: any. In handlers: yes, it never waits, unless a history asks for that.
+ * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
 pace_status_t pace_hub_publish_together(pace_hub_t *hub,
                                         const pace_together_t *messages,

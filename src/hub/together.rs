@@ -113,7 +113,8 @@ impl Hub {
     /// who gets a message when it comes, cannot promise anything.
     ///
     /// It takes longer than to publish one by one, and subscriptions that share a channel's ring leave it for
-    /// this. Any thread, any handler; it never waits, unless a history asks for that.
+    /// this. Any thread, any handler; it never waits, unless a history on disk has no room
+    /// ([`WhenFull`](super::history::WhenFull)).
     ///
     /// ```
     /// use paceline::hub::Hub;
