@@ -185,8 +185,8 @@ impl HttpBuilder {
     ///
     /// A peer that waits for `100 Continue` (RFC 9110, 10.1.1) is told so when the factory has returned
     /// what takes the body, or before the head of an answer that is begun by [`Response::stream`]. It is
-    /// not told if the factory has answered by [`Response::send`], or has made None: then the answer,
-    /// whenever it comes, is the final one, and the connection closes behind it.
+    /// not told if the answer is one of [`Response::send`] and comes from the factory, or later where that
+    /// has made None: then it is the final one, and the connection closes behind it.
     pub fn route_streaming<B: RequestBody>(
         mut self,
         method: &str,
