@@ -9,14 +9,14 @@
 //! | a line that ends with LF alone, a CR alone, an empty line with LF alone | 400 |
 //! | white space before the colon or in front of a field (obs-fold) | 400 |
 //! | no Host or several in HTTP/1.1, several in HTTP/1.0, one that names no host, as an empty one | 400 |
-//! | a byte in the target that RFC 3986 has nowhere; the authority of a target that names no host | 400 |
+//! | a byte beyond ASCII, a control, or one of `"#<>\` in the target; its authority, if that names no host | 400 |
 //! | several lengths, a length that is not digits alone or does not fit 64 bits | 400 |
 //! | CONNECT to anything but a host and a port; those with any other method | 400 |
 //! | a length and a transfer coding; codings that do not end with `chunked`, or have it twice; one in HTTP/1.0 | 400 |
 //! | other codings before `chunked`, which are not understood | 501 |
 //!
-//! Square brackets are taken in a target, though RFC 3986 has them in no path and no query: browsers send them as
-//! they are.
+//! Square brackets and any of ``^`{|}`` are taken in a target, though RFC 3986 has them in no path and no query:
+//! browsers send them as they are (URL Standard, 1.3).
 //!
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
 
@@ -497,15 +497,12 @@ const UNRESERVED: [bool; 256] = {
     table
 };
 
-/// What ends a path: the question mark, or a byte that no target has (RFC 3986, 3.3 and 3.4).
+/// What ends a path: the question mark, or a byte that no target may have.
 const ENDS_PATH: [bool; 256] = {
     let mut table = [true; 256];
     let mut byte = 0x21;
     while byte < 0x7f {
-        table[byte] = matches!(
-            byte as u8,
-            b'?' | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
-        );
+        table[byte] = matches!(byte as u8, b'?' | b'"' | b'#' | b'<' | b'>' | b'\\');
         byte += 1;
     }
     table

@@ -381,7 +381,7 @@ mod tests {
             (get("/").replace("1.1", "1.2"), plain("/")),
             (get("/a").replace("1.1", "1.9") + &get("/b"), [plain("/a"), plain("/b")].concat()),
             (get("/\\"), bad()),
-            (get("/?|"), bad()),
+            (get("/?<"), bad()),
             (get("http://a:b/"), bad()),
             (get("/").replace(": a", ": "), bad()),
             (get("/").replace(": a", ": a:65536"), bad()),
