@@ -124,6 +124,7 @@ const DRAIN_LOOK: u64 = 10_000_000;
 pub(crate) enum Remains {
     Nothing,
     /// Only work whose time comes after the drain's deadline: it is not waited for.
+    #[cfg(any(feature = "hub", feature = "tasks"))]
     Later,
     Work,
 }

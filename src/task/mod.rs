@@ -144,6 +144,7 @@ use std::sync::{Arc, Weak};
 pub struct WorkerPool {
     pool: Pool,
     common: Arc<Common>,
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "held"))]
     handles: Arc<Handles>,
 }
 
