@@ -34,7 +34,7 @@ fn what_is_installed_is_complete() {
         assert!(prefix.join(file).is_file(), "{file}");
     }
     // docs/BENCHMARKS.md says what takes the room, and what was done about it.
-    assert!(size_of(&library) < 4_000_000, "{} bytes", size_of(&library));
+    assert!(size_of(&library) < 4_050_000, "{} bytes", size_of(&library));
 }
 
 /// Goal: what is not asked for is not in it. The header is the same, and so are programs that do without.

@@ -89,6 +89,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("RequestBody::data", |pool, bang| body(pool, bang, "data")),
     ("RequestBody::end", |pool, bang| body(pool, bang, "end")),
+    ("RequestBody::is_wanted", |pool, bang| body(pool, bang, "is_wanted")),
     ("Body::pump", |pool, bang| {
         let route = move |_: &Request<'_>, response: Response| {
             let charge = bang.charge();
@@ -364,6 +365,13 @@ struct Taker {
 }
 
 impl RequestBody for Taker {
+    fn is_wanted(&self) -> bool {
+        if self.place == "is_wanted" {
+            self.charge.go()
+        }
+        true
+    }
+
     fn data(&mut self, bytes: &[u8]) -> usize {
         if self.place == "data" {
             self.charge.go()
