@@ -147,7 +147,8 @@ impl ConnHandler for Hooks {
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         self.at("data");
-        let answer = if self.place == "writable" { 1 << 22 } else { bytes.len() };
+        // More than a socket takes, however large the system lets it grow.
+        let answer = if self.place == "writable" { 1 << 25 } else { bytes.len() };
         let _ = conn.write_tracked(&vec![0; answer], 7);
         bytes.len()
     }
@@ -192,6 +193,7 @@ fn one_connection(address: &Address, place: &str) {
     let Address::Tcp(address) = address else { unreachable!("it is TCP") };
     let mut client = TcpStream::connect(address).unwrap();
     client.set_read_timeout(Some(LONG)).unwrap();
+    socket2::SockRef::from(&client).set_recv_buffer_size(1 << 16).unwrap();
     let _ = client.write_all(b"!");
     if place == "error" {
         client.read_exact(&mut [0; 1]).unwrap();
@@ -208,7 +210,7 @@ fn one_connection(address: &Address, place: &str) {
 fn connection(pool: &Pool, bang: Bang, place: &'static str) {
     let factory = move |_: &Conn| Hooks::new(place, bang);
     let builder =
-        Server::builder(pool).listen("127.0.0.1:0").output_marks(1 << 10, 1 << 12, 1 << 24);
+        Server::builder(pool).listen("127.0.0.1:0").output_marks(1 << 10, 1 << 12, 1 << 26);
     let server = builder.serve(factory).unwrap();
     let address = server.addresses()[0].clone();
     if place == "draining" {
