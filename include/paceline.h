@@ -5522,8 +5522,11 @@ void pace_periodic_free(pace_periodic_t *periodic);
 /** A JSON object with `families`. */
 #define PACE_METRICS_JSON 0
 
-/** The text format that Prometheus reads, as OpenMetrics 1.0 has it. */
+/** Prometheus's text format 0.0.4. Its media type is "text/plain; version=0.0.4; charset=utf-8". */
 #define PACE_METRICS_PROMETHEUS 1
+
+/** The text of OpenMetrics 1.0. Its media type is "application/openmetrics-text; version=1.0.0; charset=utf-8". */
+#define PACE_METRICS_OPENMETRICS 3
 
 /**
  * What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
@@ -5655,6 +5658,21 @@ pace_status_t pace_workers_metrics(pace_workers_t *workers,
                                    char *text,
                                    size_t size,
                                    size_t *needed);
+
+/**
+ * The text format of metrics that a request with this `Accept` header wants most: *format is
+ * PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS, for pace_workers_metrics() and pace_hub_metrics().
+ * *media_type is what to send as Content-Type with that text: a collector may take it for another format
+ * without. It ends with NUL, and is good for ever. `accept` is NULL if the request has no such header: then
+ * *format is PACE_METRICS_PROMETHEUS, as it is where both or neither are wanted.
+ *
+ * PACE_EINVAL if `accept` is not UTF-8.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metrics_format(const char *accept,
+                                  uint32_t *format,
+                                  const char **media_type);
 
 /* ---------------------------------------------------- Worker pools: figures of a program's own */
 
@@ -7645,7 +7663,7 @@ pace_status_t pace_hub_stats(pace_hub_t *hub,
 
 /**
  * The figures of a hub as text that ends with NUL: PACE_METRICS_HUB, or its metrics with the label `hub`, as
- * PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS. *needed says how many bytes it takes, with the NUL, also for
+ * PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS (pace_metrics_format()). *needed says how many bytes it takes, with the NUL, also for
  * PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for
  * some more. It takes time with the number of keys and subscriptions.
  *

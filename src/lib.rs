@@ -28,6 +28,8 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(any(feature = "http", feature = "metrics"))]
+mod accept;
 #[cfg(any(feature = "config", feature = "log", feature = "systemd", feature = "webhook"))]
 pub mod admin;
 mod contain;

@@ -5891,6 +5891,28 @@ struct MiddlewareBox {
 
 } // namespace detail
 
+/// The text format of metrics that a request wants most, for WorkerPool::metrics() and Hub::metrics(), and its
+/// media type, which is to be sent as Content-Type: a collector may take the text for another format without.
+///
+///     const auto accept = request.header("accept");
+///     const auto wanted = MetricsFormat::negotiate(accept ? std::string(*accept) : "");
+///     response.header("Content-Type", wanted.media_type).send(*workers.metrics(wanted.format));
+struct MetricsFormat {
+    /// PACE_METRICS_PROMETHEUS (0.0.4) or PACE_METRICS_OPENMETRICS.
+    std::uint32_t format;
+    const char *media_type;
+
+    /// For the Accept header of the request; empty: it has none, which gives PACE_METRICS_PROMETHEUS. So does
+    /// one that is not UTF-8.
+    static MetricsFormat negotiate(const std::string &accept) noexcept {
+        MetricsFormat wanted{};
+        if (pace_metrics_format(accept.c_str(), &wanted.format, &wanted.media_type) != PACE_OK) {
+            (void)pace_metrics_format(nullptr, &wanted.format, &wanted.media_type);
+        }
+        return wanted;
+    }
+};
+
 /// A figure of a program's own, beside a worker pool's. Copies are the same figure.
 class Metric {
 public:
@@ -6152,7 +6174,8 @@ public:
         return status == PACE_OK ? Result<pace_health_t>(health)
                                  : Result<pace_health_t>(Error::last(status));
     }
-    /// Figures as text, PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS, if its `metrics` was set.
+    /// Figures as text, PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS, if its `metrics`
+    /// was set. To serve them, see MetricsFormat.
     Result<std::string> metrics(std::uint32_t format) const {
         return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
             return pace_workers_metrics(native(), format, text, size, needed);
@@ -7833,8 +7856,8 @@ public:
         const pace_status_t status = pace_hub_stats(native(), &stats);
         return status == PACE_OK ? Result<HubStats>(stats) : Result<HubStats>(Error::last(status));
     }
-    /// Its figures as text: PACE_METRICS_HUB (all of them as JSON), PACE_METRICS_JSON or
-    /// PACE_METRICS_PROMETHEUS.
+    /// Its figures as text: PACE_METRICS_HUB (all of them as JSON), PACE_METRICS_JSON,
+    /// PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS. To serve them, see MetricsFormat.
     Result<std::string> metrics(std::uint32_t format) const {
         return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
             return pace_hub_metrics(native(), format, text, size, needed);

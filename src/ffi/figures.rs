@@ -5,8 +5,11 @@ use super::boundary::{self, Failure, Out, call};
 use super::hub::{open, pace_hub_t};
 use super::sized::{self, Room};
 use super::status::*;
-use super::work_stats::{PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS, give};
+use super::work_stats::{
+    PACE_METRICS_JSON, PACE_METRICS_OPENMETRICS, PACE_METRICS_PROMETHEUS, give,
+};
 use super::workers::{open as open_workers, pace_workers_t};
+use crate::metrics::TextFormat;
 use core::ffi::c_char;
 
 /// Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
@@ -82,7 +85,7 @@ pub unsafe extern "C" fn pace_hub_stats(
 }
 
 /// The figures of a hub as text that ends with NUL: PACE_METRICS_HUB, or its metrics with the label `hub`, as
-/// PACE_METRICS_JSON or PACE_METRICS_PROMETHEUS. *needed says how many bytes it takes, with the NUL, also for
+/// PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS (pace_metrics_format()). *needed says how many bytes it takes, with the NUL, also for
 /// PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for
 /// some more. It takes time with the number of keys and subscriptions.
 ///
@@ -108,8 +111,9 @@ pub unsafe extern "C" fn pace_hub_metrics(
         let made = match format {
             PACE_METRICS_HUB => hub.hub.stats().to_json(),
             PACE_METRICS_JSON => hub.figures.snapshot().to_json(),
-            PACE_METRICS_PROMETHEUS => hub.figures.snapshot().to_prometheus(),
-            other => return Err(Failure::invalid("format", other, "0 to 2 (PACE_METRICS_)")),
+            PACE_METRICS_PROMETHEUS => hub.figures.snapshot().to_text(TextFormat::Prometheus),
+            PACE_METRICS_OPENMETRICS => hub.figures.snapshot().to_text(TextFormat::OpenMetrics),
+            other => return Err(Failure::invalid("format", other, "0 to 3 (PACE_METRICS_)")),
         };
         // SAFETY: as the header demands.
         unsafe { give(&made, text, size, needed) }

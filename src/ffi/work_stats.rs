@@ -6,8 +6,9 @@ use super::kind::{open as open_kind, pace_kind_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::workers::{open, pace_workers_t};
+use crate::metrics::TextFormat;
 use crate::task::Health;
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 
 /// Every thread comes back in time.
 pub const PACE_HEALTH_READY: u32 = 0;
@@ -20,8 +21,10 @@ pub const PACE_HEALTH_DRAINING: u32 = 3;
 
 /// A JSON object with `families`.
 pub const PACE_METRICS_JSON: u32 = 0;
-/// The text format that Prometheus reads, as OpenMetrics 1.0 has it.
+/// Prometheus's text format 0.0.4. Its media type is "text/plain; version=0.0.4; charset=utf-8".
 pub const PACE_METRICS_PROMETHEUS: u32 = 1;
+/// The text of OpenMetrics 1.0. Its media type is "application/openmetrics-text; version=1.0.0; charset=utf-8".
+pub const PACE_METRICS_OPENMETRICS: u32 = 3;
 
 /// What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
 /// sizeof the struct before the call, here and below.
@@ -247,13 +250,56 @@ pub unsafe extern "C" fn pace_workers_metrics(
         let registry = workers.registry.as_ref().ok_or_else(none)?;
         let made = match format {
             PACE_METRICS_JSON => registry.snapshot().to_json(),
-            PACE_METRICS_PROMETHEUS => registry.snapshot().to_prometheus(),
-            other => return Err(Failure::invalid("format", other, "0 or 1 (PACE_METRICS_)")),
+            PACE_METRICS_PROMETHEUS => registry.snapshot().to_text(TextFormat::Prometheus),
+            PACE_METRICS_OPENMETRICS => registry.snapshot().to_text(TextFormat::OpenMetrics),
+            other => {
+                let allowed = "0, 1 or 3 (PACE_METRICS_JSON, _PROMETHEUS or _OPENMETRICS)";
+                return Err(Failure::invalid("format", other, allowed));
+            }
         };
         // SAFETY: as the header demands.
         unsafe { give(&made, text, size, needed) }
     })
 }
+
+/// The text format of metrics that a request with this `Accept` header wants most: *format is
+/// PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS, for pace_workers_metrics() and pace_hub_metrics().
+/// *media_type is what to send as Content-Type with that text: a collector may take it for another format
+/// without. It ends with NUL, and is good for ever. `accept` is NULL if the request has no such header: then
+/// *format is PACE_METRICS_PROMETHEUS, as it is where both or neither are wanted.
+///
+/// PACE_EINVAL if `accept` is not UTF-8.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_metrics_format(
+    accept: *const c_char,
+    format: *mut u32,
+    media_type: *mut *const c_char,
+) -> pace_status_t {
+    call(|| {
+        let accept = match accept.is_null() {
+            true => None,
+            // SAFETY: not NULL, and as the header demands.
+            false => Some(unsafe { boundary::text(accept, "accept") }?),
+        };
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::new(format, "format") }?;
+        // SAFETY: as the header demands.
+        let name = unsafe { Out::new(media_type, "media_type") }?;
+        let (format, media_type) = match TextFormat::negotiate(accept) {
+            TextFormat::Prometheus => (PACE_METRICS_PROMETHEUS, PROMETHEUS),
+            TextFormat::OpenMetrics => (PACE_METRICS_OPENMETRICS, OPENMETRICS),
+        };
+        to.set(format);
+        name.set(media_type.as_ptr());
+        Ok(())
+    })
+}
+
+// As `TextFormat::media_type` has them.
+const PROMETHEUS: &CStr = c"text/plain; version=0.0.4; charset=utf-8";
+const OPENMETRICS: &CStr = c"application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Gives a text away, with NUL behind it, if there is room.
 ///

@@ -19,6 +19,7 @@ mod system;
 
 pub use histogram::Histogram;
 pub use instruments::{Counter, Gauge};
+pub use prometheus::TextFormat;
 pub use registry::{Collector, Registry};
 pub use snapshot::{Distribution, Family, Labels, MetricKind, Sample, Snapshot, Unit, Value};
 pub use system::SystemFigures;

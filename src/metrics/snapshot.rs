@@ -1,6 +1,7 @@
 //! What a registry held at one time.
 
 use super::histogram::HIGHEST;
+use super::prometheus::TextFormat;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value as Json, json};
 
@@ -212,11 +213,30 @@ impl Snapshot {
         json!({ "failures": self.failures, "families": families }).to_string()
     }
 
-    /// In the text format that Prometheus reads, as OpenMetrics 1.0 has it. A histogram is a family of
-    /// buckets, and one of gauges whose name ends in `_quantile`.
+    /// As text for a collector: [`TextFormat::Prometheus`], which every collector reads. To serve it, choose the
+    /// format that the request wants, and send its media type:
+    ///
+    /// ```
+    /// use paceline::metrics::{Registry, TextFormat};
+    ///
+    /// let registry = Registry::new();
+    /// // The request's `Accept` header.
+    /// let accept = Some("application/openmetrics-text; version=1.0.0");
+    /// let format = TextFormat::negotiate(accept);
+    /// let (content_type, body) = (format.media_type(), registry.snapshot().to_text(format));
+    /// assert_eq!(content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    /// assert_eq!(body, "# EOF\n");
+    /// ```
     #[must_use]
     pub fn to_prometheus(&self) -> String {
-        super::prometheus::text(self)
+        self.to_text(TextFormat::Prometheus)
+    }
+
+    /// As text for a collector, in this format. A histogram is a family of buckets, and one of gauges whose
+    /// name ends in `_quantile`.
+    #[must_use]
+    pub fn to_text(&self, format: TextFormat) -> String {
+        super::prometheus::text(self, format)
     }
 }
 

@@ -99,6 +99,12 @@ pub(super) struct Opened {
 }
 
 impl ServerBuilder {
+    /// Whether it has no place to listen at.
+    #[cfg(feature = "http")]
+    pub(super) fn listens_nowhere(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
     pub(super) fn new(pool: &Pool) -> Self {
         Self {
             pool: pool.clone(),

@@ -735,6 +735,10 @@ static void settings(void) {
     REFUSES(keep_alive_requests, 0, "keep_alive_requests");
     REFUSES(reserved, 1, "reserved");
     REFUSES(listeners, NULL, "listeners is NULL");
+    options.listener_count = 0;
+    SAYS(PACE_EINVAL, pace_http_start(http, &options));
+    TELLS("listen is empty, but must be an address or more");
+    options.listener_count = 1;
     listener.busy = "busy", listener.busy_size = 4;
     SAYS(PACE_EINVAL, pace_http_start(http, &options));
     TELLS("busy is 4 bytes, but must be empty: what HTTP answers beyond max_requests is 503");
@@ -789,11 +793,19 @@ static void settings(void) {
     UNTIL(atomic_load(&drops) == 1);
 
     /* Routes that cannot be. */
-    static const char *const wrong[][2] = {{"GET", "no-slash"}, {"G T", "/"}, {"GET", "/{a"}};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const wrong[][3] = {
+        {"GET", "no-slash", "must be a path that begins with /"},
+        {"G T", "/", "must be a token"},
+        {"GET", "/{a", "route is /{a"},
+        {"GET", "/items/:id", "a path whose parameters are written {id}, not :id"},
+        {"GET", "/a/{x}/{x}", "{x} is there twice"},
+        {"get", "/", "method is \"get\", but must be \"GET\""},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         prepare();
         OK(pace_http_route(http, wrong[i][0], wrong[i][1], hello, D));
         SAYS(PACE_EINVAL, pace_http_start(http, &options));
+        TELLS(wrong[i][2]);
         pace_http_free(http);
         CHECK(atomic_load(&drops) == 1);
         finish(pool);

@@ -1118,6 +1118,12 @@ static pace_status_t do_workers_health(things_t *t) {
     health.struct_size = sizeof health;
     return pace_workers_health(t->workers, &health);
 }
+static pace_status_t do_metrics_format(things_t *t) {
+    uint32_t format;
+    const char *media_type;
+    (void)t;
+    return pace_metrics_format("*/*", &format, &media_type);
+}
 static pace_status_t do_workers_metrics(things_t *t) {
     size_t needed;
     return pace_workers_metrics(t->workers, 0, NULL, 0, &needed);
@@ -1468,6 +1474,7 @@ static const row_t table[] = {
     {"workers_every", do_workers_every, IS_OK | FULL | DOWN, IS_OK, DOWN, 'w'},
     {"workers_audit", do_workers_audit, IS_OK, IS_OK, IS_OK, 'w'},
     {"workers_health", do_workers_health, IS_OK, IS_OK, IS_OK, 'w'},
+    {"metrics_format", do_metrics_format, IS_OK, IS_OK, IS_OK, '-'},
     {"workers_metrics", do_workers_metrics, FULL, FULL, FULL, 'w'},
     {"workers_on_shutdown", do_workers_on_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
     {"set_active", do_set_active, IS_OK, IS_OK, DOWN, 'p'},
@@ -1866,6 +1873,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_workers_audit(w, NULL));
     SAYS(PACE_EINVAL, pace_workers_health(w, NULL));
     SAYS(PACE_EINVAL, pace_workers_metrics(w, 0, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_metrics_format("", NULL, &(const char *){0}));
+    SAYS(PACE_EINVAL, pace_metrics_format("", &(uint32_t){0}, NULL));
     SAYS(PACE_EINVAL, pace_workers_on_shutdown(w, NULL, quick_hook, C));
     SAYS(PACE_EINVAL, pace_periodic_counts(NULL, NULL, NULL));
     SAYS(PACE_EINVAL, pace_attempt_number(NULL, &(uint32_t){0}));

@@ -1686,6 +1686,8 @@ static void figures(void) {
     counts_t counts = {0}, gate = {0};
     pace_task_t task = {0};
     char small[4], *text;
+    const char *media_type = NULL;
+    uint32_t format = 0;
     size_t needed = 0;
     stats.struct_size = sizeof stats;
     audit.struct_size = sizeof audit;
@@ -1727,6 +1729,15 @@ static void figures(void) {
     CHECK(strstr(text, "kind=\"figured\"") != NULL || strstr(text, "figured") != NULL);
     CHECK(strstr(text, "\nprocess_threads ") != NULL || strstr(text, "\nprocess_threads{") != NULL);
     CHECK(strstr(text, "{pool=\"figures\"") != NULL);
+    CHECK(strstr(text, "# EOF") == NULL);
+    OK(pace_metrics_format(NULL, &format, &media_type));
+    CHECK(format == PACE_METRICS_PROMETHEUS);
+    CHECK(strcmp(media_type, "text/plain; version=0.0.4; charset=utf-8") == 0);
+    OK(pace_metrics_format("application/openmetrics-text;q=0.5, */*;q=0.1", &format, &media_type));
+    CHECK(format == PACE_METRICS_OPENMETRICS);
+    CHECK(strcmp(media_type, "application/openmetrics-text; version=1.0.0; charset=utf-8") == 0);
+    OK(pace_workers_metrics(workers, format, text, 4 * needed, &needed));
+    CHECK(strcmp(text + strlen(text) - 7, "\n# EOF\n") == 0);
     OK(pace_workers_metrics(workers, PACE_METRICS_JSON, text, 4 * needed, &needed));
     CHECK(text[0] == '{');
     SAYS(PACE_EINVAL, pace_workers_metrics(workers, 2, text, 1, &needed));

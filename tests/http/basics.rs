@@ -265,6 +265,34 @@ fn routes_that_cannot_be_are_named() {
     assert_eq!(error(tunnel), format!("method is CONNECT, but must be {allowed}"));
     let star = route(Http::builder(&pool), "GET", "*");
     assert_eq!(error(star), "route is GET *, but must be OPTIONS * or one of a path");
+    for (pattern, allowed) in [
+        ("/items/:id", "a path whose parameters are written {id}, not :id"),
+        ("/a/:", "a path whose parameters are written {name}, not :"),
+        ("/files/*path", "a path whose parameters are written {*path}, not *path"),
+        ("/a/{x}/{x}", "one with a name of its own for each parameter: {x} is there twice"),
+        ("/a/{x}/{*x}", "one with a name of its own for each parameter: {x} is there twice"),
+        ("/a?b={b}", "a path alone, without ? and what follows"),
+        ("/a#b", "a path alone, without # and what follows"),
+        ("/items/<id>", "percent-encoded where it has '<': paths are matched as they are sent"),
+        ("/ü", "percent-encoded where it has 'ü': paths are matched as they are sent"),
+        ("/a b", "percent-encoded where it has ' ': paths are matched as they are sent"),
+    ] {
+        let told = error(route(Http::builder(&pool), "GET", pattern));
+        assert_eq!(told, format!("route is {pattern}, but must be {allowed}"));
+    }
+    for (method, upper) in [("get", "GET"), ("Post", "POST"), ("connect", "CONNECT")] {
+        let allowed = format!("\"{upper}\": methods distinguish upper and lower case");
+        let told = error(route(Http::builder(&pool), method, "/"));
+        assert_eq!(told, format!("method is \"{method}\", but must be {allowed}"));
+    }
+    let nowhere = "an address or more: an HTTP server without one gets no requests";
+    let told = error(route(Http::builder(&pool), "GET", "/"));
+    assert_eq!(told, format!("listen is empty, but must be {nowhere}"));
+    // What looks alike, and can be.
+    let listening = Http::builder(&pool).listen("127.0.0.1:0");
+    let odd = ["/a:b", "/{id}/x:y", "/{{id}}/{id}", "/a*b", "/{x}/{y}/{*rest}", "/~!$&'()*+,;=:@|"];
+    let odd = odd.iter().fold(listening, |builder, pattern| route(builder, "GET", pattern));
+    end(&route(odd, "brew", "/").serve().unwrap());
     let limits = Http::builder(&pool).max_headers(257);
     assert_eq!(error(limits), "max_headers is 257, but must be 1 to 256");
 }

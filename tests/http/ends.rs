@@ -369,7 +369,8 @@ fn outgoing_connections_of_its_server_have_settings_of_their_own() {
     let strict = Outgoing::new().idle_timeout(TICK);
     let cases = [(Outgoing::new(), Reason::Peer), (strict, Reason::TimedOut(Timeout::Idle))];
     for ((own, expected), there) in cases.into_iter().zip(peer.addresses()) {
-        let builder = root(Http::builder(&pool)).keep_alive_timeout(TICK);
+        let builder = root(Http::builder(&pool)).listen(Kind::Tcp.address());
+        let builder = builder.keep_alive_timeout(TICK);
         let server = builder.server(|server| server.outgoing(own)).serve().unwrap();
         let reason = Arc::new(Mutex::new(None));
         let conn = Silent(Arc::clone(&reason));

@@ -1,7 +1,7 @@
 //! The text for Prometheus.
 
 use crate::common::skipped;
-use paceline::metrics::{Registry, SystemFigures, Unit};
+use paceline::metrics::{Registry, SystemFigures, TextFormat, Unit};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,13 +35,14 @@ fn the_text_is_as_expected() {
     waits.record_time(Duration::from_micros(3));
     waits.record_time(Duration::from_millis(4));
     waits.record_time(Duration::from_secs(100));
-    let text = registry.snapshot().to_prometheus();
+    let text = registry.snapshot().to_text(TextFormat::OpenMetrics);
     let expected = [
         "# HELP hits Hits",
         "# TYPE hits counter",
         "hits_total{a=\"x\\\"\\\\\\ny\"} 3.0",
         "# HELP wait_seconds Waits",
         "# TYPE wait_seconds histogram",
+        "# UNIT wait_seconds seconds",
         "wait_seconds_sum{q=\"1\"} 100.004003",
         "wait_seconds_count{q=\"1\"} 3",
         "wait_seconds_bucket{le=\"0.000001\",q=\"1\"} 0",
@@ -58,6 +59,35 @@ fn the_text_is_as_expected() {
     let mut lines = text.lines();
     for line in expected {
         assert!(lines.any(|it| it == line), "{line} in its place in\n{text}");
+    }
+    // The older format has the same samples, and other lines around them.
+    let older = registry.snapshot().to_prometheus();
+    let samples = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&older), samples(&text));
+    assert!(older.starts_with("# HELP hits_total Hits\n# TYPE hits_total counter\nhits_total{"));
+    assert!(!older.contains("# UNIT") && !older.contains("# EOF"), "{older}");
+}
+
+/// Goal: a collector gets the format that it asks for, with its media type. Method: what Prometheus, a browser
+/// and curl send.
+#[test]
+fn the_format_is_the_one_that_is_wanted() {
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
+                      application/openmetrics-text;version=0.0.1;q=0.4,\
+                      text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let older = "text/plain;version=0.0.4;q=1,application/openmetrics-text;q=0.5";
+    for (accept, expected) in [
+        (None, "text/plain; version=0.0.4; charset=utf-8"),
+        (Some("*/*"), "text/plain; version=0.0.4; charset=utf-8"),
+        (Some(browser), "text/plain; version=0.0.4; charset=utf-8"),
+        (Some(older), "text/plain; version=0.0.4; charset=utf-8"),
+        (Some(prometheus), "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    ] {
+        assert_eq!(TextFormat::negotiate(accept).media_type(), expected, "{accept:?}");
     }
 }
 
@@ -91,12 +121,11 @@ fn understood(json: &Json) -> Understood {
     understood
 }
 
-/// By the parser for Prometheus's older text and by the strict one for OpenMetrics, which must agree. The
-/// older format knows the help of a counter by another name.
-fn parse(python: &str, text: &str) -> Understood {
+/// By the parser of the format. Says also which type each family has.
+fn parse(python: &str, format: &str, text: &str) -> (Understood, Json) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics/parse.py");
     let mut parser = Command::new(python)
-        .arg(script)
+        .args([script, format])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -106,13 +135,7 @@ fn parse(python: &str, text: &str) -> Understood {
     let told = parser.wait_with_output().unwrap();
     assert!(told.status.success(), "{}\n{text}", String::from_utf8_lossy(&told.stderr));
     let json: Json = serde_json::from_slice(&told.stdout).unwrap();
-    let (classic, strict) = (understood(&json["classic"]), understood(&json["openmetrics"]));
-    let figures = |samples: &Understood| {
-        let lines = samples.iter().map(|(name, (value, _))| format!("{name:?} {value}"));
-        lines.collect::<Vec<_>>()
-    };
-    assert_eq!(figures(&classic), figures(&strict));
-    strict
+    (understood(&json["samples"]), json["types"].clone())
 }
 
 #[test]
@@ -125,7 +148,19 @@ fn the_official_parser_understands_what_was_meant() {
     }
     SystemFigures::new().disk("/").attach(&registry);
     let snapshot = registry.snapshot();
-    let samples = parse(python, &snapshot.to_prometheus());
+    let (classic, types) = parse(python, "prometheus", &snapshot.to_prometheus());
+    let exact = snapshot.to_text(TextFormat::OpenMetrics);
+    let (samples, exact_types) = parse(python, "openmetrics", &exact);
+    // A value may be no number, which does not equal itself.
+    assert_eq!(format!("{classic:?}"), format!("{samples:?}"));
+    for types in [types, exact_types] {
+        let of = |name: &str| types[name].as_str().unwrap_or("none").to_owned();
+        let told = ["awkward", "level", "wait_seconds", "wait_seconds_quantile"].map(of);
+        assert_eq!(told, ["counter", "gauge", "histogram", "gauge"]);
+        let all = types.as_object().unwrap();
+        let known = ["counter", "gauge", "histogram"];
+        assert!(all.values().all(|of| known.contains(&of.as_str().unwrap())), "{types:#}");
+    }
     let sample = |name: &str, labels: &[(&str, &str)]| {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let found = samples.get(&(name.into(), labels));

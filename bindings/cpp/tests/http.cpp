@@ -2,6 +2,8 @@
 
 #include "client.hpp"
 
+#include <array>
+
 using paceline::Body;
 using paceline::Conn;
 using paceline::ConnHandler;
@@ -377,9 +379,18 @@ TEST_CASE("an HTTP server that cannot be names the reason, and may be tried agai
     HttpConfig nowhere;
     nowhere.add_listener(Listen{"256.0.0.1:1"});
     CHECK(message(nowhere).find("256.0.0.1:1") != std::string::npos);
+    CHECK(message(HttpConfig()).find("listen is empty, but must be an address or more") == 0);
     http.start(local()).value();
     CHECK(http.start(local()).error() == Code::Invalid);
     CHECK(get(http, "/a") == "200 a");
+    for (const auto &[method, pattern, told] : std::vector<std::array<std::string, 3>>{
+             {"GET", "/items/:id", "a path whose parameters are written {id}, not :id"},
+             {"GET", "/a/{x}/{x}", "{x} is there twice"},
+             {"get", "/", "method is \"get\", but must be \"GET\""}}) {
+        auto wrong = Http::create(pool).value();
+        wrong.route(method.c_str(), pattern.c_str(), [](const Request &, Response) {}).value();
+        CHECK(std::string(wrong.start(local()).error().message()).find(told) != std::string::npos);
+    }
     auto twice = Http::create(pool).value();
     for (int n = 0; n < 2; ++n) {
         twice.route("GET", "/{a}", [](const Request &, Response) {}).value();

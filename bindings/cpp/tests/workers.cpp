@@ -259,6 +259,12 @@ TEST_CASE("a worker pool says how it is") {
     CHECK(pool.set_active(2));
     CHECK(workers.metrics(PACE_METRICS_PROMETHEUS).value().find("figured") != std::string::npos);
     CHECK(workers.metrics(PACE_METRICS_JSON).value().front() == '{');
+    const auto plain = paceline::MetricsFormat::negotiate("");
+    CHECK(plain.media_type == std::string("text/plain; version=0.0.4; charset=utf-8"));
+    CHECK(workers.metrics(plain.format).value().find("# EOF") == std::string::npos);
+    const auto exact = paceline::MetricsFormat::negotiate("application/openmetrics-text, */*;q=0.1");
+    CHECK(exact.media_type == std::string("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    CHECK(workers.metrics(exact.format).value().find("\n# EOF\n") != std::string::npos);
     using Kind = paceline::Metric::Kind;
     const auto parcels = workers.metric(Kind::Counter, "parcels", "All of them", {{"port", "north"}}).value();
     const auto level = workers.metric(Kind::Gauge, "level", "Of the water").value();
@@ -272,7 +278,7 @@ TEST_CASE("a worker pool says how it is") {
     CHECK(workers.metric(Kind::Gauge, "parcels", "Another").error() == Code::Invalid);
     const auto text = workers.metrics(PACE_METRICS_PROMETHEUS).value();
     CHECK(text.find("parcels_total{port=\"north\"} 42") != std::string::npos);
-    CHECK(text.find("level{} 1.5") != std::string::npos);
+    CHECK(text.find("level 1.5") != std::string::npos);
     CHECK(text.find("ways") != std::string::npos);
     settle(workers);
     CHECK(order == "21");

@@ -379,6 +379,7 @@ class Table(Case):
         ends = dict.fromkeys(("drain", "stop", "clean_up"), MAYBE_TIME)
         yield row("WorkerPool.shutdown", workers.shutdown, {}, **ends)
         yield row("WorkerPool.metrics", workers.metrics, {}, format="text")
+        yield row("metrics_format", paceline.metrics_format, {}, accept="none text")
         named = {"name": "n"}
         for what in ("counter", "gauge", "histogram"):
             figure = getattr(workers, what)

@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import random
+import re
 import socket
 import struct
 import threading
@@ -632,6 +633,15 @@ class Https(Case):
                 self.serve({}, **wrong)
         self.assertRaises(TypeError, self.serve, {}, colour="red")
         self.assertRaises(paceline.InvalidError, self.serve, {"GET {": str})
+        for route, told in (
+            ("GET /items/:id", "a path whose parameters are written {id}, not :id"),
+            ("GET /a/{x}/{x}", "{x} is there twice"),
+            ("get /", 'method is "get", but must be "GET"'),
+        ):
+            with self.assertRaisesRegex(paceline.InvalidError, re.escape(told)):
+                self.serve({route: str})
+        with self.assertRaisesRegex(paceline.InvalidError, "listen is empty, but must be an address or more"):
+            Http(self.pool, listen=()).start()
         self.assertRaises(TypeError, Http(self.pool).get("/"), 5)
         self.assertRaises(paceline.InvalidError, server.route("GET", "/late"), str)
 

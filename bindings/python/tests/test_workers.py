@@ -30,6 +30,10 @@ from support import Case, run
 LONG = 120
 
 
+#: What Prometheus sends, shortened.
+PROMETHEUS_ASKS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+
+
 class Gate:
     """Holds threads of a worker pool until it is opened."""
 
@@ -959,6 +963,14 @@ class Settings(Workers):
         n.submit().result(LONG)
         self.assertIn('task="counted"', workers.metrics().replace("kind=", "task="))
         self.assertIn("families", json.loads(workers.metrics("json")))
+        for accept, name, version in (
+            (None, "prometheus", "text/plain; version=0.0.4"),
+            ("*/*", "prometheus", "text/plain; version=0.0.4"),
+            (PROMETHEUS_ASKS, "openmetrics", "application/openmetrics-text; version=1.0.0"),
+        ):
+            format, media_type = paceline.metrics_format(accept)
+            self.assertEqual((format, media_type), (name, version + "; charset=utf-8"))
+            self.assertEqual(workers.metrics(format).endswith("# EOF\n"), name == "openmetrics")
         with self.assertRaisesRegex(paceline.InvalidError, "format"):
             workers.metrics("xml")
         with self.assertRaisesRegex(paceline.InvalidError, "metrics"):

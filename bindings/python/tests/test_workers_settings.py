@@ -646,9 +646,9 @@ class Told(Workers):
             'level{shelf="a"} 1.5',
             "# HELP sizes How big",
             'sizes_sum{box="b"} 7.0',
-            "counts_sum{} 3.0",
-            "ways_sum{} 2.0",
-            "# HELP parcels All of them",
+            "counts_sum 3.0",
+            "ways_sum 2.0",
+            "# HELP parcels_total All of them",
             'parcels_total{port="x"} 1.0',
         ):
             self.assertIn(line, text.splitlines())

@@ -229,6 +229,11 @@ fn check(method: &str, pattern: &str) -> Result<()> {
     if method.is_empty() || !method.bytes().all(super::chunks::is_token) {
         return Err(Error::invalid("method", format!("{method:?}"), "a token, as GET"));
     }
+    let upper = method.to_ascii_uppercase();
+    if method != upper && (METHODS.contains(&&*upper) || upper == "CONNECT") {
+        let allowed = format!("\"{upper}\": methods distinguish upper and lower case");
+        return Err(Error::invalid("method", format!("{method:?}"), allowed));
+    }
     if method == "CONNECT" {
         return Err(Error::invalid("method", method, "another one, as there are no tunnels here"));
     }
@@ -238,7 +243,55 @@ fn check(method: &str, pattern: &str) -> Result<()> {
     if !pattern.starts_with('/') && pattern != "*" {
         return Err(Error::invalid("route", pattern, "a path that begins with /"));
     }
+    let wrong = |allowed: String| Err(Error::invalid("route", pattern, allowed));
+    for segment in pattern.split('/').filter(|_| pattern != "*") {
+        if let Some(name) = segment.strip_prefix(':').or_else(|| segment.strip_prefix('*')) {
+            let star = if segment.starts_with('*') { "*" } else { "" };
+            let name = if name.is_empty() { "name" } else { name };
+            return wrong(format!(
+                "a path whose parameters are written {{{star}{name}}}, not {segment}"
+            ));
+        }
+    }
+    let (literal, names) = parts(pattern);
+    if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
+    {
+        return wrong(format!(
+            "one with a name of its own for each parameter: {{{name}}} is there twice"
+        ));
+    }
+    if let Some(letter) = literal.chars().find(|letter| !is_of_path(*letter)) {
+        return wrong(match letter {
+            '?' | '#' => format!("a path alone, without {letter} and what follows"),
+            letter => format!(
+                "percent-encoded where it has {letter:?}: paths are matched as they are sent"
+            ),
+        });
+    }
     Ok(())
+}
+
+/// Whether a path may have it, as `head.rs` reads one.
+fn is_of_path(letter: char) -> bool {
+    letter.is_ascii_graphic() && !matches!(letter, '?' | '"' | '#' | '<' | '>' | '\\')
+}
+
+/// What stands in a pattern for itself, and the names of its parameters. Braces that come twice stand for one.
+fn parts(pattern: &str) -> (String, Vec<&str>) {
+    let (mut literal, mut names, mut rest) = (String::new(), Vec::new(), pattern);
+    while let Some((before, behind)) = rest.split_once('{') {
+        literal.push_str(before);
+        rest = match behind.strip_prefix('{') {
+            Some(behind) => behind,
+            None => {
+                let (name, behind) = behind.split_once('}').unwrap_or((behind, ""));
+                names.push(name.strip_prefix('*').unwrap_or(name));
+                behind
+            }
+        };
+    }
+    literal.push_str(rest);
+    (literal, names)
 }
 
 #[cfg(all(test, not(loom)))]

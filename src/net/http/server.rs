@@ -269,16 +269,22 @@ impl HttpBuilder {
     /// Starts.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and its bounds, or the route that cannot be;
+    /// [`Error::Invalid`](crate::Error::Invalid) names the setting, its value and its bounds, or the route that
+    /// cannot be; also if there is no place to [`listen`](Self::listen) at;
     /// otherwise as [`ServerBuilder::serve`].
     pub fn serve(self) -> Result<Http> {
         let Self { server, limits, routes } = self;
         limits.check()?;
+        let routes = Routes::new(routes)?;
+        if server.listens_nowhere() {
+            let allowed = "an address or more: an HTTP server without one gets no requests";
+            return Err(Error::invalid("listen", "empty", allowed));
+        }
         let defaults = limits.of_listeners(&server.limits)?;
         let service = Arc::new(HttpService {
             counts_all: AtomicBool::new(limits.max_requests != usize::MAX),
             limits,
-            routes: Routes::new(routes)?,
+            routes,
             books: Books::default(),
             in_work: AtomicUsize::new(0),
             log: server.pool.shared().log.clone(),

@@ -40,7 +40,7 @@ from ._log import Log, LogRecord, LogStats, to_logging
 from ._mailbox import Latency, Mailbox, SubscriptionStats
 from ._message import Batch, Message, Receipt
 from ._message_filter import MessageFilter
-from ._metrics import Counter, Gauge, Histogram
+from ._metrics import Counter, Gauge, Histogram, metrics_format
 from ._notices import HubError, Threshold, Watch
 from ._outside import Service, Webhook, WebhookStats
 from ._outcomes import Outcome, OutcomeLog, OutcomeLogStats
@@ -209,6 +209,7 @@ __all__ = [
     "inherited",
     "library_path",
     "library_version",
+    "metrics_format",
     "promote_new_leader",
     "to_logging",
 ]

@@ -790,8 +790,8 @@ class Hub:
         return stats
 
     def metrics(self, format: str = "prometheus") -> str:
-        """Its figures for others, as "prometheus" text or "json"; or all of them as JSON ("hub"). Raises
-        InvalidError."""
+        """Its figures for others, as text ("prometheus" or "openmetrics": ``metrics_format``) or
+        "json"; or all of them as JSON ("hub"). Raises InvalidError."""
         return metrics_of(self._core.native, format)
 
     def share_metrics(self, workers: WorkerPool) -> None:

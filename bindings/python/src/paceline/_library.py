@@ -428,6 +428,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_message_filter_or": (_STATUS, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "pace_message_filter_not": (_STATUS, [c_void_p, POINTER(c_void_p)]),
     "pace_message_filter_free": (None, [c_void_p]),
+    "pace_metrics_format": (_STATUS, [c_char_p, POINTER(c_uint32), POINTER(c_char_p)]),
     "pace_queue_new": (_STATUS, [c_size_t, c_size_t, POINTER(c_void_p)]),
     "pace_queue_push": (_STATUS, [c_void_p, c_void_p, c_uint64]),
     "pace_queue_push_batch": (_STATUS, [c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Optional
 
 from . import _layout as layout
 from ._hosts import Native
@@ -14,6 +15,34 @@ _HISTOGRAMS = {
     "bytes": layout.METRIC_BYTES,
     "numbers": layout.METRIC_NUMBERS,
 }
+
+
+#: Of the figures of a worker pool.
+FORMATS = {
+    "prometheus": layout.METRICS_PROMETHEUS,
+    "openmetrics": layout.METRICS_OPENMETRICS,
+    "json": layout.METRICS_JSON,
+}
+_NAMES = {number: name for name, number in FORMATS.items()}
+
+
+def metrics_format(accept: Optional[str] = None) -> tuple[str, str]:
+    """The text format of metrics that a request with this ``Accept`` header wants most, for
+    ``WorkerPool.metrics`` and ``Hub.metrics``, and its media type, which is to be sent as ``Content-Type``: a
+    collector may take the text for another format without.
+
+    "prometheus" is version 0.0.4 of Prometheus's format, and the answer without a header; "openmetrics" is
+    OpenMetrics 1.0::
+
+        @http.get("/metrics")
+        def metrics(request):
+            format, media_type = paceline.metrics_format(request.header("accept"))
+            return Response(workers.metrics(format), headers={"Content-Type": media_type})
+    """
+    raw = None if accept is None else text("accept", accept)
+    number, media_type = ctypes.c_uint32(), ctypes.c_char_p()
+    check(lib.pace_metrics_format(raw, ctypes.byref(number), ctypes.byref(media_type)))
+    return _NAMES[number.value], (media_type.value or b"").decode()
 
 
 class Counter:

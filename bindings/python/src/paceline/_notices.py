@@ -25,6 +25,7 @@ _NAMES = {number: name for name, number in SEVERITIES.items()}
 _FORMATS = {
     "json": layout.METRICS_JSON,
     "prometheus": layout.METRICS_PROMETHEUS,
+    "openmetrics": layout.METRICS_OPENMETRICS,
     "hub": layout.METRICS_HUB,
 }
 

@@ -42,7 +42,7 @@ from ._errors import InvalidError
 from ._hands import Core, Hand
 from ._hosts import Native
 from ._library import check, lib, quick
-from ._metrics import Counter, Gauge, Histogram, kind_of, make
+from ._metrics import FORMATS, Counter, Gauge, Histogram, kind_of, make
 from ._outcomes import OutcomeLog
 from ._policy import (
     Chosen,
@@ -372,10 +372,10 @@ class WorkerPool:
         )
 
     def metrics(self, format: str = "prometheus") -> str:
-        """Its figures, its pool's, the process's and the system's, as "prometheus" text or "json". Raises
-        InvalidError if it was made without ``metrics=True``."""
-        formats = {"prometheus": layout.METRICS_PROMETHEUS, "json": layout.METRICS_JSON}
-        wanted = one_of("format", format, formats)
+        """Its figures, its pool's, the process's and the system's, as text ("prometheus" or
+        "openmetrics": ``metrics_format``) or "json". Raises InvalidError if it was made without
+        ``metrics=True``."""
+        wanted = one_of("format", format, FORMATS)
         needed = ctypes.c_size_t(1 << 14)
         while True:
             room = needed.value + 1024
