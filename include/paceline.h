@@ -5831,7 +5831,10 @@ typedef struct pace_message_t {
 
 /**
  * The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
- * been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason.
+ * been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason. What becomes
+ * of the message then is said by `retry` and `fate` of the subscription. PACE_EPANIC says that the handler itself
+ * is broken, as a panic of a handler in Rust does: the handler is restarted, and suspended when that happens too
+ * often. No other failure suspends it.
  */
 typedef void (*pace_message_fn)(void *user_data,
                                 const pace_message_t *message,
@@ -6464,23 +6467,25 @@ void pace_message_filter_free(pace_message_filter_t *filter);
 /** It restarts all handlers of the supervisor, each before its next message. */
 #define PACE_RESTART_ONE_FOR_ALL 1
 
-/** Any number of restarts: no failure suspends. */
+/** Any number of restarts: no handler is suspended. */
 #define PACE_RESTARTS_UNLIMITED UINT32_MAX
 
-/** Counts the restarts of several subscriptions, and suspends all of them when there are too many. */
+/** Counts the restarts of several subscriptions, and suspends all of them for a while when there are too many. */
 typedef struct pace_supervisor_t pace_supervisor_t;
 
 /**
  * Called when a handler is restarted, with the user_data of the handler, on the thread that runs it, before
- * its next message. `failure` is what it has failed with; its text is NULL when another of the supervisor
- * has failed, and after a suspension. `count` is how often it was restarted, this time included.
+ * its next message: after it has answered PACE_EPANIC. `failure` is the reason that it gave; its text is NULL when
+ * another of the supervisor has answered so, and after a suspension. `count` is how often it was restarted, this
+ * time included.
  */
 typedef void (*pace_restart_fn)(void *user_data, pace_text_t failure, uint64_t count);
 
 /**
  * Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
  * PACE_RESTARTS_UNLIMITED) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
- * waits for them, and what comes, becomes dead letters until pace_hub_resume().
+ * waits for them, and what comes, becomes dead letters until the suspension ends. Its time is as
+ * suspension_ns and longest_suspension_ns of pace_subscription_options_t say.
  *
  * PACE_EINVAL.
  *
@@ -6489,6 +6494,8 @@ typedef void (*pace_restart_fn)(void *user_data, pace_text_t failure, uint64_t c
 pace_status_t pace_supervisor_new(uint32_t strategy,
                                   uint32_t restarts,
                                   uint64_t within_ns,
+                                  uint64_t suspension_ns,
+                                  uint64_t longest_suspension_ns,
                                   pace_supervisor_t **supervisor);
 
 /**
@@ -6607,15 +6614,19 @@ typedef struct pace_subscription_options_t {
     uint32_t fate;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
-     * suspend the subscription: what waits, and what comes, becomes dead letters until pace_hub_resume().
+     * suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
+     * handler is restarted when it has answered PACE_EPANIC; other failures are no restarts.
      */
     uint32_t restarts;
     /** 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says. */
     uint64_t within_ns;
-    /** Counts restarts together with others, in place of the two above. Default NULL: alone. */
+    /**
+     * Counts restarts together with others, in place of the two above, suspension_ns and longest_suspension_ns.
+     * Default NULL: alone.
+     */
     const pace_supervisor_t *supervisor;
     /**
-     * Called when the handler is restarted, with its user_data: after it has given a message up, when
+     * Called when the handler is restarted, with its user_data: after it has answered PACE_EPANIC, when
      * another of its supervisor has, and after a suspension. Default NULL.
      */
     pace_restart_fn on_restart;
@@ -6643,6 +6654,17 @@ typedef struct pace_subscription_options_t {
     bool measured;
     /** Zero. */
     uint8_t reserved3[7];
+    /**
+     * How long the first suspension lasts, 1 ms to 100 years; each lasts twice as long as the one before, up to
+     * longest_suspension_ns, and is as short as the first again when the handler was sound for as long as the last
+     * suspension lasted. PACE_FOREVER: until pace_hub_resume(). 0 (default): 1 second.
+     */
+    uint64_t suspension_ns;
+    /**
+     * How long a suspension lasts at most, 1 ms to 100 years. 0 (default): 60 seconds, or suspension_ns if that is
+     * longer.
+     */
+    uint64_t longest_suspension_ns;
 } pace_subscription_options_t;
 
 /**
@@ -6681,7 +6703,7 @@ typedef struct pace_subscription_stats_t {
     uint64_t restarts;
     /** Its number, which no other subscription of its hub has or had; dead letters tell it. */
     uint64_t number;
-    /** Whether it was suspended, because its handler has failed too often. */
+    /** Whether it is suspended now, because its handler has answered PACE_EPANIC too often. */
     bool suspended;
     /** Zero. */
     uint8_t reserved2[7];
@@ -6765,7 +6787,7 @@ pace_status_t pace_subscription_drain(pace_hub_t *hub,
                                       uint64_t *discarded);
 
 /**
- * Ends the suspension of a subscription, and of all others of its supervisor: messages that come are
+ * Ends the suspension of a subscription now, and of all others of its supervisor: messages that come are
  * delivered again, and those that became dead letters stay so. *resumed, which may be NULL, says whether one
  * was suspended.
  *
@@ -7290,7 +7312,8 @@ typedef struct pace_replay_options_t {
     uint32_t fate;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
-     * suspend the replay: what comes stays in the history until pace_replay_resume().
+     * suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
+     * has answered PACE_EPANIC; other failures are no restarts.
      */
     uint32_t restarts;
     /** 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says. */
@@ -7302,6 +7325,13 @@ typedef struct pace_replay_options_t {
     const pace_supervisor_t *supervisor;
     /** As that of pace_subscription_options_t. Default NULL. */
     pace_restart_fn on_restart;
+    /**
+     * How long the first suspension lasts, as that of pace_subscription_options_t; PACE_FOREVER: until
+     * pace_replay_resume(). 0 (default): 1 second.
+     */
+    uint64_t suspension_ns;
+    /** How long a suspension lasts at most. 0 (default): 60 seconds, or suspension_ns if that is longer. */
+    uint64_t longest_suspension_ns;
 } pace_replay_options_t;
 
 /**
@@ -7336,7 +7366,7 @@ typedef struct pace_replay_stats_t {
     uint64_t restarts;
     /** Its number, which no subscription and no other replay of its hub has or had; dead letters tell it. */
     uint64_t number;
-    /** Whether it was suspended, because its handler has failed too often. */
+    /** Whether it is suspended now, because its handler has answered PACE_EPANIC too often. */
     bool suspended;
     /** Zero. */
     uint8_t reserved2[7];

@@ -311,6 +311,14 @@ const DRIVERS: &[(&str, Driver)] = &[
         let builder = hub.subscription("a").intensity(Intensity::new(3, YEARS));
         drop(builder.serve(|_: &Message<'_>| ()).unwrap());
     }),
+    ("Intensity::resume_after", |pool| {
+        let hub = Hub::new(pool).unwrap();
+        let intensity = |longest| Intensity::default().resume_after(MS, longest);
+        let builder = hub.subscription("a").intensity(intensity(MAX));
+        refused(builder.serve(|_: &Message<'_>| ()), "100 years");
+        let builder = hub.subscription("a").intensity(intensity(YEARS));
+        drop(builder.serve(|_: &Message<'_>| ()).unwrap());
+    }),
     ("SubscriptionBuilder::lease", |pool| {
         let hub = Hub::new(pool).unwrap();
         let builder = |lease| hub.subscription("a").execution(Execution::Pull).lease(lease);

@@ -420,13 +420,16 @@ fn a_hub_tells_by_the_log_what_it_tells_of_itself() {
     hub.publish("full", "too many").unwrap();
     let lost = told.until("subscription.overflow");
     assert_eq!((number(&lost, "count"), text(&lost, "pattern")), (1, "full".into()));
-    let faulty = |_: &Message<'_>| Err::<(), _>(Failure::new("a handler's fault"));
+    let faulty = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("a handler's fault") };
     let faulty =
         hub.subscription("bad").on_failure(OnFailure::dead_letter()).serve(faulty).unwrap();
     for _ in 0..4 {
         hub.publish("bad", "x").unwrap();
     }
-    assert_eq!(text(&told.until("subscription.restarted"), "failure"), "a handler's fault");
+    assert_eq!(
+        text(&told.until("subscription.restarted"), "failure"),
+        "panicked: a handler's fault"
+    );
     assert_eq!(text(&told.until("subscription.suspended"), "pattern"), "bad");
     let one = Rate::new(1, LONG);
     let publisher = hub.publisher("greedy").quota(one).build().unwrap();

@@ -616,21 +616,24 @@ bool guard(F &&f) noexcept {
     return contained(std::forward<F>(f), report_unhandled);
 }
 
-/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one.
+/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
+/// is a std::exception.
 template <class Tell>
-void tell_what(Tell tell) {
+bool tell_what(Tell tell) {
 #if defined(__cpp_exceptions)
     try {
         throw;
     } catch (const std::exception &thrown) {
         const char *what = thrown.what();
         (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
+        return true;
     } catch (...) {
         (void)tell("what was thrown is no std::exception");
     }
 #else
     (void)tell;
 #endif
+    return false;
 }
 
 /// Rows that C hands over one by one, during a call.
@@ -6260,14 +6263,27 @@ enum class Fate : std::uint32_t {
     Discard = PACE_FATE_DISCARD,
 };
 
-/// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`.
+/// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`; and for how long the
+/// handler is suspended then. A handler is restarted when it has thrown something that is no std::exception; a
+/// std::exception, and an error that it returns, is a failure of its message alone, and suspends nothing.
 struct Intensity {
     std::uint32_t restarts{3};
     Duration within{std::chrono::seconds(5)};
+    /// How long the first suspension lasts, 1 ms to 100 years; each lasts twice as long as the one before, up to
+    /// `longest_suspension`. `forever`: until resume().
+    Duration suspension{std::chrono::seconds(1)};
+    /// How long a suspension lasts at most, 1 ms to 100 years.
+    Duration longest_suspension{std::chrono::seconds(60)};
 
-    /// No failure suspends.
+    /// Nothing suspends.
     static Intensity unlimited() noexcept {
         return Intensity{PACE_RESTARTS_UNLIMITED, nanoseconds(1)};
+    }
+    /// A suspension lasts until resume().
+    Intensity &set_suspend_for_good() noexcept { return suspension = forever, *this; }
+    /// How long suspensions last.
+    Intensity &set_suspension(Duration first, Duration longest) noexcept {
+        return suspension = first, longest_suspension = longest, *this;
     }
 };
 
@@ -6284,7 +6300,9 @@ public:
         pace_supervisor_t *raw = nullptr;
         const pace_status_t status =
             pace_supervisor_new(static_cast<std::uint32_t>(strategy), intensity.restarts,
-                                detail::nanos(intensity.within), &raw);
+                                detail::nanos(intensity.within),
+                                detail::limit_nanos(intensity.suspension),
+                                detail::limit_nanos(intensity.longest_suspension), &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -6416,7 +6434,7 @@ struct SubscriptionConfig {
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
     Fate fate = Fate::DeadLetter;
-    /// More restarts suspend it. Without one: 3 in 5 seconds.
+    /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
     std::optional<Supervisor> supervisor{};
@@ -6468,6 +6486,8 @@ struct SubscriptionConfig {
         if (intensity) {
             raw.restarts = intensity->restarts;
             raw.within_ns = detail::limit_nanos(intensity->within);
+            raw.suspension_ns = detail::limit_nanos(intensity->suspension);
+            raw.longest_suspension_ns = detail::limit_nanos(intensity->longest_suspension);
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
         raw.filter = filter ? filter->native() : nullptr;
@@ -6694,7 +6714,7 @@ struct ReplayConfig {
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
     Fate fate = Fate::DeadLetter;
-    /// More restarts suspend it. Without one: 3 in 5 seconds.
+    /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
     std::optional<Supervisor> supervisor{};
@@ -6717,6 +6737,8 @@ struct ReplayConfig {
         if (intensity) {
             raw.restarts = intensity->restarts;
             raw.within_ns = detail::limit_nanos(intensity->within);
+            raw.suspension_ns = detail::limit_nanos(intensity->suspension);
+            raw.longest_suspension_ns = detail::limit_nanos(intensity->longest_suspension);
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
         return raw;
@@ -7054,7 +7076,8 @@ void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
     });
 }
 
-/// A handler of messages: void(const Message &), or Result<void>(const Message &).
+/// A handler of messages: void(const Message &), or Result<void>(const Message &). What it throws is a failure of its
+/// message if it is a std::exception, and else a crash of the handler.
 template <class F>
 void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome) noexcept {
     (void)contained(
@@ -7072,7 +7095,12 @@ void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome
             }
             *outcome = PACE_OK;
         },
-        [] { tell_what(pace_message_fail); });
+        [&] {
+            // What is no std::exception is no way to fail at a message.
+            if (!tell_what(pace_message_fail)) {
+                *outcome = PACE_EPANIC;
+            }
+        });
 }
 
 /// Tells a function of the end of a request.
@@ -7342,7 +7370,7 @@ public:
         return status == PACE_OK ? Result<SubscriptionStats>(stats)
                                  : Result<SubscriptionStats>(Error::last(status));
     }
-    /// Ends its suspension, and that of all others of its supervisor. False: none was suspended.
+    /// Ends its suspension now, and that of all others of its supervisor. False: none was suspended.
     Result<bool> resume() const {
         if (id_.id == 0) {
             return detail::gone("Subscription");
@@ -7595,7 +7623,10 @@ public:
     }
 
     /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more. The handler
-    /// is void(const Message &), or answers a Result<void>; what it throws is a failure, with that reason.
+    /// is void(const Message &), or answers a Result<void>. An error that it answers, and a std::exception that it
+    /// throws, is a failure of its message, which is tried again, or becomes a dead letter, as the config says.
+    /// Anything else that it throws is a crash: the handler is restarted, and suspended for a while if that happens
+    /// too often; see Intensity.
     /// It may run before this returns, and is deleted when the subscription has ended. Handlers of
     /// Execution::Inline and Execution::Concurrent are called by several threads at once.
     template <class F>
@@ -7620,8 +7651,8 @@ public:
     }
 
     /// As above, with a function that is told of restarts, void(std::string_view failure, std::uint64_t
-    /// count), on the thread that runs the handler, before its next message: after the handler has given a
-    /// message up, when another of its supervisor has, and after a suspension. A failure without text is
+    /// count), on the thread that runs the handler, before its next message: after the handler has thrown what is
+    /// no std::exception, when another of its supervisor has, and after a suspension. A failure without text is
     /// another's.
     template <class F, class R, class = std::enable_if_t<std::is_invocable_v<
                                     std::decay_t<R> &, std::string_view, std::uint64_t>>>

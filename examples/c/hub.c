@@ -1,5 +1,5 @@
-/* Two thermometers publish to four subscribers: one adds up, one raises alarms, one fails on purpose and is
- * restarted, and one is too slow and loses by its policy. At the end, what became of every reading.
+/* Two thermometers publish to four subscribers: one adds up, one raises alarms, one refuses what
+ * cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
  *
  *     cc examples/c/hub.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o hub
  */
@@ -52,11 +52,6 @@ static void check(void *data, const pace_message_t *message, int32_t *outcome) {
         (void)pace_message_fail("colder than cold can be");
     else
         *outcome = 0;
-}
-
-static void restarted(void *data, pace_text_t failure, uint64_t count) {
-    (void)failure, (void)count;
-    atomic_fetch_add((atomic_llong *)data, 1);
 }
 
 /* Too slow for all of them: it shows the newest, and knows how many it has not shown. */
@@ -120,7 +115,7 @@ int main(void) {
     pace_message_filter_t *hot;
     pace_report_t report = {0};
     pace_hub_audit_t audit = {0};
-    atomic_llong sum = 0, alarms = 0, restarts = 0, unseen = 0;
+    atomic_llong sum = 0, alarms = 0, unseen = 0;
     must(pace_pool_new(NULL, &pool));
     must(pace_hub_new(pool, NULL, &hub));
 
@@ -129,12 +124,11 @@ int main(void) {
     options.capacity = 4096;
     must(pace_hub_subscribe(hub, "temperature.*", &options, add, &sum, NULL, &adds));
 
-    /* Fails at what cannot be; after two attempts the reading is a dead letter, and the handler restarted. */
+    /* Fails at what cannot be; after two attempts the reading is a dead letter. That restarts no handler. */
     options.retry.shape = PACE_RETRY_FIXED;
     options.retry.retries = 1;
     options.retry.first_ns = 1000000;
-    options.on_restart = restarted;
-    must(pace_hub_subscribe(hub, "temperature.*", &options, check, &restarts, NULL, &checks));
+    must(pace_hub_subscribe(hub, "temperature.*", &options, check, NULL, NULL, &checks));
 
     /* In the publisher's own thread, and only what passes the filter. */
     must(pace_message_filter_test(is_hot, NULL, NULL, &hot));
@@ -173,8 +167,7 @@ int main(void) {
     printf("the display has lost some: %s\n", shown.dropped > 0 ? "true" : "false");
     printf("it was told of each: %s\n",
            accounted && (uint64_t)atomic_load(&unseen) == shown.dropped ? "true" : "false");
-    printf("the sum is %lld, and there were %lld alarms and %lld restarts\n", (long long)sum,
-           (long long)alarms, (long long)restarts);
+    printf("the sum is %lld, and there were %lld alarms\n", (long long)sum, (long long)alarms);
     const char *keys[] = {"temperature.roof", "temperature.room"};
     for (int i = 0; i < 2; i++) {
         pace_dead_filter_t filter = {0};

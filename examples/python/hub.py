@@ -1,5 +1,5 @@
-"""Two thermometers publish to four subscribers: one adds up, one is an asyncio task, one fails on purpose and
-is restarted, and one is too slow and loses by its policy. At the end, what became of every reading.
+"""Two thermometers publish to four subscribers: one adds up, one is an asyncio task, one refuses what
+cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
 
     python examples/python/hub.py
 """

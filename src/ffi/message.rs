@@ -60,7 +60,10 @@ pub struct pace_message_t {
 }
 
 /// The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
-/// been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason.
+/// been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason. What becomes
+/// of the message then is said by `retry` and `fate` of the subscription. PACE_EPANIC says that the handler itself
+/// is broken, as a panic of a handler in Rust does: the handler is restarted, and suspended when that happens too
+/// often. No other failure suspends it.
 pub type pace_message_fn = Option<
     unsafe extern "C" fn(user_data: *mut c_void, message: *const pace_message_t, outcome: *mut i32),
 >;
@@ -185,11 +188,12 @@ pub(super) fn handle(
         // it returns.
         unsafe { handler(data, &shown, &mut outcome) }
     });
-    match (outcome, reason) {
-        (0, _) => Ok(()),
-        (_, Some(reason)) => Err(String::from(reason).into()),
-        (outcome, None) => Err(format!("the handler answered {outcome}").into()),
+    if outcome == 0 {
+        return Ok(());
     }
+    let reason = reason.map_or_else(|| format!("the handler answered {outcome}"), String::from);
+    let is_crash = outcome == super::status::PACE_EPANIC;
+    Err(if is_crash { crate::hub::Failure::crashed(reason) } else { reason.into() })
 }
 
 /// Shows a message of no subscription to a function.

@@ -15,7 +15,9 @@ use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
-use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
+use super::supervisor::{
+    Care, PACE_FATE_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+};
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
 use crate::pool::Shared;
@@ -128,7 +130,8 @@ pub struct pace_replay_options_t {
     /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
     pub fate: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
-    /// suspend the replay: what comes stays in the history until pace_replay_resume().
+    /// suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
+    /// has answered PACE_EPANIC; other failures are no restarts.
     pub restarts: u32,
     /// 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says.
     pub within_ns: u64,
@@ -137,6 +140,11 @@ pub struct pace_replay_options_t {
     pub supervisor: *const pace_supervisor_t,
     /// As that of pace_subscription_options_t. Default NULL.
     pub on_restart: pace_restart_fn,
+    /// How long the first suspension lasts, as that of pace_subscription_options_t; PACE_FOREVER: until
+    /// pace_replay_resume(). 0 (default): 1 second.
+    pub suspension_ns: u64,
+    /// How long a suspension lasts at most. 0 (default): 60 seconds, or suspension_ns if that is longer.
+    pub longest_suspension_ns: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -155,6 +163,8 @@ const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
     within_ns: 0,
     supervisor: ptr::null(),
     on_restart: None,
+    suspension_ns: 0,
+    longest_suspension_ns: 0,
 };
 
 /// What a replay has done. Set struct_size to sizeof the struct before the call.
@@ -189,7 +199,7 @@ pub struct pace_replay_stats_t {
     pub restarts: u64,
     /// Its number, which no subscription and no other replay of its hub has or had; dead letters tell it.
     pub number: u64,
-    /// Whether it was suspended, because its handler has failed too often.
+    /// Whether it is suspended now, because its handler has answered PACE_EPANIC too often.
     pub suspended: bool,
     /// Zero.
     pub reserved2: [u8; 7],
@@ -395,7 +405,9 @@ pub unsafe extern "C" fn pace_hub_replay_supervised(
             false => unsafe { sized::read(options, "options") }?,
         };
         let pace_replay_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
-        let care = Care { retry: &retry, fate, restarts, within_ns, supervisor };
+        let pace_replay_options_t { suspension_ns, longest_suspension_ns, .. } = options;
+        let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
+        let care = Care { retry: &retry, fate, times, supervisor };
         let from = start(options.from, options.at)?;
         let handler = callback(handler, "handler")?;
         // SAFETY: as the header demands.

@@ -18,7 +18,9 @@ use super::owner::pair;
 use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
-use super::supervisor::{Care, PACE_FATE_DEAD_LETTER, pace_restart_fn, pace_supervisor_t, teller};
+use super::supervisor::{
+    Care, PACE_FATE_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+};
 use crate::hub::{
     Balance, Execution, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
     Unsubscribe, Unsubscribed,
@@ -102,13 +104,15 @@ pub struct pace_subscription_options_t {
     /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
     pub fate: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
-    /// suspend the subscription: what waits, and what comes, becomes dead letters until pace_hub_resume().
+    /// suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
+    /// handler is restarted when it has answered PACE_EPANIC; other failures are no restarts.
     pub restarts: u32,
     /// 1 ns to 100 years. 0 (default): 3 restarts in 5 seconds, whatever `restarts` says.
     pub within_ns: u64,
-    /// Counts restarts together with others, in place of the two above. Default NULL: alone.
+    /// Counts restarts together with others, in place of the two above, suspension_ns and longest_suspension_ns.
+    /// Default NULL: alone.
     pub supervisor: *const pace_supervisor_t,
-    /// Called when the handler is restarted, with its user_data: after it has given a message up, when
+    /// Called when the handler is restarted, with its user_data: after it has answered PACE_EPANIC, when
     /// another of its supervisor has, and after a suspension. Default NULL.
     pub on_restart: pace_restart_fn,
     /// Which messages come into the mailbox; it can be freed then. Default NULL: all.
@@ -131,6 +135,13 @@ pub struct pace_subscription_options_t {
     pub measured: bool,
     /// Zero.
     pub reserved3: [u8; 7],
+    /// How long the first suspension lasts, 1 ms to 100 years; each lasts twice as long as the one before, up to
+    /// longest_suspension_ns, and is as short as the first again when the handler was sound for as long as the last
+    /// suspension lasted. PACE_FOREVER: until pace_hub_resume(). 0 (default): 1 second.
+    pub suspension_ns: u64,
+    /// How long a suspension lasts at most, 1 ms to 100 years. 0 (default): 60 seconds, or suspension_ns if that is
+    /// longer.
+    pub longest_suspension_ns: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -174,6 +185,8 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     reserved2: 0,
     measured: false,
     reserved3: [0; 7],
+    suspension_ns: 0,
+    longest_suspension_ns: 0,
 };
 
 /// The counts of one subscription. Set struct_size to sizeof the struct before the call.
@@ -212,7 +225,7 @@ pub struct pace_subscription_stats_t {
     pub restarts: u64,
     /// Its number, which no other subscription of its hub has or had; dead letters tell it.
     pub number: u64,
-    /// Whether it was suspended, because its handler has failed too often.
+    /// Whether it is suspended now, because its handler has answered PACE_EPANIC too often.
     pub suspended: bool,
     /// Zero.
     pub reserved2: [u8; 7],
@@ -372,7 +385,7 @@ pub unsafe extern "C" fn pace_subscription_drain(
     })
 }
 
-/// Ends the suspension of a subscription, and of all others of its supervisor: messages that come are
+/// Ends the suspension of a subscription now, and of all others of its supervisor: messages that come are
 /// delivered again, and those that became dead letters stay so. *resumed, which may be NULL, says whether one
 /// was suspended.
 ///
@@ -522,7 +535,9 @@ pub(super) unsafe fn configure<'a>(
         return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
     }
     let &pace_subscription_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
-    let care = Care { retry: &retry, fate, restarts, within_ns, supervisor };
+    let &pace_subscription_options_t { suspension_ns, longest_suspension_ns, .. } = options;
+    let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
+    let care = Care { retry: &retry, fate, times, supervisor };
     let builder = builder.on_failure(care.policy()?);
     let builder = match care.intensity() {
         None => builder,

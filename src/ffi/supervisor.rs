@@ -4,6 +4,7 @@
 use super::boundary::{self, Failure, Out, Result, call, call_void, nanos};
 use super::message::{NOTHING, lend};
 use super::owner::Owner;
+use super::pool::PACE_FOREVER;
 use super::request::pace_text_t;
 use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
@@ -21,23 +22,25 @@ pub const PACE_RESTART_ONE_FOR_ONE: u32 = 0;
 /// It restarts all handlers of the supervisor, each before its next message.
 pub const PACE_RESTART_ONE_FOR_ALL: u32 = 1;
 
-/// Any number of restarts: no failure suspends.
+/// Any number of restarts: no handler is suspended.
 pub const PACE_RESTARTS_UNLIMITED: u32 = u32::MAX;
 
-/// Counts the restarts of several subscriptions, and suspends all of them when there are too many.
+/// Counts the restarts of several subscriptions, and suspends all of them for a while when there are too many.
 pub struct pace_supervisor_t {
     supervisor: Supervisor,
 }
 
 /// Called when a handler is restarted, with the user_data of the handler, on the thread that runs it, before
-/// its next message. `failure` is what it has failed with; its text is NULL when another of the supervisor
-/// has failed, and after a suspension. `count` is how often it was restarted, this time included.
+/// its next message: after it has answered PACE_EPANIC. `failure` is the reason that it gave; its text is NULL when
+/// another of the supervisor has answered so, and after a suspension. `count` is how often it was restarted, this
+/// time included.
 pub type pace_restart_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, failure: pace_text_t, count: u64)>;
 
 /// Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
 /// PACE_RESTARTS_UNLIMITED) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
-/// waits for them, and what comes, becomes dead letters until pace_hub_resume().
+/// waits for them, and what comes, becomes dead letters until the suspension ends. Its time is as
+/// suspension_ns and longest_suspension_ns of pace_subscription_options_t say.
 ///
 /// PACE_EINVAL.
 ///
@@ -47,6 +50,8 @@ pub unsafe extern "C" fn pace_supervisor_new(
     strategy: u32,
     restarts: u32,
     within_ns: u64,
+    suspension_ns: u64,
+    longest_suspension_ns: u64,
     supervisor: *mut *mut pace_supervisor_t,
 ) -> pace_status_t {
     call(|| {
@@ -57,7 +62,8 @@ pub unsafe extern "C" fn pace_supervisor_new(
         };
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(supervisor, "supervisor") }?;
-        let supervisor = Supervisor::new(strategy, intensity(restarts, within_ns))?;
+        let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
+        let supervisor = Supervisor::new(strategy, times.intensity())?;
         to.set(Box::into_raw(Box::new(pace_supervisor_t { supervisor })));
         Ok(())
     })
@@ -107,10 +113,43 @@ pub(super) unsafe fn open<'a>(supervisor: *const pace_supervisor_t) -> Result<&'
 pub(super) struct Care<'a> {
     pub(super) retry: &'a pace_retry_t,
     pub(super) fate: u32,
-    pub(super) restarts: u32,
-    pub(super) within_ns: u64,
+    pub(super) times: Times,
     pub(super) supervisor: *const pace_supervisor_t,
 }
+
+/// How many restarts are too many, and for how long they suspend.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Times {
+    pub(super) restarts: u32,
+    pub(super) within_ns: u64,
+    pub(super) suspension_ns: u64,
+    pub(super) longest_suspension_ns: u64,
+}
+
+impl Times {
+    fn intensity(self) -> Intensity {
+        let intensity = match self.restarts {
+            PACE_RESTARTS_UNLIMITED => Intensity::unlimited(),
+            restarts => Intensity::new(restarts, nanos(self.within_ns)),
+        };
+        self.suspend(intensity)
+    }
+
+    fn suspend(self, intensity: Intensity) -> Intensity {
+        let (first, longest) = (self.suspension_ns, self.longest_suspension_ns);
+        match (first, longest) {
+            (PACE_FOREVER, _) => intensity.suspend_for_good(),
+            (0, 0) => intensity,
+            _ => {
+                let first = if first == 0 { SECOND } else { first };
+                let longest = if longest == 0 { first.max(60 * SECOND) } else { longest };
+                intensity.resume_after(nanos(first), nanos(longest))
+            }
+        }
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
 
 impl<'a> Care<'a> {
     pub(super) fn policy(&self) -> Result<OnFailure> {
@@ -127,7 +166,12 @@ impl<'a> Care<'a> {
 
     /// None: the default.
     pub(super) fn intensity(&self) -> Option<Intensity> {
-        (self.within_ns != 0).then(|| intensity(self.restarts, self.within_ns))
+        let Times { within_ns, suspension_ns, longest_suspension_ns, .. } = self.times;
+        match within_ns {
+            0 if suspension_ns == 0 && longest_suspension_ns == 0 => None,
+            0 => Some(self.times.suspend(Intensity::default())),
+            _ => Some(self.times.intensity()),
+        }
     }
 
     /// # Safety
@@ -158,12 +202,5 @@ pub(super) unsafe fn teller(
             // SAFETY: as the caller promises.
             unsafe { on_restart(owner.data(), failure, restart.count) }
         }
-    }
-}
-
-fn intensity(restarts: u32, within_ns: u64) -> Intensity {
-    match restarts {
-        PACE_RESTARTS_UNLIMITED => Intensity::unlimited(),
-        restarts => Intensity::new(restarts, nanos(within_ns)),
     }
 }

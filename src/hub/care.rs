@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Restart<'a> {
-    /// Why: what the handler failed with. None when another of its supervisor failed, or after a
+    /// Why: what the handler panicked with. None when another of its supervisor panicked, or after a
     /// suspension.
     pub failure: Option<&'a str>,
     /// How often this subscription was restarted, this time included.
@@ -247,7 +247,7 @@ impl Care {
             retry_after: failure.asked_delay(),
         };
         let verdict = self.terms.policy.judge(&trial, seed);
-        if !verdict.restarts(&trial) {
+        if !trial.is_panic {
             return (verdict, None);
         }
         let mut seen = self.seen.load(Relaxed);
@@ -387,8 +387,8 @@ impl Subscriber {
     /// Suspends all subscriptions of the supervisor.
     #[cold]
     pub(super) fn suspend_all(self: &Arc<Self>, core: &Core) {
-        let care = self.care_or_default();
-        care.supervisor.suspend_members(|| self.suspend(core));
+        let found: Arc<dyn Supervised> = Arc::<Self>::clone(self);
+        self.care_or_default().supervisor.suspend_members(core, &found);
     }
 
     /// Suspends this one: what waits becomes dead letters, and so does what comes.
@@ -412,11 +412,12 @@ impl Subscriber {
         drop(state);
         core.let_go(let_go);
         if was_open {
-            let waited = waited.len();
+            let (waited, lasts) = (waited.len(), self.suspended_for());
             self.tell(core, "subscription.suspended", Severity::Error, || {
+                let until = until(lasts);
                 let message =
-                    format!("restarted too often; {waited} messages that waited are dead");
-                (message, json!({ "waited": waited }))
+                    format!("panicked too often; {waited} messages that waited are dead; {until}");
+                (message, suspension(waited as u64, lasts))
             });
         }
         for entry in &waited {
@@ -430,6 +431,10 @@ impl Subscriber {
         drop(waited);
         self.notify_room();
         self.finish(core, close);
+    }
+
+    fn suspended_for(&self) -> Option<Duration> {
+        self.care_or_default().supervisor.suspended_for()
     }
 
     /// Ends the suspension of this one. False: there was none.
@@ -450,6 +455,20 @@ impl Subscriber {
         }
         resumed
     }
+}
+
+/// For people: how long a suspension lasts.
+pub(super) fn until(lasts: Option<Duration>) -> String {
+    match lasts {
+        Some(lasts) => format!("it tries again in {lasts:?}"),
+        None => "it is suspended until it is resumed".into(),
+    }
+}
+
+/// The fields of a notice of a suspension.
+pub(super) fn suspension(waited: u64, lasts: Option<Duration>) -> Value {
+    let lasts = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+    json!({ "waited": waited, "resumes_in_ms": lasts })
 }
 
 /// How a subscription is supervised, and what it takes.
@@ -479,7 +498,9 @@ impl SubscriptionBuilder<'_> {
         self
     }
 
-    /// How many restarts suspend the subscription; default: more than 3 in 5 seconds.
+    /// How many panics of the handler suspend the subscription, and for how long; default: more than 3 in 5 seconds,
+    /// for 1 second, and each time for twice as long, up to 60 seconds. What waits then, and what comes meanwhile,
+    /// becomes dead letters, which the publisher's receipt says. Errors that the handler returns never suspend it.
     pub fn intensity(mut self, intensity: Intensity) -> Self {
         self.care.intensity = Some(intensity);
         self
@@ -492,8 +513,8 @@ impl SubscriptionBuilder<'_> {
     }
 
     /// Called when the handler is restarted, on the thread that runs the handler, before its next message:
-    /// after it has given a message up or has panicked, when another of its supervisor has and all are
-    /// restarted, and after a suspension. A panic of it is contained.
+    /// after it has panicked, when another of its supervisor has and all are restarted, and after a suspension.
+    /// A panic of it is contained.
     pub fn on_restart(mut self, f: impl Fn(&Restart<'_>) + Send + Sync + 'static) -> Self {
         self.care.on_restart = Some(Arc::new(f));
         self
@@ -501,12 +522,12 @@ impl SubscriptionBuilder<'_> {
 }
 
 impl Subscription {
-    /// Whether it was suspended, because its handler has failed too often.
+    /// Whether it is suspended, because its handler has panicked too often.
     pub fn is_suspended(&self) -> bool {
         self.subscriber.mail().phase() == Phase::Suspended
     }
 
-    /// Ends its suspension, and that of all others of its supervisor: messages that come are delivered
+    /// Ends its suspension now, and that of all others of its supervisor: messages that come are delivered
     /// again. Those that became dead letters stay so; see [`Hub::redeliver`](super::Hub::redeliver). False:
     /// none was suspended.
     pub fn resume(&self) -> bool {

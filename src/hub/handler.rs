@@ -43,6 +43,12 @@ impl Failure {
         Self::with(message, Advice::After(delay))
     }
 
+    /// The handler has crashed in its own language: it counts as a panic.
+    #[cfg(feature = "capi")]
+    pub(crate) fn crashed(message: impl fmt::Display) -> Self {
+        Self::with(message, Advice::Panicked)
+    }
+
     fn with(message: impl fmt::Display, advice: Advice) -> Self {
         Self { message: message.to_string().into(), advice }
     }

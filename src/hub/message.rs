@@ -128,6 +128,29 @@ impl PartialEq for Payload {
 
 impl Eq for Payload {}
 
+/// Compares with bytes and text, in either order.
+macro_rules! equals_bytes {
+    ($(<$($size:ident)?> $other:ty;)*) => { $(
+        impl$(<const $size: usize>)? PartialEq<$other> for Payload {
+            fn eq(&self, other: &$other) -> bool {
+                let other: &[u8] = other.as_ref();
+                self.as_slice() == other
+            }
+        }
+
+        impl$(<const $size: usize>)? PartialEq<Payload> for $other {
+            fn eq(&self, other: &Payload) -> bool {
+                other == self
+            }
+        }
+    )* };
+}
+
+equals_bytes! {
+    <> [u8]; <> &[u8]; <N> [u8; N]; <N> &[u8; N]; <> Vec<u8>;
+    <> str; <> &str; <> String;
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload({:?})", String::from_utf8_lossy(self))
@@ -455,6 +478,24 @@ mod tests {
             assert_eq!(clone.as_ptr() == payload.as_ptr(), len > INLINE);
         }
         assert_eq!(size_of::<Option<Stored>>(), 96);
+    }
+
+    #[test]
+    fn payloads_compare_with_bytes_and_text() {
+        let payload = Payload::from("abc");
+        assert_eq!(payload, *b"abc");
+        assert_eq!(payload, b"abc");
+        assert_eq!(payload, b"abc".as_slice());
+        assert_eq!(payload, *b"abc".as_slice());
+        assert_eq!(payload, b"abc".to_vec());
+        assert_eq!(payload, "abc");
+        assert_eq!(payload, *"abc");
+        assert_eq!(payload, "abc".to_owned());
+        assert_eq!(b"abc", payload);
+        assert_eq!("abc", payload);
+        assert_ne!(payload, b"abd");
+        assert_ne!(payload, b"ab");
+        assert_ne!("abcd", payload);
     }
 
     #[test]

@@ -611,7 +611,7 @@ impl Hub {
     /// | `subscription.resumed` | info | `subscription`, `pattern` |
     /// | `subscription.overflow` | warning | `subscription`, `pattern`, `count`: messages that it lost |
     /// | `subscription.restarted` | warning | `subscription`, `pattern`, `count`, `failure` |
-    /// | `subscription.suspended` | error | `subscription`, `pattern`, `waited`: new dead letters |
+    /// | `subscription.suspended` | error | `subscription`, `pattern`, `waited`: new dead letters, `resumes_in_ms`: null: when it is resumed |
     /// | `subscription.lapsed` | warning | `subscription`, `pattern`, `lease_ms` |
     /// | `dead.forgotten` | warning | `count`: dead letters that were forgotten for newer ones |
     /// | `publisher.refused` | warning | `publisher`, `count`: messages beyond its quota |

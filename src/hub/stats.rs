@@ -39,6 +39,8 @@ pub struct SubscriptionStats {
     pub filter_panics: u64,
     /// How often the handler was restarted.
     pub restarts: u64,
+    /// Whether it is suspended now, because its handler has panicked too often.
+    pub suspended: bool,
 }
 
 impl SubscriptionStats {
@@ -56,6 +58,7 @@ impl SubscriptionStats {
                 filtered: care.map_or(0, Care::filtered),
                 filter_panics: care.map_or(0, Care::filter_panics),
                 restarts: care.map_or(0, Care::restarts),
+                suspended: mail.phase() == Phase::Suspended,
                 ..books
             }
         })

@@ -9,21 +9,24 @@
 //!
 //! # The handler
 //!
-//! It is *restarted* when it has given a message up, and whenever it has panicked, for a panic may have
-//! left what it keeps half changed: `on_restart` runs before the next message. That a retry is due is no
-//! restart. The mailbox stays what it was.
+//! It is *restarted* whenever it has panicked, for a panic may have left what it keeps half changed:
+//! `on_restart` runs before the next message. An error that it returns is no restart, whatever becomes of the
+//! message: bad messages do not switch a sound handler off. The mailbox stays what it was.
 //!
 //! ```text
 //!             restart, up to the intensity
 //!              ┌────────┐
-//!              ▼        │        one more
-//!            SERVING ───┴──────────────────► SUSPENDED
-//!              ▲                                 │
-//!              └──────────── resume ─────────────┘
+//!              ▼        │             one more
+//!            SERVING ───┴───────────────────────────────► SUSPENDED
+//!              ▲                                              │
+//!              └───── resume, or the suspension's time is over ┘
 //! ```
 //!
 //! A suspended subscription is not served, and its mail goes to the dead letters: what waits at once,
 //! what comes when it comes.
+//!
+//! A suspension lasts for a while, and each for twice as long as the one before, up to a limit. It is as short as
+//! the first again after the handlers have been sound for as long as the last one lasted.
 //!
 //! # The intensity
 //!
@@ -35,7 +38,8 @@
 //!
 //! 1. No span of `within`, its ends included, has more than `restarts` restarts that were allowed.
 //! 2. A window keeps no more than `restarts` times.
-//! 3. A suspension ends only by `resume`, which begins with an empty window.
+//! 3. A suspension ends by `resume`, or by its own timer, which knows its number; either begins with an empty
+//!    window. One of an intensity that suspends for good has no timer.
 
 use super::Core;
 use super::care::Supervised;
@@ -43,6 +47,7 @@ use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard};
+use crate::sys::clock;
 use crate::time::{GiveUp, MAX_DELAY, Retry};
 use core::fmt;
 use core::time::Duration;
@@ -60,7 +65,8 @@ pub enum Fate {
     Discard,
 }
 
-/// What happens to a message that a handler fails at. Default: it becomes a dead letter at once.
+/// What happens to a message that a handler fails at, by an error that it returns or by a panic. Default: it becomes
+/// a dead letter at once.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct OnFailure {
     retry: Retry,
@@ -136,33 +142,48 @@ pub(super) enum Verdict {
     Suspend,
 }
 
-impl Verdict {
-    /// Whether the handler is restarted; see the head of the file.
-    pub(super) fn restarts(self, trial: &Trial) -> bool {
-        trial.is_panic || !matches!(self, Self::Retry(_))
-    }
-}
-
-/// How many restarts are too many: more than `restarts` in a time of `within`.
+/// How many panics of a handler are too many, and for how long it is suspended then. A handler that returns an error
+/// has not panicked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Intensity {
     restarts: u32,
     within: Duration,
+    /// How long the first suspension lasts, and the longest; none: until `resume`.
+    suspension: Option<(Duration, Duration)>,
 }
+
+/// The first suspension, and the longest, unless told otherwise.
+const SUSPENSION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The most restarts that an intensity can allow: their times are kept.
 const MAX_RESTARTS: u32 = 100_000;
 
 impl Intensity {
     /// Up to `restarts` (0 to 100 000) in each span of `within` (1 ns to 100 years). With 0 the first
-    /// failure suspends.
+    /// panic suspends.
     pub fn new(restarts: u32, within: Duration) -> Self {
-        Self { restarts, within }
+        Self { restarts, within, suspension: Some(SUSPENSION) }
     }
 
-    /// Any number of restarts: no failure suspends.
+    /// Any number of restarts: no panic suspends.
     pub fn unlimited() -> Self {
-        Self { restarts: u32::MAX, within: Duration::from_nanos(1) }
+        Self::new(u32::MAX, Duration::from_nanos(1))
+    }
+
+    /// How long a suspension lasts: `first`, and each time twice as long as the time before, up to `longest`; both
+    /// 1 ms to 100 years. After the handler has run for as long as the last suspension lasted without a panic too
+    /// many, the next one lasts for `first` again. Default: 1 second, up to 60 seconds.
+    #[must_use]
+    pub fn resume_after(mut self, first: Duration, longest: Duration) -> Self {
+        self.suspension = Some((first, longest));
+        self
+    }
+
+    /// A suspension lasts until [`Subscription::resume`](super::Subscription::resume) is called.
+    #[must_use]
+    pub fn suspend_for_good(mut self) -> Self {
+        self.suspension = None;
+        self
     }
 
     fn is_unlimited(&self) -> bool {
@@ -178,11 +199,18 @@ impl Intensity {
             let within = format!("{:?}", self.within);
             return Err(Error::invalid("intensity's time", within, "1 nanosecond to 100 years"));
         }
+        let (first, longest) = self.suspension.unwrap_or(SUSPENSION);
+        let valid = Duration::from_millis(1)..=MAX_DELAY;
+        if first > longest || !valid.contains(&first) || !valid.contains(&longest) {
+            let times = format!("{first:?} up to {longest:?}");
+            let allowed = "1 millisecond to 100 years, the first no longer than the longest";
+            return Err(Error::invalid("the time of a suspension", times, allowed));
+        }
         Ok(())
     }
 }
 
-/// 3 in 5 seconds.
+/// 3 in 5 seconds; then suspended for 1 second, and each time for twice as long, up to 60 seconds.
 impl Default for Intensity {
     fn default() -> Self {
         Self::new(3, Duration::from_secs(5))
@@ -251,6 +279,29 @@ type Member = (Weak<Core>, Weak<dyn Supervised>);
 struct State {
     window: Window,
     suspended: bool,
+    /// How often it was suspended.
+    suspensions: u64,
+    /// The last of these for which there is a timer.
+    timed: u64,
+    /// How long it lasts, or lasted.
+    lasts: Duration,
+    /// When it ended.
+    resumed: u64,
+}
+
+impl State {
+    /// There were too many restarts.
+    fn suspend(&mut self, now: u64) {
+        self.suspended = true;
+        self.suspensions += 1;
+        let Intensity { within, suspension, .. } = self.window.intensity;
+        let Some((first, longest)) = suspension else { return };
+        let sound = Duration::from_nanos(now.saturating_sub(self.resumed));
+        self.lasts = match self.lasts.is_zero() || sound > self.lasts.max(within) {
+            true => first,
+            false => (self.lasts * 2).min(longest),
+        };
+    }
 }
 
 /// What a supervisor says of a failure.
@@ -272,7 +323,14 @@ impl Supervisor {
     /// [`Error::Invalid`] for an intensity out of its range.
     pub fn new(strategy: RestartStrategy, intensity: Intensity) -> Result<Self> {
         intensity.check()?;
-        let state = State { window: Window::new(intensity), suspended: false };
+        let state = State {
+            window: Window::new(intensity),
+            suspended: false,
+            suspensions: 0,
+            timed: 0,
+            lasts: Duration::ZERO,
+            resumed: 0,
+        };
         let members = Mutex::new(Vec::new());
         let inner = Inner { strategy, members, state: Mutex::new(state), epoch: AtomicU64::new(0) };
         Ok(Self { inner: Arc::new(inner) })
@@ -293,25 +351,65 @@ impl Supervisor {
         }
     }
 
-    /// Suspends all members; `own` that which has found out.
-    pub(super) fn suspend_members(&self, own: impl FnOnce()) {
+    /// Suspends all members, and `found`, which has found out.
+    pub(super) fn suspend_members(&self, core: &Core, found: &Arc<dyn Supervised>) {
         // They are dropped after the lock is released.
         let mut kept = Vec::new();
         let members = self.members();
         if !self.is_suspended() {
             return;
         }
-        own();
+        Arc::clone(found).suspend_member(core);
         kept.extend(living(&members));
         kept.iter().for_each(|(core, member)| Arc::clone(member).suspend_member(core));
         drop(members);
+        self.resume_later(core, found);
+    }
+
+    /// Resumes all members when the time of this suspension is over; at once if the pool has no place for a timer.
+    fn resume_later(&self, core: &Core, found: &Arc<dyn Supervised>) {
+        let mut state = self.lock();
+        let (number, lasts) = (state.suspensions, state.lasts);
+        let is_due = state.window.intensity.suspension.is_some() && state.timed < number;
+        if !state.suspended || !is_due {
+            return;
+        }
+        state.timed = number;
+        drop(state);
+        let supervisor = self.clone();
+        let (core_left, found_left) = (Weak::clone(&core.me), Arc::downgrade(found));
+        let resume = move || {
+            let found = || core_left.upgrade().zip(found_left.upgrade());
+            supervisor.resume(Some(number), || {
+                found().is_some_and(|(core, found)| found.resume_member(&core))
+            });
+        };
+        match core.shared.after_or_back(lasts, resume, |_| ()) {
+            Ok(timer) => drop(timer),
+            Err((Error::Full { .. }, resume)) => resume(),
+            // The pool has ended.
+            Err(_) => {}
+        }
+    }
+
+    /// How long the suspension lasts that is now; none: until somebody resumes it.
+    pub(super) fn suspended_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        state.window.intensity.suspension.map(|_| state.lasts)
     }
 
     /// Resumes all members; `own` the one that was asked. False: none was suspended.
     pub(super) fn resume_members(&self, own: impl FnOnce() -> bool) -> bool {
+        self.resume(None, own)
+    }
+
+    /// The same, for the suspension of this number only.
+    fn resume(&self, number: Option<u64>, own: impl FnOnce() -> bool) -> bool {
         let mut kept = Vec::new();
         let members = self.members();
-        self.end_suspension();
+        if !self.end_suspension(number, clock::now()) && number.is_some() {
+            return false;
+        }
         let mut resumed = own();
         kept.extend(living(&members));
         kept.iter().for_each(|(core, member)| resumed |= Arc::clone(member).resume_member(core));
@@ -343,7 +441,7 @@ impl Supervisor {
             return Ruling::Suspended;
         }
         if !state.window.allows(now) {
-            state.suspended = true;
+            state.suspend(now);
             return Ruling::Suspend;
         }
         if self.inner.strategy == RestartStrategy::OneForAll {
@@ -354,11 +452,18 @@ impl Supervisor {
         Ruling::Restart
     }
 
-    /// Ends a suspension. False: there was none.
-    pub(super) fn end_suspension(&self) -> bool {
+    /// Ends a suspension; with a number only that. False: there was none.
+    fn end_suspension(&self, number: Option<u64>, now: u64) -> bool {
         let mut state = self.lock();
+        if number.is_some_and(|number| number != state.suspensions || !state.suspended) {
+            return false;
+        }
         state.window.times.clear();
-        core::mem::replace(&mut state.suspended, false)
+        let was_suspended = core::mem::replace(&mut state.suspended, false);
+        if was_suspended {
+            state.resumed = now;
+        }
+        was_suspended
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -422,8 +527,8 @@ mod tests {
             }
         }
 
-        /// Goal: a message is tried as often as its policy says, ends as its fate says, and only a panic or
-        /// its end restarts the handler.
+        /// Goal: a message is tried as often as its policy says, and ends as its fate says, whether its handler
+        /// panics or returns an error.
         #[test]
         fn messages_end_as_their_policy_says(
             retries in 0u32..6,
@@ -445,7 +550,6 @@ mod tests {
                     false => end,
                 };
                 prop_assert_eq!(verdict, wanted);
-                prop_assert_eq!(verdict.restarts(&trial), is_panic || attempt == attempts);
             }
         }
     }
@@ -462,7 +566,8 @@ mod tests {
         assert_eq!(supervisor.restart(7 * SECOND, &mut 0), Ruling::Suspend);
         assert_eq!(supervisor.restart(70 * SECOND, &mut 0), Ruling::Suspended);
         assert!(supervisor.is_suspended());
-        assert!(supervisor.end_suspension() && !supervisor.end_suspension());
+        let resume = || supervisor.end_suspension(None, 70 * SECOND);
+        assert!(resume() && !resume());
         assert_eq!([71; 3].map(|at| supervisor.restart(at * SECOND, &mut 0)), [Ruling::Restart; 3]);
         assert_eq!(supervisor.restart(76 * SECOND, &mut 0), Ruling::Suspend);
         assert_eq!((seen, supervisor.epoch()), (0, 0));
@@ -487,6 +592,33 @@ mod tests {
         assert_eq!(late.judge(&over, 0), Verdict::Discard);
     }
 
+    /// Goal: suspensions get longer while the handler is not sound, and as short as the first when it was sound for
+    /// as long as the last one lasted; and a timer that comes late ends no other suspension than its own.
+    #[test]
+    fn suspensions_last_for_twice_as_long_each_time() {
+        let seconds = Duration::from_secs;
+        let intensity = Intensity::new(0, seconds(1)).resume_after(seconds(2), seconds(7));
+        let supervisor = Supervisor::new(RestartStrategy::OneForOne, intensity).unwrap();
+        let mut now = 100;
+        let mut suspend_after = |sound: u64| {
+            now += sound;
+            assert_eq!(supervisor.restart(now * SECOND, &mut 0), Ruling::Suspend);
+            let lasts = supervisor.suspended_for().unwrap();
+            now += lasts.as_secs();
+            let number = supervisor.lock().suspensions;
+            assert!(!supervisor.end_suspension(Some(number - 1), now * SECOND));
+            assert!(supervisor.end_suspension(Some(number), now * SECOND));
+            assert!(!supervisor.end_suspension(Some(number), now * SECOND));
+            lasts.as_secs()
+        };
+        assert_eq!([1, 1, 1, 1, 1].map(&mut suspend_after), [2, 4, 7, 7, 7]);
+        assert_eq!([8, 2, 4, 5].map(&mut suspend_after), [2, 4, 7, 7]);
+        let for_good = Intensity::new(0, seconds(1)).suspend_for_good();
+        let supervisor = Supervisor::new(RestartStrategy::OneForOne, for_good).unwrap();
+        assert_eq!(supervisor.restart(SECOND, &mut 0), Ruling::Suspend);
+        assert_eq!(supervisor.suspended_for(), None);
+    }
+
     #[test]
     fn intensities_out_of_range_are_named() {
         let error = |restarts, within| {
@@ -501,5 +633,14 @@ mod tests {
             error(1, Duration::ZERO),
             "intensity's time is 0ns, but must be 1 nanosecond to 100 years"
         );
+        let milli = Duration::from_millis(1);
+        for (first, longest) in
+            [(Duration::ZERO, milli), (2 * milli, milli), (milli, Duration::MAX)]
+        {
+            let intensity = Intensity::default().resume_after(first, longest);
+            let error = Supervisor::new(RestartStrategy::OneForOne, intensity).unwrap_err();
+            let told = error.to_string();
+            assert!(told.starts_with(&format!("the time of a suspension is {first:?}")), "{told}");
+        }
     }
 }

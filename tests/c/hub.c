@@ -502,13 +502,14 @@ static void drop_patient(void *data) {
     count_drop(&((patient_t *)data)->seen.counts);
 }
 
-/* Fails while it is told to. */
+/* Fails while it is told to, and crashes at this attempt. */
 static void try_to(void *data, const pace_message_t *message, int32_t *outcome) {
     patient_t *patient = (patient_t *)data;
-    (void)message;
+    uint32_t failing = (uint32_t)atomic_load(&patient->failing);
     atomic_fetch_add(&patient->seen.counts.runs, 1);
-    if (atomic_load(&patient->failing)) {
+    if (failing) {
         OK(pace_message_fail("not yet"));
+        if (message->attempt == failing) *outcome = PACE_EPANIC;
         return;
     }
     *outcome = 0;
@@ -557,11 +558,12 @@ static void supervised(pace_pool_t *pool) {
     how.retry.first_ns = 1000;
     how.restarts = 1;
     how.within_ns = 3600 * SECOND;
+    how.suspension_ns = PACE_FOREVER;
     how.on_restart = restarted;
     OK(pace_hub_subscribe(hub, "a.*", &how, try_to, &patient, drop_patient, &subscription));
     OK(pace_hub_resume(hub, subscription, &resumed));
     CHECK(!resumed);
-    atomic_store(&patient.failing, 1);
+    atomic_store(&patient.failing, 3);
     OK(pace_hub_publish(hub, "a.b", "1", 1, NULL)); /* three attempts, a dead letter, a restart */
     UNTIL(stats_of(hub, subscription).dead_lettered == 1);
     CHECK(atomic_load(&patient.seen.counts.runs) == 3);
@@ -578,7 +580,7 @@ static void supervised(pace_pool_t *pool) {
     CHECK(letters.reason == PACE_DEAD_SUSPENDED && letters.attempts == 0 && !letters.failure);
     CHECK(letters.subscription == stats_of(hub, subscription).number);
     filter.struct_size = sizeof filter;
-    filter.reason = PACE_DEAD_FAILED;
+    filter.reason = PACE_DEAD_PANICKED;
     filter.pattern = "*.b";
     filter.limit = 1;
     memset(&letters, 0, sizeof letters);
@@ -620,6 +622,39 @@ static void supervised(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+/* Bad messages do not suspend a sound handler; one that crashes gets messages again when it is sound. */
+static void comes_back(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t subscription;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
+    pace_receipt_t told = receipt();
+    patient_t patient = {0};
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.restarts = 0;
+    how.within_ns = 3600 * SECOND;
+    how.suspension_ns = 20 * MILLI;
+    how.longest_suspension_ns = 40 * MILLI;
+    OK(pace_hub_subscribe(hub, "a", &how, try_to, &patient, drop_patient, &subscription));
+    atomic_store(&patient.failing, 2);
+    for (int i = 0; i < 50; i++) OK(pace_hub_publish(hub, "a", "bad", 3, &told));
+    UNTIL(stats_of(hub, subscription).dead_lettered == 50);
+    CHECK(!stats_of(hub, subscription).suspended && stats_of(hub, subscription).restarts == 0);
+    atomic_store(&patient.failing, 1);
+    OK(pace_hub_publish(hub, "a", "crash", 5, &told));
+    UNTIL(stats_of(hub, subscription).dead_lettered == 51);
+    atomic_store(&patient.failing, 0);
+    while (stats_of(hub, subscription).delivered == 0) {
+        OK(pace_hub_publish(hub, "a", "good", 4, &told));
+        CHECK(told.enqueued + told.dead_lettered == 1);
+    }
+    CHECK(!stats_of(hub, subscription).suspended);
+    how.longest_suspension_ns = MILLI;
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, try_to, NULL, NULL, NULL));
+    OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_SYNC, NULL));
+    balances(hub);
+    pace_hub_free(hub);
+}
+
 /* One fails, and all of its supervisor are restarted, and suspended. */
 static void supervised_together(pace_pool_t *pool) {
     pace_hub_t *hub;
@@ -628,10 +663,12 @@ static void supervised_together(pace_pool_t *pool) {
     pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
     patient_t patients[2] = {0};
     bool suspended = true;
-    SAYS(PACE_EINVAL, pace_supervisor_new(2, 1, SECOND, &supervisor));
-    SAYS(PACE_EINVAL, pace_supervisor_new(0, 1, 0, &supervisor));
-    SAYS(PACE_EINVAL, pace_supervisor_new(0, 100001, SECOND, &supervisor));
-    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 1, 3600 * SECOND, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(2, 1, SECOND, 0, 0, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 1, 0, 0, 0, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 100001, SECOND, 0, 0, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 1, SECOND, SECOND, MILLI, &supervisor));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 1, SECOND, 1, 0, &supervisor));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 1, 3600 * SECOND, PACE_FOREVER, 0, &supervisor));
     OK(pace_hub_new(pool, NULL, &hub));
     how.supervisor = supervisor;
     how.on_restart = restarted;
@@ -1609,6 +1646,8 @@ static void fail_at_first(void *data, const pace_message_t *message, int32_t *ou
     if (value >= atomic_load(&seen->last) && !atomic_load(&seen->hold)) {
         atomic_fetch_add(&seen->sum, value);
         *outcome = 0;
+    } else if (message->attempt == 2) {
+        *outcome = PACE_EPANIC;
     }
 }
 
@@ -1749,7 +1788,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     how.histories = &history;
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
-    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ONE, 2, 3600 * SECOND, &supervisor));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ONE, 2, 3600 * SECOND, PACE_FOREVER, 0, &supervisor));
     for (unsigned n = 1; n <= 10; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
 
     /* Messages 2 and 3 are tried twice and die; at 4 it is suspended, and another with it. */
@@ -1799,7 +1838,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     CHECK(is && atomic_load(&seen.counts.drops) == 1);
     pace_replay_free(replay);
 
-    /* By default three restarts do not suspend it. NULL is that; a message that is discarded is no letter. */
+    /* Messages that it fails at do not suspend it. NULL is dead letters; a message that is discarded is no letter. */
     atomic_store(&seen.last, 4);
     OK(pace_hub_replay_supervised(hub, "a", NULL, fail_at_first, &seen, drop_seen, &replay));
     UNTIL(replay_stats_of(replay).last == 10);
@@ -1809,6 +1848,10 @@ static void replays_are_supervised(pace_pool_t *pool) {
     options.fate = PACE_FATE_DISCARD;
     options.restarts = 1;
     options.within_ns = 3600 * SECOND;
+    options.suspension_ns = PACE_FOREVER;
+    options.retry.shape = PACE_RETRY_FIXED;
+    options.retry.retries = 1;
+    options.retry.first_ns = MILLI;
     OK(pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
     UNTIL(replay_stats_of(replay).suspended);
     CHECK(replay_stats_of(replay).failed == 1 && replay_stats_of(replay).dead_lettered == 1);
@@ -1908,6 +1951,7 @@ int main(int argc, char **argv) {
     counted_and_unique(pool);
     publishers_have_limits(pool);
     supervised(pool);
+    comes_back(pool);
     supervised_together(pool);
     filtered(pool);
     grouped(pool);

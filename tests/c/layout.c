@@ -557,6 +557,8 @@ AT(pace_replay_options_t, restarts, 60);
 AT(pace_replay_options_t, within_ns, 64);
 AT(pace_replay_options_t, supervisor, 72);
 AT(pace_replay_options_t, on_restart, 80);
+AT(pace_replay_options_t, suspension_ns, 88);
+AT(pace_replay_options_t, longest_suspension_ns, 96);
 
 GROWS(pace_receipt_t, 48);
 AT(pace_receipt_t, sequence, 8);
@@ -594,6 +596,9 @@ AT(pace_subscription_options_t, group, 128);
 AT(pace_subscription_options_t, balance_header, 136);
 AT(pace_subscription_options_t, balance_seed, 144);
 AT(pace_subscription_options_t, balance, 152);
+AT(pace_subscription_options_t, measured, 160);
+AT(pace_subscription_options_t, suspension_ns, 168);
+AT(pace_subscription_options_t, longest_suspension_ns, 176);
 
 GROWS(pace_subscription_stats_t, 104);
 AT(pace_subscription_stats_t, matched, 8);

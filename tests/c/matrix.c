@@ -755,7 +755,7 @@ static pace_status_t do_publisher_stats(things_t *t) {
 }
 static pace_status_t do_supervisor_new(things_t *t) {
     pace_supervisor_t *supervisor;
-    pace_status_t status = pace_supervisor_new(0, 3, SECOND, &supervisor);
+    pace_status_t status = pace_supervisor_new(0, 3, SECOND, 0, 0, &supervisor);
     (void)t;
     if (status == PACE_OK) pace_supervisor_free(supervisor);
     return status;
@@ -1597,7 +1597,7 @@ static void make_things(things_t *t) {
     OK(pace_hub_mailbox(t->hub, "a.*", NULL, &t->mailbox));
     OK(pace_hub_subscribe(t->hub, "a.b", NULL, quick_message, C, &t->subscription));
     OK(pace_publisher_new(t->hub, "publisher", NULL, &t->publisher));
-    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 3, SECOND, &t->supervisor));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 3, SECOND, 0, 0, &t->supervisor));
     OK(pace_message_filter_bytes(0, NULL, 0, &t->filter));
     pace_threshold_t threshold;
     OK(pace_threshold_init(&threshold, sizeof threshold));
@@ -1999,7 +1999,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, t.key, NULL, NULL, 1, NULL));
     SAYS(PACE_EINVAL, pace_publisher_publish_batch(t.publisher, t.key, NULL, 1, NULL));
     SAYS(PACE_EINVAL, pace_publisher_stats(t.publisher, NULL));
-    SAYS(PACE_EINVAL, pace_supervisor_new(0, 3, SECOND, NULL));
+    SAYS(PACE_EINVAL, pace_supervisor_new(0, 3, SECOND, 0, 0, NULL));
     SAYS(PACE_EINVAL, pace_supervisor_is_suspended(t.supervisor, NULL));
     SAYS(PACE_EINVAL, pace_message_filter_header(NULL, "a", &t.filter));
     SAYS(PACE_EINVAL, pace_message_filter_header("a", NULL, &t.filter));

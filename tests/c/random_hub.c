@@ -67,7 +67,7 @@ static void handle(void *data, const pace_message_t *message, int32_t *outcome) 
     (void)data;
     call_back();
     if (below(8) == 0) any(pace_hub_reply(hub, message, "yes", 3, NULL));
-    *outcome = below(6) == 0 ? 7 : 0;
+    *outcome = below(6) ? 0 : below(2) ? 7 : PACE_EPANIC;
 }
 
 static int32_t test(void *data, const pace_message_t *message) {
@@ -366,7 +366,7 @@ static void make_all(void) {
     limits.quota_per_ns = MILLI;
     limits.quota_burst = 10;
     OK(pace_publisher_new(hub, "limited", &limits, &publisher));
-    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 5, MILLI, &supervisor));
+    OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ALL, 5, MILLI, 0, 0, &supervisor));
     OK(pace_workers_metric(workers, PACE_METRIC_COUNTER, "calls", "", NULL, 0, &metric));
     for (int i = 0; i < KEPT; i++) tasks[i] = subscriptions[i] = attempts[i] = 0;
 }

@@ -477,8 +477,8 @@ fn a_backlog_is_buried_when_its_handler_is_suspended() {
     for first in [1, 126, 130] {
         let hub = hub(1);
         let handler = move |message: &Message<'_>| match text(message).parse::<u64>().unwrap() {
-            number if number >= first => Err(Failure::new("it is the test's")),
-            _ => Ok(()),
+            number if number >= first => quiet_panic("it is the test's"),
+            _ => Ok::<(), Failure>(()),
         };
         let one = hub.subscription("a").serve(handler).unwrap();
         backlog(&hub, "a");

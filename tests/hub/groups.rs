@@ -1,6 +1,6 @@
 //! Groups: each message goes to one member, and keys keep their order while members change.
 
-use crate::common::{Count, Gate, Random, hang_guard, until};
+use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
 use crate::kit::{Log, at_rest, hub, settle};
 use paceline::hub::{
     Balance, Execution, Filter, Headers, Hub, Intensity, Message, OnFailure, Overflow, Retry,
@@ -126,8 +126,8 @@ fn a_suspended_member_leaves_the_work_to_others() {
     let _guard = hang_guard();
     let hub = hub(2);
     let bad = hub.subscription("work.>").group("workers", Balance::RoundRobin);
-    let bad = bad.intensity(Intensity::new(0, Duration::from_secs(1)));
-    let bad = bad.serve(|_: &Message<'_>| Err::<(), _>("on purpose")).unwrap();
+    let bad = bad.intensity(Intensity::new(0, Duration::from_secs(1)).suspend_for_good());
+    let bad = bad.serve(|_: &Message<'_>| -> Result<(), &str> { quiet_panic("no") }).unwrap();
     let log = Log::default();
     let _good = member(&hub, Balance::RoundRobin, &log);
     hub.publish_batch("work.x", ["1", "2"]).unwrap();

@@ -1,6 +1,6 @@
 //! What a hub tells of itself under `$SYS.`, and the errors that it keeps.
 
-use crate::common::{hang_guard, until};
+use crate::common::{hang_guard, quiet_panic, until};
 use crate::kit::{at_rest, hub, pool, settle};
 use paceline::hub::{
     DeadFilter, ErrorFilter, Failure, Hub, HubBuilder, Intensity, Mailbox, Message, Overflow, Rate,
@@ -69,19 +69,23 @@ fn the_life_of_a_subscription_is_told() {
     let _guard = hang_guard();
     let hub = hub_with(|builder| builder);
     let mut ear = Ear::new(&hub, "$SYS.>");
-    let fails = |_: &Message<'_>| Err::<(), _>(Failure::new("on purpose"));
-    let subscription =
-        hub.subscription("a.*").intensity(Intensity::new(1, HOUR)).serve(fails).unwrap();
+    let panics = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("on purpose") };
+    let intensity = Intensity::new(1, HOUR).resume_after(HOUR, HOUR);
+    let subscription = hub.subscription("a.*").intensity(intensity).serve(panics).unwrap();
     let started = ear.until("$SYS.subscription.started");
     assert_eq!(started["subscription"], subscription.id());
     assert_eq!((&started["pattern"], &started["severity"]), (&"a.*".into(), &"info".into()));
     assert_eq!((&started["lost"], started["time"].as_str().map(str::len)), (&0.into(), Some(24)));
     hub.publish("a.b", "1").unwrap();
     let restarted = ear.until("$SYS.subscription.restarted");
-    assert_eq!((&restarted["count"], &restarted["failure"]), (&1.into(), &"on purpose".into()));
+    assert_eq!(
+        (&restarted["count"], &restarted["failure"]),
+        (&1.into(), &"panicked: on purpose".into())
+    );
     hub.publish("a.b", "2").unwrap();
     let suspended = ear.until("$SYS.subscription.suspended");
     assert_eq!((&suspended["severity"], &suspended["waited"]), (&"error".into(), &0.into()));
+    assert_eq!(suspended["resumes_in_ms"], 3_600_000);
     assert!(subscription.resume());
     ear.until("$SYS.subscription.resumed");
     let _now_or_later = subscription.unsubscribe(Unsubscribe::Async).unwrap();
@@ -99,7 +103,7 @@ fn the_life_of_a_subscription_is_told() {
         ]
     );
     assert_eq!((errors[0].number, &errors[0].origin), (1, &origin));
-    assert_eq!(errors[0].message, "restart 1: on purpose");
+    assert_eq!(errors[0].message, "restart 1: panicked: on purpose");
     drop(ear);
     settle(&hub);
 }
@@ -186,8 +190,9 @@ fn a_notice_never_causes_a_notice() {
     let _guard = hang_guard();
     let hub = hub_with(|builder| builder);
     let full = hub.subscription("$SYS.>").capacity(1).pull().unwrap();
-    let fails = |_: &Message<'_>| Err::<(), _>(Failure::new("no"));
-    let bad = hub.subscription("$SYS.>").intensity(Intensity::new(1, HOUR)).serve(fails).unwrap();
+    let panics = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("no") };
+    let intensity = Intensity::new(1, HOUR).suspend_for_good();
+    let bad = hub.subscription("$SYS.>").intensity(intensity).serve(panics).unwrap();
     for _ in 0..10 {
         drop(hub.mailbox("a", 1).unwrap());
     }
@@ -232,8 +237,9 @@ fn who_does_not_listen_hears_nothing_and_pays_nothing() {
 fn errors_are_bounded_and_found_by_filters() {
     let _guard = hang_guard();
     let hub = hub_with(|builder| builder.errors(3));
-    let fails = |_: &Message<'_>| Err::<(), _>(Failure::new("no"));
-    let bad = hub.subscription("a").intensity(Intensity::new(4, HOUR)).serve(fails).unwrap();
+    let panics = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("no") };
+    let intensity = Intensity::new(4, HOUR).suspend_for_good();
+    let bad = hub.subscription("a").intensity(intensity).serve(panics).unwrap();
     for _ in 0..5 {
         hub.publish("a", "").unwrap();
     }

@@ -209,6 +209,11 @@ TEST_CASE("settings keep durations of any type") {
     KEEPS(Phases, stop);
     KEEPS(Phases, clean_up);
     KEEPS(Intensity, within);
+    KEEPS(Intensity, suspension);
+    KEEPS(Intensity, longest_suspension);
+    TAKES("Intensity::set_suspension", keeps([](auto time) {
+              return paceline::Intensity().set_suspension(time, 1s).suspension;
+          }));
     KEEPS(SubscriptionConfig, block);
     KEEPS(SubscriptionConfig, lease);
     SETS(SubscriptionConfig, set_lease, lease);

@@ -204,17 +204,20 @@ TEST_CASE("those who fail are restarted, suspended, resumed, and get their lette
     std::atomic<bool> failing{true}, told{false};
     const auto config = SubscriptionConfig()
                             .set_on_failure(paceline::Fate::DeadLetter, paceline::Retry::fixed(1, 1us))
-                            .set_intensity({1, 1h});
+                            .set_intensity(paceline::Intensity{1, 1h}.set_suspend_for_good());
     Subscription subscription =
         hub.subscribe("a.*",
-                      [&, counted = Counted(alive)](const Message &) {
+                      [&, counted = Counted(alive)](const Message &message) {
                           ++runs;
+                          if (failing && message.attempt == 2) {
+                              throw 2;
+                          }
                           if (failing) {
                               throw std::runtime_error("not yet");
                           }
                       },
                       [&](std::string_view failure, std::uint64_t count) {
-                          told = told || failure == "not yet";
+                          told = told || failure == "what was thrown is no std::exception";
                           restarts = count;
                       },
                       config)
@@ -236,9 +239,9 @@ TEST_CASE("those who fail are restarted, suspended, resumed, and get their lette
     REQUIRE(letters.size() == 2);
     CHECK(letters[0].key == "a.b");
     CHECK(letters[0].payload == "one");
-    CHECK(letters[0].failure == "not yet");
+    CHECK(letters[0].failure == "what was thrown is no std::exception");
     CHECK(letters[0].pattern == "a.*");
-    CHECK(letters[0].reason == PACE_DEAD_FAILED);
+    CHECK(letters[0].reason == PACE_DEAD_PANICKED);
     CHECK(letters[0].attempts == 2);
     CHECK(letters[0].subscription == subscription.stats().value().number);
     paceline::DeadFilter first;
@@ -263,15 +266,52 @@ TEST_CASE("those who fail are restarted, suspended, resumed, and get their lette
     CHECK(alive == 1);
 }
 
+TEST_CASE("bad messages do not suspend a handler, and one that crashes gets messages again by itself") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<bool> sound{false};
+    const auto soon = paceline::Intensity{0, 1h}.set_suspension(20ms, 40ms);
+    const auto subscription = hub.subscribe("a",
+                                            [&](const Message &message) {
+                                                if (message.text() == "bad") {
+                                                    throw std::runtime_error("bad");
+                                                }
+                                                if (!sound) {
+                                                    throw 1;
+                                                }
+                                            },
+                                            SubscriptionConfig().set_intensity(soon))
+                                  .value();
+    const auto stats = [&] { return subscription.stats().value(); };
+    for (int i = 0; i < 50; ++i) {
+        CHECK(hub.publish("a", "bad").value().enqueued == 1);
+    }
+    while (stats().dead_lettered < 50) {
+        std::this_thread::yield();
+    }
+    CHECK_FALSE(stats().suspended);
+    CHECK(stats().restarts == 0);
+    CHECK(hub.publish("a", "good").value().enqueued == 1);
+    while (stats().dead_lettered < 51) {
+        std::this_thread::yield();
+    }
+    sound = true;
+    while (stats().delivered == 0) {
+        const auto receipt = hub.publish("a", "good").value();
+        CHECK(receipt.enqueued + receipt.dead_lettered == 1);
+    }
+    CHECK_FALSE(stats().suspended);
+}
+
 TEST_CASE("a supervisor suspends all of its subscriptions") {
     const Pool pool = make_pool();
     const Hub hub = Hub::create(pool).value();
-    const auto none = paceline::Intensity{0, 1h};
+    const auto none = paceline::Intensity{0, 1h}.set_suspend_for_good();
     const auto supervisor =
         paceline::Supervisor::create(paceline::RestartStrategy::OneForAll, none).value();
     const auto config = SubscriptionConfig().set_supervisor(supervisor);
     const auto failing =
-        hub.subscribe("a", [](const Message &) { throw std::runtime_error("no"); }, config).value();
+        hub.subscribe("a", [](const Message &) { throw 1; }, config).value();
     const auto fine = hub.subscribe("b", [](const Message &) {}, config).value();
     CHECK_FALSE(supervisor.is_suspended());
     CHECK(hub.publish("a", "").value().enqueued == 1);
@@ -844,10 +884,13 @@ TEST_CASE("a replay's handler is supervised") {
     std::atomic<bool> works{false};
     {
         const auto supervisor = paceline::Supervisor::create(paceline::RestartStrategy::OneForOne,
-                                                             paceline::Intensity{1, 1h})
+                                                             paceline::Intensity{1, 1h}.set_suspend_for_good())
                                     .value();
-        const auto handler = [&, counted = std::make_shared<Counted>(alive)](const Message &) {
+        const auto handler = [&, counted = std::make_shared<Counted>(alive)](const Message &message) {
             ++tries;
+            if (!works && message.attempt == 2) {
+                throw 2;
+            }
             if (!works) {
                 throw std::runtime_error("no");
             }

@@ -268,8 +268,10 @@ class Table(Case):
         yield row("Hub.subscribe", hub.subscribe, handled, **hooks, retries="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, on_failure="text", restarts="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, within=TIME, batch="none number")
+        suspended = {"suspension": MAYBE_TIME, "longest_suspension": TIME}
+        yield row("Hub.subscribe", hub.subscribe, handled, **suspended)
         counts = {"restarts": "none number", "within": TIME}
-        yield row("Supervisor", Supervisor, {}, strategy="text", **counts)
+        yield row("Supervisor", Supervisor, {}, strategy="text", **counts, **suspended)
         yield row("Mailbox.pull", box.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
         yield row("Mailbox.pull_async", awaited(box.pull_async), {}, most="number")
         yield row("Mailbox.pull_batch", box.pull_batch, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
@@ -305,6 +307,7 @@ class Table(Case):
         yield row("Hub.replay", hub.replay, begins, pattern="text", handler="none function", **starts)
         yield row("Hub.replay", hub.replay, begins, **hooks, retries="none number")
         yield row("Hub.replay", hub.replay, begins, on_failure="text", restarts="none number", within=TIME)
+        yield row("Hub.replay", hub.replay, begins, suspension=MAYBE_TIME, longest_suspension=TIME)
         yield row("Hub.replay", hub.replay, begins, batch="none number")
         yield row("Hub.replay_mailbox", hub.replay_mailbox, {"pattern": ">"}, pattern="text", **starts)
         replay, served = hub.replay_mailbox(">"), hub.replay(">", lambda message: None, now=True)

@@ -325,13 +325,17 @@ class Odd(Case):
                 self.assertTrue(subscription.wait(60))
 
 
+class Broken(BaseException):
+    """What is no way to fail at a message."""
+
+
 class Failures(Case):
     def setUp(self) -> None:
         super().setUp()
         self.pool = Pool(1)
         self.addCleanup(self.pool.shutdown)
         self.hub = self.open(threads=2)
-        self.failing = True
+        self.failing, self.crashes = True, False
         self.came: list[tuple[str, int]] = []
 
     def open(self, **settings: Any) -> Hub:
@@ -341,6 +345,8 @@ class Failures(Case):
 
     def handle(self, message: Message) -> None:
         self.came.append((message.payload.decode(), message.attempt))
+        if self.failing and self.crashes:
+            raise Broken("not yet")
         if self.failing:
             raise KeyError("not yet")
 
@@ -370,8 +376,8 @@ class Failures(Case):
         self.hub.publish("a.b", b"2")
         stats = self.at_rest(subscription)
         self.assertEqual(self.came, [("1", 1), ("1", 2), ("1", 3), ("2", 1), ("2", 2), ("2", 3)])
-        self.assertEqual((stats.dead_lettered, stats.failed, stats.restarts), (2, 0, 2))
-        self.assertEqual((told, subscription.errors), ([("'not yet'", 1), ("'not yet'", 2)], 6))
+        self.assertEqual((stats.dead_lettered, stats.failed, stats.restarts), (2, 0, 0))
+        self.assertEqual((told, subscription.errors), ([], 6))
         first, second = self.hub.dead_letters()
         self.assertEqual((first.message.payload, first.message.headers), (b"1", (("x", "y"),)))
         self.assertEqual((first.message.sequence, first.message.key), (1, "a.b"))
@@ -443,7 +449,43 @@ class Failures(Case):
         self.until(lambda: len(self.hub.dead_letters()) == 1)
         self.assertEqual(self.hub.dead_letters()[0].failure, "PermanentFailure: never")
 
+    def test_bad_messages_suspend_nobody(self) -> None:
+        values: list[Any] = []
+        plain = self.hub.subscribe("plain", self.handle, on_error=self.nothing)
+        topic: paceline.Topic[Any] = self.hub.topic("typed", paceline.Json())
+        typed = topic.subscribe(lambda value, message: values.append(value), on_error=self.nothing)
+        for _ in range(50):
+            self.hub.publish("plain", b"bad")
+            self.hub.publish("typed", b"{")
+            self.hub.publish("typed", b"1")
+        for subscription in (plain, typed):
+            stats = self.at_rest(subscription)
+            self.assertEqual((stats.dead_lettered, stats.restarts, stats.suspended), (50, 0, False))
+        self.assertEqual(values, [1] * 50)
+
+    def test_a_handler_that_was_suspended_gets_messages_again_by_itself(self) -> None:
+        self.crashes = True
+        times = {"within": 3600, "suspension": 0.02, "longest_suspension": 0.1}
+        with self.assertLogs("paceline") as logs:
+            subscription = self.hub.subscribe("a", self.handle, restarts=0, on_error=self.nothing, **times)
+            self.hub.publish("a", b"crash")
+            self.at_rest(subscription)
+            self.until(lambda: not subscription.suspended)
+            self.hub.publish("a", b"crash")
+            self.at_rest(subscription)
+        self.assertIn("handler of a has crashed too often, and is suspended until 0.02 seconds", logs.output[0])
+        self.assertIn("0.04 seconds", logs.output[1])
+        self.failing = False
+
+        def handled() -> bool:
+            self.hub.publish("a", b"good")
+            return subscription.stats().delivered > 0
+
+        self.until(handled)
+        self.assertFalse(subscription.suspended or subscription.stats().suspended)
+
     def test_suspended_and_resumed(self) -> None:
+        self.crashes = True
         told: list[Any] = []
         subscription = self.hub.subscribe(
             "a",
@@ -452,13 +494,14 @@ class Failures(Case):
             on_failure="discard",
             restarts=1,
             within=3600,
+            suspension=None,
             on_restart=lambda error, count: told.append((error is None, count)),
         )
         self.assertFalse(subscription.resume())
         for number in range(4):
             self.hub.publish("a", b"%d" % number)
         stats = self.at_rest(subscription)
-        self.assertTrue(subscription.suspended)
+        self.assertTrue(subscription.suspended and stats.suspended)
         self.assertEqual((stats.failed, stats.dead_lettered), (1, 3))
         letters = self.hub.dead_letters()
         self.assertEqual([each.reason for each in letters], ["failed", "suspended", "suspended"])
@@ -471,7 +514,8 @@ class Failures(Case):
         self.assertEqual(told, [(False, 1), (True, 2)])
 
     def test_supervised_together(self) -> None:
-        supervisor = Supervisor("one-for-all", restarts=1, within=3600)
+        self.crashes = True
+        supervisor = Supervisor("one-for-all", restarts=1, within=3600, suspension=None)
         told: list[Any] = []
         failing = self.hub.subscribe("a", self.handle, on_error=self.nothing, supervisor=supervisor)
         fine = self.hub.subscribe(
@@ -494,6 +538,7 @@ class Failures(Case):
         def hook(error: object, count: int) -> None:
             raise ValueError("the hook")
 
+        self.crashes = True
         with self.assertLogs("paceline") as logs:
             subscription = self.hub.subscribe("a", self.handle, on_restart=hook)
             self.hub.publish("a")
@@ -716,6 +761,9 @@ class Failures(Case):
         for settings in (
             {"on_failure": "ignore"},
             {"restarts": -1},
+            {"suspension": 0},
+            {"suspension": 61},
+            {"longest_suspension": 0.5},
             {"within": 0},
             {"balance": "by-key"},
             {"group": ""},

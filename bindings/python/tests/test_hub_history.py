@@ -25,6 +25,10 @@ from paceline._lifetime import called_back
 from support import Case
 
 
+class Broken(BaseException):
+    """What is no way to fail at a message."""
+
+
 class Histories(Case):
     def setUp(self) -> None:
         super().setUp()
@@ -172,7 +176,7 @@ class Histories(Case):
         def handle(message: paceline.Message) -> None:
             came.append((int(message.payload), message.attempt))
             if int(message.payload) > 1 and not works.is_set():
-                raise KeyError("not yet")
+                raise Broken if message.attempt == 2 else KeyError("not yet")
 
         for number in range(1, 6):
             hub.publish("a", b"%d" % number)
@@ -206,13 +210,14 @@ class Histories(Case):
         came: list[tuple[int, int]] = []
         works = threading.Event()
         told: list[Any] = []
-        hooks = {"restarts": 1, "within": 3600.0, "on_restart": lambda error, count: told.append((error, count))}
+        hooks = {"restarts": 1, "within": 3600.0, "suspension": None}
+        hooks["on_restart"] = lambda error, count: told.append((error, count))
         replay = hub.replay("a", **self.supervised(hub, came, works), **hooks)
         self.until(lambda: replay.suspended)
         # Its thread does not look at it again and again.
         self.until(lambda: [each for each in hub._core.later if each[0] > time.monotonic() + 3600])
         self.check_supervised(hub, replay, came, works)
-        self.assertEqual([(type(error), count) for error, count in told], [(KeyError, 1), (type(None), 2)])
+        self.assertEqual([(type(error), count) for error, count in told], [(Broken, 1), (type(None), 2)])
         self.assertTrue(replay.unsubscribe("sync"))
         self.assertTrue(replay.wait(120))
         hub.publish("a", b"7")
@@ -234,7 +239,7 @@ class Histories(Case):
         def handle(batch: paceline.Batch) -> None:
             came.append((batch.payloads, batch.attempt))
             if b"4" in batch.payloads and len(came) < 4:
-                raise KeyError
+                raise Broken if batch.attempt == 2 else KeyError
 
         async def handle_too(batch: paceline.Batch) -> None:
             handle(batch)
@@ -242,6 +247,7 @@ class Histories(Case):
         first, second, third = (b"1", b"2", b"3"), (b"4", b"5", b"6"), (b"7",)
         settings: dict[str, Any] = {"retries": paceline.Retry.fixed(1, 0.001), "restarts": 0, "batch": 3}
         settings["on_error"] = lambda *_: None
+        settings["suspension"] = None
 
         def check(replay: Any) -> None:
             self.until(lambda: replay.suspended)
@@ -307,7 +313,7 @@ class Histories(Case):
             async def handler(message: paceline.Message) -> None:
                 handle(message)
 
-            replay = hub.replay("a", handler, restarts=1, within=3600.0, **settings)
+            replay = hub.replay("a", handler, restarts=1, within=3600.0, suspension=None, **settings)
             # The loop has time for others meanwhile.
             await asyncio.get_running_loop().run_in_executor(None, self.until, lambda: replay.suspended)
             check = (hub, replay, came, works)
@@ -320,14 +326,14 @@ class Histories(Case):
 
     def test_ends_while_suspended(self) -> None:
         def fails(message: paceline.Message) -> None:
-            raise KeyError
+            raise Broken
 
         async def fails_too(message: paceline.Message) -> None:
-            raise KeyError
+            raise Broken
 
         async def loop(how: str) -> None:
             hub = self.open(History("a"))
-            supervisor = paceline.Supervisor(restarts=0)
+            supervisor = paceline.Supervisor(restarts=0, suspension=None)
             settings: dict[str, Any] = {"supervisor": supervisor, "on_failure": "discard", "last": 3}
             settings["on_error"] = lambda *_: None
             for number in range(5):

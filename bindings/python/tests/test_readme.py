@@ -37,7 +37,7 @@ PRINTED = {
     "broken: ['temperature.cellar', 'temperature.roof'] last: ValueError('no temperature')\n"
     "adds: 2000 = 2000 delivered + 0 dead letters\n"
     "checks: 2000 = 1998 delivered + 2 dead letters\n"
-    "checks was restarted 2 times\n"
+    "checks was restarted 0 times\n"
     "slow lost some: True\n"
     "the books balance: True\n",
     "ring": "station  readings  lowest    mean highest\n"

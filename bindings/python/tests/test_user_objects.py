@@ -208,6 +208,10 @@ def fails(*_: object) -> None:
     raise Ordinary("on purpose")
 
 
+def crashes(*_: object) -> None:
+    raise SystemExit("on purpose")
+
+
 def called(act: Act) -> None:
     """The user's code was called."""
     assert act.called.wait(LIMIT), "the code was not called"
@@ -899,7 +903,7 @@ def dealt_with(subscription: Any) -> int:
 def subscribed(stage: Stage, place: str) -> Call:
     hub, name = stage.hub(), place.partition(":")[2]
     settings: dict[str, Any] = {name: code(lambda *_: stage.act())}
-    settings.setdefault("handler", fails)
+    settings.setdefault("handler", crashes if name == "on_restart" else fails)
     single = hub.subscribe("single", restarts=None, **settings)
     batch = hub.subscribe("batch", restarts=None, batch=4, **settings)
     again = hub.subscribe("again", restarts=None, retries=paceline.Retry.fixed(1, 0), **settings)
@@ -938,7 +942,7 @@ def subscribed_on_a_loop(stage: Stage, _: str) -> Call:
 def replayed(stage: Stage, place: str) -> Call:
     hub, name = stage.hub(histories=[paceline.History("kept.>")]), place.partition(":")[2]
     settings: dict[str, Any] = {name: code(lambda *_: stage.act())}
-    settings.setdefault("handler", fails)
+    settings.setdefault("handler", crashes if name == "on_restart" else fails)
     replay = hub.replay("kept.>", restarts=None, **settings)
 
     def call(act: Act) -> None:

@@ -44,7 +44,7 @@
 use super::log::{Batch, Log, Sleeper};
 use super::query::Query;
 use crate::error::{Error, Result};
-use crate::hub::care::{After, Care, Restart, Supervised, Terms, Who};
+use crate::hub::care::{self, After, Care, Restart, Supervised, Terms, Who};
 use crate::hub::dead::{DeadReason, Origin, Recipient, Unfit};
 use crate::hub::handler::{Answer, Handler};
 #[cfg(feature = "capi")]
@@ -64,7 +64,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
 use crate::sys::eventfd::EventFd;
 use core::fmt;
 use core::time::Duration;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, PoisonError, Weak};
@@ -121,7 +121,8 @@ impl ReplayBuilder<'_> {
         self
     }
 
-    /// How many restarts suspend the replay; default: more than 3 in 5 seconds.
+    /// How many panics of the handler suspend the replay, and for how long; default: more than 3 in 5 seconds, for 1
+    /// second, and each time for twice as long, up to 60 seconds. What comes meanwhile stays in the history.
     pub fn intensity(mut self, intensity: Intensity) -> Self {
         self.care.intensity = Some(intensity);
         self
@@ -461,9 +462,12 @@ impl Supervised for Replaying {
         let is_new = self.turn().suspend();
         if is_new {
             self.who().tell(core, "subscription.suspended", Severity::Error, || {
-                let waited = self.counts().waiting;
-                let message = "restarted too often; what comes stays in the history".into();
-                (message, json!({ "waited": waited }))
+                let (waited, lasts) =
+                    (self.counts().waiting, self.care.supervisor().suspended_for());
+                let until = care::until(lasts);
+                let message =
+                    format!("panicked too often; what comes stays in the history; {until}");
+                (message, care::suspension(waited, lasts))
             });
         }
     }
@@ -584,8 +588,8 @@ impl Replaying {
             }
             serving.tried = None;
             if after == Some(After::Suspend) {
-                let suspend = || Supervised::suspend_member(Arc::clone(self), core);
-                self.care.supervisor().suspend_members(suspend);
+                let found: Arc<dyn Supervised> = Arc::<Self>::clone(self);
+                self.care.supervisor().suspend_members(core, &found);
             }
         }
         if serving.at_end { Left::Nothing } else { Left::More }
@@ -773,7 +777,7 @@ impl Replay {
         self.replaying.id
     }
 
-    /// Whether it was suspended, because its handler has failed too often.
+    /// Whether it is suspended, because its handler has panicked too often.
     pub fn is_suspended(&self) -> bool {
         self.replaying.turn().suspended
     }

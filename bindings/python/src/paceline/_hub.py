@@ -434,6 +434,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Subscription: ...
@@ -458,6 +460,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Callable[[MessageHandler], Subscription]: ...
@@ -481,6 +485,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Any:
@@ -497,17 +503,21 @@ class Hub:
 
         What a handler raises is counted, kept as ``last_error``, and given to ``on_error(message,
         exception)``, or logged. The message is tried again as ``retries`` has it (no other comes until
-        then), and then it becomes a dead letter, or is dropped ("discard") and counted as failed. Thereby the
-        handler is restarted: ``on_restart(exception, count)`` is called, on the thread that calls the
-        handler. More than ``restarts`` (None: any number) in ``within`` seconds suspend it: what waits and
-        what comes becomes dead letters, until ``resume``. With a ``supervisor`` they are counted together with
-        those of others; the exception is None when another has failed, and after a suspension.
+        then), and then it becomes a dead letter, or is dropped ("discard") and counted as failed. An ``Exception``
+        has no other consequence. What is none (SystemExit, say) is a crash: the handler is restarted, for which
+        ``on_restart(exception, count)`` is called, on the thread that calls the handler. More than ``restarts``
+        (None: any number) in ``within`` seconds suspend it for ``suspension`` seconds (None: until ``resume``),
+        which is logged: what waits and what comes meanwhile becomes dead letters. Each suspension lasts twice as
+        long as the one before, up to ``longest_suspension``, until the handler was sound for as long as that. With
+        a ``supervisor`` restarts are counted together with those of others, and all are suspended as it says; the
+        exception is None when another has crashed, and after a suspension.
 
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
         some_plain("on_error", on_error)
         some_function("handler", handler)
-        terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
+        times = (restarts, within, suspension, longest_suspension)
+        terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
         settings = Settings(
             capacity, overflow, by_priority, filter, group, balance, block, measured
         )
@@ -586,6 +596,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Replay: ...
@@ -606,6 +618,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Callable[[MessageHandler], Replay]: ...
@@ -625,6 +639,8 @@ class Hub:
         on_restart: Optional[RestartHook] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
     ) -> Any:
@@ -638,7 +654,8 @@ class Hub:
         letters are delivered again as long as it lasts. Raises as ``query`` and ``subscribe``, ShutDownError."""
         some_plain("on_error", on_error)
         some_function("handler", handler)
-        terms = terms_of(retries, on_failure, on_restart, restarts, within, supervisor)
+        times = (restarts, within, suspension, longest_suspension)
+        terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
         start = start_of(sequence, since_ns, last, now)
 
         def decorate(function: MessageHandler) -> Replay:

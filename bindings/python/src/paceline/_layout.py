@@ -1164,6 +1164,8 @@ class SubscriptionOptions(ctypes.Structure):
         ("reserved2", ctypes.c_uint32),
         ("measured", ctypes.c_bool),
         ("reserved3", ctypes.c_uint8 * 7),
+        ("suspension_ns", ctypes.c_uint64),
+        ("longest_suspension_ns", ctypes.c_uint64),
     ]
 
 

@@ -96,6 +96,8 @@ class SubscriptionStats:
     filter_failures: int = 0
     #: If it is ``measured``.
     latency: Optional[Latency] = None
+    #: Whether it is suspended now, because its handler has crashed too often.
+    suspended: bool = False
 
     @property
     def balances(self) -> bool:
@@ -357,7 +359,7 @@ class Mailbox(Pulled):
         stats = layout.SubscriptionStats()
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))
-        names = list(SubscriptionStats.__dataclass_fields__)[:-1]
+        names = list(SubscriptionStats.__dataclass_fields__)[:-2]
         latency = latency_of(stats) if self._measured else None
         return SubscriptionStats(*(*(getattr(stats, name) for name in names), latency))
 

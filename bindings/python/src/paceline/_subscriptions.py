@@ -120,6 +120,8 @@ class Served:
         self.fd = -1
         #: It is not polled: its turn comes when its time has come.
         self.postponed = False
+        #: Its turn comes when its suspension is over.
+        self.resting = False
         #: Held while the handler runs.
         self.busy = threading.Lock()
         #: What was taken and is not dealt with, messages or batches: the first may be tried again later.
@@ -173,8 +175,9 @@ class Served:
         """Handles a batch; after how many seconds there is more to do, 0 for when something comes, None: it has
         ended."""
         with self.busy:
-            if self.rests():
-                return LATER
+            self.resting = self.rests()
+            if self.resting:
+                return min(self.care.terms.supervisor._left(), LATER)
             if not self.held:
                 try:
                     batch = self.mailbox.pull_batch(self.most, 0)
@@ -279,7 +282,8 @@ class Served:
         resumed.clear()
         # Whoever resumes it says so first, and then sets that.
         if self.rests():
-            await resumed.wait()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(resumed.wait(), min(self.care.terms.supervisor._left(), LATER))
 
     def next(self) -> Any:
         """The message, or batch, to be handled now, if there is one. Those of a handler that is suspended are
@@ -382,6 +386,11 @@ class Served:
             self.failed += self.weight(message)
         else:
             self.bury(message, failure_of(raised), attempts)
+        if self.care.found_out:
+            self.care.found_out = False
+            first, lasts = self.care.terms.supervisor._first, self.care.terms.supervisor._lasts
+            until = "it is resumed" if first is None else f"{lasts:g} seconds are over"
+            report("a handler of %s has crashed too often, and is suspended until " + until, self.mailbox.pattern)
         return None
 
     def bury(self, held: Any, failure: str, attempts: int) -> None:
@@ -545,7 +554,7 @@ class Core(Hosts):
             heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), served))
         self.nudge()
         # Whoever has cancelled or resumed it in between has not found it.
-        if served.cancelled or (delay == LATER and not served.rests()):
+        if served.cancelled or (served.resting and not served.rests()):
             self.hurry(served)
 
     def hurry(self, served: Served) -> None:
@@ -706,11 +715,11 @@ class Handled:
 
     @property
     def suspended(self) -> bool:
-        """Whether it was suspended, because its handler has failed too often."""
+        """Whether it is suspended, because its handler has crashed too often."""
         return self._served.care.suspended
 
     def resume(self) -> bool:
-        """Ends its suspension, and that of all others of its supervisor: messages are handled again, and those
+        """Ends its suspension now, and that of all others of its supervisor: messages are handled again, and those
         that became dead letters stay so. False: none was suspended."""
         return self._served.care.terms.supervisor._resume()
 
@@ -781,6 +790,7 @@ class Subscription(Handled):
             number=native.number,
             filter_failures=native.filter_failures,
             latency=native.latency,
+            suspended=self.suspended,
         )
 
     def unsubscribe(self, how: str = "async") -> bool:

@@ -1,13 +1,20 @@
 """What becomes of handlers of a hub that fail, and of their messages.
 
 The rules are those of native handlers. A message that a handler fails at is tried again as its retries have it,
-and then given up: it becomes a dead letter, or is dropped. Whenever a message is given up the handler is
-*restarted*: its ``on_restart`` is told. Too many restarts in a while suspend it: what waits, and what comes,
-becomes dead letters until ``resume``; what is replayed stays in the history.
+and then given up: it becomes a dead letter, or is dropped. An ``Exception`` is how a handler fails at its message,
+and nothing else happens. What it raises that is none (SystemExit, KeyboardInterrupt, or a class of one's own that is
+derived from BaseException) is a *crash*: the handler is *restarted*, and its ``on_restart`` is told. Too many restarts
+in a while suspend it for a time: what waits, and what comes, becomes dead letters until then; what is replayed stays
+in the history. Each suspension lasts for twice as long as the one before, until the handler was sound for as long as
+that.
+
+A suspension has no timer: whoever looks at it finds that its time is over.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
 import threading
 import time
@@ -30,15 +37,29 @@ _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
 
 class Supervisor:
     """Counts the restarts of one or more handlers, and suspends all of them when there are more than ``restarts``
-    (0 to 100 000; None: no number is too many) in a span of ``within`` seconds. With "one-for-all" a failure
-    restarts all of them, each before its next message. Any thread."""
+    (0 to 100 000; None: no number is too many) in a span of ``within`` seconds. With "one-for-all" a crash
+    restarts all of them, each before its next message. The first suspension lasts ``suspension`` seconds (0.001 or
+    more; None: until ``resume``), and each twice as long as the one before, up to ``longest_suspension``. Any
+    thread."""
 
     def __init__(
-        self, strategy: str = "one-for-one", *, restarts: Optional[int] = 3, within: float = 5.0
+        self,
+        strategy: str = "one-for-one",
+        *,
+        restarts: Optional[int] = 3,
+        within: float = 5.0,
+        suspension: Optional[float] = 1.0,
+        longest_suspension: float = 60.0,
     ) -> None:
         self._all = bool(one_of("strategy", strategy, _STRATEGIES))
         self._restarts = None if restarts is None else between("restarts", restarts, 0, 100_000)
         self._within = seconds("within", within, 1e-9)
+        self._longest = seconds("longest_suspension", longest_suspension, 0.001)
+        self._first = suspension
+        if suspension is not None:
+            self._first = seconds("suspension", suspension, 0.001, self._longest)
+        #: How long the last suspension lasts, when it is over, and when it was.
+        self._lasts, self._until, self._resumed = 0.0, math.inf, -math.inf
         # Collecting garbage, or a signal's handler, may come back here at any place.
         self._lock = threading.RLock()
         self._times: deque[float] = deque()
@@ -50,16 +71,38 @@ class Supervisor:
     @property
     def suspended(self) -> bool:
         """Whether its handlers are suspended."""
+        self._look()
         return self._suspended
+
+    def _look(self) -> None:
+        """Ends a suspension whose time is over."""
+        if self._suspended and time.monotonic() >= self._until:
+            self._resume()
+
+    def _left(self) -> float:
+        """How many seconds a suspension lasts still."""
+        return max(0.001, self._until - time.monotonic())
+
+    def _suspend(self, now: float) -> None:
+        """There were too many restarts. Under the lock."""
+        self._suspended, self._until = True, math.inf
+        if self._first is not None:
+            sound = now - self._resumed > max(self._lasts, self._within)
+            anew = sound or not self._lasts
+            self._lasts = self._first if anew else min(2 * self._lasts, self._longest)
+            self._until = now + self._lasts
+        for each in list(self._members):
+            each._suspended = True
+            each.alarm = True
 
     def _join(self, care: Care) -> None:
         with self._lock:
             self._members.add(care)
-            care.suspended = self._suspended
+            care._suspended = self._suspended
             care.seen = self._epoch
 
     def _restart(self, care: Care) -> bool:
-        """One of its handlers has given a message up. False: that was once too often."""
+        """One of its handlers has crashed. False: that was once too often."""
         with self._lock:
             if self._suspended:
                 return False
@@ -68,10 +111,8 @@ class Supervisor:
                 self._times.popleft()
             if self._restarts is not None:
                 if len(self._times) >= self._restarts:
-                    self._suspended = True
-                    for each in list(self._members):
-                        each.suspended = True
-                        each.alarm = True
+                    self._suspend(now)
+                    care.found_out = True
                     return False
                 self._times.append(now)
             if self._all:
@@ -84,11 +125,13 @@ class Supervisor:
     def _resume(self) -> bool:
         with self._lock:
             resumed, self._suspended = self._suspended, False
+            if resumed:
+                self._resumed = time.monotonic()
             self._times.clear()
             members = list(self._members)
             for each in members:
-                if each.suspended:
-                    each.suspended, each.seen = False, -1
+                if each._suspended:
+                    each._suspended, each.seen = False, -1
         for each in members:
             on_resume = each.on_resume()
             if on_resume is not None:
@@ -115,11 +158,14 @@ def terms_of(
     on_restart: Any,
     restarts: Optional[int],
     within: float,
+    suspension: Optional[float],
+    longest_suspension: float,
     supervisor: Optional[Supervisor],
 ) -> Terms:
     """As those who subscribe give them."""
     some_plain("on_restart", on_restart)
-    own = Supervisor(restarts=restarts, within=within)
+    times = {"suspension": suspension, "longest_suspension": longest_suspension}
+    own = Supervisor(restarts=restarts, within=within, **times)
     if supervisor is not None:
         own = instance("supervisor", supervisor, Supervisor)
     fate, retry = one_of("on_failure", on_failure, _FATES), retry_of(retries)
@@ -140,7 +186,9 @@ class Care:
         self.terms = terms
         # It is of somebody who has this, and who goes as soon as nobody needs it.
         self.on_resume = weakref.WeakMethod(on_resume)
-        self.suspended = False
+        self._suspended = False
+        #: Its crash was the one too many, which is told.
+        self.found_out = False
         #: Something has changed that is looked at before each message: set after it, and cleared before the look.
         self.alarm = False
         #: The supervisor's epoch that the handler knows.
@@ -150,6 +198,12 @@ class Care:
         self.attempts = 0
         self._first = 0.0
         terms.supervisor._join(self)
+
+    @property
+    def suspended(self) -> bool:
+        if self._suspended:
+            self.terms.supervisor._look()
+        return self._suspended
 
     def is_usual(self) -> bool:
         """Whether first attempts may begin without ``begin`` until there is an ``alarm``."""
@@ -173,12 +227,13 @@ class Care:
 
     def judge(self, raised: BaseException) -> float:
         """What comes after an attempt that has raised this."""
+        if is_crash(raised):
+            if not self.terms.supervisor._restart(self):
+                return SUSPEND
+            self._restarted(raised)
         delay = self._delay(raised)
         if delay is not None:
             return delay
-        if not self.terms.supervisor._restart(self):
-            return SUSPEND
-        self._restarted(raised)
         return DISCARD if self.terms.fate == layout.FATE_DISCARD else DEAD
 
     def _delay(self, raised: BaseException) -> Optional[float]:
@@ -204,6 +259,12 @@ class Care:
             self.terms.on_restart(raised, self.restarts)
         except BaseException as failed:
             report("the hook of a handler that was restarted has failed", raised=failed)
+
+
+def is_crash(raised: BaseException) -> bool:
+    """Whether a handler that has raised this is broken, and has not just failed at its message."""
+    # That what it has awaited was cancelled is a failure like others.
+    return not issubclass(type(raised), (Exception, asyncio.CancelledError))
 
 
 def delay_of(retry: Retry, attempt: int) -> float:
