@@ -578,6 +578,33 @@ pace_status_t pace_log_stats(pace_log_t *log, pace_log_stats_t *stats);
 void pace_log_free(pace_log_t *log);
 
 /**
+ * Whether the library keeps silent about faults that no log and no hook is told of. Default: false.
+ *
+ * Without this, a fault of a pool that has no log (pace_pool_config_t.log, pace_log_install()) is one line on the
+ * standard error stream: a handler that fails, a suspended subscription, a log's file that cannot be written and
+ * the like. Of each kind of fault at most one line is written in 10 seconds, with the number of those that were
+ * not. With a log, a fault is a record of it and no line; with a hook for the fault (the on_exhausted of a server,
+ * say), neither. It holds for the process.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_quiet(bool quiet);
+
+/**
+ * Tells of an exception that has left code of the program, which this thread has caught in the library's place: to
+ * the log of its pool, or on the standard error stream (pace_quiet()). For languages whose exceptions must not leave
+ * a callback; whoever writes C needs it not.
+ *
+ * `what` is what the exception says; what is not UTF-8 in it is replaced by U+FFFD. NULL: a hook of the program was
+ * told, so that the library need not write a line. `fails`: the callback goes on to answer that it has failed, as a
+ * handler by a number that is no PACE_FLOW_ number, and the library tells of that with this text.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_unhandled(const char *what,
+                    bool fails);
+
+/**
  * The name of a level, "warn"; of PACE_LOG_OFF "off"; of another number "?".
  *
  * Threads: any. In handlers: yes, it never waits.
@@ -834,16 +861,21 @@ pace_status_t pace_promote_new_leader(void);
 
 /* --------------------------------------------------------------------------------------- Tasks */
 
-/** Before all others. */
+/**
+ * Before all others. So that none starves, the lower lanes have turns: after 8 picks of this lane up to 5 are of
+ * HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15 picks of all others one is of LOW. So where
+ * all lanes have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread
+ * takes up to 64 tasks of its lane if these take some 20 microseconds together.
+ */
 #define PACE_LANE_CRITICAL 0
 
-/** Before normal and low ones. */
+/** Before NORMAL and LOW, but for their turns: see PACE_LANE_CRITICAL. */
 #define PACE_LANE_HIGH 1
 
-/** The usual one. */
+/** The usual one: before LOW, but for its turns. */
 #define PACE_LANE_NORMAL 2
 
-/** After all others, but 4 of 64 where all lanes have tasks. */
+/** After all others, but for its turns: one pick after 15 of the others. */
 #define PACE_LANE_LOW 3
 
 /** How many bytes fit in a task itself. */
@@ -1489,12 +1521,13 @@ typedef void (*pace_signal_fn)(void *user_data, int32_t signal);
 /**
  * Blocks `count` signals (numbers as SIGTERM) in the calling thread, and from then on calls `on_signal` on
  * the pool with each that is sent to the process. Signals of one number that come before it is called are
- * one, as ever. Call it in the main thread before others are started: a thread that does not block a
- * signal gets it as if this were not here. The pool's own threads block all that matter. Two of these
- * should not share a signal: each of them is told to one.
+ * one, as ever. Call it in the main thread before others are started, as these inherit what it blocks. A thread that
+ * does not block a signal would get it as if this were not here, which ends the process by default. The pool's own
+ * threads block all that matter. Two of these should not share a signal: each of them is told to one.
  *
  * PACE_EINVAL for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's own fault
- * (SEGV and its like), and if there is none; PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
+ * (SEGV and its like), if there is none, and if another thread does not block one of them: its id and name are in
+ * pace_last_error(); PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
  * are in use; PACE_EOS.
  *
  * Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.
@@ -1798,7 +1831,7 @@ typedef int32_t (*pace_conn_open_fn)(void *user_data, pace_conn_t *conn);
  * reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
  * than `size` counts as a failure of the hook.
  *
- * Nothing is read, and this is not called, while the output presses (PACE_WROTE_ABOVE_HIGH_MARK),
+ * Nothing is read, and this is not called, while the output is above its high mark (PACE_WROTE_ABOVE_HIGH_MARK),
  * after pace_conn_pause(), and after pace_conn_close().
  */
 typedef size_t (*pace_conn_data_fn)(void *user_data,
@@ -1852,11 +1885,11 @@ typedef struct pace_conn_hooks_t {
     /** Bytes have arrived. Not NULL. */
     pace_conn_data_fn data;
     /**
-     * The peer sends no more. NULL: close after what is queued has been sent. A hook that wants to
-     * answer later does not.
+     * The peer sends no more. NULL: the connection is closed after what is queued has been sent. To answer after
+     * that, set a hook that does not close, and close when the answer is written.
      */
     pace_conn_fn finished;
-    /** The output pressed, and has fallen to the low mark. */
+    /** The output was above its high mark, and has fallen to the low mark. */
     pace_conn_fn writable;
     /** Tracked bytes are with the kernel. */
     pace_conn_written_fn written;
@@ -2409,7 +2442,7 @@ typedef struct pace_drain_report_t {
     uint64_t open;
 } pace_drain_report_t;
 
-/** A server's books: exact when nothing happens. Set struct_size to sizeof the struct before the call. */
+/** What a server has done so far. The counts add up exactly while no connection begins or ends. Set struct_size to sizeof the struct before the call. */
 typedef struct pace_server_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
@@ -3357,7 +3390,7 @@ pace_status_t pace_body_is_pressed(pace_body_t *body, bool *is_pressed);
 
 /**
  * Has `writable` called, in a run of the connection, each time that the output has fallen to its low
- * mark, and once soon if it does not press now. It replaces the one before. `drop` runs when the body
+ * mark. If the output is not above its high mark now, it is called once without delay. It replaces the one before. `drop` runs when the body
  * is finished or freed, or the connection has ended.
  *
  * Threads: any, one at a time. In handlers: yes, it never waits.
@@ -3710,8 +3743,8 @@ typedef void (*pace_request_fn)(void *user_data,
                                 pace_response_t *response);
 
 /**
- * The books of an HTTP server: begun = answered + refused + aborted + in work. Exact when nothing
- * happens. Set struct_size to sizeof the struct before the call.
+ * The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
+ * exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
  */
 typedef struct pace_http_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
@@ -4046,7 +4079,7 @@ typedef struct pace_udp_options_t {
     bool multicast_loop;
 } pace_udp_options_t;
 
-/** A socket's books: exact when nothing happens. Set struct_size to sizeof the struct before the call. */
+/** What a socket has done so far. The counts add up exactly while no datagram is being handled. Set struct_size to sizeof the struct before the call. */
 typedef struct pace_udp_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
@@ -5040,7 +5073,7 @@ void pace_kind_free(pace_kind_t *kind);
 /** An attempt has failed, and the next one is to come. */
 #define PACE_TASK_RETRYING 2
 
-/** It has succeeded. This and all above are ends. */
+/** It has succeeded. A task that has this number or a greater one has ended. */
 #define PACE_TASK_COMPLETED 3
 
 /** Its last attempt failed. */

@@ -60,6 +60,7 @@ mod time;
 #[cfg(feature = "config")]
 pub use error::Problem;
 pub use error::{Error, Rejected, Result};
+pub use log::loud::quiet;
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
     Promotion, Report, Ring, Role, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,

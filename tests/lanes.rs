@@ -5,7 +5,7 @@ mod common;
 use common::{Count, Fd, Gate, finish, hang_guard, until};
 use paceline::{Flow, Lane, Pool};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Goal: when all lanes are full, of 64 picks 32 go to CRITICAL, 18 to HIGH, 10 to NORMAL and 4 to
 /// LOW, and each lane is first in, first out. Method: one thread, kept busy while every lane is
@@ -35,6 +35,58 @@ fn full_lanes_are_served_by_their_weights_and_in_order() {
         assert!(order.eq(0..EACH), "{lane:?}");
     }
     finish(&pool);
+}
+
+/// Goal: of a few tasks of each lane all of a higher one come before those of a lower one, in whatever order they were
+/// posted, and whatever has run before. Method: a host thread that runs one task at a time, or a thread that is kept
+/// busy until all are posted, with tasks that are claimed together and such that are too long for that; in each order
+/// of the lanes.
+#[test]
+fn of_a_few_tasks_the_more_urgent_come_first() {
+    let _guard = hang_guard();
+    let host = Pool::builder().threads(0).max_joined(1).build().unwrap();
+    let own = Pool::builder().threads(1).build().unwrap();
+    for before in 0..24u64 {
+        // An order of the lanes for each number.
+        let (mut left, mut number, mut lanes) = (Lane::ALL.to_vec(), before as usize, Vec::new());
+        for choices in (1..=Lane::ALL.len()).rev() {
+            lanes.push(left.remove(number % choices));
+            number /= choices;
+        }
+        for (pool, is_host, spin) in [(&host, true, 0), (&own, false, 0), (&own, false, 100)] {
+            let gate = Gate::new();
+            let blocker = gate.clone();
+            if is_host {
+                (0..before).for_each(|_| pool.post(|| ()).unwrap());
+                assert_eq!(pool.join(Duration::ZERO).unwrap(), before);
+            } else {
+                pool.post(move || blocker.wait()).unwrap();
+                gate.until_entered(1);
+            }
+            let log = Arc::new(Mutex::new(Vec::new()));
+            for &lane in &lanes {
+                for _ in 0..5 {
+                    let log = Arc::clone(&log);
+                    let work = move || {
+                        let end = Instant::now() + Duration::from_micros(spin);
+                        while Instant::now() < end {}
+                        log.lock().unwrap().push(lane);
+                    };
+                    pool.lane(lane).post(work).unwrap();
+                }
+            }
+            if is_host {
+                pool.join(Duration::ZERO).unwrap();
+            } else {
+                gate.open();
+                until("all have run", || log.lock().unwrap().len() == 20);
+            }
+            let log = log.lock().unwrap();
+            assert!(log.is_sorted(), "{lanes:?} after {before}: {log:?}");
+        }
+    }
+    finish(&host);
+    finish(&own);
 }
 
 /// A task that posts itself again until it is told to stop: into its own lane, or into the next one

@@ -6,7 +6,7 @@ mod common;
 
 use common::{
     Count, Gate, LONG, PATIENCE, Random, finish, forked, hang_guard, in_child, in_child_blocking,
-    limit, open_descriptors, quiet_panic, until,
+    limit, open_descriptors, quiet_panic, said_in_child, until,
 };
 use paceline::log::{Component, Level, Levels, Log, LogBuilder, Record, Value};
 use paceline::{Error, Pool};
@@ -172,7 +172,7 @@ fn a_pool_tells_of_its_life() {
         .map(|one| (text(one, "what"), one.message.clone()))
         .collect();
     panics.sort();
-    let expected = [("handler", "a handler's fault"), ("task", "a task's fault")];
+    let expected = [("task", "a task's fault"), ("timer", "a handler's fault")];
     assert_eq!(panics, expected.map(|(what, says)| (what.to_owned(), says.to_owned())));
     assert!(told.of("pool.panicked").iter().all(|one| number(one, "thread") < 2));
     assert!(told.events().keys().any(|event| matches!(*event, "pool.slow" | "pool.was_slow")));
@@ -845,10 +845,11 @@ fn in_a_forked_child_a_log_does_nothing() {
     });
 }
 
-/// Goal: the library never prints, with a log or without. Method: in a process of its own, whose standard output
-/// and error are a file, a pool and what stands on it meet with trouble of each kind.
+/// Goal: the library prints nothing but a line for a fault that nobody else is told of, and with a log nothing. Method:
+/// in a process of its own, whose standard output and error are one file, a pool and what stands on it meet with trouble
+/// of each kind.
 #[test]
-fn nothing_is_printed() {
+fn nothing_is_printed_but_faults() {
     in_child(|| {
         let folder = Folder::new("printed");
         let path = folder.0.join("output");
@@ -868,7 +869,11 @@ fn nothing_is_printed() {
             // SAFETY: as above.
             unsafe { libc::dup2(kept, fd) };
         }
-        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        let said = fs::read_to_string(&path).unwrap();
+        assert!(
+            said.contains(": pool.panicked: a fault what=task ") && said.lines().count() == 1,
+            "{said}"
+        );
     });
 }
 
@@ -896,4 +901,192 @@ fn trouble(pool: &Pool) {
         assert!(server.drain(LONG));
     }
     finish(pool);
+}
+
+// --- without a log --------------------------------------------------------------------------------
+
+/// A timer fails, and then a thousand tasks, a subscription's handler and an HTTP route, in a pool that has no log of
+/// its own; and a log's file cannot be written. Each of the library's tells of it in another way.
+fn faults() {
+    let pool = Pool::builder().threads(2).name("loud").build().unwrap();
+    let timer = pool.every(Duration::from_millis(1), || quiet_panic("a timer's\nfault")).unwrap();
+    until("the timer's end", || pool.stats().handles == 0);
+    drop(timer);
+    (0..1000).for_each(|_| pool.post(|| quiet_panic("a task's fault")).unwrap());
+    #[cfg(feature = "hub")]
+    {
+        use paceline::hub::Hub;
+        let hub = Hub::new(&pool).unwrap();
+        let failing = hub
+            .subscribe("a", |_: &paceline::hub::Message| -> () {
+                quiet_panic("a subscriber's fault")
+            })
+            .unwrap();
+        for _ in 0..20 {
+            let _receipt = hub.publish("a", "x").unwrap();
+        }
+        until("the failures", || {
+            hub.errors(&paceline::hub::ErrorFilter::all().event("subscription.")).len() > 1
+        });
+        drop(failing);
+    }
+    #[cfg(feature = "http")]
+    {
+        let server = paceline::net::http::Http::builder(&pool)
+            .listen("127.0.0.1:0")
+            .route("GET", "/bad", |_: &paceline::net::http::Request, _| {
+                quiet_panic("a route's fault")
+            })
+            .serve()
+            .unwrap();
+        let mut client = TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();
+        write!(client, "GET /bad HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    }
+    let _report = pool.shutdown(LONG);
+    let lost = quiet().file("/dev/full").levels("off,pool=info".parse().unwrap()).build().unwrap();
+    let pool = self::pool(&lost);
+    lost.flush(PATIENCE).unwrap();
+    assert_eq!(lost.stats().errors, 1);
+    finish(&pool);
+}
+
+/// Goal: a fault that nobody else is told of is one line for each kind, with the place, the text and the remedy,
+/// however many there are.
+#[test]
+fn without_a_log_each_kind_of_fault_is_one_line() {
+    let _guard = hang_guard();
+    let said = said_in_child(|| {
+        faults();
+    });
+    let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
+    let remedy =
+        "(give the pool a log to have this there, or call paceline's quiet() to have it nowhere)";
+    assert!(said.iter().all(|line| line.ends_with(remedy)), "{said:#?}");
+    let about = |event: &str| {
+        let of: Vec<_> =
+            said.iter().filter(|line| line.contains(&format!(": {event}: "))).collect();
+        assert_eq!(of.len(), 1, "{event}: {said:#?}");
+        of[0]
+    };
+    let timer = about("pool.panicked");
+    assert!(has(timer, &["a timer's fault what=timer thread=", " pool=loud "]), "{timer}");
+    assert!(about("log.failed").contains("No space left on device"), "{said:#?}");
+    let mut kinds = 2;
+    if cfg!(feature = "hub") {
+        kinds += said.iter().filter(|line| line.contains(": subscription.")).count();
+        let failed = said.iter().find(|line| line.contains(": subscription.")).unwrap();
+        assert!(has(failed, &["a subscriber's fault", "pattern=a"]), "{failed}");
+    }
+    if cfg!(feature = "http") {
+        kinds += 1;
+        let route = about("handler.panicked");
+        assert!(has(route, &["a route's fault", "peer=127.0.0.1:"]), "{route}");
+    }
+    assert_eq!(said.len(), kinds, "{said:#?}");
+}
+
+/// Goal: with a log that is installed, whatever its levels are, nothing is said but what is the log's own.
+#[test]
+fn with_a_log_nothing_is_said() {
+    let _guard = hang_guard();
+    let said = said_in_child(|| {
+        quiet().levels("off".parse().unwrap()).build().unwrap().install().unwrap();
+        faults();
+    });
+    assert!(said.len() == 1 && said[0].contains("log.failed"), "{said:#?}");
+}
+
+#[test]
+fn who_wants_it_quiet_has_it_quiet() {
+    let _guard = hang_guard();
+    let said = said_in_child(|| {
+        paceline::quiet(true);
+        faults();
+    });
+    assert!(said.is_empty(), "{said:#?}");
+}
+
+/// Goal: with somebody who listens to the hub's own events, nothing is said of them.
+#[test]
+#[cfg(feature = "hub")]
+fn with_a_hook_nothing_is_said() {
+    let _guard = hang_guard();
+    let said = said_in_child(|| {
+        use paceline::hub::{ErrorFilter, Hub, Message};
+        let pool = Pool::builder().threads(1).build().unwrap();
+        let hub = Hub::new(&pool).unwrap();
+        let heard = Count::new();
+        let hears = heard.clone();
+        let listening =
+            hub.subscribe("$SYS.subscription.>", move |_: &Message| hears.up()).unwrap();
+        let failing = hub.subscribe("a", |_: &Message| -> () { quiet_panic("a fault") }).unwrap();
+        for _ in 0..20 {
+            let _receipt = hub.publish("a", "x").unwrap();
+        }
+        until("the failures", || {
+            hub.errors(&ErrorFilter::all().event("subscription.")).len() > 1 && heard.get() > 1
+        });
+        drop((listening, failing));
+        let _report = pool.shutdown(LONG);
+    });
+    assert!(said.is_empty(), "{said:#?}");
+}
+
+/// Goal: a standard error stream that nobody reads any more, is full, or is closed holds up and ends nothing.
+#[test]
+fn a_stream_that_takes_nothing_is_left_alone() {
+    in_child(|| {
+        let _guard = hang_guard();
+        // As in a program of C's: such a signal would end the process.
+        // SAFETY: no handler of a signal is set here.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let mut ends = [0; 2];
+        // SAFETY: two descriptors are written, which belong to this test.
+        assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+        let at_stderr = |fd| {
+            // SAFETY: both are descriptors of this process.
+            assert!(unsafe { libc::dup2(fd, libc::STDERR_FILENO) } >= 0);
+        };
+        at_stderr(ends[1]);
+        // SAFETY: nobody else uses this descriptor.
+        assert_eq!(unsafe { libc::fcntl(ends[1], libc::F_SETFL, libc::O_NONBLOCK) }, 0);
+        // SAFETY: the bytes are there.
+        while unsafe { libc::write(ends[1], [0u8; 4096].as_ptr().cast(), 4096) } > 0 {}
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::fcntl(ends[1], libc::F_SETFL, 0) }, 0);
+        let fault = |fault: &'static str| {
+            let pool = Pool::builder().threads(1).build().unwrap();
+            pool.post(move || quiet_panic(fault)).unwrap();
+            finish(&pool);
+        };
+        // Of a kind of its own, or it would be counted only.
+        fault("the pipe is full");
+        // SAFETY: nobody else uses this descriptor.
+        unsafe { libc::close(ends[0]) };
+        let lost = quiet().file("/dev/full").build().unwrap();
+        finish(&pool(&lost));
+        lost.close(PATIENCE).unwrap();
+        assert!(lost.stats().errors > 0);
+        // SAFETY: nobody writes there any more but the library.
+        unsafe { libc::close(libc::STDERR_FILENO) };
+        #[cfg(feature = "hub")]
+        {
+            use paceline::hub::{ErrorFilter, Hub, Message};
+            let pool = Pool::builder().threads(1).build().unwrap();
+            let hub = Hub::new(&pool).unwrap();
+            let failing =
+                hub.subscribe("a", |_: &Message| -> () { quiet_panic("a fault") }).unwrap();
+            for _ in 0..20 {
+                let _receipt = hub.publish("a", "x").unwrap();
+            }
+            until("the failures", || {
+                hub.errors(&ErrorFilter::all().event("subscription.")).len() > 1
+            });
+            drop(failing);
+            let _report = pool.shutdown(LONG);
+        }
+    });
 }

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    Count, Gate, LONG, RAN, Tid, finish, forked, hang_guard, is_child, start_child, threads_named,
-    until, wait_for_child,
+    Count, Gate, LONG, RAN, Tid, finish, forked, hang_guard, in_child_blocking, is_child,
+    start_child, threads_named, until, wait_for_child,
 };
 use paceline::{Flow, Pool, Signals};
 use std::io::{BufRead, BufReader, Write};
@@ -271,6 +271,44 @@ fn a_termination_drains_the_pool() {
         });
         assert_eq!(code, 0);
     }
+}
+
+/// Goal: a signal that would end the process, as a thread lets it through, is refused before anything is changed.
+/// Method: a child whose threads block it, but for one.
+#[test]
+fn a_thread_that_lets_a_signal_through_is_named() {
+    in_child_blocking(&[libc::SIGUSR1, libc::SIGUSR2], || {
+        let _guard = hang_guard();
+        let pool = Pool::builder().threads(2).build().unwrap();
+        let gate = Gate::new();
+        let inner = gate.clone();
+        let open = thread::Builder::new().name("lets through".into()).spawn(move || {
+            // SAFETY: the set is emptied before it is used.
+            unsafe {
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&mut set);
+                libc::sigaddset(&mut set, libc::SIGUSR2);
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+            }
+            inner.wait();
+            // SAFETY: it has no arguments.
+            unsafe { libc::gettid() }
+        });
+        gate.until_entered(1);
+        let one = Signals::new(&pool, &[libc::SIGUSR1], |_| ()).unwrap();
+        let refused = Signals::new(&pool, &[libc::SIGUSR1, libc::SIGUSR2], |_| ()).unwrap_err();
+        gate.open();
+        let id = open.unwrap().join().unwrap();
+        let says = format!(
+            "signal is {}, which thread {id} (lets through) does not block, but must be blocked by all other \
+             threads: make Signals before they are started, or have them block it (pthread_sigmask)",
+            libc::SIGUSR2
+        );
+        assert_eq!(refused.to_string(), says);
+        drop(Signals::new(&pool, &[libc::SIGUSR2], |_| ()).unwrap());
+        drop(one);
+        finish(&pool);
+    });
 }
 
 #[test]

@@ -377,8 +377,9 @@ struct UnhandledHook {
 
 /// Sets what is called with each exception that no Task carries to somebody: thrown by what was
 /// posted, by handlers, timers, rings and the pool's hooks. It is one for the process, is called on
-/// the thread that caught it; what it throws itself goes nowhere. An empty one, the default, leaves it at
-/// what the library does by itself: the task or handler counts as failed, and the handle is closed.
+/// the thread that caught it; what it throws itself goes nowhere. In any case the task or handler counts as failed,
+/// and the handle is closed. An empty one is the default: the pool's log is told what() was thrown, or the standard
+/// error stream if the pool has none (quiet()).
 /// Returns the hook that was set before.
 ///
 /// Threads: any. In handlers: yes.
@@ -392,10 +393,24 @@ inline Unhandled on_unhandled(Unhandled hook) {
     return next ? *next : Unhandled();
 }
 
+/// Whether the library keeps silent about faults that no log and no hook is told of. Default: it does not.
+///
+/// Without this, a fault of a pool that has no log (Config::log, Log::install()) is one line on the standard error
+/// stream: an exception out of a handler, a suspended subscription, a log's file that cannot be written and the like.
+/// Of each kind of fault at most one line is written in 10 seconds, with the number of those that were not. With a
+/// log, a fault is a record of it and no line; with a hook for the fault (on_unhandled(), say), neither. It holds for
+/// the process.
+///
+/// Threads: any. In handlers: yes, it never waits.
+inline void quiet(bool silent = true) noexcept { pace_quiet(silent); }
+
 // ---- words of the library ----------------------------------------------------------------------
 
-/// Priority of a task. None starves: where all lanes have tasks, of 64 that begin 32 are Critical, 18 High, 10
-/// Normal and 4 Low.
+/// Priority of a task. The most urgent lane that has a task is picked first. So that none starves, the lower lanes
+/// have turns: after 8 picks of Critical up to 5 are of High, after 13 picks of these two up to 3 are of Normal, and
+/// after 15 picks of all others one is of Low. So where all lanes have tasks, of 64 picks 32 are of Critical, 18 of
+/// High, 10 of Normal and 4 of Low. A pick of a thread takes up to 64 tasks of its lane if these take some 20
+/// microseconds together.
 enum class Lane : std::uint32_t {
     Critical = PACE_LANE_CRITICAL,
     High = PACE_LANE_HIGH,
@@ -580,17 +595,41 @@ inline Error gone(const char *what) {
                  std::string("this ") + what + " has ended, was moved from, or was taken");
 }
 
-/// Called inside a catch block. What the hook throws is the caller's.
-inline void report_unhandled() {
+/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
+/// is a std::exception.
+template <class Tell>
+bool tell_what(Tell tell) {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        const char *what = thrown.what();
+        (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
+        return true;
+    } catch (...) {
+        (void)tell("what was thrown is no std::exception");
+    }
+#else
+    (void)tell;
+#endif
+    return false;
+}
+
+/// Called inside a catch block. What the hook throws is the caller's. `fails`: the callback answers that it has
+/// failed, which the library tells of. Without a hook the library is told what was thrown.
+inline void report_unhandled(bool fails) {
     auto &slot = UnhandledHook::get();
     std::shared_ptr<const Unhandled> hook;
     {
         std::lock_guard<std::mutex> lock(slot.mutex);
         hook = slot.hook;
     }
-    if (hook) {
-        (*hook)(std::current_exception());
+    if (!hook) {
+        (void)tell_what([fails](const char *what) { pace_unhandled(what, fails); });
+        return;
     }
+    pace_unhandled(nullptr, fails);
+    (*hook)(std::current_exception());
 }
 
 /// Calls `f`, the user's code; whether it has returned. Inside the catch block of what it has thrown calls
@@ -613,27 +652,13 @@ bool contained(F &&f, Told &&told) noexcept {
 /// Calls `f`; whether it has returned. What it throws goes to the hook of on_unhandled().
 template <class F>
 bool guard(F &&f) noexcept {
-    return contained(std::forward<F>(f), report_unhandled);
+    return contained(std::forward<F>(f), [] { report_unhandled(false); });
 }
 
-/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
-/// is a std::exception.
-template <class Tell>
-bool tell_what(Tell tell) {
-#if defined(__cpp_exceptions)
-    try {
-        throw;
-    } catch (const std::exception &thrown) {
-        const char *what = thrown.what();
-        (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
-        return true;
-    } catch (...) {
-        (void)tell("what was thrown is no std::exception");
-    }
-#else
-    (void)tell;
-#endif
-    return false;
+/// As guard(), for a callback that answers that it has failed if this does not return.
+template <class F>
+bool guard_or_fail(F &&f) noexcept {
+    return contained(std::forward<F>(f), [] { report_unhandled(true); });
 }
 
 /// Rows that C hands over one by one, during a call.
@@ -671,7 +696,7 @@ inline constexpr std::int32_t FAILED_FLOW = -1;
 template <class F>
 std::int32_t guard_flow(F &&f) noexcept {
     Flow flow{};
-    return guard([&] { flow = f(); }) ? static_cast<std::int32_t>(flow) : FAILED_FLOW;
+    return guard_or_fail([&] { flow = f(); }) ? static_cast<std::int32_t>(flow) : FAILED_FLOW;
 }
 
 /// Callables that post_bytes copies into the task's slot.
@@ -3001,7 +3026,7 @@ public:
     virtual std::size_t data(Conn &conn, std::string_view bytes) = 0;
     /// The peer sends no more.
     virtual void finished(Conn &conn) { conn.close(); }
-    /// The output pressed, and has fallen to the low mark.
+    /// The output was above its high mark, and has fallen to the low mark.
     virtual void writable(Conn &) {}
     /// Tracked bytes are with the kernel.
     virtual void written(Conn &, std::uint64_t) {}
@@ -3057,7 +3082,7 @@ struct ConnBox {
         // Should this fail, `close` finds nothing to delete.
         (void)pace_conn_set_user_data(raw, nullptr);
         std::int32_t verdict = -1;
-        guard([&] {
+        guard_or_fail([&] {
             Conn conn(raw, state);
             auto handler = state.factory(conn);
             if (handler == nullptr) {
@@ -3118,9 +3143,15 @@ struct ConnBox {
     static void close(void *data, pace_conn_t *raw, std::uint32_t reason,
                       std::int32_t detail) noexcept {
         if (data != nullptr) {
-            run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
-                handler.close(conn, Reason(reason, detail));
+            // Nothing of the library's tells of its failure.
+            ConnBox &box = of(data);
+            const bool closed = guard([&] {
+                Conn conn(raw, box.state);
+                box.own->close(conn, Reason(reason, detail));
             });
+            if (!closed) {
+                (void)pace_conn_fail(raw);
+            }
         }
     }
 
@@ -3150,7 +3181,7 @@ private:
     template <class Hook>
     static bool run(void *data, pace_conn_t *raw, Hook hook) noexcept {
         ConnBox &box = of(data);
-        return guard([&] {
+        return guard_or_fail([&] {
             Conn conn(raw, box.state);
             hook(*box.own, conn);
         });
@@ -3375,7 +3406,7 @@ struct ServerConfig {
     }
 };
 
-/// A server's books, or a listener's: exact when nothing happens. Fields as in pace_server_stats_t.
+/// What a server, or a listener, has done so far. The counts add up exactly while no connection begins or ends. Fields as in pace_server_stats_t.
 struct ServerStats : pace_server_stats_t {
     ServerStats() noexcept : pace_server_stats_t{} { struct_size = sizeof(pace_server_stats_t); }
 };
@@ -4218,7 +4249,7 @@ template <class F>
 bool guard_request(F &&f) noexcept {
     return contained(std::forward<F>(f), [] {
         tell_what(pace_request_fail);
-        report_unhandled();
+        report_unhandled(true);
     });
 }
 
@@ -4255,7 +4286,7 @@ public:
         return pressed;
     }
     /// Has `f()` called, in a run of the connection, each time that the output has fallen to its low
-    /// mark, and once soon if it does not press now.
+    /// mark. If the output is not above its high mark now, it is called once without delay.
     template <class F>
     Result<void> on_writable(F &&f) {
         using D = std::decay_t<F>;
@@ -4914,6 +4945,8 @@ inline Result<void> Http::route_pulled_streaming(const char *method, const char 
 class [[nodiscard]] Signals {
 public:
     /// Calls `f(int)` on the pool with each of these signals that is sent to the process.
+    /// They are blocked in this thread. Code::Invalid names the thread, if another one lets one of them through: make
+    /// this in the main thread before others are started.
     template <class F>
     static Result<Signals> create(const Pool &pool, span<const std::int32_t> numbers, F &&f) {
         using D = std::decay_t<F>;

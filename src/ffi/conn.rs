@@ -125,7 +125,7 @@ pub type pace_conn_open_fn =
 /// reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
 /// than `size` counts as a failure of the hook.
 ///
-/// Nothing is read, and this is not called, while the output presses (PACE_WROTE_ABOVE_HIGH_MARK),
+/// Nothing is read, and this is not called, while the output is above its high mark (PACE_WROTE_ABOVE_HIGH_MARK),
 /// after pace_conn_pause(), and after pace_conn_close().
 pub type pace_conn_data_fn = Option<
     unsafe extern "C" fn(
@@ -176,10 +176,10 @@ pub struct pace_conn_hooks_t {
     pub open: pace_conn_open_fn,
     /// Bytes have arrived. Not NULL.
     pub data: pace_conn_data_fn,
-    /// The peer sends no more. NULL: close after what is queued has been sent. A hook that wants to
-    /// answer later does not.
+    /// The peer sends no more. NULL: the connection is closed after what is queued has been sent. To answer after
+    /// that, set a hook that does not close, and close when the answer is written.
     pub finished: pace_conn_fn,
-    /// The output pressed, and has fallen to the low mark.
+    /// The output was above its high mark, and has fallen to the low mark.
     pub writable: pace_conn_fn,
     /// Tracked bytes are with the kernel.
     pub written: pace_conn_written_fn,

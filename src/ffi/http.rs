@@ -136,8 +136,8 @@ pub struct pace_http_options_t {
     pub exhausted_data: *mut c_void,
 }
 
-/// The books of an HTTP server: begun = answered + refused + aborted + in work. Exact when nothing
-/// happens. Set struct_size to sizeof the struct before the call.
+/// The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
+/// exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_http_stats_t {

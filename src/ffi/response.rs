@@ -367,7 +367,7 @@ pub unsafe extern "C" fn pace_body_is_pressed(
 }
 
 /// Has `writable` called, in a run of the connection, each time that the output has fallen to its low
-/// mark, and once soon if it does not press now. It replaces the one before. `drop` runs when the body
+/// mark. If the output is not above its high mark now, it is called once without delay. It replaces the one before. `drop` runs when the body
 /// is finished or freed, or the connection has ended.
 ///
 /// Threads: any, one at a time. In handlers: yes, it never waits.

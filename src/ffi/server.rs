@@ -72,7 +72,7 @@ pub struct pace_drain_report_t {
     pub open: u64,
 }
 
-/// A server's books: exact when nothing happens. Set struct_size to sizeof the struct before the call.
+/// What a server has done so far. The counts add up exactly while no connection begins or ends. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_server_stats_t {

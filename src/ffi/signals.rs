@@ -20,12 +20,13 @@ pub struct pace_signals_t {
 
 /// Blocks `count` signals (numbers as SIGTERM) in the calling thread, and from then on calls `on_signal` on
 /// the pool with each that is sent to the process. Signals of one number that come before it is called are
-/// one, as ever. Call it in the main thread before others are started: a thread that does not block a
-/// signal gets it as if this were not here. The pool's own threads block all that matter. Two of these
-/// should not share a signal: each of them is told to one.
+/// one, as ever. Call it in the main thread before others are started, as these inherit what it blocks. A thread that
+/// does not block a signal would get it as if this were not here, which ends the process by default. The pool's own
+/// threads block all that matter. Two of these should not share a signal: each of them is told to one.
 ///
 /// PACE_EINVAL for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's own fault
-/// (SEGV and its like), and if there is none; PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
+/// (SEGV and its like), if there is none, and if another thread does not block one of them: its id and name are in
+/// pace_last_error(); PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool
 /// are in use; PACE_EOS.
 ///
 /// Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.

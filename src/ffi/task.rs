@@ -11,13 +11,16 @@ use core::ffi::c_void;
 use core::mem::forget;
 use core::time::Duration;
 
-/// Before all others.
+/// Before all others. So that none starves, the lower lanes have turns: after 8 picks of this lane up to 5 are of
+/// HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15 picks of all others one is of LOW. So where
+/// all lanes have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread
+/// takes up to 64 tasks of its lane if these take some 20 microseconds together.
 pub const PACE_LANE_CRITICAL: u32 = 0;
-/// Before normal and low ones.
+/// Before NORMAL and LOW, but for their turns: see PACE_LANE_CRITICAL.
 pub const PACE_LANE_HIGH: u32 = 1;
-/// The usual one.
+/// The usual one: before LOW, but for its turns.
 pub const PACE_LANE_NORMAL: u32 = 2;
-/// After all others, but 4 of 64 where all lanes have tasks.
+/// After all others, but for its turns: one pick after 15 of the others.
 pub const PACE_LANE_LOW: u32 = 3;
 
 /// How many bytes fit in a task itself.

@@ -140,7 +140,7 @@ pub struct pace_udp_options_t {
     pub multicast_loop: bool,
 }
 
-/// A socket's books: exact when nothing happens. Set struct_size to sizeof the struct before the call.
+/// What a socket has done so far. The counts add up exactly while no datagram is being handled. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_udp_stats_t {

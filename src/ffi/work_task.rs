@@ -30,7 +30,7 @@ pub const PACE_TASK_PENDING: u32 = 0;
 pub const PACE_TASK_RUNNING: u32 = 1;
 /// An attempt has failed, and the next one is to come.
 pub const PACE_TASK_RETRYING: u32 = 2;
-/// It has succeeded. This and all above are ends.
+/// It has succeeded. A task that has this number or a greater one has ended.
 pub const PACE_TASK_COMPLETED: u32 = 3;
 /// Its last attempt failed.
 pub const PACE_TASK_FAILED: u32 = 4;

@@ -223,7 +223,7 @@ pub(super) struct Notice {
 
 impl Notice {
     /// By the log of the pool. That somebody subscribes, or does not any more, is not news there.
-    fn log(&self, log: &Logger) {
+    fn log(&self, log: &Logger, heard: bool) {
         let level = match self.severity {
             Severity::Error => Level::Error,
             Severity::Warning => Level::Warn,
@@ -232,7 +232,7 @@ impl Notice {
         };
         let is_of_history = self.event.starts_with("history.");
         let component = if is_of_history { Component::History } else { Component::Hub };
-        log.tell(component, level, self.event, |record| {
+        log.tell_unless(heard, component, level, self.event, |record| {
             record.with("origin", self.origin.as_str());
             for (name, value) in self.fields.as_object().into_iter().flatten() {
                 record.with(name.clone(), as_logged(value));
@@ -511,7 +511,7 @@ impl Core {
 
     #[cold]
     fn tell_now(&self, notice: Notice, heard: bool) {
-        notice.log(&self.shared.log);
+        notice.log(&self.shared.log, heard);
         let time = clock::unix_nanos();
         if notice.severity > Severity::Info {
             self.notices.record(&notice, time);
@@ -617,6 +617,7 @@ impl Hub {
     /// | `publisher.refused` | warning | `publisher`, `count`: messages beyond its quota |
     /// | `history.failed` | error | `pattern`, `error` |
     /// | `history.recovered` | info | `pattern` |
+    /// | `history.lines_lost` | warning | `pattern`, `count`: lines that could not be written |
     /// | `history.given_up` | error | `pattern`, `count`: messages that are on no disk and never will be |
     /// | `threshold.crossed` | as it says | `threshold`, `metric`, `labels`, `limit`, `figure` |
     /// | `threshold.cleared` | info | likewise |

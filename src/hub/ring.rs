@@ -750,7 +750,7 @@ pub(super) enum Next {
 /// What who pulls has got.
 pub(super) struct Pull {
     pub(super) count: usize,
-    /// Of these, the last: what was lost before them, and where they lie.
+    /// If the last one pulled lies in the ring: how many were lost before it, and where it lies.
     pub(super) several: Option<(u64, Taken)>,
     /// There is more.
     pub(super) left: bool,

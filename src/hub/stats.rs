@@ -90,9 +90,9 @@ pub struct HubAudit {
     /// The sum over all messages of the subscriptions that each matched, dead letters that were delivered again,
     /// and what was read for replays with handlers.
     pub matched: u64,
-    /// Of these, the latter.
+    /// How many of the `matched` are dead letters that were delivered again, or were read for replays with handlers.
     pub redelivered: u64,
-    /// Of these, those that handlers have dealt with, or pullers have taken.
+    /// How many of the `matched` handlers have dealt with, or pullers have taken.
     pub delivered: u64,
     /// Those that handlers failed at for good, and that were not made dead letters.
     pub failed: u64,

@@ -23,10 +23,12 @@
 //!   only if somebody wants it.
 //! - **A record is data**: a stable name of the event, and fields with types. The message is for people.
 //!
-//! The log is off by default: without one nothing is made, written or printed.
+//! The log is off by default. Without one nothing is made or written, but for faults: these are lines on the standard
+//! error stream ([loud.rs](loud.rs)).
 
 #[cfg(feature = "log")]
 mod levels;
+pub(crate) mod loud;
 #[cfg(feature = "log")]
 mod sinks;
 #[cfg(feature = "log")]
@@ -281,7 +283,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// What a pool, and all that stands on it, tells by. Without the feature `log` it has no size and does nothing.
+/// What a pool, and all that stands on it, tells by. Without the feature `log` it has no size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logger {
     #[cfg(feature = "log")]
@@ -292,7 +294,8 @@ pub(crate) struct Logger {
 #[cfg(feature = "log")]
 #[derive(Debug)]
 struct To {
-    log: Log,
+    /// None: only faults are told, on the standard error stream.
+    log: Option<Log>,
     pool: Arc<str>,
     /// What is told once, by bits.
     told: AtomicU32,
@@ -302,12 +305,11 @@ impl Logger {
     #[cfg(feature = "log")]
     pub(crate) fn new(log: Option<&Log>, pool: &str) -> Self {
         let log = log.or(Log::installed()).cloned();
-        let to = |log| To { log, pool: pool.into(), told: AtomicU32::new(0) };
-        Self { to: log.map(to).map(Arc::new) }
+        Self { to: Some(Arc::new(To { log, pool: pool.into(), told: AtomicU32::new(0) })) }
     }
 
     /// That of what stands on no pool.
-    #[cfg(feature = "webhook")]
+    #[cfg(any(feature = "capi", feature = "webhook"))]
     pub(crate) fn for_nobodys_pool() -> Self {
         #[cfg(feature = "log")]
         return Self::new(None, "");
@@ -318,7 +320,7 @@ impl Logger {
     /// Whether this is told for the first time; `what` is a bit. It is not told otherwise.
     pub(crate) fn is_first(&self, what: u32) -> bool {
         #[cfg(feature = "log")]
-        return self.to.as_ref().is_some_and(|to| to.told.fetch_or(what, Relaxed) & what == 0);
+        return self.logs_to().is_some_and(|(to, _)| to.told.fetch_or(what, Relaxed) & what == 0);
         #[cfg(not(feature = "log"))]
         {
             let _nobody_is_told = what;
@@ -330,7 +332,7 @@ impl Logger {
     #[cfg_attr(not(feature = "hub"), allow(dead_code, reason = "the hub's"))]
     pub(crate) fn is_on(&self, component: Component, level: Level) -> bool {
         #[cfg(feature = "log")]
-        return self.to.as_ref().is_some_and(|to| to.log.is_on(component, level));
+        return self.logs_to().is_some_and(|(_, log)| log.is_on(component, level));
         #[cfg(not(feature = "log"))]
         {
             let _nobody_is_told = (component, level);
@@ -338,7 +340,15 @@ impl Logger {
         }
     }
 
-    /// Tells something if the component's level is on: one relaxed load, and nothing is made if it is off.
+    #[cfg(feature = "log")]
+    #[inline(always)]
+    fn logs_to(&self) -> Option<(&To, &Log)> {
+        let to = self.to.as_deref()?;
+        Some((to, to.log.as_ref()?))
+    }
+
+    /// Tells something if the component's level is on: one relaxed load, and nothing is made if it is off. Without a
+    /// log a fault is a line on the standard error stream.
     #[inline(always)]
     pub(crate) fn tell(
         &self,
@@ -347,14 +357,33 @@ impl Logger {
         event: &'static str,
         fill: impl FnOnce(&mut Record),
     ) {
+        self.tell_unless(false, component, level, event, fill);
+    }
+
+    /// The same; without a log, nothing is written if a hook of the program is told of it (`heard`).
+    #[inline(always)]
+    pub(crate) fn tell_unless(
+        &self,
+        heard: bool,
+        component: Component,
+        level: Level,
+        event: &'static str,
+        fill: impl FnOnce(&mut Record),
+    ) {
         #[cfg(feature = "log")]
-        if let Some(to) = &self.to
-            && to.log.is_on(component, level)
-        {
-            to.log.emit(&to.pool, component, level, event, fill);
+        if let Some((to, log)) = self.logs_to() {
+            if log.is_on(component, level) {
+                log.emit(&to.pool, component, level, event, fill);
+            }
+            return;
         }
-        #[cfg(not(feature = "log"))]
-        let _nobody_is_told = (component, level, event, fill);
+        if level <= Level::Warn && !heard {
+            #[cfg(feature = "log")]
+            let pool = self.to.as_ref().map_or("", |to| &*to.pool);
+            #[cfg(not(feature = "log"))]
+            let pool = "";
+            loud::tell(component, level, event, pool, fill);
+        }
     }
 
     pub(crate) fn error(
@@ -386,6 +415,6 @@ impl Logger {
     /// Whether the `log` facade is told of everything that passes the levels.
     #[cfg(all(feature = "log", feature = "hub"))]
     pub(crate) fn tells_facade(&self) -> bool {
-        self.to.as_ref().is_some_and(|to| to.log.tells_facade())
+        self.logs_to().is_some_and(|(_, log)| log.tells_facade())
     }
 }

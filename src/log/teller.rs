@@ -13,6 +13,7 @@
 //!    A drop that is counted while the thread has nothing more to take is in the report after the next batch.
 //! 4. In a forked child there is no thread: nothing is handed over, and nothing is waited for.
 
+use super::{Component, Level};
 use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::queue::Queue;
@@ -105,6 +106,10 @@ struct Books {
 
 impl Books {
     fn error(&self, count: u64, error: String) {
+        // Not by the log itself, which might fail again.
+        super::loud::tell(Component::Log, Level::Warn, "log.failed", "", |record| {
+            record.say(error.as_str());
+        });
         *lock(&self.last_error) = Some(error);
         self.errors.fetch_add(count, Relaxed);
     }

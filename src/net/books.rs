@@ -206,7 +206,7 @@ pub struct ListenerStats {
 }
 
 impl ListenerStats {
-    /// Whether everything that began has ended or is open. Exact when nothing happens.
+    /// Whether everything that began has ended or is open. The answer is exact while no connection begins or ends.
     pub fn balances(&self) -> bool {
         self.accepted == self.closed.total() + self.open as u64
             && self.requests == self.answered + self.requests_aborted + self.in_work as u64
@@ -263,7 +263,7 @@ pub struct ServerStats {
 }
 
 impl ServerStats {
-    /// Whether everything that began has ended or is open. Exact when nothing happens.
+    /// Whether everything that began has ended or is open. The answer is exact while no connection begins or ends.
     pub fn balances(&self) -> bool {
         self.accepted + self.connected == self.closed.total() + self.open as u64
             && self.requests == self.answered + self.requests_aborted + self.in_work as u64

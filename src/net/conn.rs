@@ -31,17 +31,17 @@ pub trait ConnHandler: Send + 'static {
     /// all that it can. The rest is shown again, followed by more, when more has come (or when
     /// reading goes on after a pause or after output has drained). It grows up to `max_unconsumed`.
     ///
-    /// Nothing is read, and this is not called, while the output presses ([`Wrote::AboveHighMark`]),
+    /// Nothing is read, and this is not called, while the output is above its high mark ([`Wrote::AboveHighMark`]),
     /// after [`pause`](Conn::pause), and after [`close`](Conn::close).
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize;
 
-    /// The peer sends no more. The default closes after what is queued has been sent; a handler that
-    /// wants to answer later does not.
+    /// The peer sends no more. The default closes the connection after what is queued has been sent. To answer after
+    /// that, write a hook of your own that does not close, and close when the answer is written.
     fn finished(&mut self, conn: &Conn) {
         conn.close();
     }
 
-    /// The output pressed, and has fallen to the low mark.
+    /// The output was above its high mark, and has fallen to the low mark.
     fn writable(&mut self, conn: &Conn) {
         let _ = conn;
     }

@@ -233,7 +233,7 @@ impl Server {
         DrainReport { drained, requested: false, stats: service.stats() }
     }
 
-    /// Its books, exact when nothing happens.
+    /// The counts of the server's connections so far. They add up exactly while no connection begins or ends.
     pub fn stats(&self) -> ServerStats {
         self.life.service.stats()
     }
@@ -458,7 +458,8 @@ impl Service {
 
     pub(super) fn tell_exhausted(&self, origin: &Origin, error: &io::Error) {
         origin.exhausted();
-        self.log.warn(Component::Net, "accept.paused", |record| {
+        let heard = self.on_exhausted.is_some();
+        self.log.tell_unless(heard, Component::Net, Level::Warn, "accept.paused", |record| {
             record.with("address", origin.address.to_string()).say(error.to_string());
         });
         if let Some(hook) = &self.on_exhausted {

@@ -696,7 +696,7 @@ impl UdpSocket {
         report(drained, false)
     }
 
-    /// Its books, exact when nothing happens.
+    /// The counts of what this socket has done so far. They add up exactly while no datagram is being handled.
     pub fn stats(&self) -> UdpStats {
         self.core.stats()
     }

@@ -80,10 +80,9 @@ pub(crate) fn next_lap() {
 }
 
 /// Which lap it is.
-#[cfg(feature = "tasks")]
 #[inline]
 pub(crate) fn lap() -> u64 {
-    LAP.get()
+    LAP.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Tells the worker how the task that runs now ended.

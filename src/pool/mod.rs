@@ -123,8 +123,11 @@ pub use submit::{LaneRef, Unposted};
 pub use task::Task;
 pub use timer::Timer;
 
+#[cfg(any(feature = "capi", feature = "tasks"))]
+pub(crate) use context::current;
 #[cfg(any(feature = "http", feature = "hub", feature = "tasks"))]
 pub(crate) use context::discard;
+pub(crate) use context::lap;
 #[cfg(all(test, feature = "tasks", not(loom)))]
 pub(crate) use context::next_lap;
 #[cfg(any(feature = "capi", feature = "tasks"))]
@@ -132,7 +135,7 @@ pub(crate) use context::{Outcome, report};
 #[cfg(any(feature = "hub", feature = "tasks"))]
 pub(crate) use context::{blocking, contain};
 #[cfg(feature = "tasks")]
-pub(crate) use context::{current, is_inside, lap, seat_here, stops_around_us, take_outcome};
+pub(crate) use context::{is_inside, seat_here, stops_around_us, take_outcome};
 #[cfg(feature = "capi")]
 pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;

@@ -111,7 +111,7 @@ const STATUS: u64 = 0b111;
 pub(crate) const PENDING: u32 = 0;
 pub(crate) const RUNNING: u32 = 1;
 pub(crate) const RETRYING: u32 = 2;
-/// This and all above are ends.
+/// A task that has this number or a greater one has ended.
 pub(crate) const FIRST_END: u32 = 3;
 const CANCELLED: u32 = 5;
 const REJECTED: u32 = 7;

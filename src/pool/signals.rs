@@ -7,7 +7,7 @@ use super::{Flow, Handle, Pool, Shared};
 use crate::error::{Error, Result};
 use crate::source::Interest;
 use crate::sync::{Condvar, Mutex};
-use crate::sys::signalfd::SignalFd;
+use crate::sys::signalfd::{SignalFd, Through};
 use core::fmt;
 use core::time::Duration;
 use std::sync::{Arc, PoisonError, Weak};
@@ -55,13 +55,14 @@ impl Signals {
     /// `handler` on the pool with each that is sent to the process. Signals of one number that come
     /// before it is called are one, as ever.
     ///
-    /// Call it in the main thread before others are started: a thread that does not block a signal gets
-    /// it as if this were not here. The pool's own threads block all that matter. Two of these should not
-    /// share a signal: each of them is told to one.
+    /// Call it in the main thread before others are started, as these inherit what it blocks. A thread that does not
+    /// block a signal would get it as if this were not here, which ends the process by default. The pool's own threads
+    /// block all that matter. Two of these should not share a signal: each of them is told to one.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's
-    /// own fault (SEGV and its like); otherwise as [`Pool::register`].
+    /// own fault (SEGV and its like), and if another thread does not block one of the signals: its id and name are
+    /// in the error; otherwise as [`Pool::register`].
     pub fn new<F>(pool: &Pool, signals: &[i32], mut handler: F) -> Result<Signals>
     where
         F: FnMut(i32) + Send + 'static,
@@ -70,6 +71,12 @@ impl Signals {
         signals.iter().try_for_each(|&signal| check(signal))?;
         if signals.is_empty() {
             return Err(Error::invalid("signals", "none", "at least one"));
+        }
+        if let Some((signal, Through { id, name })) = SignalFd::let_through(signals) {
+            let value = format!("{signal}, which thread {id} ({name}) does not block");
+            let allowed = "blocked by all other threads: make Signals before they are started, or have them block it \
+                           (pthread_sigmask)";
+            return Err(Error::invalid("signal", value, allowed));
         }
         let fd = SignalFd::block(signals)
             .map_err(|error| Error::os("open a descriptor for signals (signalfd)", error))?;

@@ -1,7 +1,7 @@
 //! What a pool tells by the log. All of it is rare: no path that is taken for each event comes here.
 
 use super::{Report, Shared, context, message_of};
-use crate::log::{Component, Level};
+use crate::log::{Component, Level, loud};
 use core::any::Any;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,11 +71,24 @@ impl Shared {
     /// Code of the user has panicked, on this thread. Drops what it panicked with.
     #[cold]
     pub(crate) fn tell_panic(&self, what: &'static str, panic: Box<dyn Any + Send>) {
+        let says = loud::take_text();
         self.log.error(Component::Pool, "pool.panicked", |record| {
             let thread = context::seat_in(self).map_or(u64::MAX, |seat| seat as u64);
-            record.with("what", what).with("thread", thread).say(message_of(&*panic));
+            let says = says.unwrap_or_else(|| message_of(&*panic).into());
+            record.with("what", what).with("thread", thread).say(says);
         });
         context::discard(panic);
+    }
+
+    /// Code of another language's has failed, and nothing of ours will.
+    #[cfg(feature = "capi")]
+    pub(crate) fn tell_unhandled(&self, says: &str) {
+        self.log.error(Component::Pool, "pool.unhandled", |record| {
+            if let Some(thread) = context::seat_in(self) {
+                record.with("thread", thread);
+            }
+            record.say(says);
+        });
     }
 
     /// Runs a hook of the user, on any thread. A panic of it is told, and ends nothing.

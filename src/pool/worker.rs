@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
             owes_watch: false,
             published: true,
             tasks_first: false,
-            turn: Turn::from_bits(shared.crew.members[me].turn.load(Relaxed) as u8),
+            turn: Turn::from_bits(shared.crew.members[me].turn.load(Relaxed)),
             pace: Pace::new(shared.now()),
             since_poll: 0,
             tasks_since_park: 0,
@@ -668,7 +668,9 @@ impl<'a> Worker<'a> {
         let ran = catch_unwind(AssertUnwindSafe(|| self.shared.run_claimed(slot, ready)));
         let flow = ran.unwrap_or_else(|panic| {
             self.seat.tally.panics.add(1);
-            self.shared.tell_panic("handler", panic);
+            let traits = slot.traits();
+            let what = if traits.timer && !traits.service { "timer" } else { "handler" };
+            self.shared.tell_panic(what, panic);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done
         });
@@ -1038,7 +1040,7 @@ impl<'a> Worker<'a> {
             // From here on the seat may be somebody else's.
             self.ran = self.seat.tally.ran() - self.ran;
             // A host may stay for one task each time, and they must not all be of the first lane.
-            self.seat.turn.store(u32::from(self.turn.bits()), Relaxed);
+            self.seat.turn.store(self.turn.bits(), Relaxed);
         }
         self.set_role(role);
         if core::mem::take(&mut self.owes_watch) {

@@ -59,11 +59,18 @@
 //!
 //! # Fairness
 //!
-//! Each claim looks first at the lane that [`PICKS`] names for the worker's turn, then at the
-//! others from the top. So CRITICAL gets half of the picks when all lanes are full, LOW one in
-//! sixteen, and no pick is wasted when some lane is empty. Two bounds follow, by counting, whatever is
-//! posted to the lanes above. A claim takes at most 64 tasks, and only of tasks so cheap that 64 of them
-//! take some 20 µs.
+//! Each claim is of the most urgent lane that has a task, unless the [`Turn`] of a lower one has come. A lane's turn
+//! comes when the thread has claimed so often from the lanes above it while it had a task:
+//!
+//! | lane | its turn comes after | and is so many claims |
+//! |---|---|---|
+//! | HIGH | 8 of CRITICAL | 5 and 4, by turns |
+//! | NORMAL | 13 and 12 of the two above | 2 and 3, by turns |
+//! | LOW | 15 of all others | 1 |
+//!
+//! So, when all lanes are full, of 64 claims 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW; no claim is
+//! wasted when some lane is empty; and of a few tasks of each lane all of a higher one come first. Two bounds follow, by counting, whatever is posted to the lanes above. A claim
+//! takes at most 64 tasks, and only of tasks so cheap that 64 of them take some 20 µs.
 //!
 //! 1. Of 17 claims in a row of one thread, one is of LOW if that has work: a task with k before it in
 //!    LOW is claimed by the 17 (k + 1)th claim at the latest.
@@ -85,12 +92,16 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 /// How urgent a task is. Each lane is a queue of its own, so a full lane never refuses another's
 /// tasks.
 ///
-/// Within a lane tasks start in the order they were accepted. Between lanes the higher one is
-/// preferred but never starves the lower: when all have work, of 64 picks 32 go to `Critical`, 18
-/// to `High`, 10 to `Normal` and 4 to `Low`. So however many tasks are posted to the lanes above, of 17
-/// tasks in a row that a thread picks one is of `Low` (a pick is of up to 64 tasks if these take some
-/// 20 µs together). When something has waited in a lane for longer than
-/// [`Builder::ageing`](crate::Builder::ageing), every fourth pick is of such lanes, in turn.
+/// Within a lane tasks start in the order they were accepted. A thread that looks for its next task picks the most
+/// urgent lane that has one, with these exceptions, so that no lane starves: after 8 picks of `Critical` up to 5 are
+/// of `High`, after 13 picks of those two up to 3 are of `Normal`, and after 15 picks of all others one is of `Low`.
+/// So when all lanes have work, of 64 picks 32 are of `Critical`, 18 of `High`, 10 of `Normal` and 4 of `Low`; and of
+/// 17 picks in a row one is of `Low`.
+///
+/// A pick takes up to 64 tasks of its lane if these take some 20 µs together; a more urgent task that comes meanwhile
+/// waits for them. When something has waited in a lane for longer than
+/// [`Builder::ageing`](crate::Builder::ageing), every fourth pick is of such lanes, in turn. Several threads pick
+/// each for itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Lane {
@@ -111,56 +122,154 @@ impl Lane {
 }
 
 pub(crate) const LANES: usize = 4;
-const WEIGHTS: [u32; LANES] = [32, 18, 10, 4];
-const TICKS: usize = 64;
 
-/// Which lane is looked at first, by turn. Each lane's turns are spread as evenly as they go.
-const PICKS: [Lane; TICKS] = spread(WEIGHTS);
+/// When a lane's turn comes, and when it is over. HIGH and NORMAL gain and lose one by turns.
+const HIGH_FROM: u8 = 8;
+const HIGH_TO: u8 = 13;
+const NORMAL_FROM: u8 = 13;
+const NORMAL_TO: u8 = 15;
+const LOW_FROM: u8 = 15;
 
-/// Smooth weighted round robin, as nginx does it: each tick every lane earns its weight, and the
-/// richest is picked and pays for it.
-const fn spread(weights: [u32; LANES]) -> [Lane; TICKS] {
-    let mut picks = [Lane::Critical; TICKS];
-    let mut earned = [0i32; LANES];
-    let mut tick = 0;
-    while tick < TICKS {
-        let mut richest = 0;
-        let mut lane = 0;
-        while lane < LANES {
-            earned[lane] += weights[lane] as i32;
-            if earned[lane] > earned[richest] {
-                richest = lane;
-            }
-            lane += 1;
-        }
-        earned[richest] -= TICKS as i32;
-        picks[tick] = Lane::ALL[richest];
-        tick += 1;
-    }
-    picks
+/// Which lane was taken from, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Picked {
+    /// Those above it had nothing.
+    First(Lane),
+    /// It was its turn.
+    InTurn(Lane),
+    /// Something had waited there for too long.
+    ForAge(Lane),
 }
 
-/// A worker's place in the table of picks.
+/// What a worker has claimed while the lanes below had something.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn(u8);
+pub(crate) struct Turn {
+    /// Claims of CRITICAL while HIGH waits, and then those of HIGH.
+    high: u8,
+    /// Claims of the two above NORMAL while that waits, and then those of NORMAL.
+    normal: u8,
+    /// Claims of all lanes above LOW while that waits.
+    low: u8,
+    /// Claims, by 6 bits, for the aged lanes; and above them whether HIGH has one less now, and NORMAL one more.
+    claims: u8,
+}
 
 impl Turn {
+    const CLAIMS: u8 = 0x3f;
+    const ODD: u8 = 0x80;
+
+    /// 1 in every other round.
     #[inline(always)]
-    pub(crate) fn pick(&mut self, aged: Aged) -> Lane {
-        self.0 = self.0.wrapping_add(1);
-        if aged != Aged::NONE && self.0.is_multiple_of(AGED_EVERY) {
-            return aged.lane(self.0 / AGED_EVERY);
+    fn odd(self) -> u8 {
+        self.claims >> 7
+    }
+
+    /// Takes from the lane whose turn it is, or else from the most urgent one that has something. What was taken is
+    /// to be [noted](Self::note).
+    #[inline(always)]
+    pub(crate) fn pick<T>(
+        &mut self,
+        aged: Aged,
+        mut take: impl FnMut(Lane) -> Option<T>,
+    ) -> Option<(T, Picked)> {
+        let (first, for_age) = self.first(aged);
+        if let Some(lane) = first {
+            match take(lane) {
+                Some(taken) if for_age => return Some((taken, Picked::ForAge(lane))),
+                Some(taken) => return Some((taken, Picked::InTurn(lane))),
+                None if for_age => {}
+                None => self.pass(lane),
+            }
         }
-        PICKS[self.0 as usize % TICKS]
+        for lane in Lane::ALL {
+            if Some(lane) != first
+                && let Some(taken) = take(lane)
+            {
+                return Some((taken, Picked::First(lane)));
+            }
+        }
+        None
+    }
+
+    /// The lane that is to be looked at before all others, and whether that is for its age.
+    #[inline(always)]
+    fn first(&mut self, aged: Aged) -> (Option<Lane>, bool) {
+        if aged != Aged::NONE {
+            let claims = (self.claims + 1) & Self::CLAIMS;
+            self.claims = self.claims & Self::ODD | claims;
+            if claims.is_multiple_of(AGED_EVERY) {
+                return (Some(aged.lane(claims / AGED_EVERY)), true);
+            }
+        }
+        let due = match () {
+            () if self.low >= LOW_FROM => Some(Lane::Low),
+            () if self.normal >= NORMAL_FROM - self.odd() => Some(Lane::Normal),
+            () if self.high >= HIGH_FROM => Some(Lane::High),
+            () => None,
+        };
+        (due, false)
+    }
+
+    /// It had nothing, though it was its turn.
+    #[inline]
+    fn pass(&mut self, lane: Lane) {
+        match lane {
+            Lane::Critical => {}
+            Lane::High => self.high = 0,
+            Lane::Normal => self.normal = 0,
+            Lane::Low => self.low = 0,
+        }
+    }
+
+    /// Something was taken. A lane has to wait for its turn only while it `waits`: it has something.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, picked: Picked, waits: impl Fn(Lane) -> bool) {
+        let (lane, in_turn) = match picked {
+            Picked::First(lane) => (lane, false),
+            Picked::InTurn(lane) => (lane, true),
+            // That is beside the turns, but for the bound of LOW.
+            Picked::ForAge(Lane::Low) => (Lane::Low, true),
+            Picked::ForAge(_) => {
+                self.low = LOW_FROM.min(self.low + 1);
+                return;
+            }
+        };
+        let odd = self.odd();
+        let one_more =
+            |lane, count: u8, most| if waits(lane) { count.saturating_add(1).min(most) } else { 0 };
+        if lane < Lane::Normal {
+            self.normal = one_more(Lane::Normal, self.normal, NORMAL_FROM - odd);
+        }
+        match lane {
+            Lane::Critical => self.high = one_more(Lane::High, self.high, HIGH_FROM),
+            Lane::High => {
+                let over = !in_turn || self.high + 1 >= HIGH_TO - odd;
+                self.high = if over { 0 } else { self.high + 1 };
+            }
+            Lane::Normal if in_turn => {
+                self.normal += 1;
+                if self.normal >= NORMAL_TO {
+                    self.normal = 0;
+                    self.claims ^= Self::ODD;
+                }
+            }
+            Lane::Low if in_turn => {}
+            Lane::Normal | Lane::Low => (self.high, self.normal) = (0, 0),
+        }
+        self.low = match lane {
+            Lane::Low => 0,
+            _ => one_more(Lane::Low, self.low, LOW_FROM),
+        };
     }
 
     /// For whoever comes back to a seat: its turn goes on where it was.
-    pub(crate) fn bits(self) -> u8 {
-        self.0
+    pub(crate) fn bits(self) -> u32 {
+        u32::from_ne_bytes([self.high, self.normal, self.low, self.claims])
     }
 
-    pub(crate) fn from_bits(bits: u8) -> Self {
-        Self(bits)
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        let [high, normal, low, claims] = bits.to_ne_bytes();
+        Self { high, normal, low, claims }
     }
 }
 
@@ -291,8 +400,8 @@ impl TaskQueue {
         self.ring(lane).push_batch_with(count, origin, make)
     }
 
-    /// Claims up to `max` (at least 1) contiguous tasks from the lane whose turn it is, or else from
-    /// the most urgent lane that has some. The first is returned, the rest goes into `hand`; while
+    /// Claims up to `max` (at least 1) contiguous tasks from the most urgent lane that has some, or from a lower one
+    /// whose turn it is. The first is returned, the rest goes into `hand`; while
     /// that still holds tasks, only one is claimed. Only the hand's owner may call this, and only
     /// when it has run or dropped what it took before.
     #[inline]
@@ -300,20 +409,21 @@ impl TaskQueue {
         let free = hand.is_free();
         let mut busy = false;
         // Relaxed: whether it is seen now or at the next claim does not matter.
-        let picked = turn.pick(Aged(self.aged.load(Relaxed)));
-        let others = Lane::ALL.into_iter().filter(|&lane| lane != picked);
-        for lane in core::iter::once(picked).chain(others) {
+        let claimed = turn.pick(Aged(self.aged.load(Relaxed)), |lane| {
             let claimed = match free {
                 true => self.claim_into(lane, hand, max),
                 false => self.claim_beside(lane, hand),
             };
-            match claimed {
-                Ok(task) => return Claimed::Some(task),
-                Err(PopError::Busy) => busy = true,
-                Err(PopError::Empty) => {}
+            claimed.map_err(|error| busy |= matches!(error, PopError::Busy)).ok()
+        });
+        match claimed {
+            Some((task, picked)) => {
+                turn.note(picked, |lane| !self.ring(lane).is_empty());
+                Claimed::Some(task)
             }
+            None if busy => Claimed::Busy,
+            None => Claimed::Empty,
         }
-        if busy { Claimed::Busy } else { Claimed::Empty }
     }
 
     #[inline]

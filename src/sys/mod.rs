@@ -17,6 +17,7 @@ pub(crate) mod futex;
 #[cfg(not(any(loom, miri, paceline_tsan)))]
 pub(crate) mod membarrier;
 pub(crate) mod signalfd;
+pub(crate) mod stderr;
 #[cfg(feature = "net")]
 pub(crate) mod stream;
 pub(crate) mod thread;

@@ -5,6 +5,12 @@ use super::fd::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+/// A thread that a signal can reach.
+pub(crate) struct Through {
+    pub(crate) id: i32,
+    pub(crate) name: String,
+}
+
 /// Readable while one of its signals is pending for the process. Never blocks, CLOEXEC.
 #[derive(Debug)]
 pub(crate) struct SignalFd {
@@ -32,6 +38,28 @@ impl SignalFd {
             0 => Ok(Self { fd }),
             error => Err(io::Error::from_raw_os_error(error)),
         }
+    }
+
+    /// Another thread of the process that does not block all of these, and one that it lets through. A thread that ends
+    /// meanwhile, and a process that cannot be read about (`/proc`), let none through.
+    pub(crate) fn let_through(signals: &[i32]) -> Option<(i32, Through)> {
+        // SAFETY: the call has no arguments and cannot fail.
+        let own = unsafe { libc::gettid() };
+        let threads = std::fs::read_dir("/proc/self/task").ok()?;
+        threads.flatten().find_map(|thread| {
+            let id = thread.file_name().to_str()?.parse::<i32>().ok()?;
+            if id == own {
+                return None;
+            }
+            let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+            let field =
+                |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            let ends = field("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+            let blocked = u64::from_str_radix(field("SigBlk:")?, 16).ok()?;
+            let signal = signals.iter().find(|&&signal| blocked >> (signal - 1) & 1 == 0)?;
+            let name = field("Name:").unwrap_or_default().to_owned();
+            (!ends).then_some((*signal, Through { id, name }))
+        })
     }
 
     /// Takes one pending signal. None: none is.

@@ -156,7 +156,9 @@ fn log(
     fill: impl FnOnce(&mut Record),
 ) {
     if let Some(common) = kind.common() {
-        common.shared.log.tell(Component::Task, level, event, |record| {
+        // None is told of a middleware.
+        let heard = kind.told && event != "middleware.panicked";
+        common.shared.log.tell_unless(heard, Component::Task, level, event, |record| {
             record.with("name", kind.name());
             fill(record);
         });

@@ -241,15 +241,15 @@ impl<J> Store<Item<J>> for Waiting<J> {
 }
 
 impl<J> Waiting<J> {
-    /// As a thread of the pool claims: the lane whose turn it is, then the others from the top.
+    /// As a thread of the pool claims.
     fn pop(&mut self) -> Option<Item<J>> {
-        let first = self.turn.pick(Aged::NONE) as usize;
         if let Some(end) = self.ends.pop_front() {
             return Some(Item::End(end));
         }
         let from = |lane: Lane| self.lanes[lane as usize].pop_front().map(|job| (lane, job));
-        let mut lanes = core::iter::once(Lane::ALL[first]).chain(Lane::ALL);
-        lanes.find_map(from).map(|(lane, job)| Item::Job(lane, job))
+        let ((lane, job), picked) = self.turn.pick(Aged::NONE, from)?;
+        self.turn.note(picked, |lane| !self.lanes[lane as usize].is_empty());
+        Some(Item::Job(lane, job))
     }
 
     /// No more jobs come: those that are there.

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 /* What a callback is told; the log's thread alone writes, and others read after a flush. */
 typedef struct {
@@ -282,7 +283,78 @@ static void the_installed_log_is_that_of_pools_without_one(void) {
     pace_log_free(log);
 }
 
+/* --- without a log ---------------------------------------------------------------------------- */
+
+static int32_t fails(void *data, pace_handle_t self) {
+    (void)self;
+    atomic_fetch_add((atomic_int *)data, 1);
+    return 77;
+}
+
+/* A timer fails, and a thousand times what a wrapper catches is told. */
+static void faults(void) {
+    atomic_int ticks = 0;
+    pace_handle_t timer;
+    pace_pool_t *pool = logged(NULL);
+    OK(pace_pool_every(pool, MILLI, fails, &ticks, NULL, &timer));
+    while (atomic_load(&ticks) == 0) usleep(1000);
+    for (int count = 0; count < 1000; count++) pace_unhandled("na\xefve", false);
+    pace_unhandled(NULL, false);
+    finish(pool);
+}
+
+static void quiet_faults(void) {
+    pace_quiet(true);
+    faults();
+}
+
+static void logged_faults(void) {
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.levels = "off";
+    OK(pace_log_new(&config, &log));
+    OK(pace_log_install(log));
+    faults();
+    pace_log_free(log);
+}
+
+/* What is said on the standard error stream by a child, which has no threads and no log yet. */
+static int said_by(void (*body)(void), char *said, size_t room) {
+    int ends[2], status = -1, lines = 0;
+    size_t used = 0;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        body();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (ssize_t got; (got = read(ends[0], said + used, room - 1 - used)) > 0;) used += (size_t)got;
+    close(ends[0]);
+    said[used] = '\0';
+    CHECK(waitpid(child, &status, 0) == child);
+    if (status != 0) fprintf(stderr, "%s\n", said);
+    CHECK(status == 0);
+    for (size_t at = 0; at < used; at++) lines += said[at] == '\n';
+    return lines;
+}
+
+static void what_is_said_when_nobody_listens(void) {
+    static char said[1 << 16];
+    CHECK(said_by(faults, said, sizeof said) == 2);
+    CHECK(strstr(said, "paceline: ") == said && strstr(said, " pool=logged ") != NULL);
+    CHECK(strstr(said, "pool.panicked: a handler's answer is no PACE_FLOW_ number what=timer") != NULL);
+    CHECK(strstr(said, "pool.unhandled: na\xef\xbf\xbdve (give the pool a log") != NULL);
+    CHECK(said_by(quiet_faults, said, sizeof said) == 0);
+    CHECK(said_by(logged_faults, said, sizeof said) == 0);
+}
+
 int main(void) {
+    what_is_said_when_nobody_listens();
     records_reach_a_callback();
     a_freed_log_lives_as_long_as_its_pool();
     records_are_pulled();

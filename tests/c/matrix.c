@@ -1841,6 +1841,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_log_stats(t.records, NULL));
     SAYS(PACE_EINVAL, pace_log_level(t.records, 0, NULL));
     SAYS(PACE_EINVAL, pace_log_install(NULL));
+    pace_quiet(false);
+    pace_unhandled(NULL, true);
     SAYS(PACE_EINVAL, pace_log_close(NULL, 0));
     SAYS(PACE_EINVAL, pace_outcome_log_config_init(NULL, sizeof(pace_outcome_log_config_t)));
     SAYS(PACE_EINVAL, pace_outcome_log_config_load(NULL, NULL, false));

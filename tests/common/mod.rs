@@ -512,10 +512,29 @@ pub fn is_child(test: &str) -> bool {
     std::env::var(CHILD).is_ok_and(|name| name == test)
 }
 
+/// As [`in_child`]; what the library has said on the child's standard error stream, in lines.
+#[track_caller]
+pub fn said_in_child<F: FnOnce()>(body: F) -> Vec<String> {
+    let test = test_of::<F>();
+    if is_child(test) {
+        body();
+        std::process::exit(RAN);
+    }
+    let child = child_command(test, &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let told = child.unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8(told.stderr).unwrap();
+    assert_eq!(told.status.code(), Some(RAN), "the child of {test}: {said}");
+    said.lines().filter(|line| line.starts_with("paceline: ")).map(str::to_owned).collect()
+}
+
 /// Starts this test again as a child.
 pub fn start_child(test: &str, signals: &'static [libc::c_int], output: Stdio) -> Child {
+    child_command(test, signals).stdout(output).spawn().unwrap()
+}
+
+fn child_command(test: &str, signals: &'static [libc::c_int]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--quiet"]).env(CHILD, test).stdout(output);
+    command.args([test, "--exact", "--nocapture", "--quiet"]).env(CHILD, test);
     // SAFETY: between fork and exec only calls are made that are safe in a signal handler.
     unsafe {
         command.pre_exec(move || {
@@ -527,7 +546,7 @@ pub fn start_child(test: &str, signals: &'static [libc::c_int], output: Stdio) -
             check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut())).map(drop)
         });
     }
-    command.spawn().unwrap()
+    command
 }
 
 /// Waits for a child's end; kills it if it hangs.

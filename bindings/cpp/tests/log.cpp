@@ -1,11 +1,12 @@
 // The structured log: records to a callable, a file, and pulled; levels; its end.
 
-#include "common.hpp"
+#include "client.hpp"
 
 #include <fstream>
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
+#include <sys/wait.h>
 
 using paceline::Config;
 using paceline::Log;
@@ -127,4 +128,100 @@ TEST_CASE("wrong settings of a log are named") {
     config.settings = "/nowhere/at/all.yaml";
     CHECK(Log::create(config).error() == Code::Invalid);
     CHECK(Log().install().error() == Code::Invalid);
+}
+
+// Without a log.
+
+namespace {
+
+/// A timer, a thousand tasks, and a route throw.
+void faults() {
+    const Pool pool = Pool::create(Config().set_threads(2).set_name("loud")).value();
+    Signal ticked;
+    auto timer = pool.every(1ms, [&]() -> Flow {
+                         ticked.set();
+                         throw std::runtime_error("a timer's fault");
+                     }).value();
+    ticked.wait();
+    for (int count = 0; count < 1000; ++count) {
+        pool.post([]() { throw std::runtime_error("a task's fault"); }).value();
+    }
+    auto http = paceline::Http::create(pool).value();
+    http.route("GET", "/bad", [](const paceline::Request &, paceline::Response) {
+        throw std::runtime_error("a route's fault");
+    }).value();
+    http.start(paceline::HttpConfig().add_listener(paceline::Listen{"127.0.0.1:0"})).value();
+    Client client(http);
+    client.send("GET /bad HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    (void)client.receive();
+    (void)pool.shutdown(PATIENCE);
+}
+
+/// What the library says on the standard error stream of a child that does this, in lines.
+std::vector<std::string> said_by(void (*body)()) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        ::close(ends[0]);
+        body();
+        _exit(0);
+    }
+    ::close(ends[1]);
+    std::string said;
+    char bytes[4096];
+    for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) {
+        said.append(bytes, static_cast<std::size_t>(got));
+    }
+    ::close(ends[0]);
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_MESSAGE(status == 0, said);
+    std::vector<std::string> lines;
+    for (std::size_t at = 0, end; (end = said.find('\n', at)) != std::string::npos; at = end + 1) {
+        lines.push_back(said.substr(at, end - at));
+    }
+    return lines;
+}
+
+} // namespace
+
+TEST_CASE("what is thrown, and nobody hears of, is one line for each kind") {
+    const auto said = said_by(faults);
+    const auto about = [&](const char *what) {
+        int found = 0;
+        for (const std::string &line : said) {
+            found += line.find(what) != std::string::npos;
+        }
+        return found;
+    };
+    std::string all;
+    for (const std::string &line : said) {
+        all += line + "\n";
+    }
+    CHECK_MESSAGE(said.size() == 3, all);
+    CHECK_MESSAGE(about("pool.panicked: a timer's fault what=timer thread=") == 1, all);
+    CHECK_MESSAGE(about("pool.unhandled: a task's fault thread=") == 1, all);
+    CHECK_MESSAGE(about("handler.panicked: a route's fault peer=127.0.0.1:") == 1, all);
+    CHECK_MESSAGE(about("quiet()") == 3, all);
+}
+
+TEST_CASE("who has a hook, a log, or wants it quiet hears nothing on the standard error stream") {
+    CHECK(said_by([] {
+              paceline::on_unhandled([](std::exception_ptr) {});
+              faults();
+          }).empty());
+    CHECK(said_by([] {
+              paceline::quiet();
+              faults();
+          }).empty());
+    CHECK(said_by([] {
+              LogConfig config;
+              config.levels = "off";
+              const Log log = Log::create(config).value();
+              log.install().value();
+              faults();
+          }).empty());
 }

@@ -255,6 +255,43 @@ class Logs(Case):
         ended = run(script)
         self.assertEqual((ended.returncode, ended.stdout), (0, "7\n"), ended.stderr)
 
+    def test_what_is_said_when_nobody_listens(self) -> None:
+        """What Python raises is told to ``logging``, and each other kind of fault is one line: none is told twice."""
+        script = """
+            import http.client, paceline
+            {first}
+            def bad(request):
+                raise RuntimeError("a route's fault")
+            def failing():
+                raise RuntimeError("a task's fault")
+            with paceline.Pool(2) as pool:
+                for _ in range(3):
+                    pool.post(failing)
+                server = paceline.Http(pool, "127.0.0.1:0")
+                server.route("GET", "/bad")(bad)
+                server.start()
+                client = http.client.HTTPConnection(server.addresses[0])
+                client.request("GET", "/bad")
+                print(client.getresponse().status)
+                client.close()
+                server.close()
+            log = paceline.Log("/dev/full", levels="off,pool=info", logger=False)
+            for _ in range(20):
+                with paceline.Pool(1, log=log):
+                    pass
+                log.flush()
+            print(log.stats().errors > 1)
+            """
+        for first, lines in (("", 1), ("paceline.quiet()", 0)):
+            with self.subTest(first):
+                ended = run(script.format(first=first))
+                self.assertEqual((ended.returncode, ended.stdout), (0, "500\nTrue\n"), ended.stderr)
+                said = [line for line in ended.stderr.splitlines() if line.startswith("paceline: ")]
+                self.assertEqual(len(said), lines, ended.stderr)
+                self.assertEqual(sum("log.failed: No space left" in line for line in said), lines, ended.stderr)
+                self.assertEqual(ended.stderr.count("RuntimeError: a task's fault"), 3, ended.stderr)
+                self.assertEqual(ended.stderr.count("RuntimeError: a route's fault"), 1, ended.stderr)
+
     def test_whatever_a_function_raises_its_thread_goes_on(self) -> None:
         for make in ODD:
             raised, told = make(), []

@@ -12,8 +12,8 @@ use crate::hub::message::Stored;
 use crate::hub::notice::{Burst, Loses, Notice, Severity};
 use crate::log::{Component, Level, Logger};
 use crate::pool::{Shared, promote_new_leader};
-use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::time::MAX_DELAY;
 use core::time::Duration;
 use serde_json::json;
@@ -157,6 +157,8 @@ impl History {
             is_failing: AtomicBool::new(false),
             log: OnceLock::new(),
             burst: Burst::default(),
+            lost: lost.clone(),
+            lost_told: AtomicU64::new(0),
         });
         let alarm = Box::new(OnPool(Arc::clone(shared), Arc::clone(&health)));
         let log = Log::new(self.keep, next, disk, alarm, pace);
@@ -258,6 +260,9 @@ struct Health {
     is_failing: AtomicBool,
     log: OnceLock<Weak<Log>>,
     burst: Burst,
+    lost: Option<Arc<Lost>>,
+    /// Of the lost lines.
+    lost_told: AtomicU64,
 }
 
 /// Of notices nothing is told: a notice causes none.
@@ -293,6 +298,7 @@ impl Health {
 
     fn tell(self: &Arc<Self>, log: &Log) {
         let Some(core) = self.hub.get().and_then(Weak::upgrade) else { return };
+        self.tell_lost_lines(&core);
         let error = log.figures().last_error;
         // Relaxed: it stands for nothing else.
         if self.is_failing.swap(error.is_some(), Relaxed) == error.is_some() {
@@ -311,6 +317,30 @@ impl Health {
         };
         let origin = format!("history {pattern}");
         core.tell(severity, None, || Notice { event, severity, origin, message, fields });
+    }
+}
+
+impl Health {
+    fn tell_lost_lines(&self, core: &Core) {
+        let Some(lost) = &self.lost else { return };
+        let lines = lost.lines.load(Relaxed);
+        let count = lines.saturating_sub(self.lost_told.fetch_max(lines, Relaxed));
+        if count == 0 {
+            return;
+        }
+        let pattern = self.pattern.as_str();
+        core.tell(Severity::Warning, None, || Notice {
+            event: "history.lines_lost",
+            severity: Severity::Warning,
+            origin: format!("history {pattern}"),
+            message: lost
+                .last
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone()
+                .unwrap_or_default(),
+            fields: json!({ "pattern": pattern, "count": count }),
+        });
     }
 }
 

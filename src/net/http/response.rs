@@ -639,7 +639,8 @@ impl Body {
     }
 
     /// Has `hook` called, in a run of the connection, each time that the output has fallen to its low
-    /// mark, and once soon if it does not press now. It replaces the one before. It is dropped when the
+    /// mark. If the output is not above its high mark now, the hook is called once without delay. It replaces the one
+    /// before. It is dropped when the
     /// body is finished or the connection has ended. One that panics ends the connection. In a forked
     /// child it is dropped at once.
     pub fn on_writable(&self, hook: impl FnMut() + Send + 'static) {

@@ -7,7 +7,7 @@ use super::response::Response;
 use super::routes::{Route, Routes};
 use super::stats::{Books, HttpStats};
 use crate::error::{Error, Result};
-use crate::log::{Component, Logger};
+use crate::log::{Component, Level, Logger};
 use crate::net::limits::{Limits, UNTOLD_SIZE, UNTOLD_TIME, nanos, range, time};
 use crate::net::settings::Protocol;
 use crate::net::{Address, Conn, ConnId, Listen, Server, ServerBuilder};
@@ -376,7 +376,7 @@ impl Http {
         self.server.wait()
     }
 
-    /// Its books, exact when nothing happens.
+    /// The counts of the server's requests so far. They add up exactly while no request is being handled.
     pub fn stats(&self) -> HttpStats {
         let service = &self.service;
         service.books.stats(service.in_work.load(Relaxed), self.server.stats())
@@ -453,7 +453,9 @@ impl HttpService {
     #[cold]
     pub(super) fn failed(&self, peer: &Address) {
         self.books.panicked();
-        self.log.error(Component::Http, "handler.panicked", |record| {
+        // Whoever has said so knows it.
+        let heard = true;
+        self.log.tell_unless(heard, Component::Http, Level::Error, "handler.panicked", |record| {
             record.with("peer", peer.to_string()).say("it has failed elsewhere");
         });
     }

@@ -125,7 +125,7 @@ pub struct HttpStats {
 }
 
 impl HttpStats {
-    /// Whether everything that began has ended or is in work. Exact when nothing happens.
+    /// Whether everything that began has ended or is in work. The answer is exact while no request is being handled.
     pub fn balances(&self) -> bool {
         let ended = self.answered.total() + self.refused.total() + self.aborted.total();
         self.begun == ended + self.in_work as u64 && self.server.balances()

@@ -36,7 +36,7 @@ from ._inherited import Inherited, inherited
 from ._listen import Listen
 from ._library import path as library_path
 from ._library import version as library_version
-from ._log import Log, LogRecord, LogStats, to_logging
+from ._log import Log, LogRecord, LogStats, quiet, to_logging
 from ._mailbox import Latency, Mailbox, SubscriptionStats
 from ._message import Batch, Message, Receipt
 from ._message_filter import MessageFilter
@@ -211,5 +211,6 @@ __all__ = [
     "library_version",
     "metrics_format",
     "promote_new_leader",
+    "quiet",
     "to_logging",
 ]

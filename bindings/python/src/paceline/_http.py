@@ -935,8 +935,8 @@ class Hand:
 
 @dataclass(frozen=True)
 class HttpStats:
-    """The books of requests: begun = answered + refused + aborted + in work. Exact when nothing
-    happens."""
+    """The books of requests: begun = answered + refused + aborted + in work. The counts add up
+    exactly while no request is being handled."""
 
     #: Whether everything that began has ended or is in work, connections included.
     balances: bool

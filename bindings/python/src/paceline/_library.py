@@ -260,6 +260,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_log_close": (_STATUS, [c_void_p, c_uint64]),
     "pace_log_stats": (_STATUS, [c_void_p, c_void_p]),
     "pace_log_free": (None, [c_void_p]),
+    "pace_quiet": (None, [c_bool]),
     "pace_log_level_name": (c_char_p, [c_uint32]),
     "pace_log_component_name": (c_char_p, [c_uint32]),
     "pace_outcome_log_config_init": (_STATUS, [c_void_p, c_size_t]),

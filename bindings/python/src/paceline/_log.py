@@ -76,6 +76,18 @@ class LogStats:
     last_error: Optional[str]
 
 
+def quiet(silent: bool = True) -> None:
+    """Whether the library keeps silent about faults that no ``Log`` is told of. By default it does not.
+
+    What code of Python raises where nobody waits for it is told to ``logging``, under "paceline", whether there is a
+    ``Log`` or not. Of any other fault of a pool without a ``Log`` (a subscription that is suspended, a server without
+    descriptors, a log's file that cannot be written and the like) the library writes one line to the standard error
+    stream: at most one in 10 seconds for each kind of fault, with the number of those that were not written. With a
+    ``Log``, given to the pool or installed, such a fault is a record of it and no line. It holds for the process.
+    """
+    quick.pace_quiet(bool(silent))
+
+
 def to_logging(record: LogRecord) -> None:
     """Tells the standard ``logging``, under "paceline.pool" and so on, with the record as ``paceline`` of its own
     record, and its time. A ``Log`` does so unless it is told not to."""

@@ -104,7 +104,7 @@ class ConnHandler:
         conn.close()
 
     def writable(self, conn: Conn) -> None:
-        """The output pressed (Wrote.ABOVE_HIGH_MARK), and has fallen to the low mark."""
+        """The output was above its high mark (Wrote.ABOVE_HIGH_MARK), and has fallen to the low mark."""
 
     def written(self, conn: Conn, token: int) -> None:
         """All bytes up to a ``write_tracked`` with this token have been given to the kernel."""
@@ -577,7 +577,7 @@ class DrainReport:
 
 @dataclass(frozen=True)
 class ServerStats:
-    """A server's books. Exact when nothing happens."""
+    """What a server has done so far. The counts add up exactly while no connection begins or ends."""
 
     #: Whether everything that began has ended or is open.
     balances: bool

@@ -27,6 +27,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from enum import IntEnum
+from typing import Optional
 
 from ._crew import TASKS_PER_POLL, Crew, Task
 
@@ -45,24 +46,57 @@ class Lane(IntEnum):
     LOW = 3
 
 
-#: Of so many tasks in all, how many begin from each lane when all have work; as in the native pool.
-WEIGHTS = (32, 18, 10, 4)
+class Turns:
+    """When a lower lane comes before higher ones, so that it does not starve; as in the native pool.
 
+    After 8 tasks of CRITICAL up to 5 of HIGH have their turn, after 13 of these two up to 3 of NORMAL, and after 15 of
+    all others one of LOW. HIGH and NORMAL gain and lose one by turns.
+    """
 
-def _spread(weights: tuple[int, ...]) -> tuple[Lane, ...]:
-    """Smooth weighted round robin: each tick every lane earns its weight, and the richest pays."""
-    earned = [0] * len(weights)
-    picks = []
-    for _ in range(sum(weights)):
-        earned = [has + weight for has, weight in zip(earned, weights)]
-        richest = earned.index(max(earned))
-        earned[richest] -= sum(weights)
-        picks.append(Lane(richest))
-    return tuple(picks)
+    def __init__(self) -> None:
+        #: Tasks of the lanes above that were taken, and then those of the lane in its turn.
+        self._counts = [0, 0, 0, 0]
+        self._odd = 0
 
+    def take(self, lines: tuple[deque[Task], ...]) -> Task:
+        """The next task of all lanes. Raises IndexError: they are empty."""
+        first = self._due()
+        for lane in Lane if first is None else (first, *Lane):
+            try:
+                task = lines[lane].popleft()
+            except IndexError:
+                if lane is first:
+                    self._counts[lane] = 0
+                continue
+            self._took(lane, lane is first, lines)
+            return task
+        raise IndexError("all were taken back")
 
-#: Which lane is looked at first, by turn. Each lane's turns are spread as evenly as they go.
-PICKS = _spread(WEIGHTS)
+    def _due(self) -> Optional[Lane]:
+        _, high, normal, low = self._counts
+        if low >= 15:
+            return Lane.LOW
+        if normal >= 13 - self._odd:
+            return Lane.NORMAL
+        return Lane.HIGH if high >= 8 else None
+
+    def _took(self, lane: Lane, in_turn: bool, lines: tuple[deque[Task], ...]) -> None:
+        _, high, normal, low = self._counts
+        # A lane has to wait for its turn only while it has something.
+        low = min(15, low + 1) if lane is not Lane.LOW and lines[Lane.LOW] else 0
+        if lane is Lane.CRITICAL or lane is Lane.HIGH:
+            normal = min(13 - self._odd, normal + 1) if lines[Lane.NORMAL] else 0
+        if lane is Lane.CRITICAL:
+            high = min(8, high + 1) if lines[Lane.HIGH] else 0
+        elif lane is Lane.HIGH:
+            high = high + 1 if in_turn and high + 1 < 13 - self._odd else 0
+        elif lane is Lane.NORMAL and in_turn:
+            normal += 1
+            if normal >= 15:
+                normal, self._odd = 0, 1 - self._odd
+        elif not in_turn:
+            high = normal = 0
+        self._counts = [0, high, normal, low]
 
 
 class Source:
@@ -136,7 +170,7 @@ class Lanes(Source):
         super().__init__(crew, (deque(), deque(), deque()))
         critical, high, low = self.lines
         self._by_lane = (critical, high, crew.tasks, low)
-        self._turn = 0
+        self._turns = Turns()
 
     def add(self, tasks: list[Task], lane: Lane) -> None:
         """Takes tasks into a lane, or raises why not."""
@@ -154,19 +188,10 @@ class Lanes(Source):
     def _take(self) -> Task:
         """The task whose turn it is. The entry is back before it runs, for other threads."""
         with self._lock:
-            self._turn = (self._turn + 1) % len(PICKS)
             try:
-                return self._first_of((PICKS[self._turn], *Lane))
+                return self._turns.take(self._by_lane)
             finally:
                 self._go_on()
-
-    def _first_of(self, lanes: tuple[Lane, ...]) -> Task:
-        for lane in lanes:
-            try:
-                return self._by_lane[lane].popleft()
-            except IndexError:
-                pass
-        raise IndexError("all were taken back")
 
 
 class Serial(Source):

@@ -58,7 +58,7 @@ class RetryAfter(Exception):
 
 
 class TaskStatus(IntEnum):
-    """How a task stands. COMPLETED and all above are ends."""
+    """How a task stands. COMPLETED and each one with a greater number (FAILED, CANCELLED, TIMED_OUT, REJECTED) is final."""
 
     #: It waits for its first attempt.
     PENDING = layout.TASK_PENDING

@@ -112,7 +112,7 @@ class Datagram:
 
 @dataclass(frozen=True)
 class UdpStats:
-    """A datagram socket's books. Exact when nothing happens."""
+    """What a datagram socket has done so far. The counts add up exactly while no datagram is being handled."""
 
     #: Datagrams that the kernel has given, their bytes with those that were cut off, and how many were.
     received: int
