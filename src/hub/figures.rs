@@ -293,7 +293,7 @@ impl KeyCounts {
         if others > 0 {
             all.push(KeyFigures { key: String::new(), published: others });
         }
-        all.sort_by(|one, other| one.key.cmp(&other.key));
+        all.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         all
     }
 }
@@ -417,7 +417,7 @@ impl Core {
                 all.push(SubscriptionFigures::of(subscriber));
             }
         });
-        all.sort_by_key(|one| one.id);
+        all.sort_unstable_by_key(|one| one.id);
         all
     }
 }
@@ -425,7 +425,7 @@ impl Core {
 impl Core {
     fn all_replays(&self) -> Vec<ReplayFigures> {
         let mut all: Vec<_> = self.replays().iter().filter_map(|one| one.figures()).collect();
-        all.sort_by_key(|one| one.id);
+        all.sort_unstable_by_key(|one| one.id);
         all
     }
 }

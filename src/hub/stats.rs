@@ -146,7 +146,7 @@ impl Hub {
         let channels = own.chain(core.router.channels());
         let counted = channels.map(|channel| (channel.pattern().to_owned(), channel.count()));
         let mut list: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
-        list.sort();
+        list.sort_unstable();
         list
     }
 

@@ -320,7 +320,7 @@ fn check(name: &str, labels: &[(&str, &str)]) -> Result<Labels> {
         }
         sorted.push(((*label).into(), (*value).into()));
     }
-    sorted.sort();
+    sorted.sort_unstable();
     Ok(sorted)
 }
 

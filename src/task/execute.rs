@@ -288,23 +288,13 @@ where
             self.end(Status::Cancelled, fault);
             return;
         }
-        match self.delay_after(number, &fault) {
+        match delay_after(head, number, &fault) {
             Some(delay) => {
                 head.note_overtaken();
                 self.try_again(number, &fault, delay);
             }
             None => {
                 self.end(Status::TimedOut, fault);
-            }
-        }
-    }
-
-    #[inline]
-    fn leave_gate(head: Head, has_place: bool) {
-        if let Some(gate) = &head.kind().gate {
-            match has_place {
-                true => gate.give_back(head.kind()),
-                false => gate.leave(head),
             }
         }
     }
@@ -316,7 +306,7 @@ where
         let kind = head.kind();
         drop(begun.place);
         head.note_return(kind.stamp_end(!core::mem::needs_drop::<B>()));
-        Self::leave_gate(head, begun.has_place);
+        leave_gate(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {
             observe::tell_return(kind);
@@ -330,13 +320,13 @@ where
         let head = self.head();
         drop(begun.place);
         head.note_return(head.kind().stamp(u64::MAX));
-        Self::leave_gate(head, begun.has_place);
+        leave_gate(head, begun.has_place);
         if head.is_asked() {
             return self.end(Status::Cancelled, fault);
         }
         // Before another attempt can clear it.
         let late = head.is_late();
-        match self.delay_after(begun.number, &fault) {
+        match delay_after(head, begun.number, &fault) {
             Some(delay) if self.runner.retry() => self.try_again(begun.number, &fault, delay),
             _ if late => self.end(Status::TimedOut, fault),
             _ => self.end(Status::Failed, fault),
@@ -355,32 +345,6 @@ where
         first.then_some(status)
     }
 
-    /// When there is to be another attempt. None: there is none.
-    fn delay_after(&self, number: u32, fault: &Fault) -> Option<Duration> {
-        let head = self.head();
-        let kind = head.kind();
-        if kind.phase() == STOPPING {
-            return None;
-        }
-        let after = match fault.advice() {
-            Advice::Permanent => return None,
-            Advice::After(delay) => Some(delay),
-            Advice::Transient | Advice::Panicked => None,
-        };
-        let now = kind.clock.now();
-        let elapsed = Duration::from_nanos(now.saturating_sub(head.submitted()));
-        let seed = kind.lobby.draw();
-        // A function of the user's may choose the delay, and panic.
-        let next = || head.with_retry(|retry| retry.next(number, elapsed, after, seed));
-        let delay = contain(next)?.ok()?;
-        // One that could only begin after the end of all its time is none.
-        let overall = Duration::from_nanos(head.limits().overall);
-        if elapsed.saturating_add(delay) >= overall {
-            return None;
-        }
-        kind.affords_retry(now).then_some(delay)
-    }
-
     fn try_again(self, number: u32, fault: &Fault, delay: Duration) -> Option<Status> {
         let head = self.head();
         head.kind().stats.count(Event::Retried);
@@ -396,4 +360,41 @@ where
             Err(_) => Some(Status::Cancelled),
         }
     }
+}
+
+// What follows an attempt is the same for each type of job, and so no part of it.
+
+#[inline]
+fn leave_gate(head: Head, has_place: bool) {
+    if let Some(gate) = &head.kind().gate {
+        match has_place {
+            true => gate.give_back(head.kind()),
+            false => gate.leave(head),
+        }
+    }
+}
+
+/// When there is to be another attempt. None: there is none.
+fn delay_after(head: Head, number: u32, fault: &Fault) -> Option<Duration> {
+    let kind = head.kind();
+    if kind.phase() == STOPPING {
+        return None;
+    }
+    let after = match fault.advice() {
+        Advice::Permanent => return None,
+        Advice::After(delay) => Some(delay),
+        Advice::Transient | Advice::Panicked => None,
+    };
+    let now = kind.clock.now();
+    let elapsed = Duration::from_nanos(now.saturating_sub(head.submitted()));
+    let seed = kind.lobby.draw();
+    // A function of the user's may choose the delay, and panic.
+    let next = || head.with_retry(|retry| retry.next(number, elapsed, after, seed));
+    let delay = contain(next)?.ok()?;
+    // One that could only begin after the end of all its time is none.
+    let overall = Duration::from_nanos(head.limits().overall);
+    if elapsed.saturating_add(delay) >= overall {
+        return None;
+    }
+    kind.affords_retry(now).then_some(delay)
 }

@@ -566,7 +566,7 @@ impl Kinds {
     pub(crate) fn all(&self) -> Vec<&'static KindInner> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut kinds: Vec<_> = all.values().copied().collect();
-        kinds.sort_by_key(|kind| kind.name);
+        kinds.sort_unstable_by_key(|kind| kind.name);
         kinds
     }
 }

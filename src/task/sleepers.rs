@@ -116,36 +116,51 @@ impl<M: Meta> Sleepers<M> {
         shared: &Arc<Shared>,
         delay: Duration,
         work: W,
-    ) -> core::result::Result<(), (Error, W)> {
-        if let Err(error) = shared.check_open() {
-            return Err((error, work));
-        }
-        if self.keeper.get().is_none() {
-            self.open_keeper(shared);
-        }
-        let now = shared.now();
-        let due = now.saturating_add(delay.min(MAX_DELAY).as_nanos() as u64);
-        let mut filed = self.lock();
+    ) -> Result<(), (Error, W)> {
+        let now = match self.open(shared) {
+            Ok(now) => now,
+            Err(error) => return Err((error, work)),
+        };
+        let filed = self.lock();
         if filed.stopped {
             return Err((Error::ShutDown, work));
         }
-        let record = match Record::park(work) {
-            Ok(record) => record,
+        match Record::park(work) {
+            Ok(record) => self.file(shared, filed, record.index(), now, delay),
             Err(ended) => {
                 drop(filed);
                 let _panicked = contain(|| drop(ended));
-                return Ok(());
             }
-        };
+        }
+        Ok(())
+    }
+
+    /// Has the keeper ready. The time now, unless the pool takes nothing any more.
+    fn open(&'static self, shared: &Arc<Shared>) -> crate::Result<u64> {
+        shared.check_open()?;
+        if self.keeper.get().is_none() {
+            self.open_keeper(shared);
+        }
+        Ok(shared.now())
+    }
+
+    fn file(
+        &'static self,
+        shared: &Arc<Shared>,
+        mut filed: MutexGuard<'_, Filed>,
+        index: u32,
+        now: u64,
+        delay: Duration,
+    ) {
+        let due = now.saturating_add(delay.min(MAX_DELAY).as_nanos() as u64);
         let wheel = filed.wheel.get_or_insert_with(|| Wheel::new(now));
-        wheel.insert(M::table(), record.index(), due);
+        wheel.insert(M::table(), index, due);
         self.asleep.fetch_add(1, Relaxed);
         let rearm = (due < filed.at).then(|| filed.rearm(due));
         drop(filed);
         if let Some(rearm) = rearm {
             self.arm(shared, rearm);
         }
-        Ok(())
     }
 
     fn arm(&'static self, shared: &Arc<Shared>, Rearm { at, number, old }: Rearm) {
