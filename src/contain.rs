@@ -1,6 +1,7 @@
 //! Code of the user that may panic where nothing may unwind.
 
 use core::any::Any;
+use core::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs code of the user, a destructor perhaps. None: it panicked. Nothing that it does may unwind
@@ -21,5 +22,36 @@ pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Option<R> {
 pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         core::mem::forget(second);
+    }
+}
+
+/// What belongs to the user and is dropped by whichever thread lets go of it last, a thread of a pool perhaps: a
+/// panic of its destructor ends there.
+#[derive(Debug)]
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Deref for Contained<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        let _panicked = contain(|| drop(value));
     }
 }

@@ -16,7 +16,7 @@ use super::link::{Calls, Home, Link, Place};
 use super::listener::Listener;
 use super::settings::{Opened, ServerBuilder};
 use super::socket::{self, OwnFile};
-use crate::contain::contain;
+use crate::contain::{Contained, contain};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger};
 use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
@@ -311,8 +311,8 @@ pub(super) struct Service {
     pub(super) home: Home,
     pool: WeakPool,
     pub(super) log: Logger,
-    factory: Box<Factory>,
-    on_exhausted: Option<Box<ExhaustedHook>>,
+    factory: Contained<Box<Factory>>,
+    on_exhausted: Option<Contained<Box<ExhaustedHook>>>,
     on_over: OnceLock<Box<OverHook>>,
     /// Of connections that are made here.
     outgoing: Arc<Origin>,
@@ -348,8 +348,8 @@ impl Service {
             home: Home::new(pool.shared()),
             pool: pool.downgrade(),
             log: pool.shared().log.clone(),
-            factory,
-            on_exhausted,
+            factory: Contained::new(factory),
+            on_exhausted: on_exhausted.map(Contained::new),
             on_over: OnceLock::new(),
             outgoing,
             origins,

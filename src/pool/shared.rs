@@ -12,6 +12,7 @@ use super::slots::{Close, Finish, Key, Payload, Slot, SlotTable, Traits};
 use super::task::TaskTable;
 use super::wake::Watchers;
 use super::{Deadline, Flow, SlowReport};
+use crate::contain::Contained;
 use crate::error::{Error, Rejected, Result};
 use crate::log::Logger;
 use crate::queue::{
@@ -1082,12 +1083,12 @@ impl Shared {
         *parts = after;
     }
 
-    /// The parts that are alive. They may call the pool: what a part does when it is asked, closed, or dropped as
-    /// the last of its clones here, is its own affair.
-    fn parts(&self) -> impl Iterator<Item = Arc<dyn Served>> {
+    /// The parts that are alive. They may call the pool when they are asked, closed, or dropped as the last of their
+    /// clones here.
+    fn parts(&self) -> impl Iterator<Item = Contained<Arc<dyn Served>>> {
         let parts = Arc::clone(&*self.parts.lock().unwrap_or_else(PoisonError::into_inner));
         let count = parts.len();
-        (0..count).filter_map(move |at| parts[at].upgrade())
+        (0..count).filter_map(move |at| parts[at].upgrade().map(Contained::new))
     }
 
     /// What all parts together still have to do before the drain may end.

@@ -8,6 +8,7 @@
 use super::attempt::{Attempt, Fault};
 use super::kind::KindInner;
 use super::observe::tell_middleware;
+use crate::contain::Contained;
 use crate::pool::{contain, discard, message_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub(super) fn around<T>(
 
 fn through<T>(
     kind: &'static KindInner,
-    layers: &[Arc<dyn Middleware>],
+    layers: &[Contained<Arc<dyn Middleware>>],
     attempt: &Attempt<'_>,
     work: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {

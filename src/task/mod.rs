@@ -102,6 +102,7 @@ pub use shutdown::{Phases, ShutdownReport};
 pub use stats::{KindSnapshot, StuckTask, TaskAudit, WorkerStats};
 pub use submit::TaskBuilder;
 
+use crate::contain::Contained;
 use crate::error::{Error, Result};
 use crate::pool::{Pool, Shared};
 use crate::sync::atomic::AtomicU32;
@@ -169,8 +170,8 @@ pub(crate) const STOPPING: u32 = 2;
 /// What all tasks of one worker pool share.
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) observers: Box<[Arc<dyn Observer>]>,
-    middleware: Box<[Arc<dyn Middleware>]>,
+    pub(crate) observers: Box<[Contained<Arc<dyn Observer>>]>,
+    middleware: Box<[Contained<Arc<dyn Middleware>>]>,
     estate: Arc<Estate>,
     pub(crate) guard: &'static limits::Guard,
     lobby: &'static waiting::Lobby,
@@ -346,8 +347,8 @@ impl WorkerPoolBuilder {
             scaler,
             shared,
             full: self.full,
-            observers: self.observers.into(),
-            middleware: self.middleware.into(),
+            observers: self.observers.into_iter().map(Contained::new).collect(),
+            middleware: self.middleware.into_iter().map(Contained::new).collect(),
             guard,
             lobby: estate.keep(lobby),
             estate,

@@ -64,7 +64,7 @@ fn each(head: Head, tell: impl Fn(&dyn Observer)) {
     }
     let Some(common) = head.kind().common() else { return };
     for observer in &common.observers {
-        let _panicked = contain(|| tell(&**observer));
+        let _panicked = contain(|| tell(&***observer));
     }
 }
 
@@ -83,6 +83,7 @@ pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
     each(head, |observer| observer.on_end(&end));
 }
 
+#[cold]
 pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
     log(head.kind(), Level::Debug, "task.retried", |record| {
         record

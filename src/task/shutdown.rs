@@ -22,6 +22,7 @@ use super::record::{self, Head};
 use super::report::Status;
 use super::stats::Event;
 use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
+use crate::contain::Contained;
 use crate::log::Component;
 use crate::pool::{Deadline, Remains, Served, contain};
 use crate::queue::Lane;
@@ -78,15 +79,19 @@ const SOMEBODY_COMES: Duration = Duration::from_secs(1);
 
 /// What is run at the end, the last one first.
 #[derive(Default)]
-pub(super) struct Hooks(Mutex<Vec<(String, Hook)>>);
+pub(super) struct Hooks(Mutex<Vec<(String, Contained<Hook>)>>);
 
 impl Hooks {
     fn push(&self, name: &str, hook: Hook) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), hook));
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((name.to_owned(), Contained::new(hook)));
     }
 
     fn pop(&self) -> Option<(String, Hook)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        last.map(|(name, hook)| (name, hook.into_inner()))
     }
 }
 

@@ -109,7 +109,10 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     ("Middleware::before", |pool, bang| around(pool, bang, "before")),
     ("Middleware::after", |pool, bang| around(pool, bang, "after")),
     ("Middleware::on_error", |pool, bang| around(pool, bang, "on_error")),
-    ("Observer::on_end", |pool, bang| around(pool, bang, "on_end")),
+    ("Observer::on_end", |pool, bang| {
+        around(pool, bang, "on_end");
+        dropped_by_the_pool(pool, bang);
+    }),
     ("Observer::on_retry", |pool, bang| around(pool, bang, "on_retry")),
     ("Observer::on_stuck", |pool, bang| around(pool, bang, "on_stuck")),
     ("Backoff::custom", |_, bang| {
@@ -228,4 +231,30 @@ fn around(pool: &Pool, bang: Bang, place: &'static str) {
     assert!(matches!(report.status, Status::Failed | Status::TimedOut), "{:?}", report.status);
     told.until(1);
     ends(workers);
+}
+
+/// Its destructor panics.
+struct Last {
+    told: Count,
+    goes_on: Count,
+    _charge: Charge,
+}
+
+impl Observer for Last {
+    fn on_end(&self, _: &EndRecord<'_>) {
+        self.told.up();
+        self.goes_on.until(1);
+    }
+}
+
+/// The worker pool goes while an observer of its runs: that thread lets go of the observer, as the last one.
+fn dropped_by_the_pool(pool: &Pool, bang: Bang) {
+    let (told, goes_on) = (Count::new(), Count::new());
+    let (_charge, [told_too, goes_on_too]) = (bang.charge(), [told.clone(), goes_on.clone()]);
+    let observer = Last { told: told_too, goes_on: goes_on_too, _charge };
+    let workers = WorkerPool::builder(pool).observe(Arc::new(observer)).build().unwrap();
+    let task = workers.task("ends", |_: &Attempt<'_>| ()).submit().map_err(drop).unwrap();
+    told.until(1);
+    drop((workers, task));
+    goes_on.up();
 }
