@@ -212,6 +212,33 @@ const char *pace_last_error(void);
  */
 int32_t pace_last_os_error(void);
 
+/**
+ * Whether the library keeps silent about faults that no log and no hook is told of. Default: false.
+ *
+ * Without this, a fault of a pool that has no log (pace_pool_config_t.log, pace_log_install()) is one line on the
+ * standard error stream: a handler that fails, a suspended subscription, a log's file that cannot be written and
+ * the like. Of each kind of fault at most one line is written in 10 seconds, with the number of those that were
+ * not. With a log, a fault is a record of it and no line; with a hook for the fault (the on_exhausted of a server,
+ * say), neither. It holds for the process.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_quiet(bool quiet);
+
+/**
+ * Tells of an exception that has left code of the program, which this thread has caught in the library's place: to
+ * the log of its pool, or on the standard error stream (pace_quiet()). For languages whose exceptions must not leave
+ * a callback; whoever writes C needs it not.
+ *
+ * `what` is what the exception says; what is not UTF-8 in it is replaced by U+FFFD. NULL: a hook of the program was
+ * told, so that the library need not write a line. `fails`: the callback goes on to answer that it has failed, as a
+ * handler by a number that is no PACE_FLOW_ number, and the library tells of that with this text.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_unhandled(const char *what,
+                    bool fails);
+
 /* --------------------------------------------------------------------------- Ids and callbacks */
 
 /** Names a task that was submitted, until it is waited for or detached. 0 names none. */
@@ -578,33 +605,6 @@ pace_status_t pace_log_stats(pace_log_t *log, pace_log_stats_t *stats);
 void pace_log_free(pace_log_t *log);
 
 /**
- * Whether the library keeps silent about faults that no log and no hook is told of. Default: false.
- *
- * Without this, a fault of a pool that has no log (pace_pool_config_t.log, pace_log_install()) is one line on the
- * standard error stream: a handler that fails, a suspended subscription, a log's file that cannot be written and
- * the like. Of each kind of fault at most one line is written in 10 seconds, with the number of those that were
- * not. With a log, a fault is a record of it and no line; with a hook for the fault (the on_exhausted of a server,
- * say), neither. It holds for the process.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-void pace_quiet(bool quiet);
-
-/**
- * Tells of an exception that has left code of the program, which this thread has caught in the library's place: to
- * the log of its pool, or on the standard error stream (pace_quiet()). For languages whose exceptions must not leave
- * a callback; whoever writes C needs it not.
- *
- * `what` is what the exception says; what is not UTF-8 in it is replaced by U+FFFD. NULL: a hook of the program was
- * told, so that the library need not write a line. `fails`: the callback goes on to answer that it has failed, as a
- * handler by a number that is no PACE_FLOW_ number, and the library tells of that with this text.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-void pace_unhandled(const char *what,
-                    bool fails);
-
-/**
  * The name of a level, "warn"; of PACE_LOG_OFF "off"; of another number "?".
  *
  * Threads: any. In handlers: yes, it never waits.
@@ -623,8 +623,14 @@ const char *pace_log_component_name(uint32_t component);
 /** In a configuration: let the library choose. */
 #define PACE_DEFAULT UINT32_MAX
 
-/** As a time-out: for ever. */
+/** As a time: no limit. */
 #define PACE_FOREVER UINT64_MAX
+
+/** As a count or a size: no limit. */
+#define PACE_UNLIMITED UINT64_MAX
+
+/** As a count of 32 bits: no limit. */
+#define PACE_UNLIMITED32 UINT32_MAX
 
 /** Wait at Linux epoll: descriptors, timers, tasks, rings. The default. */
 #define PACE_SOURCE_EPOLL 0
@@ -2270,7 +2276,7 @@ typedef struct pace_listener_options_t {
     size_t refusal_size;
     /**
      * Admitted requests at once over all connections, at least 1; see pace_conn_admit(). Default
-     * UINT64_MAX: no limit.
+     * PACE_UNLIMITED: no limit.
      */
     uint64_t max_requests;
     /** What a request beyond the maximum is answered with. NULL: nothing. */
@@ -2294,12 +2300,12 @@ typedef struct pace_listener_options_t {
     /**
      * A connection on which nothing was sent or received for so long, at least 1 ms, and with no
      * request in work, has timed out. If only other threads write to it, it may take twice as long.
-     * Default PACE_FOREVER.
+     * Default PACE_FOREVER: no limit.
      */
     uint64_t idle_timeout_ns;
     /**
      * The rest of a message of which a part was not consumed must come within this, at least 1 ms,
-     * however much of it comes meanwhile. Default PACE_FOREVER.
+     * however much of it comes meanwhile. Default PACE_FOREVER: no limit.
      */
     uint64_t read_timeout_ns;
     /**
@@ -3708,8 +3714,8 @@ typedef struct pace_http_options_t {
      */
     uint64_t body_rate;
     /**
-     * Requests in work at once over all connections, at least 1; beyond: 503. Default UINT64_MAX: no
-     * limit. A listener may have a lower one for its own.
+     * Requests in work at once over all connections, at least 1; beyond: 503. Default PACE_UNLIMITED:
+     * no limit. A listener may have a lower one for its own.
      */
     uint64_t max_requests;
     /** A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s. */
@@ -3723,7 +3729,7 @@ typedef struct pace_http_options_t {
     uint64_t keep_alive_timeout_ns;
     /**
      * Requests on one connection, at least 1; the last is answered with Connection: close. Default
-     * UINT32_MAX: no limit.
+     * PACE_UNLIMITED32: no limit.
      */
     uint32_t keep_alive_requests;
     /** Zero. */
@@ -4904,7 +4910,7 @@ typedef struct pace_retry_t {
     uint64_t first_ns;
     /** No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay. */
     uint64_t cap_ns;
-    /** No attempt begins later after the submission than this. 0: no limit. */
+    /** No attempt begins later after the submission than this. PACE_FOREVER, or 0: no limit. */
     uint64_t within_ns;
 } pace_retry_t;
 
@@ -4947,12 +4953,15 @@ typedef struct pace_kind_config_t {
     pace_retry_t retry;
     /**
      * How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
-     * 100 ms late while all `max_handles` of the pool are in use. 0 (default): no limit.
+     * 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
      */
     uint64_t timeout_ns;
-    /** How long a task may wait for its first attempt. 0 (default): no limit. */
+    /** How long a task may wait for its first attempt. PACE_FOREVER (default), or 0: no limit. */
     uint64_t queue_timeout_ns;
-    /** How long a task may take in all, from its submission to its end. 0 (default): no limit. */
+    /**
+     * How long a task may take in all, from its submission to its end. PACE_FOREVER (default), or 0: no
+     * limit.
+     */
     uint64_t deadline_ns;
     /** For PACE_RETRY_CUSTOM. */
     pace_delay_fn retry_delay;
@@ -4970,20 +4979,20 @@ typedef struct pace_kind_config_t {
     double budget_ratio;
     /** At most so many retries are saved up, 1 to 1,000,000. Default 100. */
     uint32_t budget_burst;
-    /** So many attempts may start in each rate_per_ns. 0 (default): as many as can. */
+    /** So many attempts may start in each rate_per_ns. PACE_UNLIMITED32 (default), or 0: no limit. */
     uint32_t rate_starts;
     /** 1 ns for each start to 100 years. Default one second. */
     uint64_t rate_per_ns;
     /** So many starts at once after a time with fewer, at least 1. Default 1. */
     uint32_t rate_burst;
     /**
-     * So many attempts may run at once. One that was pulled counts until its task has ended. 0 (default):
-     * as many as can.
+     * So many attempts may run at once. One that was pulled counts until its task has ended.
+     * PACE_UNLIMITED32 (default), or 0: no limit.
      */
     uint32_t max_running;
     /**
-     * How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
-     * limit.
+     * How long each attempt may take before it is asked to give up; nothing else follows. PACE_FOREVER (default), or
+     * 0: no limit.
      */
     uint64_t soft_timeout_ns;
     /**
@@ -5011,7 +5020,8 @@ typedef struct pace_kind_config_t {
      * it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
      * any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
      * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
-     * `max_handles` of the pool are in use it may end 100 ms late. 0 (default): it is waited for.
+     * `max_handles` of the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is
+     * waited for.
      */
     uint64_t lease_ns;
 } pace_kind_config_t;
@@ -5895,9 +5905,6 @@ pace_status_t pace_message_fail(const char *reason);
 
 /* ---------------------------------------------------------------------- The hub: what it keeps */
 
-/** As a limit: none. */
-#define PACE_UNLIMITED UINT64_MAX
-
 /**
  * When more waits for the disk than may, the archive goes without what has waited longest. Publishers never wait. The
  * lost messages are counted, told by the notice history.given_up, and make pace_hub_flush() fail.
@@ -5925,9 +5932,9 @@ typedef struct pace_history_options_t {
     const char *pattern;
     /** How many messages are kept in memory. Default 1024. */
     uint64_t keep_count;
-    /** How many bytes: payload, headers, and 96 for each message. Default: no limit. */
+    /** How many bytes: payload, headers, and 96 for each message. Default PACE_UNLIMITED: no limit. */
     uint64_t keep_bytes;
-    /** For how long, up to 100 years. Default: no limit. */
+    /** For how long, up to 100 years. Default PACE_FOREVER: no limit. */
     uint64_t keep_age_ns;
     /**
      * A file of SQLite that keeps them, too; not ":memory:". The hub's sequences go on where it ends. It is closed when the hub
@@ -5935,7 +5942,7 @@ typedef struct pace_history_options_t {
      * NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
      */
     const char *archive;
-    /** What the archive keeps. Default of all three: no limit. */
+    /** What the archive keeps. Default of all three PACE_UNLIMITED: no limit. */
     uint64_t archive_count;
     /** The size of the file. */
     uint64_t archive_bytes;
@@ -6272,7 +6279,7 @@ typedef struct pace_publisher_options_t {
     bool may_block;
     /** Zero. */
     uint8_t reserved[3];
-    /** So many messages in each quota_per_ns, evenly spread. 0 (default): no limit. */
+    /** So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit. */
     uint32_t quota;
     /** So many at once after a time with fewer, at least 1. Default 1. */
     uint32_t quota_burst;
@@ -6500,9 +6507,6 @@ void pace_message_filter_free(pace_message_filter_t *filter);
 /** It restarts all handlers of the supervisor, each before its next message. */
 #define PACE_RESTART_ONE_FOR_ALL 1
 
-/** Any number of restarts: no handler is suspended. */
-#define PACE_RESTARTS_UNLIMITED UINT32_MAX
-
 /** Counts the restarts of several subscriptions, and suspends all of them for a while when there are too many. */
 typedef struct pace_supervisor_t pace_supervisor_t;
 
@@ -6516,7 +6520,7 @@ typedef void (*pace_restart_fn)(void *user_data, pace_text_t failure, uint64_t c
 
 /**
  * Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
- * PACE_RESTARTS_UNLIMITED) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
+ * PACE_UNLIMITED32) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
  * waits for them, and what comes, becomes dead letters until the suspension ends. Its time is as
  * suspension_ns and longest_suspension_ns of pace_subscription_options_t say.
  *
@@ -6646,7 +6650,7 @@ typedef struct pace_subscription_options_t {
     /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
     uint32_t fate;
     /**
-     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
      * suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
      * handler is restarted when it has answered PACE_EPANIC; other failures are no restarts.
      */
@@ -7344,7 +7348,7 @@ typedef struct pace_replay_options_t {
     /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
     uint32_t fate;
     /**
-     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+     * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
      * suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
      * has answered PACE_EPANIC; other failures are no restarts.
      */

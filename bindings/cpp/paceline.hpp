@@ -6082,7 +6082,7 @@ public:
     Result<Kind> kind(const char *name, const KindConfig &settings = {}) const {
         pace_kind_config_t raw{};
         (void)pace_kind_config_init(&raw, sizeof raw);
-        const auto limit = [](Duration time) { return time == forever ? 0 : detail::limit_nanos(time); };
+        const auto limit = [](Duration time) { return time == forever ? PACE_FOREVER : detail::limit_nanos(time); };
         raw.lane = static_cast<std::uint32_t>(settings.lane);
         if (settings.retry) {
             raw.retry = settings.retry->native();
@@ -6310,7 +6310,7 @@ struct Intensity {
 
     /// Nothing suspends.
     static Intensity unlimited() noexcept {
-        return Intensity{PACE_RESTARTS_UNLIMITED, nanoseconds(1)};
+        return Intensity{PACE_UNLIMITED32, nanoseconds(1)};
     }
     /// A suspension lasts until resume().
     Intensity &set_suspend_for_good() noexcept { return suspension = forever, *this; }

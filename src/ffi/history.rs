@@ -2,16 +2,13 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
-use super::pool::PACE_FOREVER;
+use super::pool::{PACE_FOREVER, PACE_UNLIMITED};
 use super::sized;
 use super::status::*;
 use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
 use core::ffi::c_char;
 use core::mem::offset_of;
 use core::ptr;
-
-/// As a limit: none.
-pub const PACE_UNLIMITED: u64 = u64::MAX;
 
 /// When more waits for the disk than may, the archive goes without what has waited longest. Publishers never wait. The
 /// lost messages are counted, told by the notice history.given_up, and make pace_hub_flush() fail.
@@ -35,15 +32,15 @@ pub struct pace_history_options_t {
     pub pattern: *const c_char,
     /// How many messages are kept in memory. Default 1024.
     pub keep_count: u64,
-    /// How many bytes: payload, headers, and 96 for each message. Default: no limit.
+    /// How many bytes: payload, headers, and 96 for each message. Default PACE_UNLIMITED: no limit.
     pub keep_bytes: u64,
-    /// For how long, up to 100 years. Default: no limit.
+    /// For how long, up to 100 years. Default PACE_FOREVER: no limit.
     pub keep_age_ns: u64,
     /// A file of SQLite that keeps them, too; not ":memory:". The hub's sequences go on where it ends. It is closed when the hub
     /// is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
     /// NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
     pub archive: *const c_char,
-    /// What the archive keeps. Default of all three: no limit.
+    /// What the archive keeps. Default of all three PACE_UNLIMITED: no limit.
     pub archive_count: u64,
     /// The size of the file.
     pub archive_bytes: u64,

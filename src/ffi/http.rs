@@ -9,7 +9,7 @@ use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::filter::Filters;
 use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::{PACE_UNLIMITED, PACE_UNLIMITED32, open as open_pool, pace_pool_t};
 use super::remote::lookup;
 use super::request::{self, pace_request_t};
 use super::requests::{open as open_requests, pace_requests_t};
@@ -115,8 +115,8 @@ pub struct pace_http_options_t {
     /// A body must come at so many bytes per second, taken over each body_timeout_ns, while it is
     /// waited for; below: 408. Default 500, 0: any.
     pub body_rate: u64,
-    /// Requests in work at once over all connections, at least 1; beyond: 503. Default UINT64_MAX: no
-    /// limit. A listener may have a lower one for its own.
+    /// Requests in work at once over all connections, at least 1; beyond: 503. Default PACE_UNLIMITED:
+    /// no limit. A listener may have a lower one for its own.
     pub max_requests: u64,
     /// A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s.
     pub head_timeout_ns: u64,
@@ -126,7 +126,7 @@ pub struct pace_http_options_t {
     /// closed. Default 60 s.
     pub keep_alive_timeout_ns: u64,
     /// Requests on one connection, at least 1; the last is answered with Connection: close. Default
-    /// UINT32_MAX: no limit.
+    /// PACE_UNLIMITED32: no limit.
     pub keep_alive_requests: u32,
     /// Zero.
     pub reserved: u32,
@@ -490,11 +490,11 @@ const DEFAULTS: pace_http_options_t = pace_http_options_t {
     max_target: 8 << 10,
     max_body: 1 << 20,
     body_rate: 500,
-    max_requests: u64::MAX,
+    max_requests: PACE_UNLIMITED,
     head_timeout_ns: 10_000_000_000,
     body_timeout_ns: 10_000_000_000,
     keep_alive_timeout_ns: 60_000_000_000,
-    keep_alive_requests: u32::MAX,
+    keep_alive_requests: PACE_UNLIMITED32,
     reserved: 0,
     on_exhausted: None,
     exhausted_data: ptr::null_mut(),

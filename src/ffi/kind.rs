@@ -4,7 +4,7 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::{pace_drop_fn, pace_task_fn};
 use super::owner::{Registration, pair};
-use super::pool::PACE_FOREVER;
+use super::pool::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::retry::{NO_RETRY, PACE_RETRY_CUSTOM, pace_retry_t, retry_of};
 use super::sized;
 use super::status::*;
@@ -49,11 +49,12 @@ pub struct pace_kind_config_t {
     /// Default: no retries.
     pub retry: pace_retry_t,
     /// How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
-    /// 100 ms late while all `max_handles` of the pool are in use. 0 (default): no limit.
+    /// 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
     pub timeout_ns: u64,
-    /// How long a task may wait for its first attempt. 0 (default): no limit.
+    /// How long a task may wait for its first attempt. PACE_FOREVER (default), or 0: no limit.
     pub queue_timeout_ns: u64,
-    /// How long a task may take in all, from its submission to its end. 0 (default): no limit.
+    /// How long a task may take in all, from its submission to its end. PACE_FOREVER (default), or 0: no
+    /// limit.
     pub deadline_ns: u64,
     /// For PACE_RETRY_CUSTOM.
     pub retry_delay: pace_delay_fn,
@@ -71,17 +72,17 @@ pub struct pace_kind_config_t {
     pub budget_ratio: f64,
     /// At most so many retries are saved up, 1 to 1,000,000. Default 100.
     pub budget_burst: u32,
-    /// So many attempts may start in each rate_per_ns. 0 (default): as many as can.
+    /// So many attempts may start in each rate_per_ns. PACE_UNLIMITED32 (default), or 0: no limit.
     pub rate_starts: u32,
     /// 1 ns for each start to 100 years. Default one second.
     pub rate_per_ns: u64,
     /// So many starts at once after a time with fewer, at least 1. Default 1.
     pub rate_burst: u32,
-    /// So many attempts may run at once. One that was pulled counts until its task has ended. 0 (default):
-    /// as many as can.
+    /// So many attempts may run at once. One that was pulled counts until its task has ended.
+    /// PACE_UNLIMITED32 (default), or 0: no limit.
     pub max_running: u32,
-    /// How long each attempt may take before it is asked to give up; nothing else follows. 0 (default): no
-    /// limit.
+    /// How long each attempt may take before it is asked to give up; nothing else follows. PACE_FOREVER (default), or
+    /// 0: no limit.
     pub soft_timeout_ns: u64,
     /// How long an attempt whose time is over, and that another might follow, may take to return: then the
     /// task ends, unless its retries overlap. 0 (default): one second.
@@ -103,7 +104,8 @@ pub struct pace_kind_config_t {
     /// it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
     /// any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
     /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
-    /// `max_handles` of the pool are in use it may end 100 ms late. 0 (default): it is waited for.
+    /// `max_handles` of the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is
+    /// waited for.
     pub lease_ns: u64,
 }
 
@@ -218,6 +220,11 @@ pub(super) unsafe fn open<'a>(kind: *const pace_kind_t) -> Result<&'a pace_kind_
     if kind.pool.shared().is_forked() { Err(FORKED) } else { Ok(kind) }
 }
 
+/// None: no limit.
+fn limit(time: u64) -> Option<Duration> {
+    (![0, PACE_FOREVER].contains(&time)).then(|| nanos(time))
+}
+
 /// None: the default.
 pub(super) fn full_of(full: u32, wait_ns: u64) -> Result<Option<Full>> {
     Ok(Some(match full {
@@ -255,26 +262,26 @@ fn make(
     if let Some(retry) = retry_of(&config.retry, delay)? {
         builder = builder.retry(retry);
     }
-    if config.timeout_ns != 0 {
-        builder = builder.timeout(nanos(config.timeout_ns));
+    if let Some(time) = limit(config.timeout_ns) {
+        builder = builder.timeout(time);
     }
-    if config.queue_timeout_ns != 0 {
-        builder = builder.queue_timeout(nanos(config.queue_timeout_ns));
+    if let Some(time) = limit(config.queue_timeout_ns) {
+        builder = builder.queue_timeout(time);
     }
-    if config.deadline_ns != 0 {
-        builder = builder.deadline(nanos(config.deadline_ns));
+    if let Some(time) = limit(config.deadline_ns) {
+        builder = builder.deadline(time);
     }
-    if config.max_running != 0 {
+    if ![0, PACE_UNLIMITED32].contains(&config.max_running) {
         builder = builder.max_running(config.max_running);
     }
     if config.overlap_retries {
         builder = builder.overlap_retries(true);
     }
-    if config.soft_timeout_ns != 0 {
-        builder = builder.soft_timeout(nanos(config.soft_timeout_ns));
+    if let Some(time) = limit(config.soft_timeout_ns) {
+        builder = builder.soft_timeout(time);
     }
-    if config.lease_ns != 0 {
-        builder = builder.lease(nanos(config.lease_ns));
+    if let Some(time) = limit(config.lease_ns) {
+        builder = builder.lease(time);
     }
     if config.grace_ns != 0 {
         builder = builder.grace(nanos(config.grace_ns));
@@ -287,7 +294,7 @@ fn make(
         let budget = budget.per_second(config.budget_per_second).burst(config.budget_burst);
         builder = builder.retry_budget(budget);
     }
-    if config.rate_starts != 0 {
+    if ![0, PACE_UNLIMITED32].contains(&config.rate_starts) {
         let rate = Rate::new(config.rate_starts, nanos(config.rate_per_ns));
         builder = builder.rate(rate.burst(config.rate_burst));
     }
@@ -298,9 +305,9 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
     struct_size: size_of::<pace_kind_config_t>() as u32,
     lane: PACE_LANE_NORMAL,
     retry: NO_RETRY,
-    timeout_ns: 0,
-    queue_timeout_ns: 0,
-    deadline_ns: 0,
+    timeout_ns: PACE_FOREVER,
+    queue_timeout_ns: PACE_FOREVER,
+    deadline_ns: PACE_FOREVER,
     retry_delay: None,
     retry_data: ptr::null_mut(),
     retry_drop: None,
@@ -309,18 +316,18 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
     budget_per_second: 10,
     budget_ratio: 0.2,
     budget_burst: 100,
-    rate_starts: 0,
+    rate_starts: PACE_UNLIMITED32,
     rate_per_ns: 1_000_000_000,
     rate_burst: 1,
-    max_running: 0,
-    soft_timeout_ns: 0,
+    max_running: PACE_UNLIMITED32,
+    soft_timeout_ns: PACE_FOREVER,
     grace_ns: 0,
     full: PACE_FULL_DEFAULT,
     reserved2: 0,
     full_wait_ns: 0,
     overlap_retries: false,
     reserved3: [0; 7],
-    lease_ns: 0,
+    lease_ns: PACE_FOREVER,
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.

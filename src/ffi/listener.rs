@@ -3,7 +3,7 @@
 
 use super::boundary::{self, Failure, Result, call, nanos};
 use super::filter::{self, Filters, pace_filter_hooks_t};
-use super::pool::{PACE_DEFAULT, PACE_FOREVER};
+use super::pool::{PACE_DEFAULT, PACE_FOREVER, PACE_UNLIMITED};
 use super::sized;
 use super::status::*;
 use crate::net::{Listen, Outgoing};
@@ -37,7 +37,7 @@ pub struct pace_listener_options_t {
     /// Its size, up to 65536.
     pub refusal_size: usize,
     /// Admitted requests at once over all connections, at least 1; see pace_conn_admit(). Default
-    /// UINT64_MAX: no limit.
+    /// PACE_UNLIMITED: no limit.
     pub max_requests: u64,
     /// What a request beyond the maximum is answered with. NULL: nothing.
     pub busy: *const c_void,
@@ -55,10 +55,10 @@ pub struct pace_listener_options_t {
     pub output_max: u64,
     /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
     /// request in work, has timed out. If only other threads write to it, it may take twice as long.
-    /// Default PACE_FOREVER.
+    /// Default PACE_FOREVER: no limit.
     pub idle_timeout_ns: u64,
     /// The rest of a message of which a part was not consumed must come within this, at least 1 ms,
-    /// however much of it comes meanwhile. Default PACE_FOREVER.
+    /// however much of it comes meanwhile. Default PACE_FOREVER: no limit.
     pub read_timeout_ns: u64,
     /// A peer that takes nothing of what is queued for it for so long, at least 1 ms, has stalled.
     /// Default 30 s.
@@ -115,7 +115,7 @@ const LISTENER: pace_listener_options_t = pace_listener_options_t {
     max_connections: 1 << 20,
     refusal: ptr::null(),
     refusal_size: 0,
-    max_requests: u64::MAX,
+    max_requests: PACE_UNLIMITED,
     busy: ptr::null(),
     busy_size: 0,
     max_unconsumed: 1 << 20,

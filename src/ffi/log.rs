@@ -7,7 +7,7 @@ use super::owner::pair;
 use super::settings::layers;
 use super::sized::{self, Room};
 use super::status::*;
-use crate::log::{Component, Level, Levels, Log, Logger, Record, Value, loud};
+use crate::log::{Component, Level, Levels, Log, Record, Value};
 use crate::queue::Queue;
 use crate::sys::fork::ForkGuard;
 use crate::{Builder, Error};
@@ -490,50 +490,6 @@ pub unsafe extern "C" fn pace_log_free(log: *mut pace_log_t) {
             // SAFETY: as above.
             drop(unsafe { Box::from_raw(log) });
         }
-    });
-}
-
-/// Whether the library keeps silent about faults that no log and no hook is told of. Default: false.
-///
-/// Without this, a fault of a pool that has no log (pace_pool_config_t.log, pace_log_install()) is one line on the
-/// standard error stream: a handler that fails, a suspended subscription, a log's file that cannot be written and
-/// the like. Of each kind of fault at most one line is written in 10 seconds, with the number of those that were
-/// not. With a log, a fault is a record of it and no line; with a hook for the fault (the on_exhausted of a server,
-/// say), neither. It holds for the process.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub extern "C" fn pace_quiet(quiet: bool) {
-    crate::quiet(quiet);
-}
-
-/// Tells of an exception that has left code of the program, which this thread has caught in the library's place: to
-/// the log of its pool, or on the standard error stream (pace_quiet()). For languages whose exceptions must not leave
-/// a callback; whoever writes C needs it not.
-///
-/// `what` is what the exception says; what is not UTF-8 in it is replaced by U+FFFD. NULL: a hook of the program was
-/// told, so that the library need not write a line. `fails`: the callback goes on to answer that it has failed, as a
-/// handler by a number that is no PACE_FLOW_ number, and the library tells of that with this text.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
-    call_void(|| {
-        if what.is_null() {
-            return loud::note_told();
-        }
-        // SAFETY: not NULL, and as the header demands.
-        let what = unsafe { boundary::words(what) };
-        if fails {
-            return loud::note_text(what.into());
-        }
-        match crate::pool::current() {
-            Some((shared, _)) => shared.tell_unhandled(&what),
-            None => Logger::for_nobodys_pool().error(Component::Pool, "pool.unhandled", |record| {
-                record.say(&*what);
-            }),
-        }
-        loud::note_told();
     });
 }
 

@@ -7,6 +7,7 @@ use super::hub::{
     fill, open as open_hub, open_key, pace_hub_t, pace_key_t, pace_receipt_t, payloads, room,
 };
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
+use super::pool::PACE_UNLIMITED32;
 use super::sized::{self, Room};
 use super::status::*;
 use crate::hub::{Publisher, Rate};
@@ -32,7 +33,7 @@ pub struct pace_publisher_options_t {
     pub may_block: bool,
     /// Zero.
     pub reserved: [u8; 3],
-    /// So many messages in each quota_per_ns, evenly spread. 0 (default): no limit.
+    /// So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit.
     pub quota: u32,
     /// So many at once after a time with fewer, at least 1. Default 1.
     pub quota_burst: u32,
@@ -57,7 +58,7 @@ const DEFAULTS: pace_publisher_options_t = pace_publisher_options_t {
     struct_size: size_of::<pace_publisher_options_t>() as u32,
     may_block: false,
     reserved: [0; 3],
-    quota: 0,
+    quota: PACE_UNLIMITED32,
     quota_burst: 1,
     quota_per_ns: 1_000_000_000,
     allow: ptr::null(),
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn pace_publisher_new(
             // SAFETY: not NULL, and as the header demands.
             builder = builder.allow(unsafe { boundary::text(pattern, "a pattern of allow") }?);
         }
-        if options.quota != 0 {
+        if ![0, PACE_UNLIMITED32].contains(&options.quota) {
             let rate = Rate::new(options.quota, nanos(options.quota_per_ns));
             builder = builder.quota(rate.burst(options.quota_burst));
         }

@@ -129,7 +129,7 @@ pub struct pace_replay_options_t {
     pub retry: pace_retry_t,
     /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
     pub fate: u32,
-    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
     /// has answered PACE_EPANIC; other failures are no restarts.
     pub restarts: u32,

@@ -46,7 +46,7 @@ pub struct pace_retry_t {
     pub first_ns: u64,
     /// No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay.
     pub cap_ns: u64,
-    /// No attempt begins later after the submission than this. 0: no limit.
+    /// No attempt begins later after the submission than this. PACE_FOREVER, or 0: no limit.
     pub within_ns: u64,
 }
 

@@ -103,7 +103,7 @@ pub struct pace_subscription_options_t {
     pub retry: pace_retry_t,
     /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
     pub fate: u32,
-    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_RESTARTS_UNLIMITED, in any such span
+    /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
     /// handler is restarted when it has answered PACE_EPANIC; other failures are no restarts.
     pub restarts: u32,

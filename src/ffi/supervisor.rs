@@ -4,7 +4,7 @@
 use super::boundary::{self, Failure, Out, Result, call, call_void, nanos};
 use super::message::{NOTHING, lend};
 use super::owner::Owner;
-use super::pool::PACE_FOREVER;
+use super::pool::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::request::pace_text_t;
 use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
@@ -22,9 +22,6 @@ pub const PACE_RESTART_ONE_FOR_ONE: u32 = 0;
 /// It restarts all handlers of the supervisor, each before its next message.
 pub const PACE_RESTART_ONE_FOR_ALL: u32 = 1;
 
-/// Any number of restarts: no handler is suspended.
-pub const PACE_RESTARTS_UNLIMITED: u32 = u32::MAX;
-
 /// Counts the restarts of several subscriptions, and suspends all of them for a while when there are too many.
 pub struct pace_supervisor_t {
     supervisor: Supervisor,
@@ -38,7 +35,7 @@ pub type pace_restart_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, failure: pace_text_t, count: u64)>;
 
 /// Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
-/// PACE_RESTARTS_UNLIMITED) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
+/// PACE_UNLIMITED32) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
 /// waits for them, and what comes, becomes dead letters until the suspension ends. Its time is as
 /// suspension_ns and longest_suspension_ns of pace_subscription_options_t say.
 ///
@@ -129,7 +126,7 @@ pub(super) struct Times {
 impl Times {
     fn intensity(self) -> Intensity {
         let intensity = match self.restarts {
-            PACE_RESTARTS_UNLIMITED => Intensity::unlimited(),
+            PACE_UNLIMITED32 => Intensity::unlimited(),
             restarts => Intensity::new(restarts, nanos(self.within_ns)),
         };
         self.suspend(intensity)

@@ -96,7 +96,7 @@ static KINDS: [Kind; 20] = [
     kind("subscription.restarted", "the handler of a subscription has crashed, and was restarted"),
     kind(
         "subscription.suspended",
-        "the handler of a subscription has crashed too often: it gets no messages",
+        "the handler of a subscription has crashed too often: the subscription is suspended",
     ),
     kind("dead.forgotten", "dead letters were forgotten for newer ones"),
     kind("history.failed", "a history cannot be written to disk"),
@@ -128,7 +128,9 @@ pub fn quiet(quiet: bool) {
 }
 
 /// What is known of a failure of the code that runs now, on this thread.
+#[derive(Default)]
 enum Note {
+    #[default]
     Nothing,
     /// Somebody was told.
     #[cfg_attr(not(any(feature = "capi", feature = "hub")), allow(dead_code, reason = "for hooks"))]
@@ -163,12 +165,6 @@ pub(crate) fn take_text() -> Option<String> {
             let _ends = NOTE.try_with(|note| note.set(told));
             None
         }
-    }
-}
-
-impl Default for Note {
-    fn default() -> Self {
-        Self::Nothing
     }
 }
 

@@ -143,5 +143,5 @@ pub(super) fn time(name: &'static str, value: u64) -> Result<()> {
         return Ok(());
     }
     let value = format!("{:?}", Duration::from_nanos(value));
-    Err(Error::invalid(name, value, "at least 1 ms"))
+    Err(Error::invalid(name, value, "at least 1 ms, or no limit"))
 }

@@ -245,7 +245,7 @@ static void kinds(void) {
     config.retry_delay = no_delay;
     config.retry_data = &delays;
     config.retry_drop = count_drop;
-    config.timeout_ns = PACE_FOREVER;
+    config.timeout_ns = PACE_FOREVER - 1;
     SAYS(PACE_EINVAL, pace_kind_new(workers, "custom", &config, &kind));
     TELLS("timeout is ");
     config.timeout_ns = SECOND * 3600;
@@ -978,6 +978,41 @@ static pace_kind_config_t peculiar(void) {
     config.full_wait_ns = 3606 * SECOND;
     config.lease_ns = 3607 * SECOND;
     return config;
+}
+
+/* What has no limit by default says so by one word for times, and one for counts; in a kind 0 is the default, too. */
+static void no_limit_has_one_spelling(void) {
+    pace_listener_options_t listener;
+    pace_http_options_t http;
+    pace_publisher_options_t publisher;
+    pace_history_options_t history;
+    pace_kind_config_t config, zero;
+    pace_kind_t *named = NULL, *default_ = NULL;
+    OK(pace_listener_options_init(&listener, sizeof listener));
+    CHECK(listener.idle_timeout_ns == PACE_FOREVER && listener.read_timeout_ns == PACE_FOREVER);
+    CHECK(listener.max_requests == PACE_UNLIMITED);
+    OK(pace_http_options_init(&http, sizeof http));
+    CHECK(http.max_requests == PACE_UNLIMITED && http.keep_alive_requests == PACE_UNLIMITED32);
+    OK(pace_publisher_options_init(&publisher, sizeof publisher));
+    CHECK(publisher.quota == PACE_UNLIMITED32);
+    OK(pace_history_options_init(&history, sizeof history));
+    CHECK(history.keep_age_ns == PACE_FOREVER && history.keep_bytes == PACE_UNLIMITED);
+    OK(pace_kind_config_init(&config, sizeof config));
+    CHECK(config.timeout_ns == PACE_FOREVER && config.queue_timeout_ns == PACE_FOREVER);
+    CHECK(config.deadline_ns == PACE_FOREVER && config.soft_timeout_ns == PACE_FOREVER);
+    CHECK(config.lease_ns == PACE_FOREVER);
+    CHECK(config.rate_starts == PACE_UNLIMITED32 && config.max_running == PACE_UNLIMITED32);
+    zero = config;
+    zero.timeout_ns = zero.queue_timeout_ns = zero.deadline_ns = zero.soft_timeout_ns = zero.lease_ns = 0;
+    zero.rate_starts = zero.max_running = 0;
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    OK(pace_kind_new(workers, "unlimited", &config, &named));
+    OK(pace_kind_new(workers, "unlimited", &zero, &default_));
+    pace_kind_free(named);
+    pace_kind_free(default_);
+    pace_workers_free(workers);
+    finish(pool);
 }
 
 /* One name has one set of settings: what differs in any of them is refused, so none is lost on the way. */
@@ -2131,6 +2166,7 @@ int main(int argc, char **argv) {
     outcomes();
     options();
     kinds();
+    no_limit_has_one_spelling();
     settings_of_kinds();
     settings_of_tasks();
     times();
