@@ -5,6 +5,7 @@ use super::record::Head;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
+use std::error::Error;
 
 /// One run of a task's function, which gets it as its argument.
 pub struct Attempt<'a> {
@@ -206,22 +207,54 @@ impl PartialEq for Fault {
     }
 }
 
-impl<E: std::error::Error> From<E> for Fault {
+/// The error's message, with those of its causes.
+fn told(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    message
+}
+
+impl<E: Error> From<E> for Fault {
     /// The error's message, with those of its causes.
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
-        Self::new(message)
+        Self::new(told(&error))
     }
 }
 
-/// What a task's function may return: a `Result` whose error makes a [`Fault`], or a plain value.
+/// A [`Fault`] inside a boxed error. `Fault` is no error itself, so that `?` makes one of every error.
+#[derive(Debug)]
+struct Boxed(Fault);
+
+impl fmt::Display for Boxed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Boxed {}
+
+impl From<Fault> for Box<dyn Error + Send + Sync> {
+    fn from(fault: Fault) -> Self {
+        Box::new(Boxed(fault))
+    }
+}
+
+/// What a task's function may return: a `Result`, whose error fails the attempt, or a plain value.
 ///
-/// For a type of your own, return `Ok::<_, Fault>(value)`, or implement this.
+/// The error of a `Result` is whatever converts into `Box<dyn Error + Send + Sync>`: that box itself, an error type,
+/// a `String`, a `&str`, a [`Fault`], or the error of a crate such as `anyhow`. The attempt fails with the error's
+/// message, followed by those of its causes. A [`Fault`] keeps its advice and its code, also inside the box.
+///
+/// Numbers, texts, tuples, `Option`, `Vec` and `Box` are returned as they are. [`Plain`] returns a value of any other
+/// type, or a `Result` that is the task's value.
+#[diagnostic::on_unimplemented(
+    message = "a task cannot return `{Self}` as it is",
+    label = "return `Plain(value)`, or a `Result` whose error converts into `Box<dyn Error + Send + Sync>`"
+)]
 pub trait Outcome {
     /// What a completed task yields.
     type Value: Send + 'static;
@@ -233,12 +266,45 @@ pub trait Outcome {
     fn into_result(self) -> Result<Self::Value, Fault>;
 }
 
-impl<T: Send + 'static, E: Into<Fault>> Outcome for Result<T, E> {
+impl<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>> Outcome for Result<T, E> {
     type Value = T;
 
     #[inline]
     fn into_result(self) -> Result<T, Fault> {
-        self.map_err(Into::into)
+        self.map_err(|error| match error.into().downcast::<Boxed>() {
+            Ok(boxed) => boxed.0,
+            Err(other) => Fault::new(told(&*other)),
+        })
+    }
+}
+
+/// A value of any type that a task's function returns: the task yields it without the wrapper.
+///
+/// ```
+/// use paceline::Pool;
+/// use paceline::task::{Attempt, Plain, WorkerPool};
+///
+/// struct Picture {
+///     width: u32,
+/// }
+///
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let workers = WorkerPool::new(&pool);
+/// let task = workers.task("resize", |_: &Attempt| Plain(Picture { width: 640 }));
+/// let report = task.submit().expect("an open pool").wait()?;
+/// assert_eq!(report.result.unwrap().width, 640);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plain<T>(pub T);
+
+impl<T: Send + 'static> Outcome for Plain<T> {
+    type Value = T;
+
+    #[inline]
+    fn into_result(self) -> Result<T, Fault> {
+        Ok(self.0)
     }
 }
 

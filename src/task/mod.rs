@@ -81,7 +81,7 @@ mod tests;
 mod waiting;
 
 pub use crate::time::{Backoff, GiveUp, Jitter, Rate, Retry};
-pub use attempt::{Attempt, Fault, Outcome};
+pub use attempt::{Attempt, Fault, Outcome, Plain};
 pub use batch::{Batch, Unsubmitted};
 pub use budget::RetryBudget;
 pub use event::TaskFd;

@@ -19,6 +19,7 @@ mod periodic;
 mod pulled;
 mod rate;
 mod retries;
+mod returns;
 mod running;
 mod scaling;
 mod shutdown;
