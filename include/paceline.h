@@ -597,10 +597,12 @@ pace_status_t pace_log_close(pace_log_t *log,
 pace_status_t pace_log_stats(pace_log_t *log, pace_log_stats_t *stats);
 
 /**
- * Frees a log. When the last pool that uses it is gone too, its thread tells what waits, and ends; a process that
- * ends does not wait for that: pace_log_close() before. NULL: nothing.
+ * Frees a log. When the last pool that uses it is gone too, its thread tells what waits, and ends. With on_record
+ * whoever frees the last of these waits until `drop` has run; without it a process that ends does not wait for what is
+ * to be written: pace_log_close() before. NULL: nothing.
  *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses it any more. In handlers, and on threads of a pool or of the log: yes, it never
+ * waits there.
  */
 void pace_log_free(pace_log_t *log);
 
@@ -1398,10 +1400,11 @@ pace_status_t pace_ring_counts(const pace_ring_t *ring,
 pace_status_t pace_ring_close(pace_ring_t *ring);
 
 /**
- * Closes a ring and frees it. It does not wait for the handler: `drop` tells when that is through.
- * NULL is a no-op, and in a forked child nothing is freed.
+ * Closes a ring and frees it. It waits until what was published has been handled and `drop` has run. NULL is a no-op,
+ * and in a forked child nothing is freed.
  *
- * Threads: any, as long as no other uses the ring any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the ring any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_ring_free(pace_ring_t *ring);
 
@@ -1571,10 +1574,11 @@ pace_status_t pace_signals_wait(pace_signals_t *signals,
                                 int32_t *signal);
 
 /**
- * Watches no more. The signals stay blocked, so that one that comes late does not end the process. NULL:
- * nothing.
+ * Watches no more. The signals stay blocked, so that one that comes late does not end the process. It waits until no
+ * call runs and `drop` has run. NULL: nothing.
  *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
+ * there.
  */
 void pace_signals_free(pace_signals_t *signals);
 
@@ -2609,12 +2613,21 @@ pace_status_t pace_server_listener_stats(pace_server_t *server,
 pace_status_t pace_server_cut_off(pace_server_t *server);
 
 /**
- * Frees a server: its listeners end, and its connections are cut off. It does not wait for them: each
- * gets its hook `close` soon, from a thread of the pool, and `drop` of the hooks runs after the last.
- * Call pace_server_drain() first for an orderly end, or to be sure that all is over. A server may be
+ * Stops as pace_server_free() does: listeners end, connections are cut off, and it waits for their hooks. The server is
+ * still there. pace_server_drain() first for an orderly end.
+ *
+ * Threads: any. In handlers, and on threads of the pool: yes, it never waits there.
+ */
+pace_status_t pace_server_stop(pace_server_t *server);
+
+/**
+ * Frees a server: its listeners end, and its connections are cut off. It waits until each of them has had its hook
+ * `close`, from a thread of the pool, and no hook runs; `drop` of the hooks runs after the last. It does not wait if
+ * pace_server_cut_off() was called before. Call pace_server_drain() first for an orderly end. A server may be
  * freed before or after its pool. NULL is a no-op. In a forked child it does nothing.
  *
- * Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_server_free(pace_server_t *server);
 
@@ -3951,11 +3964,11 @@ pace_status_t pace_http_fail(pace_http_t *http,
                              pace_conn_id_t conn);
 
 /**
- * Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain
- * it first for an orderly end. It does not wait for handlers that run. NULL is a no-op. In a forked
- * child it does nothing.
+ * Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(), which says what it
+ * waits for; drain it first for an orderly end. NULL is a no-op. In a forked child it does nothing.
  *
- * Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_http_free(pace_http_t *http);
 
@@ -4286,10 +4299,11 @@ pace_status_t pace_udp_drain(pace_udp_t *udp,
 pace_status_t pace_udp_stats(pace_udp_t *udp, pace_udp_stats_t *stats);
 
 /**
- * Closes a socket if that has not been done, and frees it. It does not wait for its hook `close`. NULL
- * is a no-op. In a forked child it does nothing.
+ * Closes a socket if that has not been done, and frees it. It waits until its hook `close` has returned and `drop` has
+ * run, unless pace_udp_close() was called before. NULL is a no-op. In a forked child it does nothing.
  *
- * Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the socket any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_udp_free(pace_udp_t *udp);
 
@@ -4655,10 +4669,11 @@ pace_status_t pace_outcome_log_stats(pace_outcome_log_t *log,
                                      pace_outcome_log_stats_t *stats);
 
 /**
- * Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends.
- * NULL: nothing.
+ * Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends. With
+ * on_outcome whoever frees the last of these waits until `drop` has run. NULL: nothing.
  *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses it any more. In handlers, and on threads of a pool or of the log: yes, it never
+ * waits there.
  */
 void pace_outcome_log_free(pace_outcome_log_t *log);
 
@@ -5542,9 +5557,11 @@ pace_status_t pace_periodic_counts(const pace_periodic_t *periodic,
                                    uint64_t *missed);
 
 /**
- * Ends a periodic task: a run that has begun goes on, and no other begins. NULL: nothing.
+ * Ends a periodic task, and frees it: no other run begins, one that waits is cancelled, and one that runs is asked to
+ * stop (pace_attempt_is_cancelled()). It waits until no run is left and `drop` has run. NULL: nothing.
  *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
+ * there.
  */
 void pace_periodic_free(pace_periodic_t *periodic);
 
@@ -6119,11 +6136,12 @@ pace_status_t pace_hub_new(pace_pool_t *pool,
                            pace_hub_t **hub);
 
 /**
- * Frees a hub, and unsubscribes all that have a name or were never given one. It does not wait for
- * handlers: their `drop` tells. Keys and mailboxes may be freed later. NULL is a no-op, and in a forked
- * child nothing is freed.
+ * Frees a hub, and unsubscribes all that have a name or were never given one. It waits until no handler of a
+ * subscription that has a name runs and `drop` has run; of those without a name `drop` tells. Keys and mailboxes may be
+ * freed later. NULL is a no-op, and in a forked child nothing is freed.
  *
- * Threads: any, as long as no other uses the hub any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the hub any more. In handlers, and on threads of the pool: yes, it never waits
+ * there.
  */
 void pace_hub_free(pace_hub_t *hub);
 
@@ -7530,10 +7548,11 @@ pace_status_t pace_replay_end(pace_replay_t *replay,
                               bool *ended);
 
 /**
- * Ends a replay, without waiting for its handler, and frees it. NULL is a no-op, and in a forked child nothing
- * is freed.
+ * Ends a replay as PACE_UNSUBSCRIBE_SYNC does, and frees it: it waits until the handler does not run and `drop` has
+ * run, unless pace_replay_end() was called before. NULL is a no-op, and in a forked child nothing is freed.
  *
- * Threads: any, as long as no other uses the replay any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the replay any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_replay_free(pace_replay_t *replay);
 
@@ -7868,10 +7887,11 @@ pace_status_t pace_hub_watch(pace_hub_t *hub,
 pace_status_t pace_watch_stats(const pace_watch_t *watch, pace_watch_stats_t *stats);
 
 /**
- * Ends a watch, without waiting for a call that runs, and frees it. NULL is a no-op, and in a forked child
+ * Ends a watch, and frees it: it waits until no call runs and `drop` has run. NULL is a no-op, and in a forked child
  * nothing is freed.
  *
- * Threads: any, as long as no other uses the watch any more. In handlers: yes, it never waits.
+ * Threads: any, as long as no other uses the watch any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
  */
 void pace_watch_free(pace_watch_t *watch);
 

@@ -25,7 +25,7 @@ const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Ws
                       -Wold-style-cast -Werror";
 
 /// The parts of the tests that become one translation unit, for the time that the framework takes.
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 17] = [
     "values.cpp",
     "tasks.cpp",
     "handles.cpp",
@@ -33,6 +33,8 @@ const PARTS: [&str; 15] = [
     "hosts.cpp",
     "exceptions.cpp",
     "thrown.cpp",
+    "ends.cpp",
+    "movable.cpp",
     "durations.cpp",
     "servers.cpp",
     "http.cpp",
@@ -239,7 +241,7 @@ fn the_readme_shows_a_program_and_what_it_prints() {
 }
 
 /// What the wrapper does without: the text of a response, which it sends as it sends other bodies, and an
-/// end that it has other words for.
+/// end that waits for nothing.
 const LATER: [&str; 2] = ["pace_response_text", "pace_server_cut_off"];
 
 #[test]
@@ -273,6 +275,7 @@ fn declared_with(words: &[&str]) -> BTreeSet<String> {
         } else if !line.starts_with(' ') && (declares("class ") || declares("struct ")) {
             class = line.split(['{', ':', ';']).next().unwrap_or_default().trim_end();
             class = class.rsplit(' ').next().unwrap_or_default();
+            class = class.split('<').next().unwrap_or_default();
             is_private = false;
         } else if ["public:", "protected:", "private:"].contains(&line) {
             is_private = line == "private:";
@@ -344,24 +347,59 @@ fn every_function_that_takes_a_duration_is_tested_with_the_longest() {
     assert!(found.len() > 90 && missing.is_empty(), "of {}: {missing:?}", found.len());
 }
 
+/// What declares a callable of the user's.
+const CALLABLES: [&str; 10] = [
+    "F &&",
+    "C &&work",
+    "R &&on_restart",
+    "C codec",
+    "Unhandled ",
+    "ConnFactory ",
+    "FilterFactory ",
+    "RequestHandler ",
+    "BodyFactory ",
+    "Function<",
+];
+
+#[test]
+fn every_place_that_takes_a_callable_takes_what_can_only_be_moved() {
+    let found = declared_with(&CALLABLES);
+    let said = said_in(include_str!("../bindings/cpp/tests/movable.cpp"));
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
+/// Whoever adds a class says what its destructor waits for.
+#[test]
+fn every_class_is_named_where_destructors_are_tested() {
+    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let (mut is_detail, mut found) = (false, BTreeSet::new());
+    for line in wrapper.lines() {
+        if line.starts_with("namespace detail") || line.starts_with("} // namespace detail") {
+            is_detail = line.starts_with('n');
+        }
+        let defines =
+            line.ends_with('{') && (line.starts_with("class ") || line.contains("> class "));
+        if defines && !is_detail && !line.starts_with([' ', '/']) {
+            let (_, name) = line.rsplit_once("class ").expect("it has the word");
+            let name = name.trim_start_matches("[[nodiscard]] ");
+            found.insert(name.split([' ', '<']).next().unwrap_or_default().to_owned());
+        }
+    }
+    let said = said_in(include_str!("../bindings/cpp/tests/ends.cpp"));
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 60 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
 #[test]
 fn every_place_that_takes_code_of_the_user_is_tested_with_what_throws() {
-    let found = declared_with(&[
-        "F &&",
-        "C &&work",
-        "R &&on_restart",
-        "C codec",
-        "Unhandled ",
-        "ConnFactory ",
-        "FilterFactory ",
-        "RequestHandler ",
-        "BodyFactory ",
-        "std::function<",
+    let others = [
         "std::unique_ptr<ConnHandler>",
         "std::unique_ptr<UdpHandler>",
         "std::vector<std::shared_ptr<Middleware>>",
         "virtual ",
-    ]);
+    ];
+    let found = declared_with(&[&CALLABLES[..], &others].concat());
     let said = said_in(include_str!("../bindings/cpp/tests/thrown.cpp"));
     let missing: Vec<_> = found.difference(&said).collect();
     assert!(found.len() > 60 && missing.is_empty(), "of {}: {missing:?}", found.len());

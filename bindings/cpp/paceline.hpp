@@ -14,8 +14,12 @@
 //                ──► at most 32 trivially copyable bytes: copied into the task's slot (post only)
 //                ──► anything else: a Box of its own, which the C `drop` hook deletes
 //
-// What ends by itself detaches when its object goes (Task, Timer); what lasts ends with its object
-// (Handle: deregistered, Strand and Ring: closed). All types are move-only, all methods that are
+// What ends by itself detaches when its object goes: a Task, a Timer, what was posted. What lasts ends with its object
+// (Handle, Ring, Subscription, Server, …): the destructor returns when no callable of it runs, and it has been deleted, so
+// that a lambda may refer to what was declared before the object. Inside a handler or a task, on a thread of the pool, it
+// does not wait: the callable goes when it has returned. docs/GUIDE.md has a table of all types.
+//
+// Callables may be such that can only be moved, everywhere. All types are move-only, all methods that are
 // const may be called from any thread at once.
 //
 // Errors are values: Result<T>, with one throwing accessor, value(). Apart from it, only the memory
@@ -24,7 +28,7 @@
 //
 // Exceptions never cross into the library. Every trampoline is noexcept and catches: what submit's
 // callable throws is rethrown by value(), what any other throws goes to on_unhandled(), and so does what
-// the destructor of a callable throws. The destructors of results, and of what lies in a std::function or
+// the destructor of a callable throws. The destructors of results, and of what lies in a Function or
 // a std::exception_ptr, must not throw: the standard library ends the program. Under -fno-exceptions
 // value() aborts on an error.
 //
@@ -46,6 +50,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -357,8 +362,78 @@ public:
     }
 };
 
+template <class Signature>
+class Function;
+
+/// A callable of any type that takes A... and answers with R: what settings and long-lived hooks are kept in. It is as
+/// a std::function, and takes callables that can only be moved too. A copy has a copy of the callable if that can be
+/// copied; otherwise both call the same one. Calling an empty one is an error of the program's.
+template <class R, class... A>
+class Function<R(A...)> {
+    template <class D>
+    using if_callable = std::enable_if_t<!std::is_same_v<D, Function> && std::is_invocable_r_v<R, D &, A...>>;
+
+public:
+    /// Empty.
+    Function() noexcept = default;
+    Function(std::nullptr_t) noexcept {}
+    /// Empty too, if it is made of a pointer that is null, or of a std::function that is empty.
+    template <class F, class = if_callable<std::decay_t<F>>>
+    Function(F &&f) {
+        using D = std::decay_t<F>;
+        if constexpr (std::is_pointer_v<D> || std::is_member_pointer_v<D> ||
+                      std::is_same_v<D, std::function<R(A...)>>) {
+            if (f == nullptr) {
+                return;
+            }
+        }
+        kept_ = std::make_shared<Kept<D>>(std::forward<F>(f));
+    }
+    Function(const Function &other) : kept_(other.kept_ ? other.kept_->copy(other.kept_) : nullptr) {}
+    Function(Function &&) noexcept = default;
+    Function &operator=(const Function &other) { return *this = Function(other); }
+    Function &operator=(Function &&) noexcept = default;
+
+    explicit operator bool() const noexcept { return kept_ != nullptr; }
+
+    R operator()(A... arguments) const { return kept_->call(std::forward<A>(arguments)...); }
+
+private:
+    struct Callable {
+        virtual ~Callable() = default;
+        virtual R call(A... arguments) = 0;
+        virtual std::shared_ptr<Callable> copy(const std::shared_ptr<Callable> &self) const = 0;
+    };
+
+    template <class D>
+    struct Kept final : Callable {
+        template <class F>
+        explicit Kept(F &&f) : f_(std::forward<F>(f)) {}
+
+        R call(A... arguments) override {
+            if constexpr (std::is_void_v<R>) {
+                (void)std::invoke(f_, std::forward<A>(arguments)...);
+            } else {
+                return std::invoke(f_, std::forward<A>(arguments)...);
+            }
+        }
+        std::shared_ptr<Callable> copy(const std::shared_ptr<Callable> &self) const override {
+            if constexpr (std::is_copy_constructible_v<D>) {
+                return std::make_shared<Kept>(f_);
+            } else {
+                return self;
+            }
+        }
+
+    private:
+        D f_;
+    };
+
+    std::shared_ptr<Callable> kept_;
+};
+
 /// What a handler or task has thrown, if nobody waits for it.
-using Unhandled = std::function<void(std::exception_ptr)>;
+using Unhandled = Function<void(std::exception_ptr)>;
 
 namespace detail {
 
@@ -862,12 +937,83 @@ struct PlaceOf : Place {
 
 template <>
 struct PlaceOf<void> : Place {
+    /// Whether the callable has returned.
+    bool value = false;
+
     template <class F>
     void fill(F &&f) {
         std::forward<F>(f)();
+        value = true;
     }
     Result<void> take() { return {}; }
 };
+
+#if defined(__cpp_exceptions)
+
+inline std::exception_ptr thrown_by(Error error) {
+    return error.thrown() ? error.thrown() : std::make_exception_ptr(Exception(std::move(error)));
+}
+
+/// Gives a promise what is in the place, which is its value, or the error.
+template <class T>
+void keep_promise(std::promise<T> &promise, PlaceOf<T> *place, const Error *error) noexcept {
+    // What throws is a value that is moved, or the memory for an exception.
+    (void)contained(
+        [&] {
+            if (error != nullptr) {
+                promise.set_exception(thrown_by(*error));
+            } else if constexpr (std::is_void_v<T>) {
+                promise.set_value();
+            } else {
+                promise.set_value(std::move(*place->value));
+            }
+        },
+        [&] { promise.set_exception(std::current_exception()); });
+}
+
+/// Where a Task leaves the promise of its future, for the callable's end to find.
+template <class T>
+class Promised {
+public:
+    /// The callable has ended, or never will begin. What is in the place is the future's, if there is one.
+    void end(PlaceOf<T> &place) noexcept {
+        // Acquire: the promise is seen. Release: what is in the place is.
+        if (auto *promise = promise_.exchange(ended(), std::memory_order_acq_rel)) {
+            settle(place, promise);
+        }
+    }
+    void give(PlaceOf<T> &place, std::promise<T> *promise) noexcept {
+        std::promise<T> *none = nullptr;
+        // As above.
+        if (!promise_.compare_exchange_strong(none, promise, std::memory_order_acq_rel)) {
+            settle(place, promise);
+        }
+    }
+
+private:
+    /// No promise: its address says that it is too late to leave one.
+    std::promise<T> *ended() noexcept { return reinterpret_cast<std::promise<T> *>(this); }
+
+    static void settle(PlaceOf<T> &place, std::promise<T> *promise) noexcept {
+        const std::unique_ptr<std::promise<T>> owned(promise);
+        if (place.thrown || !place.value) {
+            const Error error = place.thrown ? Error(std::move(place.thrown)) : Error(Code::Cancelled);
+            return keep_promise<T>(*owned, nullptr, &error);
+        }
+        keep_promise<T>(*owned, &place, nullptr);
+    }
+
+    std::atomic<std::promise<T> *> promise_{nullptr};
+};
+
+#else
+
+template <class T>
+struct Promised {
+    void end(PlaceOf<T> &) noexcept {}
+};
+
+#endif
 
 /// A callable that goes before what it lies in does: by drop(), once. No std::optional, which ends the program if
 /// a destructor throws.
@@ -891,10 +1037,16 @@ private:
     };
 };
 
+/// What a Task shares with its callable.
+template <class T>
+struct TaskPlace : PlaceOf<T> {
+    Promised<T> promised;
+};
+
 /// A submitted callable and the place for its value. The callable goes when C drops it; the place may
 /// stay.
 template <class F, class T>
-struct Submitted final : PlaceOf<T> {
+struct Submitted final : TaskPlace<T> {
     Kept<F> f;
 
     template <class G>
@@ -910,6 +1062,7 @@ struct Submitted final : PlaceOf<T> {
     static void drop(void *data) noexcept {
         auto *self = static_cast<Submitted *>(data);
         self->f.drop();
+        self->promised.end(*self);
         self->release();
     }
 };
@@ -978,6 +1131,24 @@ public:
         }
     }
 
+#if defined(__cpp_exceptions)
+    /// A std::future of its value: `std::move(task).to_future()`. No thread waits for it: the thread that has run the
+    /// task makes it ready. get() throws what the task has thrown; an Exception of Code::Cancelled if it never ran,
+    /// and of Code::Stale if this is empty. Unlike wait(), the future's waits do not let another thread lead: do not
+    /// wait for it inside a handler. This is empty afterwards.
+    std::future<T> to_future() && {
+        auto promise = std::make_unique<std::promise<T>>();
+        std::future<T> future = promise->get_future();
+        if (!valid()) {
+            promise->set_exception(detail::thrown_by(detail::gone("task")));
+            return future;
+        }
+        place_->promised.give(*place_, promise.release());
+        detach();
+        return future;
+    }
+#endif
+
     /// For calls to paceline.h, with the pool's native().
     pace_task_t native() const noexcept { return id_; }
 
@@ -989,13 +1160,13 @@ private:
         explicit Ended(Task &task) noexcept : place(task.place_), task_(task) {}
         ~Ended() { task_.let_go(); }
 
-        detail::PlaceOf<T> *const place;
+        detail::TaskPlace<T> *const place;
 
     private:
         Task &task_;
     };
 
-    Task(detail::SharedCore core, pace_task_t id, detail::PlaceOf<T> *place) noexcept
+    Task(detail::SharedCore core, pace_task_t id, detail::TaskPlace<T> *place) noexcept
         : core_(std::move(core)), id_(id), place_(place) {}
 
     static bool is_still_there(pace_status_t status) noexcept {
@@ -1025,7 +1196,7 @@ private:
 
     detail::SharedCore core_;
     pace_task_t id_{};
-    detail::PlaceOf<T> *place_ = nullptr;
+    detail::TaskPlace<T> *place_ = nullptr;
 };
 
 /// What a callable's Task carries.
@@ -1321,7 +1492,8 @@ private:
     pace_handle_t id_{};
 };
 
-/// A registered descriptor or periodic timer. When it goes it is deregistered.
+/// A registered descriptor or periodic timer. When it goes it is deregistered: the destructor returns when the handler
+/// does not run and has been deleted. Inside a handler, and on a thread of the pool, it does not wait.
 class [[nodiscard]] Handle {
 public:
     Handle() noexcept = default;
@@ -1574,11 +1746,12 @@ struct LogConfig {
     /// How many records may wait for pull().
     std::uint32_t pull_capacity{};
     /// Called on the log's own thread. What it causes itself is not logged.
-    std::function<void(const LogRecord &)> on_record{};
+    Function<void(const LogRecord &)> on_record{};
 };
 
 /// What happens in pools and in all that stands on them, to a callable, to a file that is rotated, or to whoever
-/// pulls it. Copies are the same log. See Config::log.
+/// pulls it. Copies are the same log, and so are those of pools. When the last goes, what waits is told; if there is a
+/// callable the destructor returns when it has been deleted, unless on a thread of a pool or of the log. See Config::log.
 class Log {
 public:
     /// None.
@@ -1601,7 +1774,7 @@ public:
         raw.files = config.files.value_or(raw.files);
         raw.capacity = config.capacity.value_or(raw.capacity);
         raw.pull_capacity = config.pull_capacity;
-        using Function = std::function<void(const LogRecord &)>;
+        using Function = Function<void(const LogRecord &)>;
         std::unique_ptr<Function> box;
         if (config.on_record) {
             box = std::make_unique<Function>(std::move(config.on_record));
@@ -1677,7 +1850,7 @@ public:
 private:
     static void told(void *data, const pace_log_record_t *raw) noexcept {
         (void)detail::guard([&] {
-            (*static_cast<std::function<void(const LogRecord &)> *>(data))(record_of(*raw));
+            (*static_cast<Function<void(const LogRecord &)> *>(data))(record_of(*raw));
         });
     }
 
@@ -1743,9 +1916,9 @@ struct Config {
     /// After how long a wait in a lane every fourth pick is of that lane; `forever`: never.
     std::optional<Duration> ageing{};
     /// Called on each thread first and last of all, with its index.
-    std::function<void(std::uint32_t)> on_start{}, on_stop{};
+    Function<void(std::uint32_t)> on_start{}, on_stop{};
     /// Called for what takes longer than `slow`.
-    std::function<void(const SlowReport &)> on_slow{};
+    Function<void(const SlowReport &)> on_slow{};
     Duration slow{};
     /// Where it is told what happens in the pool, and in all that stands on it. None: to the installed one.
     Log log{};
@@ -1768,13 +1941,13 @@ struct Config {
         return reserve[static_cast<std::size_t>(lane)] = value, *this;
     }
     Config &set_ageing(Duration value) { return ageing = value, *this; }
-    Config &set_on_start(std::function<void(std::uint32_t)> hook) {
+    Config &set_on_start(Function<void(std::uint32_t)> hook) {
         return on_start = std::move(hook), *this;
     }
-    Config &set_on_stop(std::function<void(std::uint32_t)> hook) {
+    Config &set_on_stop(Function<void(std::uint32_t)> hook) {
         return on_stop = std::move(hook), *this;
     }
-    Config &set_on_slow(Duration limit, std::function<void(const SlowReport &)> hook) {
+    Config &set_on_slow(Duration limit, Function<void(const SlowReport &)> hook) {
         return slow = limit, on_slow = std::move(hook), *this;
     }
     Config &set_log(Log value) { return log = std::move(value), *this; }
@@ -1783,8 +1956,8 @@ struct Config {
 namespace detail {
 
 struct Hooks {
-    std::function<void(std::uint32_t)> on_start, on_stop;
-    std::function<void(const SlowReport &)> on_slow;
+    Function<void(std::uint32_t)> on_start, on_stop;
+    Function<void(const SlowReport &)> on_slow;
 
     static void start(void *data, std::uint32_t thread) noexcept {
         guard([&] { static_cast<Hooks *>(data)->on_start(thread); });
@@ -2301,8 +2474,9 @@ private:
     std::size_t count_;
 };
 
-/// Fixed-size events from any number of threads, handled in batches. When it goes it is closed: what
-/// was published is still handled.
+/// Fixed-size events from any number of threads, handled in batches. When it goes it is closed, and the destructor
+/// returns when what was published has been handled and the handler has been deleted. Inside a handler, and on a thread
+/// of the pool, it does not wait: what was published is handled later.
 template <class T>
 class [[nodiscard]] Ring {
     static_assert(
@@ -2820,7 +2994,7 @@ private:
 };
 
 /// Makes the filter of a connection. nullptr ends it.
-using FilterFactory = std::function<std::unique_ptr<Filter>(const Accepted &)>;
+using FilterFactory = Function<std::unique_ptr<Filter>(const Accepted &)>;
 
 namespace detail {
 
@@ -3042,14 +3216,14 @@ public:
 };
 
 /// Makes the handler of a connection that has come.
-using ConnFactory = std::function<std::unique_ptr<ConnHandler>(Conn &)>;
+using ConnFactory = Function<std::unique_ptr<ConnHandler>(Conn &)>;
 
 namespace detail {
 
 /// What all connections of a server share. The library deletes it after the last of them.
 struct ServerState {
     ServerState() = default;
-    ServerState(ConnFactory f, std::function<void(const char *)> hook)
+    ServerState(ConnFactory f, Function<void(const char *)> hook)
         : factory(std::move(f)), on_exhausted(std::move(hook)) {}
 
     SharedServer core() const {
@@ -3060,7 +3234,7 @@ struct ServerState {
     }
 
     const ConnFactory factory;
-    const std::function<void(const char *)> on_exhausted;
+    const Function<void(const char *)> on_exhausted;
     mutable std::mutex mutex;
     std::weak_ptr<const ServerCore> known;
 
@@ -3394,14 +3568,14 @@ struct ServerConfig {
     std::optional<Duration> connect_timeout{};
     /// Called once each time that accepting pauses for want of descriptors or memory, or since the socket
     /// accepts no more, with what to log. It is tried again every 50 ms.
-    std::function<void(const char *)> on_exhausted{};
+    Function<void(const char *)> on_exhausted{};
 
     ServerConfig &add_listener(Listen value) {
         return listeners.push_back(std::move(value)), *this;
     }
     ServerConfig &set_outgoing(Listen value) { return outgoing = std::move(value), *this; }
     ServerConfig &set_connect_timeout(Duration value) { return connect_timeout = value, *this; }
-    ServerConfig &set_on_exhausted(std::function<void(const char *)> hook) {
+    ServerConfig &set_on_exhausted(Function<void(const char *)> hook) {
         return on_exhausted = std::move(hook), *this;
     }
 };
@@ -3416,9 +3590,9 @@ struct DrainReport : pace_drain_report_t {
     DrainReport() noexcept : pace_drain_report_t{} { struct_size = sizeof(pace_drain_report_t); }
 };
 
-/// Listeners and connections on a pool. When it goes it stops: connections are cut off, and their
-/// handlers are gone when the destructor returns, unless one does not return within a second or this
-/// is inside a handler of the pool. drain() first for an orderly end.
+/// Listeners and connections on a pool. When it goes it stops: connections are cut off, and their handlers are gone
+/// when the destructor returns. Inside a handler, and on a thread of the pool, it does not wait. drain() first for an
+/// orderly end.
 class [[nodiscard]] Server {
 public:
     /// Starts a server whose connections get handlers from `factory`, which is called on the pool's
@@ -3464,7 +3638,7 @@ public:
     }
     ~Server() {
         if (core_) {
-            (void)pace_server_drain(core_->server, 0, nullptr);
+            (void)pace_server_stop(core_->server);
         }
     }
 
@@ -4014,8 +4188,9 @@ private:
 
 } // namespace detail
 
-/// A UDP socket on a pool. Nothing is queued on the way out. When it goes it is closed; `close` of its
-/// handler follows on a thread of the pool.
+/// A UDP socket on a pool. Nothing is queued on the way out. When it goes it is closed; the destructor returns when
+/// `close` of its handler has returned, on a thread of the pool, and the handler has been deleted. Inside a handler, on
+/// a thread of the pool, and after close(), it does not wait.
 class [[nodiscard]] Udp : public UdpRef {
 public:
     /// Code::Invalid names the setting, its value and its bounds, Code::Os the address that could not be
@@ -4464,7 +4639,7 @@ inline Result<void> Response::upgrade(const std::string &protocol,
 }
 
 /// The handler of a route, for many requests at once. The request is lent, the response is given.
-using RequestHandler = std::function<void(const Request &, Response)>;
+using RequestHandler = Function<void(const Request &, Response)>;
 
 /// What takes the body of a request as it comes. It is called by one thread at a time.
 class RequestBody {
@@ -4482,7 +4657,7 @@ public:
 };
 
 /// Makes what takes a body, when the head of the request is there. nullptr: what comes is dropped.
-using BodyFactory = std::function<std::unique_ptr<RequestBody>(const Request &, Response)>;
+using BodyFactory = Function<std::unique_ptr<RequestBody>(const Request &, Response)>;
 
 /// Settings of an HTTP server. What is not set is the library's choice; ranges and defaults are those of
 /// pace_http_options_t.
@@ -4610,7 +4785,7 @@ public:
     }
     ~Http() {
         if (server_) {
-            (void)pace_server_drain(server(), 0, nullptr);
+            (void)pace_server_stop(server());
         }
     }
 
@@ -4941,7 +5116,8 @@ inline Result<void> Http::route_pulled_streaming(const char *method, const char 
 // ---- signals of the process ----------------------------------------------------------------------
 
 /// Watches for signals while it lives. When it goes the signals stay blocked, so that one that comes late
-/// does not end the process. Make it in the main thread before others are started.
+/// does not end the process; the destructor returns when its callable does not run and has been deleted. On a thread of
+/// the pool it does not wait. Make it in the main thread before others are started.
 class [[nodiscard]] Signals {
 public:
     /// Calls `f(int)` on the pool with each of these signals that is sent to the process.
@@ -5264,12 +5440,63 @@ decltype(auto) call_attempt(F &f, Attempt &attempt) {
     }
 }
 
+/// What a WorkTask shares with its callable.
+template <class T>
+struct AttemptPlace : PlaceOf<T> {
+    std::mutex placing;
+    /// what() of what was thrown last.
+    std::string message{};
+};
+
+#if defined(__cpp_exceptions)
+
+/// The promise of a WorkTask's future, and the task's share of the place.
+template <class T>
+struct WorkPromise {
+    std::promise<T> promise{};
+    AttemptPlace<T> *place = nullptr;
+
+    WorkPromise() = default;
+    WorkPromise(const WorkPromise &) = delete;
+    WorkPromise &operator=(const WorkPromise &) = delete;
+    ~WorkPromise() {
+        if (place != nullptr) {
+            place->release();
+        }
+    }
+
+    static void ended(void *data, std::uint32_t raw) noexcept {
+        auto *self = static_cast<WorkPromise *>(data);
+        std::unique_lock<std::mutex> hold;
+        if (self->place != nullptr) {
+            hold = std::unique_lock<std::mutex>(self->place->placing);
+        }
+        const auto fail = [&](Code code, std::string message) {
+            const Error error(code, std::move(message));
+            keep_promise<T>(self->promise, nullptr, &error);
+        };
+        switch (static_cast<TaskStatus>(raw)) {
+        case TaskStatus::Completed:
+            return keep_promise<T>(self->promise, self->place, nullptr);
+        case TaskStatus::TimedOut:
+            return fail(Code::TimedOut, "a time of the task was over");
+        case TaskStatus::Cancelled:
+            return fail(Code::Cancelled, "the task was cancelled");
+        case TaskStatus::Rejected:
+            return fail(Code::Full, "the task was dropped for the sake of others");
+        default:
+            return fail(Code::Failed, self->place != nullptr ? self->place->message : std::string());
+        }
+    }
+};
+
+#endif
+
 /// A callable that may run several times, perhaps at once, and the place for its value. What comes late does
 /// not take the place of what a later attempt has put there.
 template <class F, class T>
-struct Attempted final : PlaceOf<T> {
+struct Attempted final : AttemptPlace<T> {
     Kept<F> f;
-    std::mutex placing;
     std::uint32_t placed{};
 
     template <class G>
@@ -5282,7 +5509,7 @@ struct Attempted final : PlaceOf<T> {
         } else {
             T made = call();
             const std::uint32_t number = which.number();
-            const std::lock_guard<std::mutex> hold(placing);
+            const std::lock_guard<std::mutex> hold(this->placing);
             if (number >= placed) {
                 placed = number;
                 this->fill([&]() -> T && { return std::move(made); });
@@ -5292,10 +5519,18 @@ struct Attempted final : PlaceOf<T> {
 
     static void run(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
         auto *self = static_cast<Attempted *>(data);
-        const bool returned = guard_attempt(raw, [&] {
-            Attempt attempt(raw);
-            self->attempt(attempt);
-        });
+        const bool returned = contained(
+            [&] {
+                Attempt attempt(raw);
+                self->attempt(attempt);
+            },
+            [&] {
+                tell_what([&](const char *what) {
+                    (void)pace_attempt_fail(raw, what);
+                    const std::lock_guard<std::mutex> hold(self->placing);
+                    self->message = what;
+                });
+            });
         *outcome = returned ? PACE_OK : PACE_EFAILED;
     }
 
@@ -5491,13 +5726,40 @@ public:
         }
     }
 
+#if defined(__cpp_exceptions)
+    /// A std::future of its value: `std::move(task).to_future()`. No thread waits for it: the thread that ends the task
+    /// makes it ready. get() throws an Exception if the task has not completed: Code::Failed, with what() of what its
+    /// last attempt has thrown; Code::TimedOut; Code::Cancelled; Code::Full if it was dropped for others; Code::Stale
+    /// if this is empty. Unlike wait(), the future's waits do not let another thread lead: do not wait for it inside a
+    /// handler. This is empty afterwards.
+    std::future<T> to_future() && {
+        detail::Boxed<detail::WorkPromise<T>> box(new detail::WorkPromise<T>());
+        std::future<T> future = box->promise.get_future();
+        if (!valid()) {
+            box->promise.set_exception(detail::thrown_by(detail::gone("task")));
+            return future;
+        }
+        box->place = std::exchange(place_, nullptr);
+        const pace_status_t status =
+            pace_workers_on_end(core_->workers, id_, detail::WorkPromise<T>::ended, box.get(),
+                                detail::drop_box<detail::WorkPromise<T>>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        } else {
+            box->promise.set_exception(detail::thrown_by(Error::last(status)));
+        }
+        detach();
+        return future;
+    }
+#endif
+
     /// For calls to paceline.h.
     pace_task_t native() const noexcept { return id_; }
 
 private:
     friend class Kind;
 
-    WorkTask(detail::SharedWorkers core, pace_task_t id, detail::PlaceOf<T> *place) noexcept
+    WorkTask(detail::SharedWorkers core, pace_task_t id, detail::AttemptPlace<T> *place) noexcept
         : core_(std::move(core)), id_(id), place_(place) {}
 
     void let_go() noexcept {
@@ -5509,10 +5771,12 @@ private:
 
     detail::SharedWorkers core_;
     pace_task_t id_{};
-    detail::PlaceOf<T> *place_ = nullptr;
+    detail::AttemptPlace<T> *place_ = nullptr;
 };
 
-/// A task that runs again and again, until it goes.
+/// A task that runs again and again, until this goes: a run that waits is cancelled, one that runs is asked to stop
+/// (Attempt::is_cancelled()), and the destructor returns when no run is left and the callable has been deleted. Inside a
+/// handler or task, on a thread of the pool, it does not wait.
 class [[nodiscard]] Periodic {
 public:
     Periodic(Periodic &&other) noexcept
@@ -5765,11 +6029,11 @@ struct OutcomeLogConfig {
     std::optional<std::uint32_t> files{};
     std::optional<std::uint32_t> capacity{};
     /// Called on the log's own thread.
-    std::function<void(const Outcome &)> on_outcome{};
+    Function<void(const Outcome &)> on_outcome{};
 };
 
 /// Tells what became of tasks, by a thread of its own: to a callable and a file that is rotated. Copies are
-/// the same log.
+/// the same log, and so are those of worker pools; what the last of them does is as of a Log.
 class OutcomeLog {
 public:
     /// None.
@@ -5792,7 +6056,7 @@ public:
         raw.max_size = config.max_size.value_or(raw.max_size);
         raw.files = config.files.value_or(raw.files);
         raw.capacity = config.capacity.value_or(raw.capacity);
-        using Function = std::function<void(const Outcome &)>;
+        using Function = Function<void(const Outcome &)>;
         std::unique_ptr<Function> box;
         if (config.on_outcome) {
             box = std::make_unique<Function>(std::move(config.on_outcome));
@@ -5846,7 +6110,7 @@ private:
             if (raw->worker != PACE_NONE) {
                 outcome.worker = raw->worker;
             }
-            (*static_cast<std::function<void(const Outcome &)> *>(data))(outcome);
+            (*static_cast<Function<void(const Outcome &)> *>(data))(outcome);
         });
     }
 
@@ -6937,7 +7201,8 @@ struct Crossing {
     bool crossed{};
 };
 
-/// Thresholds that are watched, until this is deleted.
+/// Thresholds that are watched, until this goes: the destructor returns when its callable does not run and has been
+/// deleted. Inside a handler, and on a thread of the pool, it does not wait.
 class [[nodiscard]] Watch {
 public:
     /// How often it has looked, and how many thresholds are crossed now.
@@ -7351,7 +7616,10 @@ private:
     std::shared_ptr<pace_publisher_t> raw_;
 };
 
-/// A subscription. When it goes it unsubscribes, without waiting for its handler.
+/// A subscription. When it goes it unsubscribes as Unsubscribe::Sync: what waits is discarded, and the destructor returns
+/// when the handler does not run and has been deleted. Inside a handler, and on a thread of the pool, it does not wait:
+/// no call begins, and the handler is deleted after the last. drain() handles what waits; unsubscribe() does not wait
+/// for the handler unless it is told to; detach() keeps it.
 class [[nodiscard]] Subscription {
 public:
     Subscription(Subscription &&other) noexcept
@@ -7363,11 +7631,12 @@ public:
     }
     ~Subscription() {
         if (id_.id != 0) {
-            (void)pace_hub_unsubscribe(core_->hub, id_, PACE_UNSUBSCRIBE_ASYNC, nullptr);
+            (void)pace_hub_unsubscribe(core_->hub, id_, PACE_UNSUBSCRIBE_SYNC, nullptr);
         }
     }
 
-    /// Ends it. True: no handler runs or will run, and it has been deleted.
+    /// Ends it. True: no handler runs or will run, and it has been deleted. False: one runs, is not waited for, and is
+    /// deleted when it has returned. This is empty afterwards.
     Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) {
         if (id_.id == 0) {
             return detail::gone("Subscription");
@@ -7481,7 +7750,8 @@ private:
     pace_mailbox_t *raw_;
 };
 
-/// A replay to a handler. When it goes it ends, without waiting for its handler.
+/// A replay to a handler. When it goes it ends, and the destructor returns when the handler does not run and has been
+/// deleted. Inside a handler, on a thread of the pool, and after end(), it does not wait.
 class [[nodiscard]] Replay {
 public:
     /// Its counts.
@@ -7562,7 +7832,8 @@ private:
 template <class T, class C> class Topic;
 
 /// Keyed publish/subscribe on a pool. Copies are the same hub; with the last of them and of its
-/// subscriptions it is gone.
+/// subscriptions it is gone. Then subscriptions that were detached end, and that waits for their handlers as
+/// ~Subscription() does.
 ///
 ///     auto hub = Hub::create(pool).value();
 ///     auto orders = hub.subscribe("orders.*.created", [](const Message &message) {
@@ -7571,8 +7842,8 @@ template <class T, class C> class Topic;
 ///     hub.publish("orders.eu.created", "42").value();
 ///     orders.drain(std::chrono::seconds(5)).value();
 ///
-/// A Subscription that goes without that ends at once: what waits is discarded, and a handler that runs goes on,
-/// so it must not refer to what goes with it.
+/// A Subscription that goes without that ends at once: what waits is discarded, and a handler that runs is waited for,
+/// so it may refer to what was there before the Subscription was.
 class Hub {
 public:
     /// `max_payload`: the largest payload, 1 byte to 1 GiB.

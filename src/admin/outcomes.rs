@@ -204,7 +204,8 @@ impl fmt::Debug for OutcomeLogBuilder {
 pub type OutcomeLogStats = LogStats;
 
 /// A log of outcomes; give it to [`WorkerPoolBuilder::observe`](crate::task::WorkerPoolBuilder::observe).
-/// When the last worker pool that uses it is gone, and it is dropped, its thread tells what waits and ends.
+/// When the last worker pool that uses it is gone, and it is dropped, its thread tells what waits and ends. If there is a
+/// callback, that drop returns when the callback has been dropped, unless it is on a thread of a pool or of the log.
 pub struct OutcomeLog {
     teller: Teller<Outcome>,
 }
@@ -281,6 +282,10 @@ impl Sink<Outcome> for Outcomes {
         if let Some(callback) = &mut self.callback {
             callback(outcome);
         }
+    }
+
+    fn calls_back(&self) -> bool {
+        self.callback.is_some()
     }
 }
 

@@ -462,11 +462,11 @@ pub unsafe extern "C" fn pace_http_fail(
     })
 }
 
-/// Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(); drain
-/// it first for an orderly end. It does not wait for handlers that run. NULL is a no-op. In a forked
-/// child it does nothing.
+/// Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(), which says what it
+/// waits for; drain it first for an orderly end. NULL is a no-op. In a forked child it does nothing.
 ///
-/// Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_free(http: *mut pace_http_t) {
     call_void(|| {

@@ -272,11 +272,12 @@ unsafe fn histories(options: &pace_hub_options_t) -> Result<Vec<*const pace_hist
 /// The most subscriptions of C's that a hub has names for.
 const NAMES: usize = 1 << 20;
 
-/// Frees a hub, and unsubscribes all that have a name or were never given one. It does not wait for
-/// handlers: their `drop` tells. Keys and mailboxes may be freed later. NULL is a no-op, and in a forked
-/// child nothing is freed.
+/// Frees a hub, and unsubscribes all that have a name or were never given one. It waits until no handler of a
+/// subscription that has a name runs and `drop` has run; of those without a name `drop` tells. Keys and mailboxes may be
+/// freed later. NULL is a no-op, and in a forked child nothing is freed.
 ///
-/// Threads: any, as long as no other uses the hub any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the hub any more. In handlers, and on threads of the pool: yes, it never waits
+/// there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_free(hub: *mut pace_hub_t) {
     call_void(|| {

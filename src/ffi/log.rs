@@ -478,10 +478,12 @@ pub unsafe extern "C" fn pace_log_stats(
     })
 }
 
-/// Frees a log. When the last pool that uses it is gone too, its thread tells what waits, and ends; a process that
-/// ends does not wait for that: pace_log_close() before. NULL: nothing.
+/// Frees a log. When the last pool that uses it is gone too, its thread tells what waits, and ends. With on_record
+/// whoever frees the last of these waits until `drop` has run; without it a process that ends does not wait for what is
+/// to be written: pace_log_close() before. NULL: nothing.
 ///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses it any more. In handlers, and on threads of a pool or of the log: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_log_free(log: *mut pace_log_t) {
     call_void(|| {

@@ -264,10 +264,11 @@ pub unsafe extern "C" fn pace_outcome_log_stats(
     })
 }
 
-/// Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends.
-/// NULL: nothing.
+/// Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends. With
+/// on_outcome whoever frees the last of these waits until `drop` has run. NULL: nothing.
 ///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses it any more. In handlers, and on threads of a pool or of the log: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_outcome_log_free(log: *mut pace_outcome_log_t) {
     call_void(|| {

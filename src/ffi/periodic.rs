@@ -104,9 +104,11 @@ pub unsafe extern "C" fn pace_periodic_counts(
     })
 }
 
-/// Ends a periodic task: a run that has begun goes on, and no other begins. NULL: nothing.
+/// Ends a periodic task, and frees it: no other run begins, one that waits is cancelled, and one that runs is asked to
+/// stop (pace_attempt_is_cancelled()). It waits until no run is left and `drop` has run. NULL: nothing.
 ///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
+/// there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_periodic_free(periodic: *mut pace_periodic_t) {
     call_void(|| {

@@ -488,10 +488,11 @@ pub unsafe extern "C" fn pace_replay_end(
     })
 }
 
-/// Ends a replay, without waiting for its handler, and frees it. NULL is a no-op, and in a forked child nothing
-/// is freed.
+/// Ends a replay as PACE_UNSUBSCRIBE_SYNC does, and frees it: it waits until the handler does not run and `drop` has
+/// run, unless pace_replay_end() was called before. NULL is a no-op, and in a forked child nothing is freed.
 ///
-/// Threads: any, as long as no other uses the replay any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the replay any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_replay_free(replay: *mut pace_replay_t) {
     call_void(|| {

@@ -162,10 +162,11 @@ pub unsafe extern "C" fn pace_ring_close(ring: *mut pace_ring_t) -> pace_status_
     })
 }
 
-/// Closes a ring and frees it. It does not wait for the handler: `drop` tells when that is through.
-/// NULL is a no-op, and in a forked child nothing is freed.
+/// Closes a ring and frees it. It waits until what was published has been handled and `drop` has run. NULL is a no-op,
+/// and in a forked child nothing is freed.
 ///
-/// Threads: any, as long as no other uses the ring any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the ring any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_free(ring: *mut pace_ring_t) {
     call_void(|| {

@@ -351,12 +351,26 @@ pub unsafe extern "C" fn pace_server_cut_off(server: *mut pace_server_t) -> pace
     })
 }
 
-/// Frees a server: its listeners end, and its connections are cut off. It does not wait for them: each
-/// gets its hook `close` soon, from a thread of the pool, and `drop` of the hooks runs after the last.
-/// Call pace_server_drain() first for an orderly end, or to be sure that all is over. A server may be
+/// Stops as pace_server_free() does: listeners end, connections are cut off, and it waits for their hooks. The server is
+/// still there. pace_server_drain() first for an orderly end.
+///
+/// Threads: any. In handlers, and on threads of the pool: yes, it never waits there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_server_stop(server: *mut pace_server_t) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe { open(server) }?.server.stop();
+        Ok(())
+    })
+}
+
+/// Frees a server: its listeners end, and its connections are cut off. It waits until each of them has had its hook
+/// `close`, from a thread of the pool, and no hook runs; `drop` of the hooks runs after the last. It does not wait if
+/// pace_server_cut_off() was called before. Call pace_server_drain() first for an orderly end. A server may be
 /// freed before or after its pool. NULL is a no-op. In a forked child it does nothing.
 ///
-/// Threads: any, as long as no other uses the server any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_free(server: *mut pace_server_t) {
     call_void(|| {

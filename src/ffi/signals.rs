@@ -120,10 +120,11 @@ pub unsafe extern "C" fn pace_signals_wait(
     })
 }
 
-/// Watches no more. The signals stay blocked, so that one that comes late does not end the process. NULL:
-/// nothing.
+/// Watches no more. The signals stay blocked, so that one that comes late does not end the process. It waits until no
+/// call runs and `drop` has run. NULL: nothing.
 ///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
+/// there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_signals_free(signals: *mut pace_signals_t) {
     call_void(|| {

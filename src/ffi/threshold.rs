@@ -232,10 +232,11 @@ pub unsafe extern "C" fn pace_watch_stats(
     })
 }
 
-/// Ends a watch, without waiting for a call that runs, and frees it. NULL is a no-op, and in a forked child
+/// Ends a watch, and frees it: it waits until no call runs and `drop` has run. NULL is a no-op, and in a forked child
 /// nothing is freed.
 ///
-/// Threads: any, as long as no other uses the watch any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the watch any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_watch_free(watch: *mut pace_watch_t) {
     call_void(|| {

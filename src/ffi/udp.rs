@@ -509,10 +509,11 @@ pub unsafe extern "C" fn pace_udp_stats(
     })
 }
 
-/// Closes a socket if that has not been done, and frees it. It does not wait for its hook `close`. NULL
-/// is a no-op. In a forked child it does nothing.
+/// Closes a socket if that has not been done, and frees it. It waits until its hook `close` has returned and `drop` has
+/// run, unless pace_udp_close() was called before. NULL is a no-op. In a forked child it does nothing.
 ///
-/// Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
+/// Threads: any, as long as no other uses the socket any more. In handlers, and on threads of the pool: yes, it never
+/// waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_free(udp: *mut pace_udp_t) {
     call_void(|| {

@@ -435,7 +435,7 @@ pub enum Unsubscribe {
     /// Takes no more messages; those that wait are delivered still, for another attempt too. Dropping the
     /// [`Subscription`] discards what is left of them; see [`Subscription::drain`].
     Drain,
-    /// As `Async`, and waits until no handler runs. Inside a handler it does not wait.
+    /// As `Async`, and waits until no handler runs. Inside a handler, and on a thread of the pool, it does not wait.
     Sync,
 }
 
@@ -449,7 +449,10 @@ pub enum Unsubscribed {
     Later,
 }
 
-/// A subscription. Dropping it unsubscribes as [`Unsubscribe::Async`]; [`detach`](Self::detach) does not.
+/// A subscription. Dropping it unsubscribes as [`Unsubscribe::Sync`]: messages that wait are discarded, and on a thread
+/// outside the pool the drop returns when no handler runs and the handler has been dropped. Inside a handler, and on a
+/// thread of the pool, it does not wait; nor does it after `unsubscribe(Unsubscribe::Async)`.
+/// [`detach`](Self::detach) keeps the subscription.
 #[must_use = "dropping it unsubscribes"]
 pub struct Subscription {
     pub(super) core: Arc<Core>,
@@ -542,8 +545,11 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if !self.detached && !self.core.shared.is_forked() {
-            self.subscriber.close(&self.core, false);
+        // One that was ended by name before is not waited for.
+        if !self.detached && !self.core.shared.is_forked() && !self.subscriber.is_closing() {
+            let pulled = self.subscriber.puller().is_some();
+            let how = if pulled { Unsubscribe::Async } else { Unsubscribe::Sync };
+            let _ended = self.unsubscribe(how);
         }
     }
 }

@@ -16,7 +16,7 @@
 //! Looks do not overlap: each sets the timer for the next. No lock is held while hooks run.
 
 use super::notice::{Notice, Severity};
-use super::{Core, Hub};
+use super::{Core, Hub, execute};
 use crate::error::{Error, Result};
 #[cfg(feature = "log")]
 use crate::log::{Component, Level};
@@ -326,7 +326,7 @@ impl WatchBuilder<'_> {
             rules: Mutex::new(
                 rules.map(|(place, threshold)| Rule::new(place, threshold)).collect(),
             ),
-            hooks: self.hooks,
+            hooks: Mutex::new(self.hooks),
             looks: AtomicU64::new(0),
             panics: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -341,7 +341,8 @@ struct Watching {
     registry: Registry,
     every: Duration,
     rules: Mutex<Vec<Rule>>,
-    hooks: Vec<Hook>,
+    /// Locked while they are called. None are left once the watch was dropped.
+    hooks: Mutex<Vec<Hook>>,
     looks: AtomicU64,
     panics: AtomicU64,
     ended: AtomicBool,
@@ -375,7 +376,8 @@ impl Watching {
         drop(rules);
         for crossing in &crossings {
             core.tell(crossing.severity(), None, || crossing.notice());
-            for hook in &self.hooks {
+            let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+            for hook in hooks.iter().take_while(|_| !self.ended.load(Acquire)) {
                 if contain(|| hook(crossing)).is_none() {
                     self.panics.fetch_add(1, Relaxed);
                 }
@@ -394,7 +396,8 @@ impl Watching {
     }
 }
 
-/// Thresholds that are watched, until this is dropped.
+/// Thresholds that are watched, until this is dropped. On a thread outside the pool the drop returns when no hook runs
+/// and the hooks have been dropped. Inside a handler, and on a thread of the pool, it does not wait.
 #[must_use = "dropping it ends the watch"]
 pub struct Watch {
     watching: Arc<Watching>,
@@ -423,6 +426,14 @@ impl Drop for Watch {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `look`.
         self.watching.ended.store(true, Release);
+        // Without a hub no look is under way.
+        let waits = self.watching.core.upgrade().is_some_and(|core| {
+            !core.shared.is_forked() && !core.is_inside() && !execute::is_in_handler()
+        });
+        if waits {
+            let hooks = self.watching.hooks.lock().map(|mut hooks| core::mem::take(&mut *hooks));
+            let _panicked = contain(|| drop(hooks));
+        }
     }
 }
 

@@ -101,9 +101,10 @@ impl fmt::Debug for LogBuilder {
 }
 
 /// A structured log, for [`Builder::log`](crate::Builder::log). Clones are the same one; when the last is
-/// dropped, those of pools included, its thread tells what waits and ends. A process that ends does not wait
-/// for it: [`close`](Self::close) it before. In a forked child it does nothing. All methods may be called by
-/// any thread.
+/// dropped, those of pools included, its thread tells what waits and ends. If there is a callback, that drop returns when
+/// the callback has been dropped, unless it is on a thread of a pool or of the log. Without one a process that ends
+/// does not wait for what is to be written: [`close`](Self::close) it before. In a forked child it does nothing. All
+/// methods may be called by any thread.
 ///
 /// ```
 /// use paceline::Pool;
@@ -300,6 +301,10 @@ impl Sink<Record> for Records {
         if let Some(callback) = &mut self.callback {
             callback(record);
         }
+    }
+
+    fn calls_back(&self) -> bool {
+        self.callback.is_some()
     }
 
     fn loss(&self, count: u64) -> Option<Record> {

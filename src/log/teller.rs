@@ -82,6 +82,8 @@ pub(crate) trait Sink<T>: Send + 'static {
     fn facade(&self, item: &T);
     /// To the callback.
     fn call(&mut self, item: &T);
+    /// Whether there is a callback.
+    fn calls_back(&self) -> bool;
     /// What tells that so many were dropped.
     fn loss(&self, _count: u64) -> Option<T> {
         None
@@ -125,11 +127,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The side of those who tell. When it is dropped, the thread tells what waits and ends.
+/// The side of those who tell. When it is dropped, the thread tells what waits and ends. If there is a callback, that is
+/// waited for, but not by the thread itself, nor by a thread of a pool.
 pub(crate) struct Teller<T> {
     queue: Arc<Queue<Item<T>>>,
     books: Arc<Books>,
     thread: ThreadId,
+    calls_back: bool,
     fork: ForkGuard,
 }
 
@@ -144,11 +148,12 @@ impl<T: Send + 'static> Teller<T> {
         let file = settings.file.map(|path| RotatingFile::new(path, max_size as u64, files));
         let file = file.transpose()?;
         let (items, counts) = (Arc::clone(&queue), Arc::clone(&books));
+        let calls_back = sink.calls_back();
         let voice = Voice { facade, file, sink, books: counts, reported: 0 };
         let thread = thread::Builder::new().name("paceline-log".into());
         let spawned = without_signals(|| thread.spawn(move || voice.run(&items)));
         let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
-        Ok(Self { queue, books, thread: thread.thread().id(), fork })
+        Ok(Self { queue, books, thread: thread.thread().id(), calls_back, fork })
     }
 
     /// Whether what this thread tells would be told: not in a forked child, and not by the log's own thread,
@@ -215,8 +220,15 @@ impl<T: Send + 'static> Teller<T> {
 
 impl<T> Drop for Teller<T> {
     fn drop(&mut self) {
-        if !self.fork.is_child() {
-            self.queue.close();
+        if self.fork.is_child() {
+            return;
+        }
+        self.queue.close();
+        let is_own = thread::current().id() == self.thread;
+        if self.calls_back && !is_own && !crate::pool::is_member() {
+            let ended = lock(&self.books.ended);
+            let wait = self.books.end.wait_while(ended, |ended| !*ended);
+            drop(wait.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

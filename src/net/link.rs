@@ -44,6 +44,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sync::{Lock, Locked, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 use socket2::Socket;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -364,6 +365,13 @@ impl Place {
     /// See [`Home::is_forked`].
     pub(super) fn is_forked(&self) -> bool {
         self.home.is_forked()
+    }
+
+    /// As [`Shared::wait_outside`].
+    pub(super) fn wait_outside(&self, ended: impl FnMut(Duration) -> bool) {
+        if let Some(shared) = self.home.shared.upgrade() {
+            shared.wait_outside(ended);
+        }
     }
 }
 

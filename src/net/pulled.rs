@@ -258,6 +258,8 @@ impl Drop for Inner {
         if self.server.check_may_wait(false).is_ok() {
             // What nobody pulled completes itself, and finds the outbox closed.
             drop(self.host.outbox.close());
+            // Nobody waits for a host, which may be the thread that drops this.
+            self.server.cut_off();
         }
     }
 }

@@ -50,8 +50,9 @@ type OverHook = dyn Fn() + Send + Sync;
 // --- the server ------------------------------------------------------------------------------------
 
 /// Listeners and connections with one factory of handlers, on a pool. Clones are the same server; when
-/// the last one is dropped it stops: listeners end, and connections are cut off. [`drain`](Self::drain)
-/// first for an orderly end. All methods may be called by any thread.
+/// the last one is dropped it stops: listeners end, and connections are cut off. On a thread outside the pool that drop
+/// returns when the hooks of all connections have returned and their handlers have been dropped; on a thread of the
+/// pool it does not wait. [`drain`](Self::drain) first for an orderly end. All methods may be called by any thread.
 ///
 /// ```
 /// use paceline::Pool;
@@ -88,6 +89,8 @@ struct Life {
     addresses: Vec<Address>,
     /// Without listeners.
     lookout: Option<Timer>,
+    /// It was cut off by [`Server::cut_off`], which waits for nothing.
+    left: AtomicBool,
 }
 
 impl Server {
@@ -114,6 +117,7 @@ impl Server {
                 pool: pool.clone(),
                 addresses,
                 lookout,
+                left: AtomicBool::new(false),
             }),
         };
         for Opened { socket, file, origin } in opened {
@@ -178,9 +182,17 @@ impl Server {
         }
     }
 
-    /// As when the last clone is dropped. False: in a forked child, where it does nothing.
+    /// As when the last clone is dropped, and waits for nothing, now or then. False: in a forked child, where it does
+    /// nothing.
     pub(crate) fn cut_off(&self) -> bool {
+        self.life.left.store(true, Relaxed);
         self.life.stop()
+    }
+
+    /// As when the last clone is dropped.
+    #[cfg(feature = "capi")]
+    pub(crate) fn stop(&self) {
+        self.life.stop_and_wait();
     }
 
     /// Has this called, once or more, when all has ended: by drain, drop or the end of the pool. It is
@@ -249,11 +261,22 @@ impl Life {
         }
         is_ours
     }
+
+    /// As far as this thread may wait, returns when no hook runs and every handler has been dropped.
+    fn stop_and_wait(&self) {
+        if self.stop() {
+            let gone = |time| self.service.wait_until_gone(Deadline::after(Some(time)), false);
+            self.pool.shared().wait_outside(gone);
+        }
+    }
 }
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.stop();
+        match *self.left.get_mut() {
+            true => _ = self.stop(),
+            false => self.stop_and_wait(),
+        }
         if let Some(lookout) = &self.lookout {
             lookout.cancel();
         }

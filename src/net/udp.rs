@@ -420,8 +420,10 @@ fn unspecified(peer: SocketAddr) -> SocketAddr {
 
 // --- the socket ------------------------------------------------------------------------------------
 
-/// A UDP socket on a pool. Clones are the same socket; when the last one is dropped it closes. (The
-/// one that hooks are given, and its clones, do not count.) All methods may be called by any thread.
+/// A UDP socket on a pool. Clones are the same socket; when the last one is dropped it closes, and what has arrived is
+/// dropped. On a thread outside the pool the drop returns when the handler's `close` has returned and the handler has
+/// been dropped; on a thread of the pool it does not wait, nor after [`close`](Self::close), nor for a host that pulls.
+/// (The one that hooks are given, and its clones, do not count.) All methods may be called by any thread.
 ///
 /// ```
 /// use paceline::Pool;
@@ -457,7 +459,11 @@ struct Life(Arc<Core>);
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.0.end_by(Calls::CUT);
+        // One that was closed by name before is not waited for.
+        if self.0.end_by(Calls::CUT) {
+            let ended = |time| self.0.port.wait_until_ended(Deadline::after(Some(time)));
+            self.0.place.wait_outside(ended);
+        }
     }
 }
 

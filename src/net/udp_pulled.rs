@@ -74,6 +74,8 @@ impl Drop for Inner {
         // In a forked child another thread may have held the lock.
         if self.socket.check_may_wait(false).is_ok() {
             drop(self.host.outbox.close());
+            // By name, so that nobody waits: no code of the user runs.
+            let _closed = self.socket.close();
         }
     }
 }

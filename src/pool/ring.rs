@@ -18,7 +18,7 @@ use crate::queue::event_ring::{
 };
 use crate::source::Ready;
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{Acquire, Release};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::any::Any;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -31,6 +31,8 @@ const BATCH: usize = 256;
 /// A bounded ring of fixed-size events with a handler on the pool. Clones are the same ring, and any
 /// thread may publish. When the last clone is dropped, or [`close`](Self::close) is called, it
 /// refuses more; what has been published is still handled, and the drain of a shutdown waits for it.
+/// On a thread outside the pool, dropping the last clone waits until all of that was handled and the handler has been
+/// dropped. On a thread of the pool it does not wait.
 pub struct Ring<T: Copy + Send + Sync + 'static> {
     owner: Arc<Owner<T>>,
 }
@@ -42,6 +44,8 @@ struct Owner<T: Copy + Send + Sync + 'static> {
     /// Of a concurrent ring: its events are taken before they are handled. A serial one's are taken
     /// when its handler returns.
     handled: Option<Arc<AtomicU64>>,
+    /// How many slots have the handler.
+    serving: Arc<AtomicU64>,
 }
 
 impl<T: Copy + Send + Sync + 'static> Ring<T> {
@@ -59,8 +63,10 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let shared = pool.shared();
         shared.check_open()?;
         let (ring, consumer) = serial("capacity", capacity)?;
-        let key = shared.let_slot(Box::new(Serial { consumer, handler }))?;
-        Self::open(shared, ring, Box::new([key]), None)
+        let serving = Arc::new(AtomicU64::new(0));
+        let serves = Serves::new(&serving, shared);
+        let key = shared.let_slot(Box::new(Serial { consumer, handler, _serves: serves }))?;
+        Self::open(shared, ring, Box::new([key]), None, serving)
     }
 
     /// A ring whose handler gets batches of up to 256 events on as many threads as are free, in no
@@ -77,6 +83,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let (ring, consumer) = concurrent("capacity", capacity)?;
         let handler = Arc::new(handler);
         let handled = Arc::new(AtomicU64::new(0));
+        let serving = Arc::new(AtomicU64::new(0));
         let keys: Arc<[std::sync::OnceLock<Key>]> =
             (0..shared.crew.ordinary.max(1)).map(|_| std::sync::OnceLock::new()).collect();
         for key in &*keys {
@@ -85,8 +92,8 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 handler: Arc::clone(&handler),
                 handled: Arc::clone(&handled),
                 batch: Vec::with_capacity(BATCH),
-                shared: Arc::downgrade(shared),
                 keys: Arc::clone(&keys),
+                serves: Serves::new(&serving, shared),
             };
             match shared.let_slot(Box::new(batch)) {
                 Ok(slot) => drop(key.set(slot)),
@@ -98,7 +105,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
             }
         }
         let slots = keys.iter().filter_map(|key| key.get().copied()).collect();
-        Self::open(shared, ring, slots, Some(handled))
+        Self::open(shared, ring, slots, Some(handled), serving)
     }
 
     fn open(
@@ -106,6 +113,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         ring: Arc<EventRing<T>>,
         slots: Box<[Key]>,
         handled: Option<Arc<AtomicU64>>,
+        serving: Arc<AtomicU64>,
     ) -> Result<Self> {
         if shared.is_too_late() {
             slots.iter().for_each(|&key| drop(shared.close(key, false)));
@@ -113,7 +121,8 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         }
         let served: Weak<EventRing<T>> = Arc::downgrade(&ring);
         shared.serve(served);
-        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), ring, slots, handled }) })
+        let shared = Arc::clone(shared);
+        Ok(Self { owner: Arc::new(Owner { shared, ring, slots, handled, serving }) })
     }
 
     /// Publishes one event. From outside the pool's threads it waits while the ring is full; inside
@@ -283,9 +292,13 @@ impl<T: Copy + Send + Sync + 'static> Owner<T> {
 
 impl<T: Copy + Send + Sync + 'static> Drop for Owner<T> {
     fn drop(&mut self) {
-        if !self.shared.is_forked() {
-            self.close();
+        if self.shared.is_forked() {
+            return;
         }
+        self.close();
+        // Acquire: pairs with the Release in the drop of `Serves`.
+        let ended = || self.serving.load(Acquire) == 0;
+        self.shared.wait_outside(|time| self.shared.wait_for_change(time, ended));
     }
 }
 
@@ -312,6 +325,32 @@ impl Shared {
 struct Serial<T: Copy + Send, F> {
     consumer: SerialConsumer<T>,
     handler: F,
+    /// Dropped after the handler.
+    _serves: Serves,
+}
+
+/// Counts a slot that has the handler.
+struct Serves {
+    serving: Arc<AtomicU64>,
+    shared: std::sync::Weak<Shared>,
+}
+
+impl Serves {
+    fn new(serving: &Arc<AtomicU64>, shared: &Arc<Shared>) -> Self {
+        serving.fetch_add(1, Relaxed);
+        Self { serving: Arc::clone(serving), shared: Arc::downgrade(shared) }
+    }
+}
+
+impl Drop for Serves {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in the drop of `Owner`.
+        if self.serving.fetch_sub(1, Release) == 1
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.announce_change();
+        }
+    }
 }
 
 impl<T: Copy + Send + Sync + 'static, F: FnMut(&[T]) + Send> Activity for Serial<T, F> {
@@ -351,8 +390,9 @@ struct Concurrent<T: Copy + Send, F> {
     handler: Arc<F>,
     handled: Arc<AtomicU64>,
     batch: Vec<T>,
-    shared: std::sync::Weak<Shared>,
     keys: Arc<[std::sync::OnceLock<Key>]>,
+    /// Dropped after the handler.
+    serves: Serves,
 }
 
 impl<T, F> Activity for Concurrent<T, F>
@@ -364,7 +404,7 @@ where
         self.batch.clear();
         let taken = self.consumer.claim(&mut self.batch);
         if self.consumer.rest() == Rest::More
-            && let Some(shared) = self.shared.upgrade()
+            && let Some(shared) = self.serves.shared.upgrade()
         {
             shared.call_one(self.keys.iter().filter_map(|key| key.get().copied()));
         }

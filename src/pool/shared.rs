@@ -844,6 +844,24 @@ impl Shared {
         (closed, Some(payload))
     }
 
+    /// What a destructor waits for (docs/GUIDE.md): until `ended`, which sleeps for up to the time that it is given, says
+    /// so. A member does not wait, since two of them could wait for each other. Nor does anybody once no member is
+    /// left that could bring the end about: where hosts drive the pool, they come and go.
+    pub(crate) fn wait_outside(&self, mut ended: impl FnMut(Duration) -> bool) {
+        const LOOK_AGAIN: Duration = Duration::from_millis(100);
+        let some = || self.present() > 0 || self.crew.ordinary > 0 && !self.is_stopping();
+        while !context::is_inside(self) && some() && !ended(LOOK_AGAIN) {}
+    }
+
+    /// Sleeps until [`announce_change`](Self::announce_change), unless `ended` holds already.
+    pub(crate) fn wait_for_change(&self, time: Duration, ended: impl Fn() -> bool) -> bool {
+        let epoch = self.changed.load(Acquire);
+        ended() || {
+            self.changed.wait(epoch, Some(time));
+            false
+        }
+    }
+
     /// Something that threads outside sleep for may have happened.
     pub(crate) fn announce_change(&self) {
         self.changed.fetch_add(1, AcqRel);

@@ -80,7 +80,6 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// What the task is known by without this. None in a child made by fork.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn known(&self) -> Option<Known> {
         let head = self.head();
         (!head.kind().fork.is_child()).then(|| Known { head, seen: head.look() })
@@ -225,14 +224,12 @@ fn unsaid<T>(head: Head, status: Status) -> Result<T, Fault> {
 
 /// A task as somebody knows it who has no handle, so that who has may give that back meanwhile: what lives in
 /// its record by then is left alone.
-#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Known {
     head: Head,
     seen: record::Look,
 }
 
-#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
 impl Known {
     /// As [`Task::cancel`].
     pub(crate) fn cancel(self) -> bool {
@@ -253,6 +250,7 @@ impl Known {
     }
 
     /// As [`Task::reject`].
+    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
     pub(crate) fn reject(self) -> bool {
         self.end(Status::Rejected)
     }

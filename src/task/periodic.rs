@@ -26,10 +26,11 @@
 
 use super::OPEN;
 use super::attempt::{Attempt, Outcome};
+use super::handle::Known;
 use super::submit::{Pattern, TaskBuilder};
 use crate::error::{Error, Result};
-use crate::pool::{Flow, Handle};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::pool::{Flow, Handle, Shared, contain};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::time::MAX_DELAY;
 use core::fmt;
@@ -49,17 +50,24 @@ pub enum Missed {
     Coalesce,
 }
 
-/// A periodic task. Dropping it ends it: a run that has begun goes on, and no other begins.
+/// A periodic task. Dropping it ends it: no other run begins, one that waits (for its lane, or for another attempt) is
+/// cancelled, and one that runs is asked to stop by its [`Attempt::is_cancelled`]. On a thread outside the pool the drop
+/// returns when no run is left and the function has been dropped; on a thread of the pool it does not wait.
 #[must_use = "dropping it ends the periodic task; `detach` lets it go on"]
 pub struct Periodic {
     handle: Option<Handle<()>>,
     beat: Arc<Beat>,
+    shared: Arc<Shared>,
 }
 
 /// What does not depend on the closure's type.
 struct Beat {
     state: AtomicU32,
     ended: AtomicBool,
+    /// The run that was submitted last.
+    run: Mutex<Option<Known>>,
+    /// The closure has been dropped.
+    dropped: AtomicBool,
     runs: AtomicU64,
     missed: AtomicU64,
 }
@@ -85,9 +93,21 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        if self.handle.is_some() {
-            self.beat.ended.store(true, Relaxed);
+        let Some(handle) = self.handle.take() else { return };
+        if self.shared.is_forked() {
+            // The handle does nothing there, as it should.
+            return drop(handle);
         }
+        let beat = &self.beat;
+        // Release: pairs with the Acquire in `is_over`.
+        beat.ended.store(true, Release);
+        // No tick runs any more, or this is on a thread of the pool.
+        drop(handle);
+        let run = beat.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _cancelled = run.is_some_and(Known::cancel);
+        // Acquire: pairs with the Release in the drop of `Source`.
+        let ended = || beat.dropped.load(Acquire);
+        self.shared.wait_outside(|time| self.shared.wait_for_change(time, ended));
     }
 }
 
@@ -106,6 +126,16 @@ struct Source<F> {
     pattern: Pattern<'static>,
     missed: Missed,
     work: Mutex<Option<F>>,
+}
+
+impl<F> Drop for Source<F> {
+    fn drop(&mut self) {
+        let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let _panicked = contain(|| drop(work));
+        // Release: pairs with the Acquire in the drop of `Periodic`.
+        self.beat.dropped.store(true, Release);
+        self.pattern.common.shared.announce_change();
+    }
 }
 
 /// A closure on its run. It goes back when the run is over.
@@ -176,11 +206,22 @@ where
         let mut run = Run { source: Arc::clone(self), work };
         self.beat.runs.fetch_add(1, Relaxed);
         let submitted = self.pattern.submit(move |attempt: &Attempt<'_>| run.call(attempt));
-        if let Err(refused) = submitted {
-            self.beat.runs.fetch_sub(1, Relaxed);
-            self.beat.missed.fetch_add(1, Relaxed);
-            // This puts the closure back.
-            drop(refused);
+        match submitted {
+            Ok(task) => {
+                let mut run = self.beat.run.lock().unwrap_or_else(PoisonError::into_inner);
+                *run = task.known();
+                drop(run);
+                // The end may have come before it was known.
+                if self.beat.ended.load(Acquire) {
+                    let _cancelled = task.cancel();
+                }
+            }
+            Err(refused) => {
+                self.beat.runs.fetch_sub(1, Relaxed);
+                self.beat.missed.fetch_add(1, Relaxed);
+                // This puts the closure back.
+                drop(refused);
+            }
         }
     }
 
@@ -204,7 +245,8 @@ where
     }
 
     fn is_over(&self) -> bool {
-        self.beat.ended.load(Relaxed) || self.pattern.kind.phase() != OPEN
+        // Acquire: pairs with the Release in the drop of `Periodic`.
+        self.beat.ended.load(Acquire) || self.pattern.kind.phase() != OPEN
     }
 }
 
@@ -236,12 +278,14 @@ where
         let beat = Arc::new(Beat {
             state: AtomicU32::new(IDLE),
             ended: AtomicBool::new(false),
+            run: Mutex::new(None),
+            dropped: AtomicBool::new(false),
             runs: AtomicU64::new(0),
             missed: AtomicU64::new(0),
         });
         let work = Mutex::new(Some(work));
         let source = Arc::new(Source { beat: Arc::clone(&beat), pattern, missed, work });
         let handle = shared.every(delay, period, move || source.tick())?;
-        Ok(Periodic { handle: Some(handle), beat })
+        Ok(Periodic { handle: Some(handle), beat, shared })
     }
 }

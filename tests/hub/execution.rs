@@ -4,7 +4,7 @@ use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
 use crate::kit::{Log, at_rest, hub, settle, text};
 use paceline::hub::{
     DeadFilter, Execution, Failure, Hub, Intensity, Message, OnFailure, Overflow, Retry,
-    Subscription,
+    Subscription, Unsubscribe, Unsubscribed,
 };
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -150,6 +150,8 @@ fn a_shared_handler_outlives_those_who_are_inside() {
                 scope.spawn(|| hub.publish("a", "").unwrap());
             }
             gate.until_entered(2);
+            // By name: the drop alone would wait for them.
+            assert_eq!(shared.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
             drop(shared);
             gate.open();
         });

@@ -3,7 +3,7 @@
 use crate::common::{Gate, hang_guard, until};
 use crate::kit::{Log, at_rest, hub, settle, text};
 use paceline::Error;
-use paceline::hub::{Hub, Message, Overflow, Priority, Subscription};
+use paceline::hub::{Hub, Message, Overflow, Priority, Subscription, Unsubscribe, Unsubscribed};
 use std::thread;
 use std::time::Duration;
 
@@ -118,6 +118,8 @@ fn block_gives_up_after_its_time_and_at_the_end() {
         let publisher =
             scope.spawn(|| hub.message("b").payload("x").may_block().publish().unwrap());
         thread::sleep(Duration::from_millis(5));
+        // By name: the drop alone would wait for its handler.
+        assert_eq!(long.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
         drop(long);
         let receipt = publisher.join().unwrap();
         assert_eq!((receipt.matched, receipt.rejected), (0, 0));

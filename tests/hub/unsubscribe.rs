@@ -135,6 +135,40 @@ fn sync_inside_a_handler_does_not_wait() {
     settle(&hub);
 }
 
+/// Goal: a handler has returned, and is dropped, when its subscription or replay has been. Method: handlers that take a
+/// while, of all kinds.
+#[test]
+fn a_drop_waits_for_the_handler_that_runs() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    for execution in
+        [Execution::Serial, Execution::Inline, Execution::Concurrent(2), Execution::Strand]
+    {
+        let (gate, dropped) = (Gate::new(), Count::new());
+        let (wait, on_drop) = (gate.clone(), dropped.on_drop());
+        let subscription = hub
+            .subscription("a")
+            .execution(execution)
+            .serve_shared(move |_: &Message<'_>| {
+                let _held = &on_drop;
+                wait.wait();
+            })
+            .unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| hub.publish("a", "").unwrap());
+            gate.until_entered(1);
+            scope.spawn(|| {
+                thread::sleep(std::time::Duration::from_millis(5));
+                assert_eq!(dropped.get(), 0);
+                gate.open();
+            });
+            drop(subscription);
+            assert_eq!(dropped.get(), 1, "{execution:?}");
+        });
+    }
+    settle(&hub);
+}
+
 #[test]
 fn a_subscription_that_is_dropped_ends_and_a_detached_one_does_not() {
     let _guard = hang_guard();

@@ -1,8 +1,11 @@
 //! Functions that run again and again.
 
-use super::common::{Gate, hang_guard, until};
+use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{Notes, Stage, pool, settled};
 use paceline::task::{Attempt, Fault, Missed, Phases, Retry, WorkerPool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -49,8 +52,14 @@ fn held_up(missed: Missed) -> [u64; 2] {
     gate.until_entered(1);
     until("four ticks that are missed", || periodic.missed() >= 4);
     assert_eq!((periodic.runs(), gate.entered()), (1, 1));
-    drop(periodic);
-    gate.open();
+    // It waits for the run that is held.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(5 * MS);
+            gate.open();
+        });
+        drop(periodic);
+    });
     settled(&workers);
     [gate.entered(), workers.audit().completed]
 }
@@ -128,4 +137,41 @@ fn a_period_out_of_range_is_named() {
     assert_eq!(error.to_string(), "period is 0ns, but must be 1 microsecond to 100 years");
     let error = task().delay(Duration::MAX).every(HOUR, Missed::Skip).unwrap_err();
     assert!(error.to_string().starts_with("delay is 18446744073709551615.999999999s"), "{error}");
+}
+
+/// Goal: a drop waits for the run that is under way, and for no other. Method: one run is held until it is asked to
+/// stop; another one is to be tried again in an hour.
+#[test]
+fn a_drop_asks_the_run_that_runs_and_cancels_the_one_that_waits() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let inside = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&inside);
+    let until_asked = move |attempt: &Attempt<'_>| {
+        flag.store(true, SeqCst);
+        until("the question", || attempt.is_cancelled());
+        thread::sleep(5 * MS);
+        flag.store(false, SeqCst);
+    };
+    let asked = workers.task("asked", until_asked).every(MS, Missed::Skip).unwrap();
+    until("a run", || inside.load(SeqCst));
+    drop(asked);
+    assert!(!inside.load(SeqCst), "it has returned");
+
+    let (tried, gone) = (Count::new(), Count::new());
+    let fails = {
+        let (tried, gone) = (tried.clone(), gone.on_drop());
+        move |_: &Attempt<'_>| {
+            let _held = &gone;
+            tried.up();
+            Err::<(), _>(Fault::new("on purpose"))
+        }
+    };
+    let task = workers.task("fails", fails).retry(Retry::fixed(1, HOUR));
+    let waits = task.every(MS, Missed::Skip).unwrap();
+    tried.until(1);
+    drop(waits);
+    assert_eq!((tried.get(), gone.get()), (1, 1), "its function was dropped");
+    settled(&workers);
 }

@@ -381,7 +381,7 @@ class Beats(Case):
         periodic._tick()
         periodic._tick()
         periodic.close()
-        self.made[2].set_result(None)
+        self.assertTrue(self.made[2].cancelled())
         self.assertEqual(periodic.runs, 3)
         self.assertEqual(periodic._tick(), Flow.DONE)
 

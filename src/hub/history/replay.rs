@@ -758,7 +758,9 @@ pub struct ReplayFigures {
     pub stats: ReplayStats,
 }
 
-/// A replay to a handler. Dropping it ends it as [`Unsubscribe::Async`]; [`detach`](Self::detach) does not.
+/// A replay to a handler. Dropping it ends it as [`Unsubscribe::Sync`]: on a thread outside the pool the drop returns when
+/// the handler has returned and has been dropped. Inside a handler, and on a thread of the pool, it does not wait; nor
+/// does it after `unsubscribe(Unsubscribe::Async)`. [`detach`](Self::detach) keeps the replay.
 #[must_use = "dropping it ends the replay"]
 pub struct Replay {
     core: Arc<Core>,
@@ -816,8 +818,9 @@ impl Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        if !self.detached && !self.core.shared.is_forked() {
-            self.replaying.close(&self.core);
+        // One that was ended by name before is not waited for.
+        if !self.detached && !self.core.shared.is_forked() && !self.replaying.turn().closing {
+            let _ended = self.unsubscribe(Unsubscribe::Sync);
         }
     }
 }

@@ -373,7 +373,11 @@ class Periodic:
                 self._lock.release()
 
     def close(self) -> None:
-        """No run begins any more, but for one that was submitted already."""
+        """No run begins any more. One that waits is cancelled, and one that runs is asked to give up
+        (``current_attempt().cancelled``). It is not waited for, as it may be a coroutine of the loop that this is
+        called in: ``last.report()`` does that."""
         self.closed = True
         if self._handle is not None and not self._handle.closed:
             self._handle.close()
+        if self.last is not None:
+            self.last.cancel()

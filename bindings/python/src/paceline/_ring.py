@@ -13,6 +13,7 @@ held: collecting garbage, or a signal's handler, may publish at any place.
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -29,7 +30,8 @@ _TURNS = 4
 
 
 class Ring:
-    """Hands what is published to ``handler(batch)``, a list of 1 to ``batch`` payloads.
+    """Hands what is published to ``handler(batch)``, a list of 1 to ``batch`` payloads. The end of ``with`` closes it,
+    and waits until all of that was handled and the handler does not run; in a handler of the pool it does not wait.
 
     Serial, the default: in the order of publication, one batch at a time. ``concurrent``: batches go
     to any thread, unordered. What a handler raises goes to the pool's ``on_unhandled``; its batch
@@ -77,8 +79,17 @@ class Ring:
         return self._published.value(), handled
 
     def close(self) -> None:
-        """Publishes nothing any more. What was published is handled, if the pool is still there."""
+        """Publishes nothing any more, and does not wait. What was published is handled, if the pool is still there."""
         self._queue.close()
+
+    def _settle(self) -> None:
+        """Waits for the handler, as far as this thread may, and somebody else calls it."""
+        crew = self._crew
+        while crew.threads and not self._is_inside() and not crew.closed:
+            published, handled = self._published.value(), self._handled.value()
+            if handled >= published:
+                break
+            time.sleep(0.001)
 
     @property
     def closed(self) -> bool:
@@ -132,6 +143,7 @@ class Ring:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        self._settle()
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Ring: it belongs to this process")

@@ -30,7 +30,7 @@ class Signals:
 
     ``on_signal(number)`` is called with each that comes, on a thread of its own, so it may shut down what
     it likes; what it raises is logged. Made in the main thread (RuntimeError elsewhere). ``close``, or the
-    end of ``with``, puts the handlers that were there before back.
+    end of ``with``, puts the handlers that were there before back, and waits for ``on_signal`` if that runs.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Signals:
         self._to_tell: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._tells = on_signal is not None
         self._before: dict[int, Any] = {}
+        self._teller: Optional[threading.Thread] = None
         each = None
         try:
             for each in wanted:
@@ -58,7 +59,8 @@ class Signals:
             raise InvalidError("signals is empty; allowed: at least one")
         if on_signal is not None:
             told = (self._to_tell, on_signal)
-            threading.Thread(name="paceline_signals", target=_tell, args=told, daemon=True).start()
+            self._teller = threading.Thread(name="paceline_signals", target=_tell, args=told, daemon=True)
+            self._teller.start()
 
     def _handle(self, number: int, _: Optional[FrameType]) -> None:
         self._arrived.put(number)
@@ -79,7 +81,8 @@ class Signals:
                     return None
 
     def close(self) -> None:
-        """Puts the handlers that were there before back. In the main thread."""
+        """Puts the handlers that were there before back, and waits until ``on_signal`` does not run. In the main
+        thread."""
         before, self._before = self._before, {}
         for number, handler in before.items():
             # None: it was not Python's, and cannot be put back from here.
@@ -87,6 +90,8 @@ class Signals:
         if self._tells:
             self._tells = False
             self._to_tell.put(_END)
+            if self._teller is not None and self._teller is not threading.current_thread():
+                self._teller.join()
 
     def __enter__(self) -> Signals:
         return self

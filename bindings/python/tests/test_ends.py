@@ -1,0 +1,225 @@
+"""What the end of ``with`` waits for: the user's code that runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import signal
+import socket
+import threading
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import paceline
+from paceline import Hub, Pool
+from support import Case
+
+LONG = 60.0
+
+
+class Busy:
+    """Code of the user that takes a while, and knows whether it is called when it must not be any more."""
+
+    def __init__(self) -> None:
+        self.entered, self.over = threading.Event(), False
+        self.inside = self.done = self.late = 0
+
+    def __call__(self, *_: Any) -> None:
+        self.late += self.over
+        self.inside += 1
+        self.entered.set()
+        time.sleep(0.02)
+        self.inside -= 1
+        self.done += 1
+
+
+def _talks(address: str, said: bytes) -> None:
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), LONG) as client:
+        client.sendall(said)
+
+
+@contextmanager
+def pool(_: Pool, busy: Busy) -> Iterator[Any]:
+    with Pool(1) as own:
+        own.post(busy)
+        yield None
+
+
+@contextmanager
+def handle(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with pool.every(0.001, busy):
+        yield None
+
+
+@contextmanager
+def ring(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with paceline.Ring(pool, busy, batch=1) as ring:
+        for _ in range(3):
+            ring.publish(b"x")
+        yield None
+    if ring.counts() != (3, 3):
+        raise AssertionError(f"{ring.counts()} were published and handled")
+
+
+class _Talks(paceline.ConnHandler):
+    def __init__(self, busy: Busy) -> None:
+        self.busy = busy
+
+    def data(self, conn: paceline.Conn, data: Any) -> int:
+        self.busy()
+        return len(data)
+
+
+@contextmanager
+def server(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with paceline.Server(pool, "127.0.0.1:0", lambda _: _Talks(busy)) as server:
+        _talks(server.addresses[0], b"x")
+        yield server
+
+
+@contextmanager
+def http(pool: Pool, busy: Busy) -> Iterator[Any]:
+    def route(request: paceline.Request) -> bytes:
+        busy()
+        return b""
+
+    http = paceline.Http(pool, "127.0.0.1:0")
+    http.route("GET", "/")(route)
+    with http:
+        _talks(http.addresses[0], b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        yield http
+
+
+@contextmanager
+def udp(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with paceline.Udp(pool, busy, "127.0.0.1:0") as udp:
+        udp.send(b"x", udp.address)
+        yield udp
+
+
+@contextmanager
+def hub(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with Hub(pool) as hub:
+        hub.subscribe("a", busy)
+        hub.publish("a", b"x")
+        yield None
+
+
+@contextmanager
+def subscription(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with Hub(pool) as hub, hub.subscribe("a", busy):
+        hub.publish("a", b"x")
+        yield None
+
+
+@contextmanager
+def replay(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with Hub(pool, histories=[paceline.History("a")]) as hub:
+        with hub.replay("a", busy):
+            hub.publish("a", b"x")
+            yield None
+
+
+@contextmanager
+def workers(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with paceline.WorkerPool(pool, threads=1) as workers:
+        workers.task(name="busy")(busy).submit()
+        yield None
+
+
+@contextmanager
+def signals(_: Pool, busy: Busy) -> Iterator[Any]:
+    with paceline.Signals([signal.SIGUSR2], busy):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        yield None
+
+
+WAITS: dict[str, Callable[[Pool, Busy], Any]] = {
+    "Pool": pool,
+    "Handle": handle,
+    "Ring": ring,
+    "Server": server,
+    "Http": http,
+    "Udp": udp,
+    "Hub": hub,
+    "Subscription": subscription,
+    "Replay": replay,
+    "WorkerPool": workers,
+    "Signals": signals,
+}
+
+#: Those whose end has no code of the user to wait for.
+CALL_NOTHING = {
+    "Admission": "a count",
+    "CalledBack": "not public",
+    "Executor": "its base class waits for what was submitted",
+    "Handled": "Subscription and Replay",
+    "Hosted": "Server, Http and Udp",
+    "Mailbox": "pulled",
+    "Pulled": "Mailbox and ReplayMailbox",
+    "Queue": "plain bytes",
+    "ReplayMailbox": "pulled",
+    "Service": "asks by a handle of the native library, which waits; without systemd nobody asks",
+    "Serving": "Server and Http",
+    "Watch": "calls nothing: a subscription does",
+    "Webhook": "posts from a native thread",
+    "_Visit": "not public",
+}
+
+
+class Ends(Case):
+    def test_the_end_of_with_waits_for_the_code_that_runs(self) -> None:
+        with Pool(2) as pool:
+            for name, make in WAITS.items():
+                with self.subTest(name):
+                    busy = Busy()
+                    with make(pool, busy):
+                        self.assertTrue(busy.entered.wait(LONG))
+                    busy.over = True
+                    self.assertEqual((busy.inside, busy.done > 0), (0, True))
+                    time.sleep(0.005)
+                    self.assertEqual(busy.late, 0)
+
+    def test_inside_its_own_handler_nothing_waits(self) -> None:
+        with Pool(2) as pool, Hub(pool, threads=2, histories=[paceline.History("a")]) as hub:
+            for make in (
+                lambda call: pool.every(0.001, call),
+                lambda call: paceline.Ring(pool, call),
+                lambda call: hub.subscribe("a", call),
+                lambda call: hub.replay("a", call, now=True),
+            ):
+                there, left = threading.Event(), threading.Event()
+                ended = ExitStack()
+
+                def leaves(*_: Any, ended: ExitStack = ended, there: Any = there, left: Any = left) -> None:
+                    if there.wait(LONG):
+                        ended.close()
+                        left.set()
+
+                made = ended.enter_context(make(leaves))
+                there.set()
+                if isinstance(made, paceline.Ring):
+                    made.publish(b"x")
+                hub.publish("a", b"x")
+                self.assertTrue(left.wait(LONG))
+
+    def test_every_class_that_is_left_is_tested(self) -> None:
+        found = set()
+        for module in pkgutil.iter_modules(paceline.__path__):
+            inside = vars(importlib.import_module(f"paceline.{module.name}"))
+            found |= {
+                each.__name__
+                for each in inside.values()
+                if isinstance(each, type) and each.__module__.startswith("paceline") and hasattr(each, "__exit__")
+            }
+        self.assertGreater(len(found), 20)
+        self.assertEqual(found - {*WAITS, *CALL_NOTHING}, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
