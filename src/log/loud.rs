@@ -73,7 +73,7 @@ const fn kind(event: &'static str, means: &'static str) -> Kind {
 }
 
 /// All that is said. What is not here is an answer to a setting that the program has chosen by name.
-static KINDS: [Kind; 20] = [
+static KINDS: [Kind; 19] = [
     kind(
         "pool.panicked",
         "code of the program has failed; if it was a timer's or a handle's, that is closed",
@@ -91,7 +91,6 @@ static KINDS: [Kind; 20] = [
         "a server can accept no connection for want of resources, and tries again",
     ),
     kind("task.panicked", "a task of a worker pool has panicked"),
-    kind("task.stuck", "a task of a worker pool holds its thread though its time is over"),
     kind("middleware.panicked", "a middleware of a worker pool has panicked"),
     kind("subscription.restarted", "the handler of a subscription has crashed, and was restarted"),
     kind(
