@@ -86,7 +86,9 @@ mod header {
         for (file, title) in SECTIONS.iter().chain(&[LAST]) {
             let path = format!("{SOURCES}/{file}.rs");
             header.push_str(&heading(title));
-            header.push_str(&section(Path::new(&path), &read(&path)));
+            let source = read(&path);
+            header.push_str(&introduction(&source));
+            header.push_str(&section(Path::new(&path), &source));
         }
         header.push_str(
             "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* PACELINE_H */\n",
@@ -97,6 +99,15 @@ mod header {
 
     fn heading(title: &str) -> String {
         format!("\n/* {} {title} */\n\n", "-".repeat(92 - title.len()))
+    }
+
+    /// What a file says at the head of its section: its lines that begin with `//#`.
+    fn introduction(source: &str) -> String {
+        let lines: Vec<_> = source.lines().filter_map(|line| line.strip_prefix("//#")).collect();
+        match lines.is_empty() {
+            true => String::new(),
+            false => format!("/*{}\n */\n\n", lines.join("\n *")),
+        }
     }
 
     /// One section. cbindgen sorts by kind, and would separate what belongs together, so each file is

@@ -738,7 +738,7 @@ typedef struct pace_pool_config_t {
 typedef struct pace_report_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Everything that had been accepted ended within the drain's time: nothing was cancelled or left. */
+    /** Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left. */
     bool drained;
     /** It was called inside a handler, so it was only a request. */
     bool requested;
@@ -763,6 +763,8 @@ typedef struct pace_report_t {
      * among them.
      */
     uint64_t worker_tasks;
+    /** Of servers: connections that were cut off since the shutdown began, as they were not through. */
+    uint64_t connections;
 } pace_report_t;
 
 /**
@@ -815,12 +817,15 @@ pace_status_t pace_pool_set_active(pace_pool_t *pool,
 
 /**
  * Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
- * `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all handlers have returned, or 100 ms after the drain at the latest; threads that are still
- * inside a handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+ * `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all
+ * handlers have returned, or 100 ms after the drain at the latest; threads that are still inside a handler then are
+ * counted as stuck. Calling it again is harmless. `report` may be NULL.
  *
- * Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A retry, or
- * a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot timer that
- * is not due. Servers have a drain of their own, and are cut off by the end of their pool.
+ * Everything: servers stop accepting, answer the requests that they have taken, and close their connections, as by
+ * pace_server_drain(); worker pools run their tasks, with the retries; hubs and rings deliver what was published; tasks
+ * run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot
+ * timer that is not due. A connection that is not through after the drain is cut off, and counted. Datagram sockets
+ * stay open to the end, so that late answers can be sent.
  *
  * Inside a handler it is only a request: it returns at once, and the pool shuts down when its
  * handlers have returned.
@@ -1736,6 +1741,16 @@ pace_status_t pace_pull_done(pace_pool_t *pool);
 
 /* -------------------------------------------------- Connections: hooks, and what they may call */
 
+/*
+ * How to answer later. A hook that cannot answer at once admits the request by pace_conn_admit(), notes the connection's
+ * name by pace_conn_id(), and returns. Any thread then writes the answer by pace_server_conn_write(), and ends the
+ * request by pace_admission_answered(). While a request is in work its connection is not idle, it is not closed when its
+ * peer finishes, and a drain waits for it. Without the admission the connection may be closed before the answer comes:
+ * when its idle_timeout_ns is over, its peer has finished, or the server drains; the write then gives PACE_ESTALE. To
+ * take a name alone admits nothing: many names are taken to push to a connection at any time, as to a subscriber, and
+ * nobody could tell when such a request had ended.
+ */
+
 /** The peer had finished, and everything was sent. */
 #define PACE_REASON_PEER 0
 
@@ -1895,8 +1910,10 @@ typedef struct pace_conn_hooks_t {
     /** Bytes have arrived. Not NULL. */
     pace_conn_data_fn data;
     /**
-     * The peer sends no more. NULL: the connection is closed after what is queued has been sent. To answer after
-     * that, set a hook that does not close, and close when the answer is written.
+     * The peer sends no more; it may still read. Afterwards the connection is closed by itself, with a hook and
+     * without one, when its admitted requests have ended and everything is sent: so a hook that answers later
+     * admits the request, by pace_conn_admit(). What was not consumed is dropped. With allow_half_open of
+     * pace_listener_options_t nothing is closed by itself, and this or other code of yours closes it.
      */
     pace_conn_fn finished;
     /** The output was above its high mark, and has fallen to the low mark. */
@@ -2073,8 +2090,8 @@ pace_status_t pace_conn_fail(pace_conn_t *conn);
 pace_status_t pace_conn_set_user_data(pace_conn_t *conn, void *user_data);
 
 /**
- * Begins a request that counts as in work until it was answered or freed. The server's drain waits
- * for it, the idle timeout does not run meanwhile.
+ * Begins a request that is answered later, by any thread. It counts as in work until it was answered or freed.
+ * Meanwhile the idle timeout does not run, and neither a drain nor a peer that has finished closes the connection.
  *
  * PACE_EFULL: as many are in work as max_requests allows; the server's busy message has been written
  * instead.
@@ -2304,7 +2321,8 @@ typedef struct pace_listener_options_t {
     /**
      * A connection on which nothing was sent or received for so long, at least 1 ms, and with no
      * request in work, has timed out. If only other threads write to it, it may take twice as long.
-     * Default PACE_FOREVER: no limit.
+     * Default PACE_FOREVER: no limit. A hook that answers later has to admit the request, by pace_conn_admit(): otherwise
+     * this time runs while the answer is worked on, and the connection may be closed before it is written.
      */
     uint64_t idle_timeout_ns;
     /**
@@ -2350,8 +2368,15 @@ typedef struct pace_listener_options_t {
     bool v6_only;
     /** Several processes may listen on the same port; the kernel deals connections out. Default: no. */
     bool reuse_port;
+    /**
+     * What happens when the peer has finished: it sends no more, and may still read. By default (false) such a
+     * connection is closed by itself, when its admitted requests have ended and everything is sent. With true it
+     * stays open until its hooks close it: for protocols in which one direction ends before the other, as with a
+     * proxy.
+     */
+    bool allow_half_open;
     /** Zero. */
-    uint8_t reserved[5];
+    uint8_t reserved[4];
     /**
      * What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
      * copied. NULL: nothing. Outgoing connections have none.
@@ -2638,7 +2663,9 @@ void pace_server_free(pace_server_t *server);
  * *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
  *
  * PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
- * queue would exceed its maximum: none of it was taken.
+ * queue would exceed its maximum: none of it was taken. An answer whose request was not admitted, by
+ * pace_conn_admit(), comes too late if meanwhile the connection's idle time is over, its peer has finished, or the
+ * server drains.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
@@ -2849,7 +2876,10 @@ pace_status_t pace_frame_fixed(const void *bytes,
 /** Bytes have arrived. */
 #define PACE_CONN_EVENT_DATA 1
 
-/** The peer sends no more. Unwanted, the connection is closed. */
+/**
+ * The peer sends no more. Afterwards the connection is closed by itself, when its admitted requests have ended and
+ * everything is sent, unless allow_half_open of its pace_listener_options_t is set.
+ */
 #define PACE_CONN_EVENT_FINISHED 2
 
 /** The output pressed, and has fallen to the low mark. */

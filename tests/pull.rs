@@ -318,3 +318,44 @@ fn a_forked_child_completes_nothing() {
     }
     assert_eq!(harvested(), before, "the child armed what its parent holds");
 }
+
+/// Goal: a drain waits for hosts that are busy between two pulls, as long as something is left to do; not for those that
+/// are done. Method: a host that has pulled, and pulls again when the drain has begun; what is left is a task, which
+/// only a pull runs.
+#[test]
+fn a_drain_waits_for_hosts_between_two_pulls() {
+    let _guard = hang_guard();
+    for comes_back in [true, false] {
+        let pool = hosted(2);
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let (pulled, has_pulled) = std::sync::mpsc::channel();
+        let (host, ran) = (pool.clone(), std::sync::Arc::new(AtomicUsize::new(0)));
+        let host = thread::spawn(move || {
+            host.pull(&mut Vec::new(), 1, Duration::ZERO).unwrap();
+            pulled.send(()).unwrap();
+            wait.recv().unwrap();
+            if !comes_back {
+                return host.pull_done().unwrap();
+            }
+            while host.pull(&mut Vec::new(), 1, LONG).is_ok() {}
+        });
+        has_pulled.recv().unwrap();
+        let count = std::sync::Arc::clone(&ran);
+        pool.post(move || _ = count.fetch_add(1, Relaxed)).unwrap();
+        let ending = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.shutdown(LONG))
+        };
+        until("it refuses", || pool.strand().is_err());
+        thread::sleep(Duration::from_millis(20));
+        assert!(!ending.is_finished());
+        go_on.send(()).unwrap();
+        let report = ending.join().unwrap();
+        assert_eq!(
+            (report.drained, ran.load(Relaxed)),
+            (comes_back, comes_back.into()),
+            "{report:?}"
+        );
+        host.join().unwrap();
+    }
+}

@@ -1632,7 +1632,7 @@ struct Audit {
 
 /// How a shutdown went.
 struct Report {
-    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
+    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
     bool drained{};
     /// It was called inside a handler, so it was only a request.
     bool requested{};
@@ -1646,6 +1646,8 @@ struct Report {
     /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
     /// among them.
     std::uint64_t worker_tasks{};
+    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    std::uint64_t connections{};
 };
 
 /// Something that takes, or took, longer than Config::slow.
@@ -2292,9 +2294,10 @@ public:
         return detail::outcome(pace_pool_set_active(native(), threads));
     }
 
-    /// Refuses new work, waits for up to `drain` until everything that was accepted has ended (retries of worker pools
-    /// and messages of hubs, too), cancels the rest, and stops the threads. Inside a handler it is a request. The
-    /// destructor of the last Pool does the same, for up to 30 s.
+    /// Refuses new work, waits for up to `drain` until everything that was accepted has ended (requests of servers,
+    /// retries of worker pools and messages of hubs, too), cancels the rest, cuts off connections that are not through,
+    /// and stops the threads. Inside a handler it is a request. The destructor of the last Pool does the same, for up
+    /// to 30 s.
     Result<Report> shutdown(Duration drain) const {
         return end([&](pace_report_t *report) {
             return pace_pool_shutdown(native(), detail::nanos(drain), report);
@@ -2317,7 +2320,8 @@ private:
         raw.struct_size = sizeof raw;
         return made(f(&raw), [&] {
             return Report{raw.drained, raw.requested, raw.cancelled,
-                          raw.stuck,   raw.left,      raw.worker_tasks};
+                          raw.stuck,   raw.left,      raw.worker_tasks,
+                          raw.connections};
         });
     }
 
@@ -3133,8 +3137,9 @@ public:
         (void)pace_conn_set_deadline(raw_, detail::nanos(time));
     }
 
-    /// Begins a request that counts as in work until its Admission is answered or gone. Code::Full:
-    /// there are as many as may be, and the busy message was written instead.
+    /// Begins a request that is answered later, by any thread. It counts as in work until its Admission is answered
+    /// or gone: meanwhile its connection is not idle, and neither a drain nor a peer that has finished closes it.
+    /// Code::Full: there are as many as may be, and the busy message was written instead.
     Result<Admission> admit() {
         pace_admission_t *admission = nullptr;
         const pace_status_t status = pace_conn_admit(raw_, &admission);
@@ -3186,6 +3191,14 @@ private:
 /// What a connection does. Hooks of one connection never run on two threads at once; connections run
 /// in parallel. They run on the pool's threads and should not block (or call promote_new_leader()
 /// before). One that throws ends its connection, with Reason::Panicked. It is deleted after `close`.
+///
+/// How to answer later: a hook that cannot answer at once admits the request (Conn::admit), keeps the Admission and a
+/// ConnRef (Conn::ref), and returns. Any thread then writes the answer by the ConnRef, and calls
+/// Admission::answered(). While a request is in work its connection is not idle, it is not closed when its peer
+/// finishes, and a drain waits for it. Without the Admission the connection may be closed before the answer comes:
+/// when its idle_timeout is over, its peer has finished, or the server drains; the write then gives Code::Stale. To take
+/// a ConnRef alone admits nothing: it may be kept to push to the connection at any time, and nobody could tell when
+/// such a request had ended.
 class ConnHandler {
 public:
     ConnHandler() = default;
@@ -3198,8 +3211,9 @@ public:
     /// Bytes have arrived: how many of them were consumed, from the front. The rest is shown again,
     /// followed by more.
     virtual std::size_t data(Conn &conn, std::string_view bytes) = 0;
-    /// The peer sends no more.
-    virtual void finished(Conn &conn) { conn.close(); }
+    /// The peer sends no more; it may still read. Afterwards the connection is closed by itself, when its admitted
+    /// requests have ended and everything is sent, unless Listen::allow_half_open is set.
+    virtual void finished(Conn &) {}
     /// The output was above its high mark, and has fallen to the low mark.
     virtual void writable(Conn &) {}
     /// Tracked bytes are with the kernel.
@@ -3396,7 +3410,10 @@ struct Listen {
     std::optional<std::uint64_t> max_unconsumed{};
     /// Bytes: low < high <= max.
     std::optional<std::uint64_t> output_low{}, output_high{}, output_max{};
-    std::optional<Duration> idle_timeout{}, read_timeout{}, stall_timeout{}, linger{};
+    /// A hook that answers later has to admit the request (Conn::admit): otherwise the idle time runs while the answer
+    /// is worked on, and the connection may be closed before it is written.
+    std::optional<Duration> idle_timeout{};
+    std::optional<Duration> read_timeout{}, stall_timeout{}, linger{};
     /// TCP asks silent peers whether they are there, first after this time: 1 s to 32767 s, in whole
     /// seconds, to which it is rounded up; 0: it does not, as without.
     std::optional<Duration> keep_alive{};
@@ -3407,6 +3424,10 @@ struct Listen {
     bool reuse_port{};
     /// Mode of the file of a Unix socket.
     std::optional<std::uint32_t> socket_mode{};
+    /// What happens when the peer has finished: it sends no more, and may still read. By default such a connection is
+    /// closed by itself, when its admitted requests have ended and everything is sent. With `true` it stays open until
+    /// its handler closes it: for protocols in which one direction ends before the other, as with a proxy.
+    bool allow_half_open{};
     /// Makes what turns the bytes of connections that are accepted here: TLS, as a rule.
     FilterFactory filter{};
 
@@ -3432,6 +3453,7 @@ struct Listen {
     Listen &set_v6_only(bool value = true) { return v6_only = value, *this; }
     Listen &set_reuse_port(bool value = true) { return reuse_port = value, *this; }
     Listen &set_socket_mode(std::uint32_t value) { return socket_mode = value, *this; }
+    Listen &set_allow_half_open(bool value = true) { return allow_half_open = value, *this; }
     Listen &set_filter(FilterFactory value) { return filter = std::move(value), *this; }
 
     /// As a struct of paceline.h, without the filter. The texts stay this one's.
@@ -3472,6 +3494,7 @@ struct Listen {
         raw.v6_only = v6_only;
         raw.reuse_port = reuse_port;
         set(raw.socket_mode, socket_mode);
+        raw.allow_half_open = allow_half_open;
         return raw;
     }
 };

@@ -157,7 +157,7 @@ static pace_conn_hooks_t hooks_with(pace_conn_open_fn open) {
 int main(int argc, char **argv) {
     const char *listen = NULL, *threads = NULL;
     const common_flag_t flags[] = {{"listen", &listen}, {"to", &to}, {"threads", &threads}};
-    pace_server_options_t options;
+    pace_server_options_t options, connecting;
     pace_server_stats_t books = {.struct_size = sizeof books};
     program = "proxy";
     common_flags(argc, argv, "proxy --listen ADDR --to ADDR [--threads N]", flags, 3);
@@ -166,12 +166,15 @@ int main(int argc, char **argv) {
     must(pace_server_options_init(&options, sizeof options));
     options.listeners = &listener;
     options.listener_count = 1;
+    must(pace_server_options_init(&connecting, sizeof connecting));
+    listener.allow_half_open = true; /* each direction of a stream ends by itself */
+    connecting.outgoing = &listener; /* its address is not looked at */
 
     /* A server without listeners only connects. Apart from the clients', so that these drain first. */
     pace_pool_t *pool = common_pool(threads);
     pace_conn_hooks_t of_upstreams = hooks_with(upstream_is_there);
     pace_conn_hooks_t of_clients = hooks_with(connect_upstream);
-    must(pace_server_new(pool, NULL, &of_upstreams, &upstreams));
+    must(pace_server_new(pool, &connecting, &of_upstreams, &upstreams));
     must(pace_server_new(pool, &options, &of_clients, &clients));
     common_serve(clients);
     must(pace_server_drain(clients, 10 * SECOND, NULL));

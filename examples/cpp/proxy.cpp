@@ -165,12 +165,15 @@ int main(int count, char **arguments) {
     return exit_code("proxy", [&] {
         const Flags flags(count, arguments, {"--listen", "--to", "--threads"});
         ServerConfig config;
-        config.add_listener(Listen{flags.required("--listen")});
+        // Each direction of a stream ends by itself.
+        config.add_listener(Listen{flags.required("--listen")}.set_allow_half_open());
+        ServerConfig connecting;
+        connecting.set_outgoing(Listen{}.set_allow_half_open());
         const std::string &to = flags.required("--to");
         const Interrupts interrupts;
         const auto pool = flags.pool();
         const auto nobody = [](Conn &) { return std::unique_ptr<ConnHandler>(); };
-        Proxy proxy(to, Server::create(pool, {}, nobody).value());
+        Proxy proxy(to, Server::create(pool, connecting, nobody).value());
         const auto clients =
             Server::create(pool, config, [&proxy](Conn &) {
                 return std::make_unique<Half>(&proxy, std::make_shared<Stream>(), ConnRef());

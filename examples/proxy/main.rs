@@ -65,11 +65,13 @@ fn run() -> Result<(), Failure> {
     let (listen, to) = (listen.ok_or(missing("listen"))?, to.ok_or(missing("to"))?);
     let mut signals = common::prepare()?;
     let pool = common::pool(threads).build()?;
-    // A server without listeners only connects. Apart from the clients', so that these drain first.
-    let upstreams =
-        Server::builder(&pool).serve(|_| -> Half { unreachable!("nobody can connect to it") })?;
+    // A server without listeners only connects. Apart from the clients', so that these drain first. Each direction of a
+    // stream ends by itself.
+    let upstreams = Server::builder(&pool)
+        .allow_half_open(true)
+        .serve(|_| -> Half { unreachable!("nobody can connect to it") })?;
     let proxy = Arc::new(Proxy { to, upstreams, unreachable: 0.into(), peak: 0.into() });
-    let clients = Server::builder(&pool).listen(listen).serve({
+    let clients = Server::builder(&pool).allow_half_open(true).listen(listen).serve({
         let proxy = Arc::clone(&proxy);
         move |_| Half::new(&proxy, &Arc::default(), None)
     })?;

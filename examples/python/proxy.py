@@ -123,7 +123,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: interrupted.set())
     Client.to = options.to
     with Pool(1) as pool:
-        with Server(pool, options.listen, Client) as server:
+        # Each direction of a stream ends by itself.
+        with Server(pool, options.listen, Client, allow_half_open=True) as server:
             Client.server = server
             print("listening on", server.addresses[0], flush=True)
             interrupted.wait()

@@ -3,6 +3,14 @@
 //! A hook is given a `pace_conn_t *`, which lies on the stack of the call and is gone after it. What
 //! lasts is the [`Handler`], one per connection: the hooks, which it shares with others, and the
 //! user_data that it gives them.
+//#
+//# How to answer later. A hook that cannot answer at once admits the request by pace_conn_admit(), notes the connection's
+//# name by pace_conn_id(), and returns. Any thread then writes the answer by pace_server_conn_write(), and ends the
+//# request by pace_admission_answered(). While a request is in work its connection is not idle, it is not closed when its
+//# peer finishes, and a drain waits for it. Without the admission the connection may be closed before the answer comes:
+//# when its idle_timeout_ns is over, its peer has finished, or the server drains; the write then gives PACE_ESTALE. To
+//# take a name alone admits nothing: many names are taken to push to a connection at any time, as to a subscriber, and
+//# nobody could tell when such a request had ended.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, errno, nanos};
@@ -176,8 +184,10 @@ pub struct pace_conn_hooks_t {
     pub open: pace_conn_open_fn,
     /// Bytes have arrived. Not NULL.
     pub data: pace_conn_data_fn,
-    /// The peer sends no more. NULL: the connection is closed after what is queued has been sent. To answer after
-    /// that, set a hook that does not close, and close when the answer is written.
+    /// The peer sends no more; it may still read. Afterwards the connection is closed by itself, with a hook and
+    /// without one, when its admitted requests have ended and everything is sent: so a hook that answers later
+    /// admits the request, by pace_conn_admit(). What was not consumed is dropped. With allow_half_open of
+    /// pace_listener_options_t nothing is closed by itself, and this or other code of yours closes it.
     pub finished: pace_conn_fn,
     /// The output was above its high mark, and has fallen to the low mark.
     pub writable: pace_conn_fn,
@@ -417,8 +427,8 @@ pub unsafe extern "C" fn pace_conn_set_user_data(
     })
 }
 
-/// Begins a request that counts as in work until it was answered or freed. The server's drain waits
-/// for it, the idle timeout does not run meanwhile.
+/// Begins a request that is answered later, by any thread. It counts as in work until it was answered or freed.
+/// Meanwhile the idle timeout does not run, and neither a drain nor a peer that has finished closes the connection.
 ///
 /// PACE_EFULL: as many are in work as max_requests allows; the server's busy message has been written
 /// instead.
@@ -927,9 +937,7 @@ impl ConnHandler for Handler {
     }
 
     fn finished(&mut self, conn: &Conn) {
-        if self.tell(conn, |hooks| hooks.finished).is_none() {
-            conn.close();
-        }
+        let _ = self.tell(conn, |hooks| hooks.finished);
     }
 
     fn writable(&mut self, conn: &Conn) {

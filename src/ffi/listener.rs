@@ -55,7 +55,8 @@ pub struct pace_listener_options_t {
     pub output_max: u64,
     /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
     /// request in work, has timed out. If only other threads write to it, it may take twice as long.
-    /// Default PACE_FOREVER: no limit.
+    /// Default PACE_FOREVER: no limit. A hook that answers later has to admit the request, by pace_conn_admit(): otherwise
+    /// this time runs while the answer is worked on, and the connection may be closed before it is written.
     pub idle_timeout_ns: u64,
     /// The rest of a message of which a part was not consumed must come within this, at least 1 ms,
     /// however much of it comes meanwhile. Default PACE_FOREVER: no limit.
@@ -86,8 +87,13 @@ pub struct pace_listener_options_t {
     pub v6_only: bool,
     /// Several processes may listen on the same port; the kernel deals connections out. Default: no.
     pub reuse_port: bool,
+    /// What happens when the peer has finished: it sends no more, and may still read. By default (false) such a
+    /// connection is closed by itself, when its admitted requests have ended and everything is sent. With true it
+    /// stays open until its hooks close it: for protocols in which one direction ends before the other, as with a
+    /// proxy.
+    pub allow_half_open: bool,
     /// Zero.
-    pub reserved: [u8; 5],
+    pub reserved: [u8; 4],
     /// What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
     /// copied. NULL: nothing. Outgoing connections have none.
     pub filter: *const pace_filter_hooks_t,
@@ -134,7 +140,8 @@ const LISTENER: pace_listener_options_t = pace_listener_options_t {
     no_delay: true,
     v6_only: false,
     reuse_port: false,
-    reserved: [0; 5],
+    allow_half_open: false,
+    reserved: [0; 4],
     filter: ptr::null(),
 };
 
@@ -146,10 +153,11 @@ unsafe impl sized::Sized for pace_listener_options_t {
         ("no_delay", offset_of!(pace_listener_options_t, no_delay)),
         ("v6_only", offset_of!(pace_listener_options_t, v6_only)),
         ("reuse_port", offset_of!(pace_listener_options_t, reuse_port)),
+        ("allow_half_open", offset_of!(pace_listener_options_t, allow_half_open)),
     ];
     const RESERVED: &'static [usize] = &{
         const FIRST: usize = offset_of!(pace_listener_options_t, reserved);
-        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3, FIRST + 4]
+        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
     };
 }
 
@@ -170,6 +178,7 @@ macro_rules! tell {
         tell!(@ to, options, send_buffer, |value| size(value));
         tell!(@ to, options, receive_buffer, |value| size(value));
         tell!(@ to, options, no_delay, |value| value);
+        tell!(@ to, options, allow_half_open, |value| value);
         let marks = [options.output_low, options.output_high, options.output_max];
         if marks != [LISTENER.output_low, LISTENER.output_high, LISTENER.output_max] {
             let [low, high, max] = marks.map(size);

@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub const PACE_CONN_EVENT_OPENED: u32 = 0;
 /// Bytes have arrived.
 pub const PACE_CONN_EVENT_DATA: u32 = 1;
-/// The peer sends no more. Unwanted, the connection is closed.
+/// The peer sends no more. Afterwards the connection is closed by itself, when its admitted requests have ended and
+/// everything is sent, unless allow_half_open of its pace_listener_options_t is set.
 pub const PACE_CONN_EVENT_FINISHED: u32 = 2;
 /// The output pressed, and has fallen to the low mark.
 pub const PACE_CONN_EVENT_WRITABLE: u32 = 3;

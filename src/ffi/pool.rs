@@ -114,7 +114,7 @@ pub struct pace_pool_config_t {
 pub struct pace_report_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
+    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
     pub drained: bool,
     /// It was called inside a handler, so it was only a request.
     pub requested: bool,
@@ -133,6 +133,8 @@ pub struct pace_report_t {
     /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
     /// among them.
     pub worker_tasks: u64,
+    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    pub connections: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof *config, so that a library that has
@@ -220,12 +222,15 @@ pub unsafe extern "C" fn pace_pool_set_active(
 }
 
 /// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
-/// `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all handlers have returned, or 100 ms after the drain at the latest; threads that are still
-/// inside a handler then are counted as stuck. Calling it again is harmless. `report` may be NULL.
+/// `drain_ns`. Then it cancels what has not begun, closes all handles, and ends the threads. It returns when all
+/// handlers have returned, or 100 ms after the drain at the latest; threads that are still inside a handler then are
+/// counted as stuck. Calling it again is harmless. `report` may be NULL.
 ///
-/// Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A retry, or
-/// a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot timer that
-/// is not due. Servers have a drain of their own, and are cut off by the end of their pool.
+/// Everything: servers stop accepting, answer the requests that they have taken, and close their connections, as by
+/// pace_server_drain(); worker pools run their tasks, with the retries; hubs and rings deliver what was published; tasks
+/// run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot
+/// timer that is not due. A connection that is not through after the drain is cut off, and counted. Datagram sockets
+/// stay open to the end, so that late answers can be sent.
 ///
 /// Inside a handler it is only a request: it returns at once, and the pool shuts down when its
 /// handlers have returned.
@@ -281,6 +286,7 @@ unsafe fn end(pool: *mut pace_pool_t, drain_ns: u64, report: *mut pace_report_t)
                 reserved2: 0,
                 left: report.left,
                 worker_tasks: report.worker_tasks,
+                connections: report.connections,
             });
         }
         Ok(())

@@ -225,7 +225,8 @@ pub unsafe extern "C" fn pace_pull_complete(
     })
 }
 
-/// Completes what this thread has pulled, as its next pace_pool_pull() would.
+/// Completes what this thread has pulled, as its next pace_pool_pull() would. A drain of the pool does not wait for
+/// another pull of this thread from now on, as it does otherwise until the thread ends.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

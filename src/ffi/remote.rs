@@ -13,7 +13,9 @@ use core::ffi::{c_char, c_void};
 /// *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
 ///
 /// PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
-/// queue would exceed its maximum: none of it was taken.
+/// queue would exceed its maximum: none of it was taken. An answer whose request was not admitted, by
+/// pace_conn_admit(), comes too late if meanwhile the connection's idle time is over, its peer has finished, or the
+/// server drains.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

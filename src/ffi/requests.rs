@@ -159,6 +159,7 @@ pub unsafe extern "C" fn pace_requests_pull(
             // SAFETY: no more than `capacity` were pulled, and there is room for as many.
             unsafe { events.add(index).write(event) };
         });
+        place.pool.shared().note_pulled();
         let is_safe = parts.is_empty() || PARTS.try_with(|place| place.replace(parts)).is_ok();
         match pulled.ok_or(Error::ShutDown)? {
             // A thread that ends has no place for parts any more.

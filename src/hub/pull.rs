@@ -394,6 +394,7 @@ impl Mailbox {
         if core.shared.is_forked() {
             return Err(Error::Forked);
         }
+        core.shared.note_pulled();
         self.puller().pulled_at.store(clock::now(), Relaxed);
         let (mut count, mut over) = (0, false);
         while count < most {

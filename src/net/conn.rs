@@ -35,10 +35,14 @@ pub trait ConnHandler: Send + 'static {
     /// after [`pause`](Conn::pause), and after [`close`](Conn::close).
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize;
 
-    /// The peer sends no more. The default closes the connection after what is queued has been sent. To answer after
-    /// that, write a hook of your own that does not close, and close when the answer is written.
+    /// The peer sends no more; it may still read. Called once. The default does nothing.
+    ///
+    /// Afterwards the connection is closed by itself, when its [admitted](Conn::admit) requests have ended and
+    /// everything is sent: so a handler that answers later admits the request. What was not consumed is
+    /// dropped. With [`allow_half_open`](super::ServerBuilder::allow_half_open) nothing is closed by itself, and
+    /// this or other code of yours calls [`close`](Conn::close).
     fn finished(&mut self, conn: &Conn) {
-        conn.close();
+        let _ = conn;
     }
 
     /// The output was above its high mark, and has fallen to the low mark.
@@ -363,8 +367,12 @@ impl Conn {
         self.deadline.set(at);
     }
 
-    /// Begins a request that counts as in work until its admission is dropped. None: as many are in
-    /// work as its listener allows; then the busy message has been written instead.
+    /// Begins a request that is answered later, by any thread. It counts as in work until its admission is
+    /// dropped. None: as many are in work as its listener allows; then the busy message has been written
+    /// instead.
+    ///
+    /// While a request is in work, its connection does not count as idle, and neither a drain nor a peer that has
+    /// finished closes it.
     pub fn admit(&self) -> Option<Admission> {
         admit(&self.link, |busy| self.write(busy))
     }
@@ -427,7 +435,9 @@ impl ConnRef {
     /// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
     ///
     /// # Errors
-    /// [`Error::Stale`] if the connection has ended, is to be closed, or its peer is gone.
+    /// [`Error::Stale`] if the connection has ended, is to be closed, or its peer is gone. An answer that was
+    /// not [admitted](Conn::admit) comes too late if meanwhile the connection's idle time is over, its peer has
+    /// finished, or the server drains.
     /// [`Error::Full`] if the queue would exceed its maximum; then none of it was taken.
     /// [`Error::Forked`] in a forked child.
     pub fn write(&self, bytes: &[u8]) -> Result<Wrote> {

@@ -262,6 +262,9 @@ impl Connection {
             self.reason = Some(Reason::Drained);
             self.conn.close();
             self.attend_output(false)?;
+        } else if self.is_finished() {
+            self.conn.close();
+            self.attend_output(false)?;
         }
         self.watch_time(calls)?;
         self.plain = self.is_plain();
@@ -620,6 +623,7 @@ impl Connection {
         }
         if !self.closing {
             self.handler_and_conn(|handler, conn| handler.finished(conn));
+            self.link().finish();
         }
         self.attend_output(false)
     }
@@ -636,6 +640,16 @@ impl Connection {
             && !self.link().is_hosted()
             && self.link().in_work() == 0
             && self.conn.queued() == 0
+    }
+
+    /// A connection whose peer has finished closes when nothing is in work, unless it may be half open.
+    fn is_finished(&self) -> bool {
+        self.peer_done
+            && self.phase == Phase::Open
+            && !self.closing
+            && !self.link().origin.limits.allow_half_open
+            && !self.link().is_hosted()
+            && self.link().in_work() == 0
     }
 
     fn failed(&mut self, kind: ErrorKind) -> Reason {

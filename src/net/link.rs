@@ -393,6 +393,8 @@ pub(super) struct Link {
     /// A [`Hosted`].
     hosted: AtomicU8,
     pub(super) is_outgoing: bool,
+    /// The peer has finished, and the connection is closed when nothing is in work.
+    finishing: AtomicBool,
     key: OnceLock<Key>,
     pub(super) peer: Address,
 }
@@ -417,6 +419,7 @@ impl Link {
             paused: AtomicU8::new(FLOWING),
             hosted: AtomicU8::new(Hosted::Idle as u8),
             is_outgoing,
+            finishing: AtomicBool::new(false),
             key: OnceLock::new(),
             peer,
         }
@@ -509,16 +512,25 @@ impl Link {
 
     pub(super) fn end_work(&self) {
         self.in_work.fetch_sub(1, AcqRel);
-        self.call_if_draining();
+        self.call_if_ending();
     }
 
-    /// Something has ended that a drain waits for.
-    pub(super) fn call_if_draining(&self) {
-        // Against *drain, then look at what is in work*: one of both sees the other.
+    /// Something has ended that a drain waits for, or the end of a connection whose peer has finished.
+    pub(super) fn call_if_ending(&self) {
+        // Against *drain, or finish, then look at what is in work*: one of both sees the other.
         store_load_barrier();
         if self.service.is_draining() {
             self.call(Calls::DRAIN);
+        } else if self.finishing.load(Relaxed) {
+            self.call(Calls::OUTPUT);
         }
+    }
+
+    /// By the handler: the peer has finished. It looks at what is in work afterwards.
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Relaxed);
+        // Against *end a request, then look whether it finishes*.
+        store_load_barrier();
     }
 
     #[inline]

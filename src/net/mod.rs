@@ -27,6 +27,18 @@
 //! | `http/` | HTTP/1.1 on it; feature `http` |
 //! | `address.rs`, `socket.rs`, `limits.rs` | names, sockets, numbers |
 //!
+//! # How to answer later
+//!
+//! A hook that cannot answer at once [admits](Conn::admit) the request, hands the [`Admission`] to whoever works on the
+//! answer, and returns. That writes the answer to [`Admission::conn`], from any thread, and calls
+//! [`Admission::answered`]. While a request is in work its connection is not idle, it is not closed when its peer
+//! finishes, and a drain waits for it. Without the admission the connection may be closed before the answer comes: when
+//! its idle time is over, its peer has finished, or the server drains; the write then fails with
+//! [`Error::Stale`](crate::Error::Stale). A [`ConnRef`] alone admits nothing: it may be kept to push to the connection
+//! at any time, and nobody could tell when such a request had ended.
+//!
+//! # How it works
+//!
 //! A connection is one edge-triggered handle, so the pool's slot word gives the two promises that
 //! everything here rests on: its handler runs on one thread at a time, and no event is lost
 //! (invariant 4 of the pool).

@@ -129,7 +129,8 @@ pub enum ConnEventKind {
     /// There are [bytes](ConnEvent::bytes). All of them are consumed, or [as many as one
     /// says](ConnEvent::consume); the rest comes again, followed by more.
     Data,
-    /// The peer sends no more. Unwanted, the connection is closed.
+    /// The peer sends no more. Afterwards the connection is closed by itself, when no request of it is in work and
+    /// everything is sent, unless it is [allowed to be half open](ServerBuilder::allow_half_open).
     Finished,
     /// The output pressed, and has fallen to the low mark.
     Writable,
@@ -323,7 +324,9 @@ impl PulledServer {
         if most == 0 {
             return Err(Error::invalid("most", 0, "at least 1"));
         }
-        host.outbox.take(events, most, time).ok_or(Error::ShutDown)
+        let count = host.outbox.take(events, most, time).ok_or(Error::ShutDown)?;
+        server.note_pulled(count);
+        Ok(count)
     }
 
     #[cfg(feature = "capi")]
@@ -389,8 +392,6 @@ struct Due {
 enum Step {
     /// Hand this out.
     Tell(ConnEventKind, Vec<u8>),
-    /// The peer has finished, and nobody wants to hear of it.
-    Close,
     /// Have the connection run, and take its answer.
     Notify,
     /// It has ended, and all was told.
@@ -483,10 +484,7 @@ impl Ledger {
             return self.tell(ConnEventKind::Draining);
         }
         if core::mem::take(&mut self.due.finished) {
-            return match self.wanted.has(Wanted::FINISHED) {
-                true => self.tell(ConnEventKind::Finished),
-                false => Step::Close,
-            };
+            return self.tell(ConnEventKind::Finished);
         }
         if let Some(reason) = self.closed.take() {
             self.forget();
@@ -555,15 +553,13 @@ impl Peer {
             conn.link.call(Calls::OUTPUT);
         }
         if before != Hosted::Idle && now == Hosted::Idle {
-            conn.link.call_if_draining();
+            conn.link.call_if_ending();
         }
     }
 
     fn take(self: &Arc<Self>, conn: &ConnRef, step: Step) {
         match step {
             Step::Tell(kind, bytes) => self.hand_out(kind, bytes),
-            // It may have ended meanwhile.
-            Step::Close => drop(conn.close()),
             Step::Notify => conn.link.call(Calls::NOTIFY),
             Step::Leave => self.host.outbox.left(),
             Step::Rest => {}
@@ -663,7 +659,7 @@ impl ConnHandler for Pulled {
     }
 
     fn finished(&mut self, conn: &Conn) {
-        self.change(conn, |ledger| ledger.note(|ledger| ledger.due.finished = true));
+        self.note(conn, Wanted::FINISHED, |ledger| ledger.due.finished = true);
     }
 
     fn writable(&mut self, conn: &Conn) {
@@ -799,14 +795,12 @@ mod tests {
     fn what_is_not_wanted_has_its_default() {
         let mut host = Host::new(Wanted::OPENED);
         host.hook(|ledger| ledger.note(|ledger| ledger.due.opened = true));
-        host.hook(|ledger| ledger.note(|ledger| ledger.due.finished = true));
         host.complete(0);
-        assert_eq!(host.other, [Step::Close]);
         host.hook(|ledger| {
             ledger.closed = Some(Reason::Local);
             ledger.go_on()
         });
-        assert_eq!(host.other, [Step::Close, Step::Leave]);
+        assert_eq!(host.other, [Step::Leave]);
         assert_eq!(host.kinds(), [Opened]);
     }
 

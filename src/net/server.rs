@@ -19,14 +19,13 @@ use super::socket::{self, OwnFile};
 use crate::contain::{Contained, contain};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger};
-use crate::pool::{Deadline, HandleOptions, Pool, Timer, WeakPool};
+use crate::pool::{Deadline, HandleOptions, Pool, Remains, Served, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Mutex, store_load_barrier};
 use crate::sys::clock;
 use crate::sys::futex::Futex;
-use crate::time::MAX_DELAY;
 use core::fmt;
 use core::time::Duration;
 use socket2::Socket;
@@ -87,8 +86,6 @@ struct Life {
     service: Arc<Service>,
     pool: Pool,
     addresses: Vec<Address>,
-    /// Without listeners.
-    lookout: Option<Timer>,
     /// It was cut off by [`Server::cut_off`], which waits for nothing.
     left: AtomicBool,
 }
@@ -109,14 +106,12 @@ impl Server {
         let addresses = opened.iter().map(|listener| listener.origin.address.clone()).collect();
         let origins = opened.iter().map(|listener| Arc::clone(&listener.origin)).collect();
         let service = Arc::new(Service::new(pool, outgoing, origins, factory, on_exhausted));
-        let lookout = if opened.is_empty() { Some(Lookout::post(pool, &service)?) } else { None };
         // From here on, dropping it takes back what was begun.
         let server = Server {
             life: Arc::new(Life {
                 service: Arc::clone(&service),
                 pool: pool.clone(),
                 addresses,
-                lookout,
                 left: AtomicBool::new(false),
             }),
         };
@@ -130,6 +125,8 @@ impl Server {
         }
         // Only now that nothing can fail any more do connections come.
         lock(&service.listeners).iter().for_each(|place| place.resume());
+        let part: Weak<Service> = Arc::downgrade(&service);
+        pool.shared().serve(part);
         Ok(server)
     }
 
@@ -179,6 +176,13 @@ impl Server {
             () if pool.shared().is_forked() => Err(Error::Forked),
             () if waits && pool.is_inside() => Err(Error::WouldDeadlock),
             () => Ok(()),
+        }
+    }
+
+    /// So many events were pulled, by this thread.
+    pub(super) fn note_pulled(&self, count: usize) {
+        if count > 0 {
+            self.life.pool.shared().note_pulled();
         }
     }
 
@@ -277,9 +281,6 @@ impl Drop for Life {
             true => _ = self.stop(),
             false => self.stop_and_wait(),
         }
-        if let Some(lookout) = &self.lookout {
-            lookout.cancel();
-        }
     }
 }
 
@@ -300,29 +301,6 @@ pub struct DrainReport {
     pub requested: bool,
     /// The books afterwards.
     pub stats: ServerStats,
-}
-
-/// Tells a server without listeners that its pool has ended, as listeners do by their own end: it is
-/// held by a timer that never fires, and dropped with it.
-struct Lookout(Weak<Service>);
-
-impl Lookout {
-    fn post(pool: &Pool, service: &Arc<Service>) -> Result<Timer> {
-        let lookout = Self(Arc::downgrade(service));
-        pool.after(MAX_DELAY, move || drop(lookout))
-    }
-}
-
-impl Drop for Lookout {
-    fn drop(&mut self) {
-        if let Some(service) = self.0.upgrade() {
-            // Release: pairs with the Acquire in `has_lost_its_pool`.
-            service.abandoned.store(true, Release);
-            // Against *the last connection ends, then look whether anything may still come*.
-            store_load_barrier();
-            service.announce();
-        }
-    }
 }
 
 // --- what listeners and connections share ------------------------------------------------------------
@@ -349,8 +327,6 @@ pub(super) struct Service {
     look_after: AtomicU64,
     draining: AtomicBool,
     cut: AtomicBool,
-    /// It had no listeners, and its pool has ended.
-    abandoned: AtomicBool,
     /// Listeners that have not ended.
     listening: AtomicUsize,
     /// Seats that are taken at all origins.
@@ -382,7 +358,6 @@ impl Service {
             look_after: AtomicU64::new(0),
             draining: AtomicBool::new(false),
             cut: AtomicBool::new(false),
-            abandoned: AtomicBool::new(false),
             listening: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             changed: Futex::new(0),
@@ -648,7 +623,7 @@ impl Service {
 
     /// Nothing is left, and nothing will come.
     fn is_over(&self) -> bool {
-        (self.is_draining() || self.has_lost_its_pool()) && self.is_gone()
+        self.is_draining() && self.is_gone()
     }
 
     fn is_gone(&self) -> bool {
@@ -670,15 +645,35 @@ impl Service {
         }
     }
 
-    /// The pool has closed the listeners, or what looks out in their place.
-    fn has_lost_its_pool(&self) -> bool {
-        // Acquire: pairs with the Release in the lookout's drop.
-        self.abandoned.load(Acquire)
-            || self.listening.load(Acquire) == 0 && !lock(&self.listeners).is_empty()
-    }
-
     fn stats(&self) -> ServerStats {
         ServerStats::of(&self.outgoing, &self.origins)
+    }
+}
+
+/// The end of the pool beneath drains its servers. Its end without a drain closes their connections, with
+/// [`Reason::PoolEnded`].
+impl Served for Service {
+    fn begin_drain(&self) {
+        self.begin_drain();
+    }
+
+    fn remains(&self, _deadline: u64) -> Remains {
+        if self.is_gone() { Remains::Nothing } else { Remains::Work }
+    }
+
+    fn cut_off(&self) -> u64 {
+        let ServerStats { closed, open, .. } = self.stats();
+        // Those of a server that was cut off are as good as ended, whatever comes then.
+        let doomed = if self.is_cut() { open } else { 0 };
+        closed.cut_off + closed.pool_ended + doomed as u64
+    }
+
+    /// Only what waits for its end is told: that it drains, so that it is over when all connections are gone.
+    fn close(&self) {
+        self.draining.store(true, Release);
+        // Against *the last one ends, then look whether it drains*.
+        store_load_barrier();
+        self.announce();
     }
 }
 
@@ -722,7 +717,7 @@ impl Drop for Seat<'_> {
         // Against *the last listener ends, then look whether anything is open*.
         store_load_barrier();
         // Nobody waits for this as long as somebody may still come.
-        if is_last && (service.is_draining() || service.listening.load(Acquire) == 0) {
+        if is_last && service.is_draining() {
             service.announce();
         }
     }

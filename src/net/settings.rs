@@ -309,6 +309,9 @@ macro_rules! settings_of_connections {
         /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
         /// request in work, has timed out; it is told up to 10 ms late. If only other threads write to it,
         /// it may take twice as long. Default: never.
+        ///
+        /// A handler that answers later has to [admit](Conn::admit) the request: otherwise this time runs while
+        /// the answer is worked on, and the connection may be closed before the answer is written.
         pub fn idle_timeout(self, time: Duration) -> Self {
             self.set(move |limits| limits.idle = nanos(time))
         }
@@ -330,6 +333,14 @@ macro_rules! settings_of_connections {
         /// dropped. Without it, closing can destroy what was just sent. Default 2 s, 0: none.
         pub fn linger(self, time: Duration) -> Self {
             self.set(move |limits| limits.linger = nanos(time))
+        }
+
+        /// What happens when the peer has finished: it sends no more, and may still read. By default such a
+        /// connection is closed by itself, when its [admitted](Conn::admit) requests have ended and everything
+        /// is sent. With `true` it stays open until the handler closes it: for protocols in which one
+        /// direction ends before the other, as with a proxy. See [`ConnHandler::finished`].
+        pub fn allow_half_open(self, on: bool) -> Self {
+            self.set(move |limits| limits.allow_half_open = on)
         }
 
         /// TCP sends small writes at once. Default: yes.

@@ -19,6 +19,8 @@ thread_local! {
     /// The address of the pool whose member this thread is now, or 0. It is only compared.
     static POOL: Cell<usize> = const { Cell::new(0) };
     static SEAT: Cell<usize> = const { Cell::new(0) };
+    /// The address of the pool of whose things this thread has pulled some last, or 0. It is only compared.
+    static PULLED: Cell<usize> = const { Cell::new(0) };
     /// Grows with each task that this thread has run as a member, and with whatever else it does.
     static LAP: Cell<u64> = const { Cell::new(0) };
     static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
@@ -44,6 +46,16 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
 #[inline]
 pub(crate) fn is_inside(shared: &Shared) -> bool {
     POOL.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
+}
+
+/// Something of `shared`, or of what stands on it, was pulled here: this thread is a host that handles it.
+pub(crate) fn note_pulled(shared: &Shared) {
+    let _ = PULLED.try_with(|pulled| pulled.set(core::ptr::from_ref(shared).addr()));
+}
+
+/// Whether this thread is a host that handles things of `shared`.
+pub(super) fn has_pulled(shared: &Shared) -> bool {
+    PULLED.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
 }
 
 /// This thread's seat in `shared`, if it is a member.

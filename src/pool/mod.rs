@@ -143,7 +143,7 @@ pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
 #[cfg(feature = "tasks")]
 pub(crate) use shared::Staged;
-#[cfg(any(feature = "hub", feature = "tasks"))]
+#[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use shared::{Remains, Served};
 #[cfg(feature = "capi")]
 pub(crate) use slab::{Entry, Slab};

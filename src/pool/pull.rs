@@ -37,7 +37,7 @@ use super::{Flow, Handle, Pool, Shared, Timer, context};
 use crate::error::{Error, Rejected, Result};
 use crate::source::Ready;
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::store_load_barrier;
 use core::any::Any;
 use core::cell::RefCell;
@@ -240,9 +240,21 @@ thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
 }
 
+/// As long as it is there, the thread counts as one that comes back to pull, for which a drain waits.
 struct Held {
     pool: Weak<Shared>,
     holds: Vec<(Key, u16)>,
+}
+
+impl Held {
+    fn new(shared: &std::sync::Arc<Shared>) -> Self {
+        shared.pullers.fetch_add(1, Relaxed);
+        Self { pool: std::sync::Arc::downgrade(shared), holds: Vec::new() }
+    }
+
+    fn is_of(&self, shared: &Shared) -> bool {
+        core::ptr::eq(self.pool.as_ptr(), shared)
+    }
 }
 
 impl Drop for Held {
@@ -251,21 +263,25 @@ impl Drop for Held {
         // A forked child must not touch the parent's registrations.
         if let Some(shared) = self.pool.upgrade().filter(|shared| !shared.is_forked()) {
             shared.complete_all(&mut self.holds);
+            shared.pullers.fetch_sub(1, AcqRel);
+            shared.announce_change();
         }
     }
 }
 
 /// Takes this thread's list for `shared` out, or a new one. Others' lists stay where they are.
 fn take_held(shared: &std::sync::Arc<Shared>) -> Held {
+    find_held(shared).unwrap_or_else(|| Held::new(shared))
+}
+
+fn find_held(shared: &std::sync::Arc<Shared>) -> Option<Held> {
     let found = HELD.try_with(|held| {
         let mut held = held.borrow_mut();
         held.retain(|held| held.pool.strong_count() > 0);
-        let same = |held: &Held| core::ptr::eq(held.pool.as_ptr(), std::sync::Arc::as_ptr(shared));
-        let place = held.iter().position(same)?;
+        let place = held.iter().position(|held| held.is_of(shared))?;
         Some(held.swap_remove(place))
     });
-    let new = || Held { pool: std::sync::Arc::downgrade(shared), holds: Vec::new() };
-    found.ok().flatten().unwrap_or_else(new)
+    found.ok().flatten()
 }
 
 fn put_held(held: Held) {
@@ -430,11 +446,15 @@ impl Pool {
             }
         }
         put_held(held);
+        if events.len() > before {
+            shared.note_pulled();
+        }
         shared.stop_if_drained();
         pulled
     }
 
-    /// Completes what this thread has pulled, as its next [`pull`](Self::pull) would.
+    /// Completes what this thread has pulled, as its next [`pull`](Self::pull) would. A drain does not wait for
+    /// another pull of this thread from now on.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -443,9 +463,7 @@ impl Pool {
         if shared.is_forked() {
             return Err(Error::Forked);
         }
-        let mut held = take_held(shared);
-        shared.complete_all(&mut held.holds);
-        put_held(held);
+        drop(find_held(shared));
         Ok(())
     }
 
@@ -468,6 +486,14 @@ impl Pool {
 }
 
 impl Shared {
+    /// Whether another thread has pulled, and has neither ended since nor said that it is done: it comes back.
+    pub(super) fn has_pullers(&self) -> bool {
+        let own =
+            HELD.try_with(|held| held.borrow().iter().filter(|held| held.is_of(self)).count());
+        // Acquire: pairs with the AcqRel at the end of a puller: what it has done is seen.
+        self.pullers.load(Acquire) as usize > own.unwrap_or(0)
+    }
+
     /// Hands a claimed slot out to the host.
     pub(crate) fn hand_out(&self, index: u32, ready: Ready) {
         let slot = self.slots.slot(index);

@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub(super) waiting: AtomicU32,
     /// Members that take part now.
     present: AtomicU32,
+    /// Host threads that pull, also between two pulls (`pull.rs`).
+    pub(super) pullers: AtomicU32,
     /// Bumped when something that outside threads sleep for may have happened.
     pub(crate) changed: Futex,
     /// Producers that wait for room, by lane.
@@ -118,9 +120,9 @@ pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) ->
 }
 
 /// How often a leader looks whether the pool has drained.
-const DRAIN_LOOK: u64 = 10_000_000;
+pub(super) const DRAIN_LOOK: u64 = 10_000_000;
 
-/// What a part of the pool (a worker pool, a hub, a ring) still has to do before the pool may end.
+/// What a part of the pool (a server, a worker pool, a hub, a ring) still has to do before the pool may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remains {
     Nothing,
@@ -133,6 +135,8 @@ pub(crate) enum Remains {
 /// A part of the pool, as far as the end of the pool is concerned. It is called without a lock, so it may call
 /// the pool.
 pub(crate) trait Served: Send + Sync {
+    /// The pool drains from now on. It may be called more than once. Not called if the pool stops without a drain.
+    fn begin_drain(&self) {}
     /// What is left to do for a drain that ends at `deadline`, by the pool's clock.
     fn remains(&self, deadline: u64) -> Remains;
     /// How many events or messages have not been handled.
@@ -141,6 +145,10 @@ pub(crate) trait Served: Send + Sync {
     }
     /// How many tasks of a worker pool were cancelled so far.
     fn cancelled(&self) -> u64 {
+        0
+    }
+    /// How many connections of a server were cut off so far, by its own end or the pool's.
+    fn cut_off(&self) -> u64 {
         0
     }
     /// Refuses everything from now on.
@@ -210,6 +218,7 @@ impl Shared {
             overseer: Mutex::default(),
             waiting: AtomicU32::new(0),
             present: AtomicU32::new(0),
+            pullers: AtomicU32::new(0),
             changed: Futex::new(0),
             lane_rooms: core::array::from_fn(|_| Room::new()),
             strand_room: Room::new(),
@@ -299,16 +308,27 @@ impl Shared {
         self.now().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// An error unless this process built the pool and it is open.
+    /// An error unless this process built the pool and it is open to this thread: while it drains, to handlers, and to
+    /// hosts that have pulled what they handle.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_forked() {
             Err(Error::Forked)
-        } else if self.is_open_to(false) || self.is_open_to(context::is_inside(self)) {
+        } else if self.is_open_to(false) || self.is_open_to_handlers() {
             Ok(())
         } else {
             Err(Error::ShutDown)
         }
+    }
+
+    #[cold]
+    fn is_open_to_handlers(&self) -> bool {
+        self.is_open_to(context::is_inside(self) || context::has_pulled(self))
+    }
+
+    /// Something of this pool, or of what stands on it, was pulled by this thread, which handles it from here on.
+    pub(crate) fn note_pulled(&self) {
+        context::note_pulled(self);
     }
 
     // --- what is there to do ---------------------------------------------------------------------
@@ -1061,6 +1081,9 @@ impl Shared {
         let _ = self.phase.compare_exchange(OPEN, DRAINING, Release, Relaxed);
         store_load_barrier();
         self.dismiss_producers();
+        if !self.drain_is_over(self.now()) {
+            self.parts().for_each(|part| part.begin_drain());
+        }
         if !self.stop_if_drained() {
             // Leaders must take the deadline into account.
             for set in &self.sets {
@@ -1097,13 +1120,21 @@ impl Shared {
     pub(crate) fn serve(&self, part: Weak<dyn Served>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let alive = parts.iter().filter(|part| part.strong_count() > 0).cloned();
-        let after = alive.chain([part]).collect();
+        let after = alive.chain([part.clone()]).collect();
         *parts = after;
+        drop(parts);
+        // A drain that began before is seen here, by the order of the lock; one that begins now finds the part.
+        let Some(part) = part.upgrade().map(Contained::new) else { return };
+        match self.phase.load(Relaxed) {
+            OPEN => {}
+            DRAINING => part.begin_drain(),
+            _ => part.close(),
+        }
     }
 
     /// The parts that are alive. They may call the pool when they are asked, closed, or dropped as the last of their
     /// clones here.
-    fn parts(&self) -> impl Iterator<Item = Contained<Arc<dyn Served>>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = Contained<Arc<dyn Served>>> {
         let parts = Arc::clone(&*self.parts.lock().unwrap_or_else(PoisonError::into_inner));
         let count = parts.len();
         (0..count).filter_map(move |at| parts[at].upgrade().map(Contained::new))
@@ -1123,6 +1154,11 @@ impl Shared {
     /// Tasks of worker pools that were cancelled so far.
     pub(crate) fn cancelled_in_parts(&self) -> u64 {
         self.parts().map(|part| part.cancelled()).sum()
+    }
+
+    /// Connections that were cut off so far.
+    pub(crate) fn cut_off_in_parts(&self) -> u64 {
+        self.parts().map(|part| part.cut_off()).sum()
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,

@@ -6,15 +6,17 @@
 //!                                        park, and leaders by their time-out
 //! ```
 //!
-//! Everything: tasks, and what each *part* of the pool has left to do. Worker pools run what waits, retries within
-//! the deadline included; hubs deliver what was published; rings hand out their events. Until all of them are
-//! through, handlers may go on to submit and publish: so it does not matter which part another one needs.
+//! Everything: tasks, and what each *part* of the pool has left to do. Servers take nothing new, answer what they have
+//! taken, and close their connections; worker pools run what waits, retries within the deadline included; hubs deliver
+//! what was published; rings hand out their events. Until all of them are through, handlers may go on to submit, publish
+//! and send datagrams: so it does not matter which part another one needs.
 //!
 //! Refusal is atomic with acceptance: the close bits are in each lane's tail word, so a task is either
 //! accepted before and then run or counted as cancelled, or refused. Whoever is last to leave sweeps;
 //! if a handler never returns, the caller of `shutdown` sweeps what that handler does not use, and
 //! the rest stays allocated for it.
 
+use super::shared::DRAIN_LOOK;
 use super::{Pool, Shared, context};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sys::thread::JoinHandle;
@@ -33,7 +35,7 @@ const LAST_DRAIN: Duration = Duration::from_secs(30);
 #[must_use]
 #[non_exhaustive]
 pub struct Report {
-    /// Everything that had been accepted ended within the drain's time: nothing was cancelled or left.
+    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
     pub drained: bool,
     /// This was called inside a handler, so it was only a request: the pool shuts down when its
     /// handlers have returned.
@@ -44,6 +46,8 @@ pub struct Report {
     /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
     /// among them.
     pub worker_tasks: u64,
+    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    pub connections: u64,
     /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
     pub left: u64,
     /// Indices of threads whose handlers have not returned. They end when those do.
@@ -75,17 +79,20 @@ impl Pool {
     /// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
     /// `drain`. Then it cancels what has not begun, closes all handles, and ends the threads.
     ///
-    /// Everything: tasks; tasks of worker pools, with their retries; messages and events that were published. A
-    /// retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a
-    /// one-shot timer that is not due. Servers have a drain of their own, and are cut off by the end of their pool.
+    /// Everything: servers stop accepting, answer the requests that they have taken, and close their connections, as by
+    /// their own `drain`; worker pools run their tasks, with the retries; hubs and rings deliver what was published; tasks
+    /// run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a
+    /// one-shot timer that is not due. A connection that is not through after the drain is cut off, and counted.
+    /// Datagram sockets stay open to the end, so that late answers can be sent.
     ///
     /// It returns when all handlers have returned, or 100 ms after the drain at the latest; threads
     /// that are still inside a handler then are reported as stuck, and nothing that they use is
     /// freed. Inside a handler it is only a request and returns at once. Calling it again is
     /// harmless.
     ///
-    /// A pool without threads is drained by the hosts that are in it now: the drain ends when the
-    /// last of them leaves.
+    /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
+    /// last of them leaves, and those that [pull](Self::pull) until they end, or say that they are
+    /// [done](Self::pull_done).
     ///
     /// The end of a pool's last owner does the same, for up to 30 s.
     pub fn shutdown(&self, drain: Duration) -> Report {
@@ -116,7 +123,10 @@ impl Pool {
 impl Shared {
     fn shut_down(&self, drain: u64, threads: &Threads) -> Report {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
+        // So that none of them takes its counts along.
+        let _parts: Vec<_> = self.parts().collect();
         let (dropped, cancelled) = (self.dropped.load(Relaxed), self.cancelled_in_parts());
+        let cut_off = self.cut_off_in_parts();
         self.drain(deadline);
         if context::is_inside(self) {
             return Report { requested: true, ..Report::default() };
@@ -124,11 +134,13 @@ impl Shared {
         self.wait_for_members(deadline);
         let left = self.left_in_parts();
         let worker_tasks = self.cancelled_in_parts().saturating_sub(cancelled);
+        let connections = self.cut_off_in_parts().saturating_sub(cut_off);
         let report = Report {
-            drained: self.ended_drained() && worker_tasks + left == 0,
+            drained: self.ended_drained() && worker_tasks + connections + left == 0,
             requested: false,
             cancelled: self.dropped.load(Relaxed) - dropped,
             worker_tasks,
+            connections,
             left,
             stuck: self.stuck(),
         };
@@ -151,13 +163,21 @@ impl Shared {
         loop {
             let epoch = self.changed.load(Acquire);
             let now = self.now();
-            if now >= deadline || self.present() == 0 && self.outbox.is_delivered() {
+            let nobody = self.present() == 0;
+            if now >= deadline || nobody && self.outbox.is_delivered() && !self.has_pullers() {
                 self.stop();
+            } else if nobody {
+                // Hosts that pull are busy elsewhere, and it may be over by what other threads do.
+                self.stop_if_drained();
             }
             if self.present() == 0 && self.is_stopping() || now >= deadline.saturating_add(GRACE) {
                 break;
             }
-            let next = if now < deadline { deadline } else { deadline.saturating_add(GRACE) };
+            let next = match now < deadline {
+                true if nobody => deadline.min(now.saturating_add(DRAIN_LOOK)),
+                true => deadline,
+                false => deadline.saturating_add(GRACE),
+            };
             self.changed.wait(epoch, Some(Duration::from_nanos(next - now)));
         }
         self.sweep();

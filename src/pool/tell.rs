@@ -62,6 +62,7 @@ impl Shared {
                 .with("drained", u64::from(report.drained))
                 .with("cancelled", report.cancelled)
                 .with("worker_tasks", report.worker_tasks)
+                .with("connections", report.connections)
                 .with("left", report.left)
                 .with("stuck", report.stuck.len())
                 .say("the pool has stopped");

@@ -790,7 +790,12 @@ impl WorkerPool {
         if !time.is_zero() && self.pool.is_inside() {
             return Err(Error::WouldDeadlock);
         }
-        attempts.pull(&self.common.shared, events, most.max(1), time).ok_or(Error::ShutDown)
+        let shared = &self.common.shared;
+        let count = attempts.pull(shared, events, most.max(1), time).ok_or(Error::ShutDown)?;
+        if count > 0 {
+            shared.note_pulled();
+        }
+        Ok(count)
     }
 
     /// Completes an attempt that was pulled, and says what its task is then: `Completed`, `Failed`,

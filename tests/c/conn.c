@@ -661,6 +661,9 @@ static void requests(void) {
     SAYS(PACE_EINVAL, pace_admission_answered(NULL));
     send_text(one, "last");
     first = admission();
+    /* A reset: who only finishes still has his answer. */
+    struct linger abrupt = {1, 0};
+    CHECK(setsockopt(one, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
     close(one);
     close(two);
     UNTIL(stats_of(server).open == 0);
@@ -782,6 +785,97 @@ static void outgoing(void) {
     finish(pool);
 }
 
+/* --- clients that have finished ------------------------------------------------------------------- */
+
+#define FINISHING 200
+
+/* What is to be answered by another thread: an admission and a name for each. */
+static struct {
+    pace_admission_t *_Atomic admission;
+    pace_conn_id_t id;
+} asked[FINISHING];
+static atomic_int asks;
+
+static size_t ask_later(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    const int number = atomic_fetch_add(&asks, 1);
+    pace_admission_t *admission;
+    (void)data, (void)bytes;
+    CHECK(number < FINISHING && size == 3);
+    OK(pace_conn_id(conn, &asked[number].id));
+    OK(pace_conn_admit(conn, &admission));
+    atomic_store(&asked[number].admission, admission);
+    return size;
+}
+
+static void *answer_all(void *data) {
+    (void)data;
+    usleep(20000); /* their ends are here */
+    for (int number = 0; number < FINISHING; number++) {
+        pace_admission_t *admission;
+        UNTIL((admission = atomic_exchange(&asked[number].admission, NULL)) != NULL);
+        OK(pace_server_conn_write(server, asked[number].id, "answer", 6, NULL));
+        OK(pace_admission_answered(admission));
+    }
+    return NULL;
+}
+
+static void no_news(void *data, pace_conn_t *conn) {
+    (void)data, (void)conn;
+}
+
+/* Each is answered, with a hook for the end and without one, and its connection is closed then. */
+static void answers_for_clients_that_have_finished(void) {
+    static int clients[FINISHING];
+    pthread_t thread;
+    for (int with_a_hook = 0; with_a_hook < 2; with_a_hook++) {
+        pace_conn_hooks_t hooks = hooks_with(ask_later);
+        if (with_a_hook) hooks.finished = no_news;
+        atomic_store(&asks, 0);
+        start(&hooks);
+        CHECK(pthread_create(&thread, NULL, answer_all, NULL) == 0);
+        for (int number = 0; number < FINISHING; number++) {
+            clients[number] = dial(address);
+            send_text(clients[number], "ask");
+            CHECK(shutdown(clients[number], SHUT_WR) == 0);
+        }
+        for (int number = 0; number < FINISHING; number++) {
+            expect_text(clients[number], "answer");
+            expect_end(clients[number]);
+        }
+        CHECK(pthread_join(thread, NULL) == 0);
+        UNTIL(stats_of(server).open == 0);
+        CHECK(stats_of(server).answered == FINISHING && stats_of(server).closed_peer == FINISHING);
+        end();
+    }
+}
+
+static atomic_int finishes;
+
+static void note_finish(void *data, pace_conn_t *conn) {
+    (void)data;
+    OK(pace_conn_id(conn, &asked[0].id));
+    atomic_fetch_add(&finishes, 1);
+}
+
+/* A server that allows it leaves them open. */
+static void half_open_connections(void) {
+    pace_conn_hooks_t hooks = hooks_with(swallow);
+    pace_listener_options_t listener = listener_at(TCP);
+    hooks.finished = note_finish;
+    listener.allow_half_open = true;
+    start_with(listener, &hooks);
+    int client = dial(address);
+    CHECK(shutdown(client, SHUT_WR) == 0);
+    UNTIL(atomic_load(&finishes) == 1);
+    usleep(20000);
+    OK(pace_server_conn_write(server, asked[0].id, "late", 4, NULL));
+    expect_text(client, "late");
+    CHECK(stats_of(server).open == 1);
+    OK(pace_server_conn_close(server, asked[0].id));
+    expect_end(client);
+    end();
+}
+
 /* --- hooks that end everything -------------------------------------------------------------------- */
 
 static int how_to_end;
@@ -840,6 +934,8 @@ int main(void) {
     requests();
     a_drain_with_a_request_in_work();
     outgoing();
+    answers_for_clients_that_have_finished();
+    half_open_connections();
     ends_inside_hooks();
     return 0;
 }

@@ -328,6 +328,43 @@ static void answers_later(void) {
     CHECK(atomic_load(&drops) == 1);
 }
 
+/* The end of the pool waits for an answer as long as it may, and says how many connections it has cut off. */
+static void *shut_down(void *to) {
+    pace_report_t *report = (pace_report_t *)to;
+    OK(pace_pool_shutdown(pool, report->left, report));
+    return NULL;
+}
+
+static void answers_while_the_pool_ends(void) {
+    for (int answered = 0; answered < 2; answered++) {
+        prepare();
+        OK(pace_http_route(http, "GET", "/", keep, D));
+        start();
+        int client = dial(address);
+        send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        pace_response_t *response = taken(0);
+        pthread_t thread;
+        pace_report_t report = {.struct_size = sizeof report};
+        report.left = answered ? 100 * SECOND : 20 * MILLI; /* the drain's time */
+        CHECK(pthread_create(&thread, NULL, shut_down, &report) == 0);
+        if (answered) {
+            UNTIL(try_dial(address) < 0);
+            OK(pace_response_text(response, "at last"));
+            expect_answer(client, "200", "at last");
+            expect_end(client);
+        } else {
+            expect_reset(client);
+        }
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(report.drained == (answered == 1) && report.connections == (answered ? 0 : 1));
+        CHECK(report.left == 0 && report.stuck == 0);
+        CHECK(books().answered_successful == (uint64_t)answered && books().balances);
+        if (!answered) pace_response_free(response);
+        pace_http_free(http);
+        pace_pool_free(pool);
+    }
+}
+
 /* --- bodies of answers ---------------------------------------------------------------------------- */
 
 static pace_body_t *_Atomic kept_body;
@@ -888,6 +925,7 @@ int main(void) {
     what_is_asked();
     answers();
     answers_later();
+    answers_while_the_pool_ends();
     bodies_of_answers();
     bodies_of_requests();
     failures();

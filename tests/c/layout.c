@@ -227,6 +227,7 @@ AT(pace_report_t, cancelled, 8);
 AT(pace_report_t, stuck, 16);
 AT(pace_report_t, left, 24);
 AT(pace_report_t, worker_tasks, 32);
+AT(pace_report_t, connections, 40);
 
 GROWS(pace_handle_options_t, 12);
 AT(pace_handle_options_t, interest, 4);
@@ -331,6 +332,7 @@ AT(pace_listener_options_t, socket_mode, 152);
 AT(pace_listener_options_t, backlog, 156);
 AT(pace_listener_options_t, no_delay, 160);
 AT(pace_listener_options_t, reuse_port, 162);
+AT(pace_listener_options_t, allow_half_open, 163);
 AT(pace_listener_options_t, filter, 168);
 
 GROWS(pace_server_options_t, 48);

@@ -122,7 +122,7 @@ static void settings_out_of_range(void) {
     REFUSES(send_buffer, UINT64_MAX, "send_buffer");
     REFUSES(receive_buffer, UINT64_MAX, "receive_buffer");
     REFUSES(socket_mode, 01000, "socket_mode is 0o1000");
-    REFUSES(reserved[4], 1, "reserved");
+    REFUSES(reserved[3], 1, "reserved");
     char big[65537] = {0};
     pace_listener_options_t talkative = listener_at(TCP);
     talkative.refusal = big;
@@ -514,6 +514,7 @@ static void freed_with_connections(void) {
         }
         if (how == 0) pace_server_free(server);
         if (how == 0) UNTIL(atomic_load(&drops) == 1);
+        if (how != 0) OK(pace_pool_stop_now(pool, NULL)); /* a drain would close them in order */
         pace_pool_free(pool);
         if (how == 1) pace_server_free(server);
         if (how == 2) {

@@ -34,6 +34,51 @@ impl RequestBody for Panicking {
     }
 }
 
+/// Goal: the end of a pool waits for answers that come later, as long as it may, and says how many connections it has
+/// cut off; a connection that rests holds nothing up. Method: a request that another thread answers in the drain, or
+/// never, beside a connection that has had its answer.
+#[test]
+fn the_end_of_a_pool_waits_for_answers() {
+    let _guard = hang_guard();
+    for (kind, answers) in KINDS.into_iter().flat_map(|kind| [(kind, true), (kind, false)]) {
+        let (pool, kept) = (pool(2), Arc::new(Mutex::new(Vec::new())));
+        let inner = Arc::clone(&kept);
+        let (server, address) = serve(&pool, kind, move |builder| {
+            let keep = move |_: &Request, response: Response| inner.lock().unwrap().push(response);
+            root(builder).route("GET", "/later", keep)
+        });
+        let (mut asker, mut resting) = (Asker::connect(&address), Asker::connect(&address));
+        assert_eq!(resting.ask(format!("GET / {HOST}\r\n")).text(), "root");
+        asker.send(format!("GET /later {HOST}\r\n"));
+        until("the request", || kept.lock().unwrap().len() == 1);
+        let time = if answers { LONG } else { TICK };
+        let ending = thread::spawn({
+            let pool = pool.clone();
+            move || pool.shutdown(time)
+        });
+        assert!(resting.client.rest().is_empty());
+        // One that lingers is not through.
+        drop(resting);
+        if answers {
+            kept.lock().unwrap().pop().unwrap().send("at last").unwrap();
+            assert_eq!(asker.answer().text(), "at last");
+        }
+        let report = ending.join().unwrap();
+        assert_eq!(
+            (report.drained, report.connections),
+            (answers, (!answers).into()),
+            "{report:?}"
+        );
+        assert_eq!(asker.client.rest_or_reset().0, b"");
+        let HttpStats { answered, aborted, .. } = balanced(&server);
+        assert_eq!(
+            (answered.successful, aborted.total()),
+            (1 + u64::from(answers), (!answers).into())
+        );
+        kept.lock().unwrap().clear();
+    }
+}
+
 #[test]
 fn a_panic_is_a_500_or_an_abort_and_is_counted() {
     let _guard = hang_guard();
@@ -248,7 +293,7 @@ fn each_listener_has_its_own_requests_in_work() {
 /// Goal: what a protocol admits after an upgrade counts at the listener with its HTTP requests.
 #[test]
 fn requests_of_other_protocols_count_at_their_listener() {
-    /// Admits a request, and keeps it as long as the connection.
+    /// Admits a request, and keeps it until its peer has finished.
     struct Keeps(Option<Admission>);
     impl ConnHandler for Keeps {
         fn open(&mut self, conn: &Conn) -> Verdict {
@@ -258,6 +303,9 @@ fn requests_of_other_protocols_count_at_their_listener() {
         }
         fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
             bytes.len()
+        }
+        fn finished(&mut self, _: &Conn) {
+            self.0 = None;
         }
     }
     let _guard = hang_guard();
@@ -834,7 +882,8 @@ fn the_books_balance_whatever_happens() {
         let mut last = Asker::connect(&address);
         last.send(format!("GET /keep {HOST}\r\n"));
         until("one is kept", || !kept.lock().unwrap().is_empty());
-        assert!(pool.shutdown(LONG).drained);
+        let report = pool.stop_now();
+        assert!(!report.drained && report.connections > 0, "{report:?}");
         let stats = balanced(&server);
         assert!(stats.aborted.total() > 0, "{stats:#?}");
         // Too late, and counted already.

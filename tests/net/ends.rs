@@ -284,6 +284,67 @@ fn a_drain_under_load_loses_no_accepted_request() {
     }
 }
 
+/// Goal: who has asked and sends no more is answered all the same: his connection ends when his requests have, and all
+/// is sent. Method: clients that finish behind their request, answered later; and with nothing in work, at once.
+#[test]
+fn a_peer_that_has_finished_gets_its_answers() {
+    const CLIENTS: usize = 50;
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log) = (pool(2), Log::new());
+        let (inner, own) = (log.clone(), pool.clone());
+        let builder = Server::builder(&pool).listen(kind.address());
+        let server = builder.serve(move |_| Deferred(inner.clone(), own.clone())).unwrap();
+        let address = &server.addresses()[0];
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| Client::connect(address)).collect();
+        for client in &mut clients {
+            client.send("one\n and a part");
+            client.0.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+        for client in &mut clients {
+            assert_eq!(client.rest(), b"one\n");
+        }
+        let silent = Client::connect(address);
+        silent.finish();
+        log.closed.until(CLIENTS as u64 + 1);
+        assert_eq!(log.reason(0), Reason::Peer);
+        let stats = end(&server);
+        assert_eq!((stats.answered, stats.requests_aborted), (CLIENTS as u64, 0));
+        assert_eq!(stats.closed.peer, CLIENTS as u64 + 1);
+        finish(&pool);
+    }
+}
+
+/// Goal: a server that allows it leaves a connection open whose peer has finished, until it is closed here; a drain does
+/// close it. Method: what was not admitted is answered long after the end of the request.
+#[test]
+fn half_open_connections_stay_if_they_are_allowed() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let (pool, log, finished) = (pool(2), Log::new(), Count::new());
+        let (inner, count) = (log.clone(), finished.clone());
+        let factory = move |_: &Conn| Staying(inner.clone(), count.clone());
+        let builder = Server::builder(&pool).listen(kind.address()).allow_half_open(true);
+        let server = builder.serve(factory).unwrap();
+        let mut clients: Vec<_> = (0..2).map(|_| Client::connect(&server.addresses()[0])).collect();
+        for client in &mut clients {
+            client.expect("stay");
+            client.0.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+        finished.until(2);
+        // The run in which that was told is over.
+        thread::sleep(TICK);
+        log.conns.lock().unwrap().iter().for_each(|conn| drop(conn.write(b"late").unwrap()));
+        clients.iter_mut().for_each(|client| client.expect("late"));
+        assert_eq!(log.closed.get(), 0);
+        log.conn(0).close().unwrap();
+        log.closed.until(1);
+        let stats = end(&server);
+        assert_eq!((stats.closed.peer, stats.closed.drained), (1, 1), "{stats:?}");
+        finish(&pool);
+    }
+}
+
 /// Keeps a request for ever.
 struct Stuck(Log, Arc<Mutex<Vec<Admission>>>);
 
@@ -394,7 +455,8 @@ fn a_pool_that_ends_ends_its_servers() {
             let server = server.clone();
             move || server.wait()
         });
-        finish(&pool);
+        let report = pool.stop_now();
+        assert_eq!((report.drained, report.connections), (false, 1), "{report:?}");
         assert_eq!(log.reason(0), Reason::PoolEnded);
         waiter.join().unwrap().unwrap();
         client.rest_or_reset();
@@ -839,7 +901,8 @@ fn a_peer_that_breaks_off_after_its_end_is_gone() {
         let (pool, log, finished) = (pool(2), Log::new(), Count::new());
         let (inner, count) = (log.clone(), finished.clone());
         let factory = move |_: &Conn| Staying(inner.clone(), count.clone());
-        let server = Server::builder(&pool).listen(kind.address()).serve(factory).unwrap();
+        let builder = Server::builder(&pool).listen(kind.address()).allow_half_open(true);
+        let server = builder.serve(factory).unwrap();
         let client = Client::connect(&server.addresses()[0]);
         client.finish();
         finished.until(1);

@@ -374,7 +374,7 @@ fn a_peer_that_has_finished_can_be_answered() {
     for kind in KINDS {
         let (pool, log) = (pool(2), Log::new());
         let inner = log.clone();
-        let builder = Server::builder(&pool).listen(kind.address());
+        let builder = Server::builder(&pool).listen(kind.address()).allow_half_open(true);
         let server = builder.serve(move |_| Later(inner.clone())).unwrap();
         let mut client = Client::connect(&server.addresses()[0]);
         client.send("question");

@@ -437,10 +437,39 @@ fn the_end_of_the_pool_is_told() {
         let reasons = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&reasons);
         let ended = host(&server, move |event| told.lock().unwrap().push(event.kind()));
-        finish(&pool);
+        assert_eq!(pool.stop_now().connections, 1);
         ended.join().unwrap();
         assert_eq!(*reasons.lock().unwrap(), [ConnEventKind::Closed(Reason::PoolEnded)]);
         drop(client);
+    }
+}
+
+/// Goal: who has finished is answered, though the host takes its time, and whether or not it wants to hear of that.
+/// Method: an event that is held beyond the client's end, and a request that is admitted beyond its event.
+#[test]
+fn who_has_finished_is_answered() {
+    let _guard = hang_guard();
+    for (kind, wanted) in KINDS.into_iter().flat_map(|k| [(k, Wanted::NONE), (k, Wanted::FINISHED)])
+    {
+        let pool = pool(2);
+        let server = pulled(&pool, kind, wanted, |builder| builder);
+        let mut client = connect(&server);
+        client.send("x");
+        let data = expect(&server, ConnEventKind::Data);
+        client.0.shutdown(std::net::Shutdown::Write).unwrap();
+        nothing_comes(&server);
+        data.conn().write(b"first").unwrap();
+        let request = data.admit().unwrap();
+        drop(data);
+        if wanted == Wanted::FINISHED {
+            drop(expect(&server, ConnEventKind::Finished));
+        }
+        nothing_comes(&server);
+        request.conn().write(b" second").unwrap();
+        request.answered();
+        assert_eq!(client.rest(), b"first second");
+        assert_eq!(end(server.server()).closed.peer, 1);
+        finish(&pool);
     }
 }
 

@@ -114,6 +114,40 @@ TEST_CASE("a response is completed by any thread, later") {
     CHECK(kept[0].send("again").error() == Code::Stale);
 }
 
+TEST_CASE("the end of a pool waits for answers, and says what it has cut off") {
+    for (const bool answers : {true, false}) {
+        auto pool = Pool::create({2}).value();
+        auto http = Http::create(pool).value();
+        std::mutex mutex;
+        std::vector<Response> kept;
+        Signal came;
+        http.route("GET", "/later", [&](const Request &, Response response) {
+                const std::lock_guard<std::mutex> lock(mutex);
+                kept.push_back(std::move(response));
+                came.set();
+            }).value();
+        http.start(local()).value();
+        Client client(http);
+        client.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        REQUIRE(came.wait());
+        paceline::Report report;
+        std::thread ends([&] { report = pool.shutdown(answers ? PATIENCE : 20ms).value(); });
+        if (answers) {
+            // It drains: its connections close when they are through.
+            while (pool.post([] {})) {
+                std::this_thread::sleep_for(1ms);
+            }
+            kept[0].send("at last").value();
+        }
+        const std::string answer = client.receive();
+        ends.join();
+        CHECK(report.drained == answers);
+        CHECK(report.connections == (answers ? 0 : 1));
+        CHECK((answer.find("at last") != std::string::npos) == answers);
+        CHECK(http.stats().value().balances);
+    }
+}
+
 TEST_CASE("handlers that throw or answer nothing, and headers that are not allowed, give a 500") {
     std::atomic<int> thrown{0};
     auto before = paceline::on_unhandled([&](std::exception_ptr) { ++thrown; });

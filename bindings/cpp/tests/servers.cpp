@@ -294,6 +294,53 @@ TEST_CASE("requests in work are bounded, and a drain waits for them") {
     CHECK(stats.in_work == 0);
 }
 
+TEST_CASE("who has finished is answered, and half-open connections stay where they are allowed") {
+    struct Later : ConnHandler {
+        Later(Seen &s, std::optional<Admission> &w, ConnRef &c) : seen(s), work(w), conn(c) {}
+        std::size_t data(Conn &asked, std::string_view bytes) override {
+            if (auto admission = asked.admit()) {
+                work.emplace(std::move(*admission));
+            }
+            conn = asked.ref();
+            return bytes.size();
+        }
+        void finished(Conn &) override { seen.opened.set(); }
+        void close(Conn &, Reason reason) override { seen.add(reason); }
+
+        Seen &seen;
+        std::optional<Admission> &work;
+        ConnRef &conn;
+    };
+    for (const bool allowed : {false, true}) {
+        Seen seen;
+        std::optional<Admission> work;
+        ConnRef conn;
+        auto pool = Pool::create({2}).value();
+        ServerConfig config;
+        config.add_listener(Listen{"127.0.0.1:0"}.set_allow_half_open(allowed));
+        auto server = Server::create(pool, config, [&](Conn &) {
+                          return std::make_unique<Later>(seen, work, conn);
+                      }).value();
+        Client client(server);
+        client.send("ask");
+        client.finish();
+        REQUIRE(seen.opened.wait());
+        CHECK(server.stats().value().open == 1);
+        conn.write("answer").value();
+        work->answered();
+        CHECK(client.receive(6) == "answer");
+        if (allowed) {
+            std::this_thread::sleep_for(20ms);
+            conn.write("more").value();
+            CHECK(client.receive(4) == "more");
+            conn.close().value();
+        }
+        CHECK(client.receive() == "");
+        REQUIRE(seen.closed.wait());
+        CHECK(seen.reasons == std::vector<Reason::Kind>{Reason::Peer});
+    }
+}
+
 TEST_CASE("outgoing connections have settings of their own, and listeners theirs") {
     Seen seen;
     struct Silent : ConnHandler {

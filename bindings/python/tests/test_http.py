@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import functools
 import gc
 import http.client
+import itertools
 import json
 import logging
+import queue
 import random
 import re
 import socket
@@ -39,6 +42,11 @@ class Told:
         self.closed += 1
         if self.closing is not None:
             raise self.closing
+
+
+def everything(client: socket.socket) -> bytes:
+    with client.makefile("rb") as file:
+        return file.read()
 
 
 class Bodies(Case):
@@ -746,6 +754,44 @@ class Https(Case):
         self.assertRaises(paceline.ShutDownError, server.start)
         self.pool.shutdown()
         self.assertRaises(paceline.ShutDownError, Http, self.pool)
+
+    def test_the_end_of_the_pool_waits_for_answers(self) -> None:
+        for answers, shut_down in itertools.product((True, False), ("shutdown", "in a handler")):
+            pool, asked = Pool(2), queue.Queue()  # type: ignore[var-annotated]
+            server = Http(pool)
+            server.get("/")(asked.put)
+            server.get("/end")(lambda request: str(pool.shutdown(30 if answers else 0.05).requested))
+            server.start()
+            where = server.addresses[0].rsplit(":", 1)
+            address = (where[0], int(where[1]))
+            connect = functools.partial(socket.create_connection, address, 60)
+            with connect() as client, connect() as resting:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                request = asked.get(timeout=60)
+                ends: list[paceline.Report] = []
+                if shut_down == "shutdown":
+                    resting.close()
+                    time_left = 30 if answers else 0.05
+                    thread = threading.Thread(target=lambda: ends.append(pool.shutdown(time_left)))
+                    thread.start()
+                else:
+                    resting.sendall(b"GET /end HTTP/1.1\r\nHost: h\r\n\r\n")
+                    self.assertIn(b"True", everything(resting))
+                    # One that lingers is not through.
+                    resting.close()
+                if answers:
+                    time.sleep(0.05)
+                    request.respond("at last")
+                    self.assertIn(b"at last", everything(client))
+                else:
+                    with self.assertRaises(ConnectionResetError):
+                        client.recv(1)
+            if shut_down == "shutdown":
+                thread.join(60)
+                (report,) = ends
+                self.assertEqual((report.drained, report.connections), (answers, 0 if answers else 1), report)
+            self.assertTrue(server.wait(60))
+            pool.stop_now()
 
     def test_the_pool_ends_first(self) -> None:
         server = self.serve({"GET /": lambda request: "x"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import pickle
 import select
@@ -431,6 +432,63 @@ class Tasks(Case):
         audit = pool.audit()
         self.assertTrue(audit.balances, audit)
         self.assertEqual((audit.rejected, audit.cancelled, audit.completed), (1, 1, 1))
+
+    def test_a_shutdown_drains_what_stands_on_the_pool(self) -> None:
+        for end, threads in itertools.product(("shutdown", "with", "inside"), (2, 0)):
+            if end == "inside" and not threads:
+                continue
+            seen: list[object] = []
+            tries = iter(range(3))
+            pool = paceline.Pool(threads)
+            hub = paceline.Hub(pool)
+            workers = paceline.WorkerPool(pool, threads=1)
+
+            @workers.task(retries=paceline.Retry.fixed(3, 0.05))
+            def flaky() -> None:
+                if next(tries) < 2:
+                    raise ValueError("not yet")
+                # What runs in the drain may want more of it.
+                hub.publish("last", b"done")
+
+            @hub.subscribe("first")
+            def first(message: paceline.Message) -> None:
+                time.sleep(0.02)
+                seen.append(message.payload)
+
+            @hub.subscribe("last")
+            def last(message: paceline.Message) -> None:
+                seen.append(message.payload)
+
+            flaky.submit()
+            for number in range(5):
+                hub.publish("first", b"%d" % number)
+            if end == "with":
+                with pool:
+                    pass
+            elif end == "inside":
+                self.assertTrue(pool.submit(pool.shutdown, 30).result().requested)
+                self.until(lambda: not any(thread.is_alive() for thread in pool._crew.threads))
+            else:
+                report = pool.shutdown(30)
+                self.assertEqual((report.drained, report.left, report.worker_tasks), (True, 0, 0), report)
+            self.assertEqual(sorted(map(bytes, seen)), [b"0", b"1", b"2", b"3", b"4", b"done"])
+
+    def test_a_shutdown_says_what_was_lost(self) -> None:
+        for wait in (0.05, 0):
+            pool = paceline.Pool(1)
+            workers = paceline.WorkerPool(pool, threads=1)
+
+            @workers.task(name="flaky", retries=paceline.Retry.fixed(3, 3000))
+            def flaky() -> None:
+                raise ValueError("never")
+
+            task = flaky.submit()
+            self.until(lambda: workers.stats()["flaky"].retried == 1)
+            began = time.monotonic()
+            report = pool.shutdown(wait) if wait else pool.stop_now()
+            self.assertLess(time.monotonic() - began, 30)
+            self.assertEqual((report.drained, report.worker_tasks), (False, 1), report)
+            self.until(task.cancelled)
 
     def test_shutdown_inside(self) -> None:
         pool = paceline.Pool(2)

@@ -674,12 +674,57 @@ class Servers(Case):
                 each.join()
             self.assertEqual(self.end(server).accepted, 6)
 
+    def test_who_has_finished_is_answered(self) -> None:
+        class Later(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> None:
+                asked.put((conn, conn.admit()))
+
+        class Hears(Later):
+            def finished(self, conn: Conn) -> None:
+                pass
+
+        asked: Any = queue.Queue()
+        for handler in (Later, Hears):
+            server = self.serve(handler)
+            clients = [dial(server) for _ in range(20)]
+            for client in clients:
+                client.sendall(b"ask")
+                client.shutdown(socket.SHUT_WR)
+            time.sleep(0.05)
+            for _ in clients:
+                conn, request = asked.get(timeout=60)
+                conn.write(b"answer")
+                request.answered()
+            for client in clients:
+                with client:
+                    self.assertEqual(rest(client), b"answer")
+            stats = self.end(server)
+            self.assertEqual((stats.answered, stats.closed[Reason.PEER]), (20, 20))
+
+    def test_half_open_connections_stay_where_they_are_allowed(self) -> None:
+        class Half(ConnHandler):
+            def finished(self, conn: Conn) -> None:
+                finished.put(conn)
+
+        finished: Any = queue.Queue()
+        server = self.serve(Half, allow_half_open=True)
+        with dial(server) as client:
+            client.shutdown(socket.SHUT_WR)
+            conn = finished.get(timeout=60)
+            time.sleep(0.05)
+            conn.write(b"late")
+            expect(client, b"late")
+            conn.close()
+            self.assertEqual(rest(client), b"")
+        self.end(server)
+
     def test_the_pool_ends_first(self) -> None:
         handler, told = telling()
         server = self.serve(handler)
         with dial(server):
             self.next(told, "open")
-            self.pool.shutdown()
+            report = self.pool.stop_now()
+            self.assertEqual((report.drained, report.connections), (False, 1))
             self.next(told, "close", Reason.POOL_ENDED)
         self.assertTrue(server.wait(30))
         self.assertRaises(paceline.ShutDownError, Server, self.pool, "127.0.0.1:0", Echo)

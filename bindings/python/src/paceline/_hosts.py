@@ -101,14 +101,20 @@ NOT_AT_ALL = ctypes.c_uint64(0)
 _here = threading.local()
 
 
+def hosts_here() -> Optional[Hosts]:
+    """Whose host thread this is."""
+    return getattr(_here, "hosts", None)
+
+
 class Hosts:
     """What a server's host threads share. It knows nothing of the Server or Http before it, so that a
     lost one is collected."""
 
     def __init__(self, pool: Pool, name: str, threads: int) -> None:
-        crew_of(pool)
+        crew = crew_of(pool)
         text("name", name)
         threads = within("threads", threads, 0, 1000)
+        crew.parts.add(self)
         # While there are threads the pool is not lost.
         self.pool = pool
         self.name = name
@@ -127,6 +133,24 @@ class Hosts:
         self.loop: Any = None
         #: The stream server beneath. It belongs to what has made it.
         self.server = ctypes.c_void_p()
+
+    # --- for the end of the pool -----------------------------------------------------------------
+
+    def serves(self) -> bool:
+        return bool(self.server) and not self.closed
+
+    def drain_connections(self, left: Optional[float]) -> int:
+        before, report = layout.ServerStats(), layout.DrainReport()
+        before.struct_size = ctypes.sizeof(before)
+        check(quick.pace_server_stats(self.server, ctypes.byref(before)))
+        self._drain(left, report)
+        return int(report.cut_off - before.closed_cut_off)
+
+    def remains(self, end: Optional[float]) -> bool:
+        return False
+
+    def left(self) -> int:
+        return 0
 
     # --- what differs ----------------------------------------------------------------------------
 
@@ -218,7 +242,7 @@ class Hosts:
 
     def is_inside(self) -> bool:
         """Whether this is one of the threads."""
-        return getattr(_here, "hosts", None) is self
+        return hosts_here() is self
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -240,6 +240,7 @@ class Report(ctypes.Structure):
         ("reserved2", ctypes.c_uint32),
         ("left", ctypes.c_uint64),
         ("worker_tasks", ctypes.c_uint64),
+        ("connections", ctypes.c_uint64),
     ]
 
 
@@ -338,7 +339,8 @@ class ListenerOptions(ctypes.Structure):
         ("no_delay", ctypes.c_bool),
         ("v6_only", ctypes.c_bool),
         ("reuse_port", ctypes.c_bool),
-        ("reserved", ctypes.c_uint8 * 5),
+        ("allow_half_open", ctypes.c_bool),
+        ("reserved", ctypes.c_uint8 * 4),
         ("filter", ctypes.c_void_p),
     ]
 

@@ -42,7 +42,9 @@ class Listen:
     max_unconsumed: Optional[int] = None
     #: Low and high mark of a connection's output, and its maximum. Default 2^16, 2^18, 2^24.
     output_marks: Optional[tuple[int, int, int]] = None
-    #: Nothing was sent or received for so long. Default: never.
+    #: Nothing was sent or received for so long, and no request is in work. Default: never. A handler that answers
+    #: later has to admit the request (``Conn.admit``): otherwise this time runs while the answer is worked on, and the
+    #: connection may be closed before it is written.
     idle_timeout: Optional[float] = None
     #: The rest of a message of which a part was not consumed must come within this. Default: never.
     read_timeout: Optional[float] = None
@@ -66,6 +68,10 @@ class Listen:
     v6_only: Optional[bool] = None
     #: Several processes may listen on the same port.
     reuse_port: Optional[bool] = None
+    #: What happens when the peer has finished: it sends no more, and may still read. By default such a connection is
+    #: closed by itself, when its admitted requests have ended and everything is sent. With True it stays open until its
+    #: handler closes it: for protocols in which one direction ends before the other, as with a proxy.
+    allow_half_open: Optional[bool] = None
 
 
 #: What ``listen`` may be.
@@ -80,7 +86,7 @@ _PLAIN = (
     "socket_mode",
 )
 _SMALL = ("socket_mode", "backlog")
-_FLAGS = ("no_delay", "v6_only", "reuse_port")
+_FLAGS = ("no_delay", "v6_only", "reuse_port", "allow_half_open")
 #: About accepting: senseless for connections that are made here.
 _ACCEPTING = ("refusal", "socket_mode", "backlog", "v6_only", "reuse_port")
 _TIMES = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")

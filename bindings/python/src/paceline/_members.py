@@ -25,14 +25,15 @@ import ctypes
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional, Protocol
 
 from . import _layout as layout
 from ._contain import interrupts, report, shown
 from ._crew import TASKS_PER_POLL, Crew, Unhandled
-from ._errors import DeadlockError, ForkedError, ShutDownError
+from ._errors import DeadlockError, ForkedError, Full, ShutDownError
 from ._library import error, lib, quick
 from ._native import WAKE, NativePool, Pulled, Puller
 
@@ -140,6 +141,22 @@ class Entry:
                 report("a descriptor could not be closed", raised=raised)
 
 
+class Part(Protocol):
+    """What stands on a pool, as far as the pool's end is concerned."""
+
+    def serves(self) -> bool:
+        """Whether it is a server that runs."""
+
+    def drain_connections(self, left: Optional[float]) -> int:
+        """A server's drain, for up to so many seconds; how many connections were cut off."""
+
+    def remains(self, end: Optional[float]) -> bool:
+        """Whether host threads have something to do before ``end`` that the native pool does not know of."""
+
+    def left(self) -> int:
+        """How many messages they have taken and not handled."""
+
+
 class Members(Crew):
     """A crew that handles events too."""
 
@@ -160,8 +177,14 @@ class Members(Crew):
         self.unclaimed: deque[None] = deque()
         #: Events of threads that have left.
         self.handled_before = 0
-        #: Messages that lay in mailboxes when the native pool ended.
-        self.left = 0
+        #: Threads go on pulling, for the sake of what stands on the pool, though nothing new is accepted.
+        self.draining = False
+        #: What stands on the pool and has threads of its own.
+        self.parts: weakref.WeakSet[Part] = weakref.WeakSet()
+        #: Connections that drains of servers have cut off.
+        self.connections = 0
+        #: How the native pool has ended.
+        self.ended: Optional[layout.Report] = None
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
     def refusal(self) -> Exception:
@@ -268,8 +291,13 @@ class Members(Crew):
 
     def work(self, books: list[int], puller: Puller) -> None:
         member = Member(self, puller, books)
+        # From its first pull on a drain waits for this thread.
+        first = puller.pull(0)
         self._join(member)
         try:
+            if first:
+                self.sort(member, first, 0)
+                self.run_events(member)
             while True:
                 polls = self.run_tasks(books, TASKS_PER_POLL) >= TASKS_PER_POLL
                 if not (self.poll(member) if polls else self.rest_as(member)):
@@ -301,10 +329,11 @@ class Members(Crew):
 
     def rest_as(self, member: Member, longest: int = layout.FOREVER) -> bool:
         """As ``rest``, and as the watch, if there is something to watch."""
-        if self.closed is not None and not self.tasks:
+        over = self.closed is not None and not self.draining
+        if over and not self.tasks:
             return False
         self.asleep.append(None)
-        if self.tasks or self.closed is not None:
+        if self.tasks or over:
             try:
                 self.asleep.pop()
                 return True
@@ -346,7 +375,7 @@ class Members(Crew):
                 self.unclaimed.pop()
             except IndexError:
                 self.asleep.append(None)
-                if self.closed is not None:
+                if self.closed is not None and not self.draining:
                     self.call_all()
         for _ in range(-surplus):
             try:
@@ -444,6 +473,27 @@ class Members(Crew):
         finally:
             self.announce_host()
 
+    def attend(self, what: threading.Thread) -> None:
+        """In a pool without threads: this one is a member as long as that one runs."""
+        books = [0, 0, 0, 0]
+        self.books.append(books)
+        member = Member(self, self.puller(), books)
+        try:
+            self._join(member)
+            # From its first pull on a drain waits for this thread.
+            goes_on = self.poll(member)
+            what.start()
+            while what.is_alive():
+                self.run_events(member)
+                self.run_tasks(books, TASKS_PER_POLL)
+                goes_on = goes_on and self.rest_as(member, _PATIENCE_NS)
+                if not goes_on:
+                    what.join(PATIENCE)
+        finally:
+            _here.member = None
+            self._leave(member)
+            self.fold(books)
+
     def announce_host(self) -> None:
         """In a pool without threads an announcement stands for the host, so that tasks call it."""
         if self._most == 0:
@@ -461,18 +511,89 @@ class Members(Crew):
 
     def exit(self) -> None:
         """The interpreter ends: what has not begun is cancelled, and events end."""
+        self.draining = False
         self.close("exit")
         try:
             self.stop()
         except BaseException as raised:
             report("a callback was left by an exception", raised=raised)
 
+    def drain(self) -> None:
+        """Nothing new is accepted. Threads go on until ``stop``."""
+        self.draining = True
+        self.close("shutdown")
+
+    def is_through(self) -> bool:
+        """Whether all that was accepted has ended, and every thread is where a drain waits for it."""
+        with self._lock:
+            started, completed, failed, cancelled = (sum(column) for column in zip(*self.books))
+            here = len(self.members) >= sum(thread.is_alive() for thread in self.threads)
+        return here and self.accepted.value() <= completed + failed + cancelled
+
+    def drain_natively(self, drain: int) -> None:
+        """Waits until what stands on the pool has ended: servers, worker pools, hubs. It runs without Python, so
+        the main thread, which has signals to look at, and one that takes part itself, have another thread wait."""
+        if self.ended is not None or self.closed == "forked":
+            return
+
+        def end() -> None:
+            self.ended = self.native.shutdown(drain)
+
+        on_main = threading.current_thread() is threading.main_thread()
+        if self.threads and not on_main:
+            return end()
+        apart = threading.Thread(name=f"{self._name}_drain", target=end)
+        try:
+            if not self.threads:
+                return self.attend(apart)
+            apart.start()
+        except RuntimeError:
+            # There are no more threads, or the interpreter ends.
+            return end()
+        while apart.is_alive():
+            apart.join(SIGNAL_SLICE)
+
+    def drain_servers(self, left: Optional[float]) -> None:
+        """Has all servers answer what they have taken, for up to so many seconds; then they are cut off."""
+
+        def drain(part: Part) -> None:
+            cut_off = part.drain_connections(left)
+            with self._lock:
+                self.connections += cut_off
+
+        apart = []
+        for part in list(self.parts):
+            if part.serves():
+                thread = threading.Thread(name=f"{self._name}_drain", target=drain, args=(part,))
+                thread.start()
+                apart.append(thread)
+        self.await_until(lambda: not any(thread.is_alive() for thread in apart), None)
+
+    def await_until(self, over: Callable[[], bool], end: Optional[float]) -> None:
+        """Waits for something, or ``end``; in a pool without threads this one takes part meanwhile."""
+        while self.closed != "forked" and not over():
+            if end is not None and time.monotonic() >= end:
+                return
+            if not any(thread.is_alive() for thread in self.threads) and self.ended is None:
+                try:
+                    self.take_part(PATIENCE)
+                except Full:
+                    time.sleep(PATIENCE)
+            else:
+                time.sleep(PATIENCE)
+
     def stop(self) -> int:
         """Cancels what has not begun and ends the native pool; says how many were cancelled."""
+        self.draining = False
         try:
             return self.sweep()
         finally:
-            self.left = self.native.shutdown()
+            last = self.native.shutdown()
+            if self.ended is None:
+                self.ended = last
+            else:
+                # Host threads may have taken since what was left.
+                self.ended.left, self.ended.drained = last.left, last.drained
             for entry in list(self.entries.values()):
                 entry.closed = True
                 entry.end()

@@ -135,12 +135,12 @@ class NativePool:
         check(quick.pace_timer_postpone(self.pointer, timer, delay, ctypes.byref(postponed)))
         return postponed.value
 
-    def shutdown(self) -> int:
-        """Every pull ends from now on. Waits for nobody. How many messages are left in mailboxes."""
+    def shutdown(self, drain: int = 0) -> layout.Report:
+        """Waits for up to ``drain`` nanoseconds until what stands on it has ended; then every pull ends."""
         report = layout.Report()
         report.struct_size = ctypes.sizeof(report)
-        lib.pace_pool_shutdown(self.pointer, 0, ctypes.byref(report))
-        return int(report.left)
+        lib.pace_pool_shutdown(self.pointer, drain, ctypes.byref(report))
+        return report
 
     def stats(self) -> layout.PoolStats:
         stats = layout.PoolStats()

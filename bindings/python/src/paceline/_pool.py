@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ from ._books import Audit, audit_of, waiting
 from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch
-from ._library import check, quick
+from ._library import check, nanoseconds, quick
 from ._lifetime import usable_cpus
 from ._log import Log
 from ._members import PATIENCE, Entry, Members, current
@@ -119,16 +120,20 @@ class Stats:
 class Report:
     """What a shutdown came to."""
 
-    #: Everything that was accepted ran in time.
+    #: Everything that was accepted ended in time: nothing was cut off, cancelled or left.
     drained: bool
-    #: Called inside the pool: it ends when the handler that called has returned.
+    #: Called inside the pool, or in a handler of what stands on it: it ends when that has returned.
     requested: bool
     #: Tasks that never ran.
     cancelled: int
     #: Threads that were still in a handler or task when the time was over.
     stuck: int
-    #: Messages that nobody has pulled from mailboxes of its hubs.
+    #: Messages in mailboxes of its hubs, and events of its rings, which will not be handled.
     left: int = 0
+    #: Of its worker pools: tasks that were cancelled, those that waited for another attempt among them.
+    worker_tasks: int = 0
+    #: Of its servers: connections that were cut off, as they were not through.
+    connections: int = 0
 
 
 _ROLES = ("away", "follower", "watch", "leader", "processing", "task")
@@ -391,36 +396,75 @@ class Pool:
     # --- the end, and books ----------------------------------------------------------------------
 
     def shutdown(self, drain: float | None = 0) -> Report:
-        """Accepts nothing more and ends events and timers. What was accepted and has not begun gets
-        ``drain`` seconds (None: as long as it takes), and is cancelled then. Waits for what runs as
-        long; inside a handler it waits for nothing. Calling it again is allowed."""
+        """Accepts nothing more from anybody, and lets what was accepted end, for up to ``drain`` seconds (None: as
+        long as it takes; 0: as ``stop_now``). Then it cancels what has not begun, and ends events, timers and threads.
+
+        In this order: tasks; then what stands on the pool: servers answer the requests that they have taken and
+        close their connections, worker pools run their tasks with the retries that are due in time, hubs deliver
+        what was published. Connections that are not through in time are cut off, and counted. What has host threads
+        of its own, or none, has to go on pulling meanwhile.
+
+        Waits for what runs as long. Inside a handler of the pool, or of what stands on it, it is only a request: it
+        waits for nothing, and the rest is done by a thread of its own. Calling it again is allowed."""
         drain = patience("drain", drain)
+        return self._end(drain)
+
+    def stop_now(self) -> Report:
+        """As ``shutdown``, without a drain: what has not begun is cancelled, and connections are cut off."""
+        return self._end(0.0)
+
+    def _end(self, drain: float | None, longest: float | None = None) -> Report:
+        """Without a ``drain``, what stands on the pool may take ``longest``."""
         crew = self._crew
-        crew.close("shutdown")
+        waits = drain is None or drain > 0
+        if not waits:
+            crew.close("shutdown")
+        elif not any(part.serves() for part in list(crew.parts)):
+            crew.drain()
         inside = current()
-        if inside is not None and inside.crew is crew:
-            cancelled = 0 if drain is None or drain > 0 else crew.stop()
-            return Report(False, True, cancelled, 0, crew.left)
+        if inside is not None and inside.crew is crew or waits and _is_host_on(self):
+            cancelled = 0
+            if waits:
+                self._end_apart(drain, longest)
+            else:
+                cancelled = crew.stop()
+            return _report(crew, cancelled, 0, requested=True)
         end = None if drain is None else time.monotonic() + drain
-        self._drain(end)
+        if waits:
+            self._drain(end, end if longest is None else time.monotonic() + longest)
         cancelled = crew.stop()
+        drained = not waits or crew.ended is None or bool(crew.ended.drained)
         grace = None if end is None else max(0.0, end - time.monotonic())
         crew.join(_GRACE if grace is not None and grace < _GRACE else grace)
         stuck = sum(thread.is_alive() for thread in crew.threads)
-        return Report(not cancelled and not stuck, False, cancelled, stuck, crew.left)
+        return _report(crew, cancelled, stuck, drained=drained)
 
-    def _drain(self, end: float | None) -> None:
+    def _end_apart(self, drain: float | None, longest: float | None) -> None:
+        try:
+            ends = threading.Thread(name="paceline_shutdown", target=self._end, args=(drain, longest))
+            ends.start()
+        except RuntimeError:
+            # There are no more threads, or the interpreter ends: what runs now is the last.
+            self._crew.stop()
+
+    def _drain(self, end: float | None, end_of_parts: float | None) -> None:
+        """What stands on the pool has until its own end, in which what is the pool's own may still be under way."""
         crew = self._crew
-        for thread in list(crew.threads):
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        # There are no threads, or a host has a strand in hand, or has left it to whoever comes.
-        while crew.closed != "forked" and (crew.tasks or crew.sources):
-            if end is not None and time.monotonic() >= end:
-                return
-            if crew.tasks:
-                crew.take_part(0)
-            else:
-                time.sleep(PATIENCE)
+
+        def left() -> float | None:
+            return None if end_of_parts is None else max(0.0, end_of_parts - time.monotonic())
+
+        def hubs_remain() -> bool:
+            late = end_of_parts is not None and time.monotonic() >= end_of_parts
+            return not late and any(part.remains(end_of_parts) for part in list(crew.parts))
+
+        # Their handlers may want the pool's threads.
+        crew.drain_servers(left())
+        crew.drain()
+        crew.await_until(lambda: crew.is_through() and not hubs_remain(), end)
+        crew.drain_natively(nanoseconds(left()))
+        # What its last tasks have published.
+        crew.await_until(lambda: not hubs_remain(), end)
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""
@@ -470,7 +514,8 @@ class Pool:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.shutdown(drain=None if kind is None else 0)
+        # What stands on the pool may wait for somebody who does not come any more.
+        self._end(None, _LAST_DRAIN) if kind is None else self._end(0.0)
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Pool: it has threads of this process")
@@ -478,6 +523,37 @@ class Pool:
 
 #: How long a shutdown without time waits for threads that are about to end. Seconds.
 _GRACE = 0.1
+
+
+#: How long the end of ``with`` waits at most for what stands on the pool. Seconds.
+_LAST_DRAIN = 30.0
+
+
+def _report(
+    crew: Members, cancelled: int, stuck: int, *, requested: bool = False, drained: bool = True
+) -> Report:
+    ended = crew.ended or layout.Report()
+    # In mailboxes, or in the hands of host threads.
+    left = ended.left + sum(part.left() for part in list(crew.parts))
+    connections = ended.connections + crew.connections
+    lost = left + ended.worker_tasks + connections
+    return Report(
+        drained=drained and not (requested or cancelled or stuck or lost),
+        requested=requested,
+        cancelled=cancelled,
+        stuck=stuck,
+        left=left,
+        worker_tasks=ended.worker_tasks,
+        connections=connections,
+    )
+
+
+def _is_host_on(pool: Pool) -> bool:
+    """Whether this is a host thread of what stands on the pool: nobody else completes what it has in hand."""
+    from ._hosts import hosts_here
+
+    hosts = hosts_here()
+    return hosts is not None and hosts.pool is pool
 
 
 def promote_new_leader() -> None:

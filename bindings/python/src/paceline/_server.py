@@ -100,8 +100,8 @@ class ConnHandler:
         raise NotImplementedError
 
     def finished(self, conn: Conn) -> None:
-        """The peer sends no more. By default the connection is closed."""
-        conn.close()
+        """The peer sends no more; it may still read. Afterwards the connection is closed by itself, when its
+        admitted requests have ended and everything is sent, unless ``allow_half_open`` is set."""
 
     def writable(self, conn: Conn) -> None:
         """The output was above its high mark (Wrote.ABOVE_HIGH_MARK), and has fallen to the low mark."""
@@ -215,7 +215,9 @@ class Conn:
 
     def write(self, data: BytesLike) -> Wrote:
         """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
-        be closed, Full if the queue would exceed its maximum: then nothing was taken."""
+        be closed, Full if the queue would exceed its maximum: then nothing was taken. An answer whose request was
+        not admitted (``admit``) comes too late if meanwhile the connection's idle time is over, its peer has
+        finished, or the server drains."""
         if self._host != get_ident():
             return self._write(data_of("data", data))
         if self._flags:
@@ -265,9 +267,10 @@ class Conn:
         return Wrote(wrote.value)
 
     def admit(self) -> Optional[Admission]:
-        """Inside a hook: begins a request, which counts as in work until its Admission is answered or
-        closed, by any thread and however late; a drain waits for it. None: as many are in work as
-        ``max_requests`` allows, and ``busy`` was written instead. Raises StaleError outside of hooks."""
+        """Inside a hook: begins a request that is answered later. It counts as in work until its Admission is
+        answered or closed, by any thread and however late: meanwhile the connection is not idle, and neither a drain
+        nor a peer that has finished closes it. None: as many are in work as ``max_requests`` allows, and ``busy``
+        was written instead. Raises StaleError outside of hooks."""
         if self._host != get_ident():
             raise StaleError("a request is admitted inside a hook of its connection")
         if self._size:
@@ -761,6 +764,13 @@ class Server(Serving):
     Other keywords are those of Listen, for what is listened at by plain addresses and for connections
     that are made here; a Listen has what it says, whatever they are. ``threads`` host threads run the
     hooks; with 0 you do: ``run``, ``attach``.
+
+    How to answer later: a hook that cannot answer at once admits the request (``request = conn.admit()``), and
+    returns. Any thread then writes the answer (``conn.write``), and calls ``request.answered()``. While a request is in
+    work its connection is not idle, it is not closed when its peer finishes, and a drain waits for it. Without the
+    admission the connection may be closed before the answer comes: when its ``idle_timeout`` is over, its peer has
+    finished, or the server drains; ``write`` then raises StaleError. To keep a Conn alone admits nothing: it may be kept
+    to push to the connection at any time, and nobody could tell when such a request had ended.
 
     Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
     ForkedError.

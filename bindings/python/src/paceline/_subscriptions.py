@@ -161,6 +161,22 @@ class Served:
         """Whether it is suspended, and what comes is kept until it is resumed."""
         return self.keeps and self.care.suspended and not self.cancelled
 
+    def taken(self) -> int:
+        """How many messages were taken from the mailbox, and have not been dealt with."""
+        # Before the native count, which is never behind them.
+        dealt = self.dealt() + self.failed + self.skipped
+        return self.mailbox.stats().delivered - dealt
+
+    def remains(self) -> bool:
+        """Whether messages wait that will be handled."""
+        if self.keeps or self.cancelled or self.care.suspended:
+            return False
+        task = self.task
+        if task is not None and _runs_here(task.get_loop()):
+            # Nobody handles them as long as its thread waits.
+            return False
+        return self.taken() > 0 or self.mailbox.stats().waiting > 0
+
     def hurry(self) -> None:
         """It may have to be looked at before its time."""
         task = self.task
@@ -583,6 +599,20 @@ class Core(Hosts):
             os.write(self.nudged[1], b"x")
         except BlockingIOError:
             pass
+
+    def remains(self, end: Optional[float]) -> bool:
+        if self.closed:
+            return False
+        with self.lock:
+            served = {*self.served.values(), *self.looped}
+            # Their next attempt comes too late.
+            served -= {each for when, _, each in self.later if end is not None and when > end}
+        return any(each.remains() for each in served)
+
+    def left(self) -> int:
+        with self.lock:
+            served = [] if self.closed else [*self.served.values(), *self.looped]
+        return sum(each.taken() for each in served if not each.keeps)
 
     def forget(self, served: Served) -> None:
         with self.lock:
