@@ -2837,7 +2837,9 @@ public:
 
     /// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
     /// Code::Stale: the connection has ended, is to be closed, or its peer is gone. Code::Full: the
-    /// queue would exceed its maximum, and none of it was taken.
+    /// queue would exceed its maximum, and none of it was taken. An answer whose request was not admitted
+    /// (Conn::admit) comes too late if meanwhile the connection's idle time is over, its peer has finished, or the
+    /// server drains.
     Result<Wrote> write(std::string_view bytes) const {
         std::uint32_t what = 0;
         const auto status =

@@ -334,7 +334,7 @@ fn half_open_connections_stay_if_they_are_allowed() {
         finished.until(2);
         // The run in which that was told is over.
         thread::sleep(TICK);
-        log.conns.lock().unwrap().iter().for_each(|conn| drop(conn.write(b"late").unwrap()));
+        log.conns.lock().unwrap().iter().for_each(|conn| _ = conn.write(b"late").unwrap());
         clients.iter_mut().for_each(|client| client.expect("late"));
         assert_eq!(log.closed.get(), 0);
         log.conn(0).close().unwrap();

@@ -254,7 +254,7 @@ class Examples(Case):
         self.addCleanup(listener.close)
         listener.settimeout(60)
         proxy.Client.to = "127.0.0.1:%d" % listener.getsockname()[1]
-        buffers = {"send_buffer": 4096, "receive_buffer": 1 << 20}
+        buffers = {"send_buffer": 4096, "receive_buffer": 1 << 20, "allow_half_open": True}
         size = 8 << 20
 
         def send(end: socket.socket) -> None:
