@@ -114,7 +114,6 @@ class Hosts:
         crew = crew_of(pool)
         text("name", name)
         threads = within("threads", threads, 0, 1000)
-        crew.parts.add(self)
         # While there are threads the pool is not lost.
         self.pool = pool
         self.name = name
@@ -133,6 +132,7 @@ class Hosts:
         self.loop: Any = None
         #: The stream server beneath. It belongs to what has made it.
         self.server = ctypes.c_void_p()
+        crew.parts.add(self)
 
     # --- for the end of the pool -----------------------------------------------------------------
 

@@ -565,8 +565,13 @@ class Members(Crew):
         for part in list(self.parts):
             if part.serves():
                 thread = threading.Thread(name=f"{self._name}_drain", target=drain, args=(part,))
-                thread.start()
-                apart.append(thread)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    # There are no more threads, or the interpreter ends.
+                    drain(part)
+                else:
+                    apart.append(thread)
         self.await_until(lambda: not any(thread.is_alive() for thread in apart), None)
 
     def await_until(self, over: Callable[[], bool], end: Optional[float]) -> None:
