@@ -5879,10 +5879,8 @@ typedef struct pace_publication_t {
     const pace_field_t *headers;
     /** How many. */
     size_t header_count;
-    /** This thread waits where a mailbox that is full asks for it. Default: it is refused there. */
-    bool may_block;
     /** Zero. */
-    uint8_t reserved[7];
+    uint64_t reserved;
 } pace_publication_t;
 
 /** Names a subscription of a hub, until it is unsubscribed or its hub is freed. 0 names none. */
@@ -6037,6 +6035,25 @@ typedef struct pace_history_options_t {
 pace_status_t pace_history_options_init(pace_history_options_t *options, size_t size);
 
 /* ---------------------------------------------------------------- The hub: keys and publishing */
+
+/**
+ * Publishing does not wait for room in mailboxes that let publishers wait: they refuse, and it answers PACE_EFULL. For
+ * threads that must not be held up, as those of an event loop.
+ */
+#define PACE_PUBLISH_NO_WAIT 1
+
+/**
+ * There is no receipt: `receipt` is NULL. What mailboxes drop, and what becomes dead letters because subscriptions are
+ * suspended, is not seen by this publisher then. A message that is refused is an error still.
+ */
+#define PACE_PUBLISH_NO_RECEIPT 2
+
+/**
+ * If publishing would have to wait for room, it publishes nothing and answers PACE_ETIMEDOUT at once.
+ * pace_key_await_room() waits for room. For hosts that hold a lock of their own while they publish, which handlers
+ * need.
+ */
+#define PACE_PUBLISH_TRY 4
 
 /** Keyed publish/subscribe on a pool. */
 typedef struct pace_hub_t pace_hub_t;
@@ -6201,58 +6218,78 @@ pace_status_t pace_key_text(const pace_key_t *key, pace_text_t *text);
 void pace_key_free(pace_key_t *key);
 
 /**
- * Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
- * failure: the receipt says it. `receipt` may be NULL. If a history on disk has no room it writes there, or waits for
- * that, by default for up to 10 seconds (PACE_DISK_WAIT).
+ * Publishes `size` bytes, which are copied once, however many subscribe. `flags` is 0 or PACE_PUBLISH_. The receipt says
+ * what became of the message with each subscription; it may be NULL with PACE_PUBLISH_NO_RECEIPT only.
  *
- * PACE_EINVAL for a payload beyond max_payload; PACE_EFULL: a history on disk had no room, and nobody got it;
- * PACE_ESHUTDOWN.
+ * It waits while a mailbox that lets publishers wait (PACE_OVERFLOW_BLOCK) is full, which is the default of handlers'
+ * mailboxes; but not beyond the end of the pool, nor on a thread of the pool or in a handler, where it fails instead. If
+ * a history on disk has no room it writes there, or waits for that, by default for up to 10 seconds (PACE_DISK_WAIT).
  *
- * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+ * PACE_EFULL: a mailbox was full and has refused it, and pace_last_error() names it; all others have got it, which the
+ * receipt says. Or, with a receipt in which `matched` is 0, a history on disk had no room, and nobody got it.
+ * PACE_EINVAL for a payload beyond max_payload, and NULL for the receipt; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes; it waits there only if a history on disk has no room.
  */
 pace_status_t pace_key_publish(const pace_key_t *key,
                                const void *bytes,
                                size_t size,
+                               uint32_t flags,
                                pace_receipt_t *receipt);
+
+/**
+ * Waits for up to `time_ns` until nobody who gets messages with the key would have a publisher wait for room; see
+ * PACE_PUBLISH_TRY. On a thread of the pool and in a handler it does not wait.
+ *
+ * PACE_ETIMEDOUT; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits there. It waits outside.
+ */
+pace_status_t pace_key_await_room(const pace_key_t *key,
+                                  uint64_t time_ns);
 
 /**
  * As pace_key_publish(), with the text of the key, which is looked up.
  *
  * PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_EFULL, PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
 pace_status_t pace_hub_publish(pace_hub_t *hub,
                                const char *key,
                                const void *bytes,
                                size_t size,
+                               uint32_t flags,
                                pace_receipt_t *receipt);
 
 /**
- * Publishes with headers, a priority, or leave to wait.
+ * As pace_key_publish(), with headers and a priority.
  *
- * PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and
- * this is a handler.
+ * PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
 pace_status_t pace_key_publish_with(const pace_key_t *key,
                                     const pace_publication_t *publication,
                                     const void *bytes,
                                     size_t size,
+                                    uint32_t flags,
                                     pace_receipt_t *receipt);
 
 /**
- * Publishes several messages of one key, in order. The receipt is the sum of theirs.
+ * Publishes several messages of one key, in order. The receipt is the sum of theirs. `flags` is 0, PACE_PUBLISH_NO_WAIT
+ * or PACE_PUBLISH_NO_RECEIPT.
  *
- * PACE_EINVAL: nothing was published; PACE_EFULL: a history on disk had no room for all of them, and those before were
- * published; PACE_ESHUTDOWN.
+ * PACE_EINVAL: nothing was published; PACE_EFULL: mailboxes have refused some, and the receipt says how many; or, with a
+ * receipt in which `matched` is 0, a history on disk had no room for all of them, and those before were published;
+ * PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
 pace_status_t pace_key_publish_batch(const pace_key_t *key,
                                      const pace_piece_t *pieces,
                                      size_t count,
+                                     uint32_t flags,
                                      pace_receipt_t *receipt);
 
 /**
@@ -6287,7 +6324,7 @@ pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *use
 typedef struct pace_together_t {
     /** What it is published with. */
     const pace_key_t *key;
-    /** Its headers and priority. NULL: none, and normal. It must not have may_block. */
+    /** Its headers and priority. NULL: none, and normal. */
     const pace_publication_t *publication;
     /** Its payload, which is copied. May be NULL if `size` is 0. */
     const void *bytes;
@@ -6298,21 +6335,22 @@ typedef struct pace_together_t {
 /**
  * Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
  * any. They are in order for each subscription; messages of others may come in between. Who subscribes
- * meanwhile may miss them. The receipt, which may be NULL, is the sum of theirs.
+ * meanwhile may miss them. The receipt is the sum of theirs. `flags` is 0 or PACE_PUBLISH_NO_RECEIPT.
  *
  * A mailbox that drops or conflates by its own rules has taken a message, a suspended subscription's becomes a
  * dead letter, and one of an inline handler is handled, well or not. A mailbox with a filter must have room
  * also for what the filter keeps away. It takes longer than to publish one by one.
  *
- * PACE_EFULL: a mailbox would refuse, or a history has no room. PACE_EINVAL: as pace_key_publish_with(), and
- * for a key that a group subscribes to, a key of another hub, may_block, and more than 1024. PACE_EVERSION,
- * PACE_ESHUTDOWN. Nobody got anything then.
+ * PACE_EFULL: a mailbox would refuse, which pace_last_error() names, or a history has no room. PACE_EINVAL: as
+ * pace_key_publish_with(), and for a key that a group subscribes to, a key of another hub, and more than 1024.
+ * PACE_EVERSION, PACE_ESHUTDOWN. Nobody got anything then.
  *
  * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
 pace_status_t pace_hub_publish_together(pace_hub_t *hub,
                                         const pace_together_t *messages,
                                         size_t count,
+                                        uint32_t flags,
                                         pace_receipt_t *receipt);
 
 /* ------------------------------------------------------------- The hub: publishers with limits */
@@ -6324,8 +6362,8 @@ typedef struct pace_publisher_t pace_publisher_t;
 typedef struct pace_publisher_options_t {
     /** Set by pace_publisher_options_init(). */
     uint32_t struct_size;
-    /** Lets mailboxes that block make it wait. It is refused inside handlers then. Default: it does not. */
-    bool may_block;
+    /** Does not wait for room in full mailboxes, as PACE_PUBLISH_NO_WAIT. Default: it waits where that is allowed. */
+    bool no_wait;
     /** Zero. */
     uint8_t reserved[3];
     /** So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit. */
@@ -6379,19 +6417,19 @@ pace_status_t pace_publisher_new(pace_hub_t *hub,
                                  pace_publisher_t **publisher);
 
 /**
- * As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
- * publisher has its own.
+ * As pace_key_publish_with(). `publication` may be NULL.
  *
  * PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota, and as pace_key_publish();
- * PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+ * PACE_EVERSION, PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
 pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
                                      const pace_key_t *key,
                                      const pace_publication_t *publication,
                                      const void *bytes,
                                      size_t size,
+                                     uint32_t flags,
                                      pace_receipt_t *receipt);
 
 /**
@@ -6399,14 +6437,15 @@ pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
  * published.
  *
  * PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota, and as pace_key_publish_batch();
- * PACE_ESHUTDOWN, PACE_EDEADLOCK.
+ * PACE_ESHUTDOWN.
  *
- * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
 pace_status_t pace_publisher_publish_batch(pace_publisher_t *publisher,
                                            const pace_key_t *key,
                                            const pace_piece_t *pieces,
                                            size_t count,
+                                           uint32_t flags,
                                            pace_receipt_t *receipt);
 
 /**
@@ -6621,7 +6660,7 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
  */
 #define PACE_EXECUTION_STRAND 3
 
-/** A message for a full mailbox is refused, and its publisher told so. */
+/** A message for a full mailbox is refused: publishing fails with PACE_EFULL. */
 #define PACE_OVERFLOW_REJECT 0
 
 /** It is dropped. */
@@ -6633,8 +6672,17 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 /** At most one message per key waits, full or not: a newer one takes the place of the older. */
 #define PACE_OVERFLOW_CONFLATE 3
 
-/** Its publisher waits for up to block_ns, if it may block, and then it is refused. */
+/**
+ * Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
+ * threads of the pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+ */
 #define PACE_OVERFLOW_BLOCK 4
+
+/**
+ * A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
+ * PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.
+ */
+#define PACE_OVERFLOW_DEFAULT 5
 
 /** What waits is discarded, and a handler that runs is not waited for. */
 #define PACE_UNSUBSCRIBE_ASYNC 0
@@ -6671,11 +6719,14 @@ typedef struct pace_subscription_options_t {
     uint32_t execution;
     /** For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at. */
     uint32_t threads;
-    /** PACE_OVERFLOW_. Default reject. */
+    /**
+     * PACE_OVERFLOW_: what happens to a message for a full mailbox. Default: PACE_OVERFLOW_DEFAULT, by which nothing is
+     * lost unseen.
+     */
     uint32_t overflow;
     /** How many messages may wait, 1 to 2^24. Default 1024. */
     uint64_t capacity;
-    /** For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. */
+    /** For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. Default: PACE_FOREVER. */
     uint64_t block_ns;
     /**
      * For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to

@@ -55,6 +55,17 @@ pub enum Error {
         /// How many there are.
         capacity: usize,
     },
+    /// A message was published, and a subscription has refused it because its mailbox is full. Others may have taken
+    /// it: the receipt says so.
+    #[cfg(feature = "hub")]
+    MailboxFull {
+        /// What is full: "the mailbox of subscription 7 (orders.>)". Of several, the first.
+        mailbox: Box<str>,
+        /// How many messages it holds.
+        capacity: usize,
+        /// What became of the message with all subscriptions; of a batch, of all of its messages.
+        receipt: Box<crate::hub::Receipt>,
+    },
     /// Messages that a hub's histories took are not on disk and never will be: more waited for the disk than may.
     GivenUp {
         /// How many, since the hub was built.
@@ -103,6 +114,19 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
+            #[cfg(feature = "hub")]
+            Self::MailboxFull { mailbox, capacity, receipt } => {
+                write!(f, "{mailbox} is full ({capacity} messages); ")?;
+                let crate::hub::Receipt { matched, enqueued, rejected, .. } = **receipt;
+                match matched {
+                    0 => f.write_str("nothing was published"),
+                    _ => write!(
+                        f,
+                        "of {matched} deliveries {rejected} were refused and {enqueued} accepted; more \
+                         capacity helps, or an overflow policy that waits or drops"
+                    ),
+                }
+            }
             Self::GivenUp { messages } => write!(
                 f,
                 "{messages} messages of histories are not on disk: they were given up, or their \

@@ -298,7 +298,7 @@ const DRIVERS: &[(&str, Driver)] = &[
                 Err::<(), _>(Failure::retry_after("later", MAX))
             })
             .unwrap();
-        hub.publish("a", "!").unwrap();
+        let _ = hub.publish("a", "!").unwrap();
         ran.until(1);
         until("it waits", || subscription.stats().waiting == 1);
         assert_eq!((ran.get(), subscription.stats().dead_lettered), (1, 0));
@@ -330,7 +330,7 @@ const DRIVERS: &[(&str, Driver)] = &[
         let slow = |_: &Message<'_>| thread::sleep(20 * MS);
         let builder = hub.subscription("a").overflow(Overflow::Block(MAX));
         let subscription = builder.serve(slow).unwrap();
-        hub.publish("a", "!").unwrap();
+        let _ = hub.publish("a", "!").unwrap();
         assert_eq!(subscription.drain(MAX).unwrap(), 0);
     }),
     ("Mailbox::recv_timeout", |pool| {
@@ -481,7 +481,7 @@ fn answering(pool: &Pool) -> (Hub, Subscription) {
     let answer = move |message: &Message<'_>| {
         thread::sleep(20 * MS);
         let reply_to = message.headers().get("Reply-To").unwrap().to_owned();
-        replier.publish(&reply_to, "!").unwrap();
+        let _ = replier.publish(&reply_to, "!").unwrap();
     };
     let subscription = hub.subscribe("ask", answer).unwrap();
     (hub, subscription)

@@ -6570,6 +6570,7 @@ enum class Overflow : std::uint32_t {
     DropOldest = PACE_OVERFLOW_DROP_OLDEST,
     Conflate = PACE_OVERFLOW_CONFLATE,
     Block = PACE_OVERFLOW_BLOCK,
+    Default = PACE_OVERFLOW_DEFAULT,
 };
 
 /// How to unsubscribe.
@@ -6746,9 +6747,12 @@ struct SubscriptionConfig {
     std::uint32_t threads = 1;
     /// How many messages may wait, 1 to 2^24.
     std::uint64_t capacity = 1024;
-    Overflow overflow = Overflow::Reject;
+    /// What happens to a message for a full mailbox. By default nothing is lost unseen: publishers wait for room in the
+    /// mailbox of a handler, and where they may not wait, publishing fails with Code::Full; a mailbox that is pulled
+    /// refuses.
+    Overflow overflow = Overflow::Default;
     /// For Overflow::Block: how long a publisher waits at most.
-    Duration block{};
+    Duration block{forever};
     /// For mailboxes: the subscription ends when nobody has pulled for so long, at least 1 ms.
     std::optional<Duration> lease{};
     /// Delivers messages by their priority.
@@ -6785,7 +6789,7 @@ struct SubscriptionConfig {
         return execution = value, threads = on_threads, *this;
     }
     SubscriptionConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
-    SubscriptionConfig &set_overflow(Overflow value, Duration wait = nanoseconds(0)) {
+    SubscriptionConfig &set_overflow(Overflow value, Duration wait = forever) {
         return overflow = value, block = wait, *this;
     }
     SubscriptionConfig &set_lease(Duration value) { return lease = value, *this; }
@@ -6823,7 +6827,7 @@ struct SubscriptionConfig {
 };
 
 /// What a publisher is told. Fields as in pace_receipt_t.
-struct Receipt : pace_receipt_t {
+struct [[nodiscard]] Receipt : pace_receipt_t {
     Receipt() noexcept : pace_receipt_t{} { struct_size = sizeof(pace_receipt_t); }
     /// Whether everybody who matched will get it.
     bool is_complete() const noexcept { return enqueued == matched; }
@@ -7257,14 +7261,15 @@ struct PublisherStats : pace_publisher_stats_t {
 struct Publication {
     Priority priority = Priority::Normal;
     std::vector<std::pair<std::string, std::string>> headers{};
-    /// This thread waits where a mailbox that is full asks for it.
-    bool may_block = false;
+    /// Does not wait for room in mailboxes that let publishers wait: they refuse. For threads that must not be held up,
+    /// as those of an event loop.
+    bool no_wait = false;
 
     Publication &set_priority(Priority value) { return priority = value, *this; }
     Publication &add_header(std::string name, std::string value) {
         return headers.emplace_back(std::move(name), std::move(value)), *this;
     }
-    Publication &set_may_block(bool value) { return may_block = value, *this; }
+    Publication &set_no_wait(bool value = true) { return no_wait = value, *this; }
 };
 
 namespace detail {
@@ -7290,13 +7295,14 @@ struct RawPublication {
         raw.priority = static_cast<std::int32_t>(with.priority);
         raw.headers = headers.data();
         raw.header_count = headers.size();
-        raw.may_block = with.may_block;
+        flags = with.no_wait ? PACE_PUBLISH_NO_WAIT : 0;
     }
     RawPublication(const RawPublication &) = delete;
     RawPublication &operator=(const RawPublication &) = delete;
 
     std::vector<pace_field_t> headers{};
     pace_publication_t raw{};
+    std::uint32_t flags{};
 };
 
 inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_message_t &message) {
@@ -7501,19 +7507,26 @@ public:
         return Message::view(text);
     }
 
-    /// Publishes these bytes, which are copied once, however many subscribe. That mailboxes were full is no
-    /// error: the receipt says it.
-    Result<Receipt> publish(std::string_view payload) const {
+    /// Publishes these bytes, which are copied once, however many subscribe. It waits while a mailbox that lets
+    /// publishers wait is full, but not on a thread of the pool or in a handler. Code::Full: a mailbox has refused it,
+    /// which the error's text names, and all others have got it; `told`, which may be null, gets the receipt in any
+    /// case.
+    Result<Receipt> publish(std::string_view payload, Receipt *told = nullptr) const {
         Receipt receipt;
-        return told(pace_key_publish(raw_, payload.data(), payload.size(), &receipt), receipt);
+        return answer(pace_key_publish(raw_, payload.data(), payload.size(), 0, &receipt), receipt, told);
     }
-    /// Publishes with headers, a priority, or leave to wait.
-    Result<Receipt> publish(std::string_view payload, const Publication &with) const {
+    /// The same, with headers, a priority, or without waiting.
+    Result<Receipt> publish(std::string_view payload, const Publication &with,
+                            Receipt *told = nullptr) const {
         const detail::RawPublication terms(with);
         Receipt receipt;
-        return told(
-            pace_key_publish_with(raw_, &terms.raw, payload.data(), payload.size(), &receipt),
-            receipt);
+        return answer(pace_key_publish_with(raw_, &terms.raw, payload.data(), payload.size(),
+                                            terms.flags, &receipt),
+                      receipt, told);
+    }
+    /// Waits for up to `time` until nobody who gets messages with the key would have a publisher wait. Code::TimedOut.
+    Result<void> await_room(Duration time) const {
+        return detail::outcome(pace_key_await_room(raw_, detail::nanos(time)));
     }
     /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
     /// this thread asks or pulls again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
@@ -7561,11 +7574,14 @@ public:
                                     detail::nanos(time), replies.native(), token, &asked.raw);
         return status == PACE_OK ? Result<Asked>(asked) : Result<Asked>(Error::last(status));
     }
-    /// Publishes several messages in order. The receipt is the sum of theirs; an error: none was.
-    Result<Receipt> publish_batch(span<const std::string_view> payloads) const {
+    /// Publishes several messages in order. The receipt is the sum of theirs, as is that of Code::Full, which `told`
+    /// gets. Any other error: none was.
+    Result<Receipt> publish_batch(span<const std::string_view> payloads,
+                                  Receipt *told = nullptr) const {
         const auto pieces = detail::pieces_of(payloads);
         Receipt receipt;
-        return told(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), &receipt), receipt);
+        return answer(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), 0, &receipt),
+                      receipt, told);
     }
 
     /// For calls to paceline.h. Stays the Key's.
@@ -7576,7 +7592,14 @@ private:
     friend class Publisher;
     explicit Key(pace_key_t *raw) noexcept : raw_(raw) {}
 
-    static Result<Receipt> told(pace_status_t status, const Receipt &receipt) {
+    static Result<Receipt> answer(pace_status_t status, const Receipt &receipt, Receipt *told) {
+        if (told != nullptr) {
+            *told = receipt;
+        }
+        if (status == PACE_EFULL) {
+            // Unlike other refusals it says which mailbox is full.
+            return Error(Code::Full, pace_last_error());
+        }
         return status == PACE_OK ? Result<Receipt>(receipt) : Result<Receipt>(Error::last(status));
     }
 
@@ -7596,35 +7619,37 @@ struct PublisherConfig {
     std::optional<Rate> quota{};
     /// Patterns of the keys that it may publish with. None: all keys.
     std::vector<std::string> allow{};
-    /// Lets mailboxes that block make it wait.
-    bool may_block = false;
+    /// Does not wait for room in mailboxes that let publishers wait: they refuse.
+    bool no_wait = false;
 
     PublisherConfig &set_quota(Rate value) { return quota = value, *this; }
     PublisherConfig &add_allowed(std::string pattern) {
         return allow.push_back(std::move(pattern)), *this;
     }
-    PublisherConfig &set_may_block(bool value) { return may_block = value, *this; }
+    PublisherConfig &set_no_wait(bool value = true) { return no_wait = value, *this; }
 };
 
 /// A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one.
 class [[nodiscard]] Publisher {
 public:
     /// As Key::publish(). Code::Invalid also for a key that is not allowed, Code::Full beyond the quota.
-    Result<Receipt> publish(const Key &key, std::string_view payload,
-                            const Publication &with = {}) const {
+    Result<Receipt> publish(const Key &key, std::string_view payload, const Publication &with = {},
+                            Receipt *told = nullptr) const {
         const detail::RawPublication terms(with);
         Receipt receipt;
-        return Key::told(pace_publisher_publish(raw_.get(), key.native(), &terms.raw,
-                                                payload.data(), payload.size(), &receipt),
-                         receipt);
+        return Key::answer(pace_publisher_publish(raw_.get(), key.native(), &terms.raw,
+                                                  payload.data(), payload.size(), terms.flags,
+                                                  &receipt),
+                           receipt, told);
     }
     /// As Key::publish_batch(). Those before the first that is beyond the quota are published.
-    Result<Receipt> publish_batch(const Key &key, span<const std::string_view> payloads) const {
+    Result<Receipt> publish_batch(const Key &key, span<const std::string_view> payloads,
+                                  Receipt *told = nullptr) const {
         const auto pieces = detail::pieces_of(payloads);
         Receipt receipt;
-        return Key::told(pace_publisher_publish_batch(raw_.get(), key.native(), pieces.data(),
-                                                      pieces.size(), &receipt),
-                         receipt);
+        return Key::answer(pace_publisher_publish_batch(raw_.get(), key.native(), pieces.data(),
+                                                        pieces.size(), 0, &receipt),
+                           receipt, told);
     }
     /// Its counts.
     Result<PublisherStats> stats() const {
@@ -7909,17 +7934,18 @@ public:
     }
 
     /// As Key::publish(), with the text of the key, which is looked up.
-    Result<Receipt> publish(const char *key, std::string_view payload) const {
+    Result<Receipt> publish(const char *key, std::string_view payload,
+                            Receipt *told = nullptr) const {
         Receipt receipt;
         const pace_status_t status =
-            pace_hub_publish(native(), key, payload.data(), payload.size(), &receipt);
-        return Key::told(status, receipt);
+            pace_hub_publish(native(), key, payload.data(), payload.size(), 0, &receipt);
+        return Key::answer(status, receipt, told);
     }
 
     /// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
     /// any. They are in order for each subscription. The receipt is the sum of theirs. Code::Full: a mailbox would
-    /// refuse; Code::Invalid: as Key::publish(), and for a key that a group subscribes to, one of another
-    /// hub, and a message that may block. See pace_hub_publish_together() for what counts as taking.
+    /// refuse; Code::Invalid: as Key::publish(), and for a key that a group subscribes to, and one of another
+    /// hub. See pace_hub_publish_together() for what counts as taking.
     Result<Receipt> publish_together(span<const Together> messages) const {
         std::vector<std::unique_ptr<const detail::RawPublication>> terms;
         std::vector<pace_together_t> raw;
@@ -7930,8 +7956,8 @@ public:
         }
         Receipt receipt;
         const pace_status_t status =
-            pace_hub_publish_together(native(), raw.data(), raw.size(), &receipt);
-        return Key::told(status, receipt);
+            pace_hub_publish_together(native(), raw.data(), raw.size(), 0, &receipt);
+        return Key::answer(status, receipt, nullptr);
     }
 
     /// A place for replies to requests that are pulled; see Key::request_pulled().
@@ -8015,7 +8041,7 @@ public:
         }
         options.allow = patterns.data();
         options.allow_count = patterns.size();
-        options.may_block = config.may_block;
+        options.no_wait = config.no_wait;
         if (config.quota) {
             options.quota = config.quota->starts;
             options.quota_per_ns = detail::nanos(config.quota->per);
@@ -8139,8 +8165,9 @@ public:
     /// Replies to a request; the first reply counts. Code::Invalid: it is no request.
     Result<Receipt> reply(const Message &request, std::string_view payload) const {
         Receipt receipt;
-        return Key::told(
-            pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt), receipt);
+        return Key::answer(
+            pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt), receipt,
+            nullptr);
     }
 
     /// Copies of the dead letters that the filter names, the oldest first.

@@ -34,7 +34,7 @@ static pace_status_t open_hub(pace_pool_t *pool, const char *archive, pace_hub_t
 static void publish(pace_hub_t *hub, int number) {
     char text[32];
     int size = snprintf(text, sizeof text, "order %d", number);
-    must(pace_hub_publish(hub, "orders.eu", text, (size_t)size, NULL));
+    must(pace_hub_publish(hub, "orders.eu", text, (size_t)size, PACE_PUBLISH_NO_RECEIPT, NULL));
 }
 
 static void print_one(void *data, const pace_message_t *message) {

@@ -34,7 +34,7 @@ struct Degrees {
 static void measure(const paceline::Publisher &thermometer, const paceline::Key &key, int broken_at) {
     for (int number = 0; number < READINGS; ++number) {
         const int degrees = number == broken_at ? BROKEN : number % 41 - 10;
-        thermometer.publish(key, std::to_string(degrees)).value();
+        (void)thermometer.publish(key, std::to_string(degrees)).value();
     }
 }
 

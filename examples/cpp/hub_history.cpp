@@ -22,7 +22,7 @@ static paceline::Result<Hub> open_hub(const Pool &pool, const std::string &archi
 }
 
 static void publish(const Hub &hub, int number) {
-    hub.publish("orders.eu", "order " + std::to_string(number)).value();
+    (void)hub.publish("orders.eu", "order " + std::to_string(number)).value();
 }
 
 int main() {

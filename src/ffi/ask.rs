@@ -3,7 +3,7 @@
 
 use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, callback, nanos};
 use super::callback::pace_drop_fn;
-use super::hub::{fill, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
+use super::hub::{answer, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
 use super::mailbox::keep;
 use super::message::{
     PLAIN, lend_to, pace_message_t, pace_publication_t, payload, slice, terms, text_of,
@@ -169,8 +169,7 @@ pub unsafe extern "C" fn pace_hub_reply(
             if unsafe { text_of(&field.name, "the name of a header") }? == REPLY_TO {
                 // SAFETY: as the header demands.
                 let inbox = unsafe { text_of(&field.value, "the value of a header") }?;
-                fill(room, hub.hub.publish(inbox, payload)?);
-                return Ok(());
+                return answer(room, hub.hub.publish(inbox, payload));
             }
         }
         Err(Failure::invalid("the message", "not a request", "one with a Reply-To header"))
@@ -196,8 +195,7 @@ pub(super) unsafe fn request_of<'a>(
     // SAFETY: as the caller promises.
     let payload = unsafe { payload(bytes, size) }?;
     let message = key.hub.message(&key.key).priority(priority);
-    let message = message.headers(headers).payload(payload);
-    Ok(if publication.may_block { message.may_block() } else { message })
+    Ok(message.headers(headers).payload(payload))
 }
 
 /// The header that names where the reply goes.

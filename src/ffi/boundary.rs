@@ -96,6 +96,8 @@ impl From<Error> for Failure {
             Error::Cancelled => PACE_ECANCELLED,
             Error::Stale { .. } => PACE_ESTALE,
             Error::Full { .. } => PACE_EFULL,
+            #[cfg(feature = "hub")]
+            Error::MailboxFull { .. } => PACE_EFULL,
             Error::GivenUp { .. } => PACE_EGIVENUP,
             #[cfg(feature = "config")]
             Error::Settings { .. } => PACE_EINVAL,

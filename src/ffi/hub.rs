@@ -11,7 +11,7 @@ use super::request::pace_text_t;
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::Named;
-use crate::hub::{Hub, HubBuilder, Key, Payload, Receipt};
+use crate::hub::{Hub, HubBuilder, Key, Mode, Payload, Receipt};
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
@@ -82,6 +82,21 @@ const DEFAULTS: pace_hub_options_t = pace_hub_options_t {
     notice_interval_ns: 0,
     count_keys: 0,
 };
+
+/// Publishing does not wait for room in mailboxes that let publishers wait: they refuse, and it answers PACE_EFULL. For
+/// threads that must not be held up, as those of an event loop.
+pub const PACE_PUBLISH_NO_WAIT: u32 = 1;
+/// There is no receipt: `receipt` is NULL. What mailboxes drop, and what becomes dead letters because subscriptions are
+/// suspended, is not seen by this publisher then. A message that is refused is an error still.
+pub const PACE_PUBLISH_NO_RECEIPT: u32 = 2;
+/// If publishing would have to wait for room, it publishes nothing and answers PACE_ETIMEDOUT at once.
+/// pace_key_await_room() waits for room. For hosts that hold a lock of their own while they publish, which handlers
+/// need.
+pub const PACE_PUBLISH_TRY: u32 = 4;
+
+/// All of PACE_PUBLISH_, and those of what publishes several.
+pub(super) const ANY_FLAG: u32 = NO_TRY | PACE_PUBLISH_TRY;
+pub(super) const NO_TRY: u32 = PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT;
 
 /// What became of a publication at the moment of publishing. Set struct_size to sizeof the struct before
 /// the call. Each subscription that matched is in exactly one of enqueued, dropped, rejected and
@@ -344,30 +359,55 @@ pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
     });
 }
 
-/// Publishes `size` bytes, which are copied once, however many subscribe. That mailboxes were full is no
-/// failure: the receipt says it. `receipt` may be NULL. If a history on disk has no room it writes there, or waits for
-/// that, by default for up to 10 seconds (PACE_DISK_WAIT).
+/// Publishes `size` bytes, which are copied once, however many subscribe. `flags` is 0 or PACE_PUBLISH_. The receipt says
+/// what became of the message with each subscription; it may be NULL with PACE_PUBLISH_NO_RECEIPT only.
 ///
-/// PACE_EINVAL for a payload beyond max_payload; PACE_EFULL: a history on disk had no room, and nobody got it;
-/// PACE_ESHUTDOWN.
+/// It waits while a mailbox that lets publishers wait (PACE_OVERFLOW_BLOCK) is full, which is the default of handlers'
+/// mailboxes; but not beyond the end of the pool, nor on a thread of the pool or in a handler, where it fails instead. If
+/// a history on disk has no room it writes there, or waits for that, by default for up to 10 seconds (PACE_DISK_WAIT).
 ///
-/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+/// PACE_EFULL: a mailbox was full and has refused it, and pace_last_error() names it; all others have got it, which the
+/// receipt says. Or, with a receipt in which `matched` is 0, a history on disk had no room, and nobody got it.
+/// PACE_EINVAL for a payload beyond max_payload, and NULL for the receipt; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes; it waits there only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish(
     key: *const pace_key_t,
     bytes: *const c_void,
     size: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let key = unsafe { open_key(key) }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
-        fill(room, key.hub.publish(&key.key, payload)?);
-        Ok(())
+        answer(room, key.hub.message(&key.key).payload(payload).if_full(mode).publish())
+    })
+}
+
+/// Waits for up to `time_ns` until nobody who gets messages with the key would have a publisher wait for room; see
+/// PACE_PUBLISH_TRY. On a thread of the pool and in a handler it does not wait.
+///
+/// PACE_ETIMEDOUT; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits there. It waits outside.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_key_await_room(
+    key: *const pace_key_t,
+    time_ns: u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let key = unsafe { open_key(key) }?;
+        match key.hub.wait_for_room(&key.key, nanos(time_ns))? {
+            true => Ok(()),
+            false => Err(boundary::TIMED_OUT),
+        }
     })
 }
 
@@ -375,41 +415,41 @@ pub unsafe extern "C" fn pace_key_publish(
 ///
 /// PACE_EINVAL for a bad key, or a payload beyond max_payload; PACE_EFULL, PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+/// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_publish(
     hub: *mut pace_hub_t,
     key: *const c_char,
     bytes: *const c_void,
     size: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let hub = unsafe { open(hub) }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
         // SAFETY: as the header demands.
         let key = unsafe { key_text(key) }?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
-        fill(room, hub.hub.publish(key, payload)?);
-        Ok(())
+        answer(room, hub.hub.message(key).payload(payload).if_full(mode).publish())
     })
 }
 
-/// Publishes with headers, a priority, or leave to wait.
+/// As pace_key_publish(), with headers and a priority.
 ///
-/// PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and
-/// this is a handler.
+/// PACE_EINVAL, PACE_EFULL as pace_key_publish(), PACE_EVERSION, PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+/// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish_with(
     key: *const pace_key_t,
     publication: *const pace_publication_t,
     bytes: *const c_void,
     size: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
@@ -418,41 +458,41 @@ pub unsafe extern "C" fn pace_key_publish_with(
         // SAFETY: as the header demands.
         let publication = unsafe { sized::read(publication, "publication") }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
         // SAFETY: as the header demands.
         let (priority, headers) = unsafe { terms(&publication) }?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
         let message =
             key.hub.message(&key.key).priority(priority).headers(headers).payload(payload);
-        let message = if publication.may_block { message.may_block() } else { message };
-        fill(room, message.publish()?);
-        Ok(())
+        answer(room, message.if_full(mode).publish())
     })
 }
 
-/// Publishes several messages of one key, in order. The receipt is the sum of theirs.
+/// Publishes several messages of one key, in order. The receipt is the sum of theirs. `flags` is 0, PACE_PUBLISH_NO_WAIT
+/// or PACE_PUBLISH_NO_RECEIPT.
 ///
-/// PACE_EINVAL: nothing was published; PACE_EFULL: a history on disk had no room for all of them, and those before were
-/// published; PACE_ESHUTDOWN.
+/// PACE_EINVAL: nothing was published; PACE_EFULL: mailboxes have refused some, and the receipt says how many; or, with a
+/// receipt in which `matched` is 0, a history on disk had no room for all of them, and those before were published;
+/// PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
+/// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish_batch(
     key: *const pace_key_t,
     pieces: *const pace_piece_t,
     count: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let key = unsafe { open_key(key) }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, NO_TRY, receipt) }?;
         // SAFETY: as the header demands.
         let payloads = unsafe { payloads(key, pieces, count) }?;
-        fill(room, key.hub.publish_batch(&key.key, payloads)?);
-        Ok(())
+        answer(room, key.hub.publish_batch_as(&key.key, payloads, mode))
     })
 }
 
@@ -595,7 +635,43 @@ pub(super) unsafe fn room(receipt: *mut pace_receipt_t) -> Result<Option<Room<pa
     if receipt.is_null() { Ok(None) } else { unsafe { Room::new(receipt, "receipt") }.map(Some) }
 }
 
-pub(super) fn fill(room: Option<Room<pace_receipt_t>>, receipt: Receipt) {
+/// What a publication's flags, of which these are allowed, and its receipt say.
+///
+/// # Safety
+///
+/// As the header demands of a receipt, which may be NULL.
+pub(super) unsafe fn asked(
+    flags: u32,
+    allowed: u32,
+    receipt: *mut pace_receipt_t,
+) -> Result<(Mode, Option<Room<pace_receipt_t>>)> {
+    if flags & !allowed != 0 {
+        return Err(boundary::Failure::invalid("flags", flags, "0 or PACE_PUBLISH_"));
+    }
+    if flags & PACE_PUBLISH_NO_RECEIPT == 0 {
+        boundary::check(receipt, "receipt")?;
+    }
+    // SAFETY: as the caller promises.
+    let room = unsafe { room(receipt) }?;
+    let mode = match flags {
+        flags if flags & PACE_PUBLISH_TRY != 0 => Mode::Try,
+        flags if flags & PACE_PUBLISH_NO_WAIT != 0 => Mode::NoWait,
+        _ => Mode::Wait,
+    };
+    Ok((mode, room))
+}
+
+/// Fills in what became of a publication, if it has a receipt, and says whether it has failed.
+pub(super) fn answer(
+    room: Option<Room<pace_receipt_t>>,
+    published: crate::Result<Receipt>,
+) -> Result<()> {
+    fill(room, Receipt::of(&published).unwrap_or_default());
+    let _ = published?;
+    Ok(())
+}
+
+fn fill(room: Option<Room<pace_receipt_t>>, receipt: Receipt) {
     if let Some(room) = room {
         room.fill(pace_receipt_t {
             struct_size: 0,

@@ -10,7 +10,6 @@ use super::request::{pace_field_t, pace_text_t};
 use super::sized;
 use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored};
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
 use core::ptr;
 
 /// After all others.
@@ -80,19 +79,15 @@ pub struct pace_publication_t {
     pub headers: *const pace_field_t,
     /// How many.
     pub header_count: usize,
-    /// This thread waits where a mailbox that is full asks for it. Default: it is refused there.
-    pub may_block: bool,
     /// Zero.
-    pub reserved: [u8; 7],
+    pub reserved: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_publication_t {
     const FIRST: usize = 32;
     const NAME: &'static str = "pace_publication_t";
-    const FLAGS: &'static [(&'static str, usize)] =
-        &[("may_block", offset_of!(pace_publication_t, may_block))];
-    const RESERVED: &'static [usize] = &[25, 26, 27, 28, 29, 30, 31];
+    const RESERVED: &'static [usize] = &[24, 25, 26, 27, 28, 29, 30, 31];
 }
 
 pub(super) const PLAIN: pace_publication_t = pace_publication_t {
@@ -100,8 +95,7 @@ pub(super) const PLAIN: pace_publication_t = pace_publication_t {
     priority: PACE_PRIORITY_NORMAL,
     headers: ptr::null(),
     header_count: 0,
-    may_block: false,
-    reserved: [0; 7],
+    reserved: 0,
 };
 
 /// Fills in the defaults; `size` is sizeof *publication.

@@ -4,7 +4,8 @@
 use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
 use super::conn::pace_piece_t;
 use super::hub::{
-    fill, open as open_hub, open_key, pace_hub_t, pace_key_t, pace_receipt_t, payloads, room,
+    ANY_FLAG, NO_TRY, answer, asked, open as open_hub, open_key, pace_hub_t, pace_key_t,
+    pace_receipt_t, payloads,
 };
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
 use super::pool::PACE_UNLIMITED32;
@@ -29,8 +30,8 @@ pub struct pace_publisher_t {
 pub struct pace_publisher_options_t {
     /// Set by pace_publisher_options_init().
     pub struct_size: u32,
-    /// Lets mailboxes that block make it wait. It is refused inside handlers then. Default: it does not.
-    pub may_block: bool,
+    /// Does not wait for room in full mailboxes, as PACE_PUBLISH_NO_WAIT. Default: it waits where that is allowed.
+    pub no_wait: bool,
     /// Zero.
     pub reserved: [u8; 3],
     /// So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit.
@@ -50,13 +51,13 @@ unsafe impl sized::Sized for pace_publisher_options_t {
     const FIRST: usize = 40;
     const NAME: &'static str = "pace_publisher_options_t";
     const FLAGS: &'static [(&'static str, usize)] =
-        &[("may_block", offset_of!(pace_publisher_options_t, may_block))];
+        &[("no_wait", offset_of!(pace_publisher_options_t, no_wait))];
     const RESERVED: &'static [usize] = &[5, 6, 7];
 }
 
 const DEFAULTS: pace_publisher_options_t = pace_publisher_options_t {
     struct_size: size_of::<pace_publisher_options_t>() as u32,
-    may_block: false,
+    no_wait: false,
     reserved: [0; 3],
     quota: PACE_UNLIMITED32,
     quota_burst: 1,
@@ -140,8 +141,8 @@ pub unsafe extern "C" fn pace_publisher_new(
             let rate = Rate::new(options.quota, nanos(options.quota_per_ns));
             builder = builder.quota(rate.burst(options.quota_burst));
         }
-        if options.may_block {
-            builder = builder.may_block();
+        if options.no_wait {
+            builder = builder.no_wait();
         }
         let shared = Arc::clone(hub.hub.pool().shared());
         to.set(Box::into_raw(Box::new(pace_publisher_t { publisher: builder.build()?, shared })));
@@ -149,13 +150,12 @@ pub unsafe extern "C" fn pace_publisher_new(
     })
 }
 
-/// As pace_key_publish_with(). `publication` may be NULL; its may_block is not looked at, because the
-/// publisher has its own.
+/// As pace_key_publish_with(). `publication` may be NULL.
 ///
 /// PACE_EINVAL, also for a key that is not allowed; PACE_EFULL beyond the quota, and as pace_key_publish();
-/// PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a handler.
+/// PACE_EVERSION, PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+/// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_publisher_publish(
     publisher: *mut pace_publisher_t,
@@ -163,6 +163,7 @@ pub unsafe extern "C" fn pace_publisher_publish(
     publication: *const pace_publication_t,
     bytes: *const c_void,
     size: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
@@ -176,13 +177,12 @@ pub unsafe extern "C" fn pace_publisher_publish(
             false => unsafe { sized::read(publication, "publication") }?,
         };
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
         // SAFETY: as the header demands.
         let (priority, headers) = unsafe { terms(&publication) }?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
-        fill(room, publisher.publish_with(&key.key, payload, headers, priority)?);
-        Ok(())
+        answer(room, publisher.publish_as(&key.key, payload, headers, priority, mode))
     })
 }
 
@@ -190,15 +190,16 @@ pub unsafe extern "C" fn pace_publisher_publish(
 /// published.
 ///
 /// PACE_EINVAL: nothing was published; PACE_EFULL beyond the quota, and as pace_key_publish_batch();
-/// PACE_ESHUTDOWN, PACE_EDEADLOCK.
+/// PACE_ESHUTDOWN.
 ///
-/// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
+/// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_publisher_publish_batch(
     publisher: *mut pace_publisher_t,
     key: *const pace_key_t,
     pieces: *const pace_piece_t,
     count: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
@@ -207,11 +208,10 @@ pub unsafe extern "C" fn pace_publisher_publish_batch(
         // SAFETY: as the header demands.
         let key = unsafe { open_key(key) }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (mode, room) = unsafe { asked(flags, NO_TRY, receipt) }?;
         // SAFETY: as the header demands.
         let payloads = unsafe { payloads(key, pieces, count) }?;
-        fill(room, publisher.publish_batch(&key.key, payloads)?);
-        Ok(())
+        answer(room, publisher.publish_batch_as(&key.key, payloads, mode))
     })
 }
 

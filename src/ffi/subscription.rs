@@ -15,6 +15,7 @@ use super::hub::{open, pace_hub_t};
 use super::message::{self, pace_message_fn, pace_subscription_t};
 use super::message_filter::{open as open_filter, pace_message_filter_t};
 use super::owner::pair;
+use super::pool::PACE_FOREVER;
 use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
@@ -42,7 +43,7 @@ pub const PACE_EXECUTION_CONCURRENT: u32 = 2;
 /// order in which the messages were published.
 pub const PACE_EXECUTION_STRAND: u32 = 3;
 
-/// A message for a full mailbox is refused, and its publisher told so.
+/// A message for a full mailbox is refused: publishing fails with PACE_EFULL.
 pub const PACE_OVERFLOW_REJECT: u32 = 0;
 /// It is dropped.
 pub const PACE_OVERFLOW_DROP_NEWEST: u32 = 1;
@@ -50,8 +51,12 @@ pub const PACE_OVERFLOW_DROP_NEWEST: u32 = 1;
 pub const PACE_OVERFLOW_DROP_OLDEST: u32 = 2;
 /// At most one message per key waits, full or not: a newer one takes the place of the older.
 pub const PACE_OVERFLOW_CONFLATE: u32 = 3;
-/// Its publisher waits for up to block_ns, if it may block, and then it is refused.
+/// Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
+/// threads of the pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
 pub const PACE_OVERFLOW_BLOCK: u32 = 4;
+/// A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
+/// PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.
+pub const PACE_OVERFLOW_DEFAULT: u32 = 5;
 
 /// What waits is discarded, and a handler that runs is not waited for.
 pub const PACE_UNSUBSCRIBE_ASYNC: u32 = 0;
@@ -82,11 +87,12 @@ pub struct pace_subscription_options_t {
     pub execution: u32,
     /// For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at.
     pub threads: u32,
-    /// PACE_OVERFLOW_. Default reject.
+    /// PACE_OVERFLOW_: what happens to a message for a full mailbox. Default: PACE_OVERFLOW_DEFAULT, by which nothing is
+    /// lost unseen.
     pub overflow: u32,
     /// How many messages may wait, 1 to 2^24. Default 1024.
     pub capacity: u64,
-    /// For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at.
+    /// For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. Default: PACE_FOREVER.
     pub block_ns: u64,
     /// For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to
     /// 100 years. Default 0: never.
@@ -164,9 +170,9 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     struct_size: size_of::<pace_subscription_options_t>() as u32,
     execution: PACE_EXECUTION_SERIAL,
     threads: 1,
-    overflow: PACE_OVERFLOW_REJECT,
+    overflow: PACE_OVERFLOW_DEFAULT,
     capacity: 1024,
-    block_ns: 0,
+    block_ns: PACE_FOREVER,
     lease_ns: 0,
     by_priority: false,
     unique: false,
@@ -520,15 +526,20 @@ pub(super) unsafe fn configure<'a>(
         other => return Err(Failure::invalid("execution", other, "PACE_EXECUTION_")),
     };
     let overflow = match options.overflow {
-        PACE_OVERFLOW_REJECT => Overflow::Reject,
-        PACE_OVERFLOW_DROP_NEWEST => Overflow::DropNewest,
-        PACE_OVERFLOW_DROP_OLDEST => Overflow::DropOldest,
-        PACE_OVERFLOW_CONFLATE => Overflow::Conflate,
-        PACE_OVERFLOW_BLOCK => Overflow::Block(nanos(options.block_ns)),
+        PACE_OVERFLOW_REJECT => Some(Overflow::Reject),
+        PACE_OVERFLOW_DROP_NEWEST => Some(Overflow::DropNewest),
+        PACE_OVERFLOW_DROP_OLDEST => Some(Overflow::DropOldest),
+        PACE_OVERFLOW_CONFLATE => Some(Overflow::Conflate),
+        PACE_OVERFLOW_BLOCK => Some(Overflow::Block(nanos(options.block_ns))),
+        PACE_OVERFLOW_DEFAULT => None,
         other => return Err(Failure::invalid("overflow", other, "PACE_OVERFLOW_")),
     };
     let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
-    let builder = builder.execution(execution).overflow(overflow).capacity(capacity);
+    let builder = builder.execution(execution).capacity(capacity);
+    let builder = match overflow {
+        Some(overflow) => builder.overflow(overflow),
+        None => builder,
+    };
     let builder = if options.by_priority { builder.by_priority() } else { builder };
     let builder = if options.measured { measure(builder)? } else { builder };
     if options.reserved2 != 0 {

@@ -2,7 +2,9 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{Failure, call};
-use super::hub::{fill, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
+use super::hub::{
+    PACE_PUBLISH_NO_RECEIPT, answer, asked, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t,
+};
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
 use super::sized;
 use super::status::*;
@@ -15,7 +17,7 @@ use core::ffi::c_void;
 pub struct pace_together_t {
     /// What it is published with.
     pub key: *const pace_key_t,
-    /// Its headers and priority. NULL: none, and normal. It must not have may_block.
+    /// Its headers and priority. NULL: none, and normal.
     pub publication: *const pace_publication_t,
     /// Its payload, which is copied. May be NULL if `size` is 0.
     pub bytes: *const c_void,
@@ -25,15 +27,15 @@ pub struct pace_together_t {
 
 /// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
 /// any. They are in order for each subscription; messages of others may come in between. Who subscribes
-/// meanwhile may miss them. The receipt, which may be NULL, is the sum of theirs.
+/// meanwhile may miss them. The receipt is the sum of theirs. `flags` is 0 or PACE_PUBLISH_NO_RECEIPT.
 ///
 /// A mailbox that drops or conflates by its own rules has taken a message, a suspended subscription's becomes a
 /// dead letter, and one of an inline handler is handled, well or not. A mailbox with a filter must have room
 /// also for what the filter keeps away. It takes longer than to publish one by one.
 ///
-/// PACE_EFULL: a mailbox would refuse, or a history has no room. PACE_EINVAL: as pace_key_publish_with(), and
-/// for a key that a group subscribes to, a key of another hub, may_block, and more than 1024. PACE_EVERSION,
-/// PACE_ESHUTDOWN. Nobody got anything then.
+/// PACE_EFULL: a mailbox would refuse, which pace_last_error() names, or a history has no room. PACE_EINVAL: as
+/// pace_key_publish_with(), and for a key that a group subscribes to, a key of another hub, and more than 1024.
+/// PACE_EVERSION, PACE_ESHUTDOWN. Nobody got anything then.
 ///
 /// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
@@ -41,13 +43,14 @@ pub unsafe extern "C" fn pace_hub_publish_together(
     hub: *mut pace_hub_t,
     messages: *const pace_together_t,
     count: usize,
+    flags: u32,
     receipt: *mut pace_receipt_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let hub = unsafe { open(hub) }?;
         // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let (_, room) = unsafe { asked(flags, PACE_PUBLISH_NO_RECEIPT, receipt) }?;
         if count > MOST_TOGETHER {
             // Before any is looked at: a count that is wrong tells of messages that are not there.
             return Err(Failure::invalid("count", count, "up to 1024"));
@@ -68,10 +71,8 @@ pub unsafe extern "C" fn pace_hub_publish_together(
             // SAFETY: as the header demands.
             let payload = unsafe { payload(message.bytes, message.size) }?;
             let message = key.hub.message(&key.key).priority(priority);
-            let message = message.headers(headers).payload(payload);
-            all.push(if publication.may_block { message.may_block() } else { message });
+            all.push(message.headers(headers).payload(payload));
         }
-        fill(room, hub.hub.publish_together(all)?);
-        Ok(())
+        answer(room, hub.hub.publish_together(all))
     })
 }

@@ -60,14 +60,15 @@ use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 
-/// What happens to a message for a mailbox that is full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What happens to a message for a mailbox that is full. By default nothing is lost unseen: a handler's mailbox has
+/// its publishers wait ([`Block`](Self::Block) without a limit), and one that is pulled refuses
+/// ([`Reject`](Self::Reject)), because the thread that pulls may be the one that publishes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// It is refused, and its publisher's receipt says `rejected`.
-    #[default]
+    /// It is refused: publishing fails with [`Error::MailboxFull`](crate::Error::MailboxFull).
     Reject,
-    /// It is dropped.
+    /// It is dropped, and its publisher's receipt says `dropped`.
     DropNewest,
     /// The one that has waited for longest is dropped for it; of a mailbox that regards priorities, the
     /// one that would be delivered last.
@@ -75,8 +76,9 @@ pub enum Overflow {
     /// At most one message per key waits, full or not: a newer one takes the place of the older, which
     /// counts as dropped. In a full mailbox the message of another key drops the oldest.
     Conflate,
-    /// Its publisher waits for room, for up to this time and not beyond the end of the pool, and then it is refused.
-    /// Publishers that do not allow it are refused at once.
+    /// Its publisher waits for room, for up to this time and not beyond the end of the pool, and then it is refused as by
+    /// [`Reject`](Self::Reject). It is refused at once where waiting is not allowed: on a thread of the pool, in a
+    /// handler, and by a publisher that [does not wait](super::Publication::no_wait).
     Block(Duration),
 }
 
@@ -119,7 +121,7 @@ impl Rules {
     /// How many messages a run may take at once. What a run has taken cannot be dropped, overtaken or
     /// conflated any more, and its neighbour cannot have it.
     pub(super) fn batch(&self) -> usize {
-        let alone = matches!(self.overflow, Overflow::Reject | Overflow::DropNewest);
+        let alone = !matches!(self.overflow, Overflow::DropOldest | Overflow::Conflate);
         if alone && !self.ranked && self.runs == 1 { BATCH } else { 1 }
     }
 }
@@ -435,6 +437,13 @@ impl<H> Mail<H> {
         self.aside.as_ref().map_or(0, |aside| aside.books.dropped + aside.books.rejected)
     }
 
+    /// Whether a publisher would have to wait for room.
+    pub(super) fn has_no_room(&self, rules: &Rules, begun: u32) -> bool {
+        matches!(rules.overflow, Overflow::Block(_))
+            && self.phase == Phase::Open
+            && self.waiting(begun) + self.kept(rules) >= rules.capacity as usize
+    }
+
     /// How many messages wait. `begun` of those that are taken do not.
     pub(super) fn waiting(&self, begun: u32) -> usize {
         self.queued() + self.taken.saturating_sub(begun) as usize
@@ -534,6 +543,11 @@ impl<H> Mail<H> {
     /// The message does not come.
     pub(super) fn release_room(&mut self) {
         self.aside().kept -= 1;
+    }
+
+    /// Offers a message that has been accepted before, whether there is room or not.
+    pub(super) fn offer_accepted(&mut self, rules: &Rules, stored: &Stored) -> Offer {
+        self.offer_if(false, rules, stored, false)
     }
 
     /// Offers a message that room was kept for.

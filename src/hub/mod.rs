@@ -107,6 +107,8 @@ pub use key::{Key, Pattern};
 pub use mailbox::Overflow;
 pub use message::{Headers, INLINE, Message, Payload, Priority, Received, Stored};
 pub use notice::{ErrorFilter, ErrorRecord, NoticeStats, Severity};
+#[cfg(feature = "capi")]
+pub(crate) use publish::Mode;
 pub use publish::{Publication, ToKey};
 pub use publisher::{Publisher, PublisherBuilder, PublisherStats};
 pub use pull::Mailbox;
@@ -369,7 +371,8 @@ impl Hub {
         Ok(self.core.keys.intern(text))
     }
 
-    /// Subscribes with default settings: serial, 1024 messages, of which more are refused.
+    /// Subscribes with default settings: serial, and up to 1024 messages wait. Publishers wait for room then; on a thread
+    /// of the pool or in a handler, publishing fails instead.
     ///
     /// # Errors
     /// As [`SubscriptionBuilder::serve`].

@@ -7,11 +7,12 @@ use super::key::{self, Key};
 use super::mailbox::{Offer, Overflow, Phase};
 use super::message::{Draft, Headers, Payload, Priority, Stored};
 use super::own::Snapshot;
-use super::receipt::Receipt;
+use super::receipt::{Receipt, Refused, Told};
 use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, NAP, SHORT_NAP, Work};
 use crate::error::{Error, Result};
+use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::Acquire;
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
@@ -76,8 +77,31 @@ const CHUNK: usize = 32;
 pub(super) struct Terms {
     pub(super) headers: Headers,
     pub(super) priority: Priority,
-    /// The publisher waits for room where a mailbox asks for it.
-    pub(super) may_block: bool,
+    pub(super) if_full: Mode,
+}
+
+/// What a publisher does where a mailbox that lets publishers wait is full.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum Mode {
+    /// It waits for room, where that is allowed.
+    #[default]
+    Wait,
+    /// It is refused.
+    NoWait,
+    /// It publishes nothing: [`Error::TimedOut`].
+    #[cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for hosts of the C interface"))]
+    Try,
+}
+
+/// What an offer comes to in that case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum IfFull {
+    Wait,
+    Refuse,
+    /// It is [`Offer::Full`].
+    Answer,
+    /// The message was accepted before, and is taken.
+    Exceed,
 }
 
 /// A message that is being put together; see [`Hub::message`].
@@ -108,16 +132,25 @@ impl<K: ToKey> Publication<'_, K> {
         self
     }
 
-    /// Allows mailboxes that [block](Overflow::Block) to let this thread wait. Default: they refuse.
-    pub fn may_block(mut self) -> Self {
-        self.terms.may_block = true;
+    /// Does not wait for room in mailboxes that [let publishers wait](Overflow::Block): they refuse, and publishing fails
+    /// with [`Error::MailboxFull`]. For threads that must not be held up, as those of an async runtime. Default: it
+    /// waits, where that is allowed.
+    pub fn no_wait(mut self) -> Self {
+        self.terms.if_full = Mode::NoWait;
+        self
+    }
+
+    /// What is done where mailboxes are full.
+    #[cfg(feature = "capi")]
+    pub(crate) fn if_full(mut self, mode: Mode) -> Self {
+        self.terms.if_full = mode;
         self
     }
 
     /// Publishes it.
     ///
     /// # Errors
-    /// As [`Hub::publish`]; [`Error::WouldDeadlock`] if it may block and this is a thread of the pool.
+    /// As [`Hub::publish`].
     pub fn publish(self) -> Result<Receipt> {
         let mut payload = self.payload;
         self.hub.publish_with(&self.key, &mut payload, &self.terms)
@@ -126,15 +159,20 @@ impl<K: ToKey> Publication<'_, K> {
 
 impl Hub {
     /// Publishes a message. It is stored once, shared by all who get it; a payload of up to
-    /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler; it never waits, unless a history
-    /// on disk has no room: by default it writes there then, or waits for up to 10 seconds
-    /// ([`WhenFull`](super::history::WhenFull)).
+    /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler.
+    ///
+    /// It waits while a mailbox that [lets publishers wait](Overflow::Block) is full, which is the default of handlers'
+    /// mailboxes; but not on a thread of the pool or in a handler, where it fails instead: see
+    /// [`Publication::no_wait`]. It also waits if a history on disk has no room: by default it writes there then, or
+    /// waits for up to 10 seconds ([`WhenFull`](super::history::WhenFull)).
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a bad key, one of another hub, and a payload beyond `max_payload`.
-    /// [`Error::ShutDown`] and [`Error::Forked`]. [`Error::Full`] if a history on disk had no room in time. Nobody got
-    /// it then. That mailboxes were full is no error:
-    /// the receipt says it.
+    /// [`Error::MailboxFull`]: a mailbox was full and has refused it, and publishing was not allowed to wait, or its
+    /// overflow policy is to refuse, or the time to wait was over. All others have got it: its receipt says so.
+    ///
+    /// Nobody got it otherwise. [`Error::Invalid`] for a bad key, one of another hub, and a payload beyond
+    /// `max_payload`. [`Error::ShutDown`] and [`Error::Forked`]. [`Error::Full`] if a history on disk had no room in
+    /// time.
     #[inline]
     pub fn publish(&self, key: impl ToKey, payload: impl Into<Payload>) -> Result<Receipt> {
         self.publish_with(&key, &mut payload.into(), &Terms::default())
@@ -143,18 +181,50 @@ impl Hub {
     /// Publishes several messages of one key, in order. The receipt is the sum of theirs.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish); those before the one that was refused were published.
+    /// As [`publish`](Self::publish). [`Error::MailboxFull`]: all were published, and the receipt says how many
+    /// deliveries were refused. Otherwise those before the one that was refused were published.
     pub fn publish_batch<P: Into<Payload>>(
         &self,
         key: impl ToKey,
         payloads: impl IntoIterator<Item = P>,
     ) -> Result<Receipt> {
+        self.publish_batch_as(key, payloads, Mode::Wait)
+    }
+
+    /// The same, with what is done where mailboxes are full.
+    pub(crate) fn publish_batch_as<P: Into<Payload>>(
+        &self,
+        key: impl ToKey,
+        payloads: impl IntoIterator<Item = P>,
+        if_full: Mode,
+    ) -> Result<Receipt> {
         self.core.check_open()?;
         key.with_key(self, |key| {
-            let terms = Terms::default();
-            let (receipt, _, end) = self.core.publish_batch(key, payloads, &terms, || Ok(()));
-            end.map(|()| receipt)
+            let terms = Terms { if_full, ..Terms::default() };
+            let (told, _, end) = self.core.publish_batch(key, payloads, &terms, || Ok(()));
+            end.and_then(|()| told.result())
         })
+    }
+
+    /// Waits for up to `timeout` until nobody who gets messages with the key would have a publisher wait. False: it
+    /// took longer, or the pool has ended.
+    #[cfg(feature = "capi")]
+    pub(crate) fn wait_for_room(&self, key: &Key, timeout: Duration) -> Result<bool> {
+        self.core.check_open()?;
+        if !self.core.may_wait(Mode::Wait) {
+            return Ok(self.core.first_full(key).is_none());
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        while let Some(full) = self.core.first_full(key) {
+            let stops = self.core.shared.must_stop();
+            let left =
+                deadline.map_or(NAP, |at| at.saturating_duration_since(Instant::now()).min(NAP));
+            if left.is_zero() || stops {
+                return Ok(false);
+            }
+            full.wait_for_room(left.min(SHORT_NAP));
+        }
+        Ok(true)
     }
 
     /// A message with headers or a priority, say.
@@ -182,13 +252,48 @@ impl Hub {
 }
 
 impl Core {
-    /// Whoever may wait for room must not be one who makes it.
+    /// Whether this thread waits for room. Whoever does must not be one who makes it.
+    pub(super) fn may_wait(&self, if_full: Mode) -> bool {
+        if_full == Mode::Wait && !self.is_inside() && !super::execute::is_in_handler()
+    }
+
+    /// Refuses a publication that is only tried, if somebody would have it wait.
     #[inline]
-    pub(super) fn check_may_wait(&self, may_block: bool) -> Result<()> {
-        match may_block && (self.is_inside() || super::execute::is_in_handler()) {
-            true => Err(Error::WouldDeadlock),
-            false => Ok(()),
+    pub(super) fn check_room(&self, key: &Key, terms: &Terms) -> Result<()> {
+        if terms.if_full != Mode::Try || self.all_have_room(key) {
+            return Ok(());
         }
+        if self.first_full(key).is_none() { Ok(()) } else { Err(Error::TimedOut) }
+    }
+
+    /// Whether all who get messages with this key are in the ring of its channel, and have room; the quick look.
+    fn all_have_room(&self, key: &Key) -> bool {
+        if !self.may_push(key) {
+            return false;
+        }
+        let mut state = key.channel().lock();
+        state.all_in_ring() > 0 && state.ring.has_room()
+    }
+
+    /// Of those who get messages with this key, one that would have a publisher wait; of a group, if all members
+    /// would. Filters are not asked.
+    fn first_full(&self, key: &Key) -> Option<Arc<Subscriber>> {
+        let mut channels: Vec<Arc<Channel>> = vec![Arc::clone(key.channel())];
+        self.router.with_patterns(key, |channel| channels.push(Arc::clone(channel)));
+        let members: Vec<_> = channels.iter().flat_map(|channel| channel.members()).collect();
+        let is_full = |one: &&Arc<Subscriber>| one.has_no_room();
+        members
+            .iter()
+            .find(|one| match one.group() {
+                None => is_full(one),
+                Some(group) => {
+                    let is_same = |other: &&Arc<Subscriber>| {
+                        other.group().is_some_and(|its| Arc::ptr_eq(its, group))
+                    };
+                    members.iter().filter(is_same).all(|other| is_full(&other))
+                }
+            })
+            .cloned()
     }
 
     #[inline]
@@ -213,29 +318,29 @@ impl Core {
     /// Publishes what has been checked, but for what depends on who publishes. (Not a part of each user's function, which
     /// it is longer than: what is called from function to function is written to memory, and read.)
     fn publish_with(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Result<Receipt> {
-        self.check_may_wait(terms.may_block)?;
+        self.check_room(key, terms)?;
         self.admit(key)?;
-        Ok(self.publish(key, payload, terms))
+        self.publish(key, payload, terms)
     }
 
     /// Publishes what has been checked by the long way, where that is seldom done.
-    pub(super) fn publish_seldom(
-        &self,
-        key: &Key,
-        payload: &mut Payload,
-        terms: &Terms,
-    ) -> Receipt {
+    pub(super) fn publish_seldom(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Told {
         self.count_key(key, 1);
         self.publish_anyhow(key, payload, terms, None)
     }
 
     /// Publishes what has been checked.
     #[inline(always)]
-    pub(super) fn publish(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Receipt {
+    pub(super) fn publish(
+        &self,
+        key: &Key,
+        payload: &mut Payload,
+        terms: &Terms,
+    ) -> Result<Receipt> {
         let mut other = None;
         match self.publish_lean(key, payload, terms, &mut other) {
-            (_, 0) => other.unwrap_or_default(),
-            (sequence, members) => Receipt::of_all(sequence, members),
+            (_, 0) => other.unwrap_or_default().result(),
+            (sequence, members) => Ok(Receipt::of_all(sequence, members)),
         }
     }
 
@@ -249,7 +354,7 @@ impl Core {
         key: &Key,
         payload: &mut Payload,
         terms: &Terms,
-        other: &mut Option<Receipt>,
+        other: &mut Option<Told>,
     ) -> (u64, u64) {
         let is_recorded = !self.histories.takers(key).is_nobody();
         // A replay sees what was recorded before it subscribed, so whoever records looks for it after that. It is
@@ -295,7 +400,7 @@ impl Core {
         payload: &mut Payload,
         terms: &Terms,
         ahead: Option<&Snapshot>,
-    ) -> Receipt {
+    ) -> Told {
         let takers = self.histories.takers(key);
         if takers.is_nobody() {
             let stored = self.draft(key, payload, terms).into_stored();
@@ -310,7 +415,8 @@ impl Core {
         if self.may_push(key) {
             let members = key.channel().push_one(self, &mut draft);
             if members > 0 {
-                return Receipt::of_all(sequence, members);
+                let receipt = Receipt::of_all(sequence, members);
+                return Told { receipt, refused: None };
             }
         }
         let stored = draft.expect("it was not pushed").into_stored();
@@ -347,8 +453,8 @@ impl Core {
         payloads: impl IntoIterator<Item = P>,
         terms: &Terms,
         mut permit: impl FnMut() -> Result<()>,
-    ) -> (Receipt, u64, Result<()>) {
-        let (mut sum, mut published) = (Receipt::default(), 0);
+    ) -> (Told, u64, Result<()>) {
+        let (mut sum, mut published) = (Told::default(), 0);
         let mut payloads = payloads.into_iter();
         if !self.histories.takers(key).is_nobody() {
             // Each has its number from the history that records it.
@@ -385,7 +491,7 @@ impl Core {
         }
     }
 
-    fn publish_chunk(&self, key: &Key, chunk: &mut [Payload], terms: &Terms, sum: &mut Receipt) {
+    fn publish_chunk(&self, key: &Key, chunk: &mut [Payload], terms: &Terms, sum: &mut Told) {
         if chunk.is_empty() {
             return;
         }
@@ -406,7 +512,7 @@ impl Core {
             };
             if pushed > 0 {
                 left -= pushed;
-                sum.add(Receipt::of_all(last - left as u64, pushed as u64 * members));
+                sum.receipt.add(Receipt::of_all(last - left as u64, pushed as u64 * members));
             } else if let Some(draft) = messages.next() {
                 left -= 1;
                 sum.add(self.publish_stored(&draft.into_stored(), terms, None));
@@ -421,14 +527,11 @@ impl Core {
     }
 
     /// The long way: whoever gets it. `ahead` is what the key's channel has answered by that name, if it was asked.
-    fn publish_stored(
-        &self,
-        stored: &Stored,
-        terms: &Terms,
-        mut ahead: Option<&Snapshot>,
-    ) -> Receipt {
+    fn publish_stored(&self, stored: &Stored, terms: &Terms, mut ahead: Option<&Snapshot>) -> Told {
         let key = &stored.key;
-        let mut receipt = Receipt { sequence: stored.sequence, ..Receipt::default() };
+        let mut told = Told::new(stored.sequence);
+        let may_wait = self.may_wait(terms.if_full);
+        let if_full = if may_wait { IfFull::Wait } else { IfFull::Refuse };
         let mut on_strand = false;
         // Those on the strand whose filters it has passed.
         let mut passed = Vec::new();
@@ -439,7 +542,7 @@ impl Core {
             // The key's own channel is the first.
             let ahead = ahead.take().filter(|_| !shared);
             let loaded = match shared {
-                true => channel.offer_shared(self, stored, terms.may_block, &mut receipt),
+                true => channel.offer_shared(self, stored, may_wait, &mut told),
                 false => ahead.is_none().then(|| channel.snapshot()),
             };
             for subscriber in ahead.or(loaded.as_ref()).into_iter().flat_map(|own| own.iter()) {
@@ -450,7 +553,11 @@ impl Core {
                     // The first of its members brings it to the group.
                     if !groups.contains(&Arc::as_ptr(group)) {
                         groups.push(Arc::as_ptr(group));
-                        count(&mut receipt, group.offer(self, stored));
+                        let mut offer = group.offer(self, stored, may_wait);
+                        if offer == Offer::Full {
+                            offer = self.wait_for_group(subscriber, group, stored);
+                        }
+                        count(&mut told, offer, || subscriber.refused());
                     }
                     continue;
                 }
@@ -460,16 +567,19 @@ impl Core {
                         passed.push(subscriber.id());
                     }
                     Execution::Strand => on_strand = true,
-                    _ => count(&mut receipt, self.offer(subscriber, stored, terms)),
+                    _ => {
+                        let offer = self.offer(subscriber, stored, if_full);
+                        count(&mut told, offer, || subscriber.refused());
+                    }
                 }
             }
         };
         deliver(key.channel());
         self.router.with_patterns(key, &mut deliver);
         if on_strand {
-            self.offer_to_strand(stored, &passed, &mut receipt);
+            self.offer_to_strand(stored, &passed, may_wait, &mut told);
         }
-        receipt
+        told
     }
 
     /// Offers the message to one subscription.
@@ -477,7 +587,7 @@ impl Core {
         &self,
         subscriber: &Arc<Subscriber>,
         stored: &Stored,
-        terms: &Terms,
+        if_full: IfFull,
     ) -> Offer {
         if subscriber.rules.execution == Execution::Inline {
             return match subscriber.deliver_inline(self, stored) {
@@ -497,10 +607,18 @@ impl Core {
         let begun = || subscriber.begun.load(Acquire);
         let mut mail = subscriber.mail();
         let lost = mail.losses();
-        let mut offer = mail.offer(&subscriber.rules, begun(), stored, terms.may_block);
+        let rules = &subscriber.rules;
+        let mut offer = match if_full {
+            IfFull::Exceed if matches!(rules.overflow, Overflow::Block(_)) => {
+                mail.offer_accepted(rules, stored)
+            }
+            _ => {
+                mail.offer(rules, begun(), stored, matches!(if_full, IfFull::Wait | IfFull::Answer))
+            }
+        };
         let mut has_lost = mail.losses() > lost && offer != Offer::Replaced;
         drop(mail);
-        if offer == Offer::Full {
+        if offer == Offer::Full && if_full == IfFull::Wait {
             offer = wait_for_room(self, subscriber, stored);
             has_lost = offer == Offer::Rejected;
         }
@@ -531,9 +649,12 @@ impl Core {
     /// Offers the message to all subscriptions that are on the strand, at once: so that any two messages
     /// are in the same order for all of them.
     #[cold]
-    fn offer_to_strand(&self, stored: &Stored, passed: &[u64], receipt: &mut Receipt) {
+    fn offer_to_strand(&self, stored: &Stored, passed: &[u64], may_wait: bool, told: &mut Told) {
         let (mut schedule, mut dead) = (false, Vec::new());
-        let mut strand = self.strand();
+        let mut strand = match may_wait {
+            true => self.strand_with_room(stored),
+            false => self.strand(),
+        };
         let mut deliver = |channel: &Arc<Channel>| {
             for subscriber in channel.snapshot().iter() {
                 let filtered = || subscriber.care().is_some_and(Care::has_filter);
@@ -556,7 +677,7 @@ impl Core {
                 if subscriber.mail().losses() > lost && offer != Offer::Replaced {
                     subscriber.lost(self);
                 }
-                count(receipt, offer);
+                count(told, offer, || subscriber.refused());
             }
         };
         deliver(stored.key.channel());
@@ -569,44 +690,156 @@ impl Core {
     }
 }
 
-pub(super) fn count(receipt: &mut Receipt, offer: Offer) {
+/// Counts what became of an offer; `by` says whose it was.
+pub(super) fn count(told: &mut Told, offer: Offer, by: impl FnOnce() -> Refused) {
+    let Told { receipt, refused } = told;
     receipt.matched += u64::from(offer != Offer::Closed);
     match offer {
         Offer::Closed => {}
         Offer::Enqueued { .. } | Offer::Replaced => receipt.enqueued += 1,
         Offer::Dropped => receipt.dropped += 1,
         Offer::Dead => receipt.dead_lettered += 1,
-        Offer::Rejected | Offer::Full => receipt.rejected += 1,
+        Offer::Rejected | Offer::Full => {
+            receipt.rejected += 1;
+            if refused.is_none() {
+                *refused = Some(by());
+            }
+        }
+    }
+}
+
+impl Subscriber {
+    /// What has refused a message, for people.
+    #[cold]
+    pub(super) fn refused(&self) -> Refused {
+        let name = format!("subscription {} ({})", self.id(), self.channel().pattern());
+        match (self.rules.execution, self.group()) {
+            (Execution::Inline, _) => {
+                let depth = super::execute::MAX_DEPTH as usize;
+                (format!("the stack of inline handlers before {name}").into(), depth)
+            }
+            (_, None) => (format!("the mailbox of {name}").into(), self.rules.capacity as usize),
+            (_, Some(_)) => {
+                let mailbox = format!("each mailbox that may have it in the group of {name}");
+                (mailbox.into(), self.rules.capacity as usize)
+            }
+        }
+    }
+
+    /// Whether it would have a publisher wait for room.
+    fn has_no_room(&self) -> bool {
+        if !matches!(self.rules.overflow, Overflow::Block(_)) {
+            return false;
+        }
+        self.channel().with_ring(self, |_, in_ring, mail| {
+            // Acquire: pairs with the Release where messages begin.
+            let begun = self.begun.load(Acquire);
+            let room = u64::from(self.rules.capacity).saturating_sub(mail.waiting(begun) as u64);
+            mail.has_no_room(&self.rules, begun) || mail.phase() == Phase::Open && in_ring >= room
+        })
+    }
+
+    /// Sleeps until somebody tells of room, or for so long.
+    fn wait_for_room(&self, nap: Duration) {
+        let mut mail = self.mail();
+        mail.has_waiters = true;
+        drop(self.room().wait_timeout(mail, nap).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Core {
+    /// Waits for room in a group, and offers the message again.
+    #[cold]
+    fn wait_for_group(
+        &self,
+        member: &Arc<Subscriber>,
+        group: &Arc<super::share::Shared>,
+        stored: &Stored,
+    ) -> Offer {
+        let mut waiting = Waiting::new(member);
+        loop {
+            let nap = waiting.nap(self);
+            match group.offer(self, stored, nap.is_some()) {
+                Offer::Full => {}
+                other => return other,
+            }
+            // Any of its members may make room, and none tells.
+            std::thread::sleep(nap.unwrap_or_default().min(SHORT_NAP));
+        }
+    }
+
+    /// The strand, when all who are on it and get this message have room, or no longer wait.
+    #[cold]
+    fn strand_with_room(&self, stored: &Stored) -> MutexGuard<'_, super::Strand> {
+        let mut waiting: Option<Waiting> = None;
+        loop {
+            let strand = self.strand();
+            let mut full = None;
+            let mut look = |channel: &Arc<Channel>| {
+                let members = channel.snapshot();
+                let on_strand = |one: &&Arc<Subscriber>| one.rules.execution == Execution::Strand;
+                let found = members.iter().filter(on_strand).find(|one| one.has_no_room());
+                full = full.take().or(found.map(Arc::clone));
+            };
+            look(stored.key.channel());
+            self.router.with_patterns(&stored.key, &mut look);
+            let Some(full) = full else { return strand };
+            drop(strand);
+            let waiting = waiting.get_or_insert_with(|| Waiting::new(&full));
+            match waiting.nap(self) {
+                Some(nap) => full.wait_for_room(nap),
+                None => return self.strand(),
+            }
+        }
+    }
+}
+
+/// How long a publisher waits for room.
+struct Waiting {
+    deadline: Option<Instant>,
+    nap: Duration,
+}
+
+impl Waiting {
+    fn new(subscriber: &Subscriber) -> Self {
+        let timeout = match subscriber.rules.overflow {
+            Overflow::Block(timeout) => timeout,
+            _ => Duration::ZERO,
+        };
+        Self { deadline: Instant::now().checked_add(timeout), nap: SHORT_NAP }
+    }
+
+    /// The next nap; none: it is not waited any longer. Not under a lock: it may be this thread that ends the drain,
+    /// for which it looks at the ready list.
+    fn nap(&mut self, core: &Core) -> Option<Duration> {
+        let left =
+            self.deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+        if left.is_zero() || core.shared.must_stop() {
+            return None;
+        }
+        let nap = left.min(self.nap);
+        self.nap = (self.nap * 2).min(NAP);
+        Some(nap)
     }
 }
 
 /// Waits for room in a mailbox that blocks, and offers the message again.
 #[cold]
 fn wait_for_room(core: &Core, subscriber: &Subscriber, stored: &Stored) -> Offer {
-    let Overflow::Block(timeout) = subscriber.rules.overflow else { unreachable!("it is full") };
-    let deadline = Instant::now().checked_add(timeout);
     // Who takes messages tells; that one has begun, which makes room, too, nobody does.
-    let mut nap = SHORT_NAP;
-    let mut stops = core.shared.must_stop();
-    let mut mail = subscriber.mail();
+    let mut waiting = Waiting::new(subscriber);
     loop {
+        let nap = waiting.nap(core);
+        let mut mail = subscriber.mail();
         let begun = subscriber.begun.load(Acquire);
         match mail.offer(&subscriber.rules, begun, stored, true) {
             Offer::Full => {}
             other => return other,
         }
-        let left =
-            deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() || stops {
-            return mail.refuse();
-        }
+        let Some(nap) = nap else { return mail.refuse() };
         debug_assert_eq!(mail.phase(), Phase::Open);
         mail.has_waiters = true;
-        let waited = subscriber.room().wait_timeout(mail, left.min(nap));
-        nap = (nap * 2).min(NAP);
+        let waited = subscriber.room().wait_timeout(mail, nap);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
-        // Not under the lock: it may be this thread that ends the drain, for which it looks at the ready list.
-        stops = core.shared.must_stop();
-        mail = subscriber.mail();
     }
 }

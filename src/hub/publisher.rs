@@ -8,7 +8,7 @@ use super::figures::PublisherFigures;
 use super::key::{Key, Pattern};
 use super::message::{Headers, Payload, Priority};
 use super::notice::{Burst, Loses, Notice, Severity};
-use super::publish::{Terms, ToKey};
+use super::publish::{Mode, Terms, ToKey};
 use super::receipt::Receipt;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -26,7 +26,7 @@ pub struct PublisherBuilder<'a> {
     name: &'a str,
     quota: Option<Rate>,
     allowed: Vec<&'a str>,
-    may_block: bool,
+    if_full: Mode,
 }
 
 impl<'a> PublisherBuilder<'a> {
@@ -43,9 +43,10 @@ impl<'a> PublisherBuilder<'a> {
         self
     }
 
-    /// Lets mailboxes that [block](super::Overflow::Block) make it wait. It is refused inside handlers then.
-    pub fn may_block(mut self) -> Self {
-        self.may_block = true;
+    /// Does not wait for room in mailboxes that [let publishers wait](super::Overflow::Block): they refuse. Default: it
+    /// waits, where that is allowed.
+    pub fn no_wait(mut self) -> Self {
+        self.if_full = Mode::NoWait;
         self
     }
 
@@ -60,7 +61,7 @@ impl<'a> PublisherBuilder<'a> {
             name: self.name.into(),
             allowed,
             tokens,
-            may_block: self.may_block,
+            if_full: self.if_full,
             owner: AtomicU8::new(STANDING),
             own: CachePadded::default(),
             others: Counts::default(),
@@ -91,7 +92,7 @@ pub(super) struct Inner {
     name: Box<str>,
     allowed: Box<[Pattern]>,
     tokens: Option<Tokens>,
-    may_block: bool,
+    if_full: Mode,
     /// The seat of the thread that published first: it counts in `own`, by plain loads and stores. A locked
     /// instruction would wait until what it has just published is out of its hands. `STANDING`: nobody yet.
     owner: AtomicU8,
@@ -136,11 +137,10 @@ impl Publisher {
     /// As [`Hub::publish`].
     ///
     /// # Errors
-    /// As there; [`Error::Invalid`] for a key that is not allowed, [`Error::Full`] beyond the quota,
-    /// [`Error::WouldDeadlock`] inside handlers for one that may block.
+    /// As there; [`Error::Invalid`] for a key that is not allowed, [`Error::Full`] beyond the quota.
     #[inline]
     pub fn publish(&self, key: impl ToKey, payload: impl Into<Payload>) -> Result<Receipt> {
-        let terms = Terms { may_block: self.inner.may_block, ..Terms::default() };
+        let terms = Terms { if_full: self.inner.if_full, ..Terms::default() };
         self.publish_draft(&key, &mut payload.into(), &terms)
     }
 
@@ -155,8 +155,22 @@ impl Publisher {
         headers: Headers,
         priority: Priority,
     ) -> Result<Receipt> {
-        let terms = Terms { headers, priority, may_block: self.inner.may_block };
+        let terms = Terms { headers, priority, if_full: self.inner.if_full };
         self.publish_draft(&key, &mut payload, &terms)
+    }
+
+    /// The same, with what is done where mailboxes are full.
+    #[cfg(feature = "capi")]
+    pub(crate) fn publish_as(
+        &self,
+        key: &Key,
+        mut payload: Payload,
+        headers: Headers,
+        priority: Priority,
+        if_full: Mode,
+    ) -> Result<Receipt> {
+        let if_full = self.inner.if_full.max(if_full);
+        self.publish_draft(key, &mut payload, &Terms { headers, priority, if_full })
     }
 
     #[inline]
@@ -167,9 +181,7 @@ impl Publisher {
         terms: &Terms,
     ) -> Result<Receipt> {
         let published = self.resolve(key, |key| self.publish_key(key, payload, terms));
-        if published.is_err() {
-            self.note_refused();
-        }
+        self.note_if_refused(&published);
         published
     }
 
@@ -177,11 +189,14 @@ impl Publisher {
     fn publish_key(&self, key: &Key, payload: &mut Payload, terms: &Terms) -> Result<Receipt> {
         let core = &*self.hub.core;
         core.check_size(payload.len())?;
+        core.check_room(key, terms)?;
         self.take_token()?;
         core.admit(key)?;
-        let receipt = core.publish(key, payload, terms);
-        self.note(1, receipt.enqueued, receipt.lost());
-        Ok(receipt)
+        let published = core.publish(key, payload, terms);
+        if let Some(receipt) = Receipt::of(&published) {
+            self.note(1, receipt.enqueued, receipt.lost());
+        }
+        published
     }
 
     /// As [`Hub::publish_batch`]. Each message takes of the quota; those before the first that is refused are
@@ -194,14 +209,26 @@ impl Publisher {
         key: impl ToKey,
         payloads: impl IntoIterator<Item = P>,
     ) -> Result<Receipt> {
-        let terms = Terms { may_block: self.inner.may_block, ..Terms::default() };
+        self.publish_batch_as(key, payloads, Mode::Wait)
+    }
+
+    /// The same, with what is done where mailboxes are full.
+    pub(crate) fn publish_batch_as<P: Into<Payload>>(
+        &self,
+        key: impl ToKey,
+        payloads: impl IntoIterator<Item = P>,
+        if_full: Mode,
+    ) -> Result<Receipt> {
+        let if_full = self.inner.if_full.max(if_full);
+        let terms = Terms { if_full, ..Terms::default() };
         let published = self.resolve(&key, |key| {
             let permit = || self.take_token();
-            let (receipt, count, end) = self.hub.core.publish_batch(key, payloads, &terms, permit);
-            self.note(count, receipt.enqueued, receipt.lost());
-            end.map(|()| receipt)
+            let (told, count, end) = self.hub.core.publish_batch(key, payloads, &terms, permit);
+            self.note(count, told.receipt.enqueued, told.receipt.lost());
+            end.and_then(|()| told.result())
         });
-        published.inspect_err(|_| self.note_refused())
+        self.note_if_refused(&published);
+        published
     }
 
     /// Its counts.
@@ -218,7 +245,6 @@ impl Publisher {
             if !self.inner.allowed.is_empty() {
                 self.check_allowed(key)?;
             }
-            core.check_may_wait(self.inner.may_block)?;
             f(key)
         })
     }
@@ -255,8 +281,12 @@ impl Publisher {
         inner.note_of_others(seat, published, enqueued, lost);
     }
 
-    fn note_refused(&self) {
-        self.inner.refused.fetch_add(1, Relaxed);
+    /// Counts what was not published. What a mailbox has refused was.
+    #[inline]
+    fn note_if_refused(&self, published: &Result<Receipt>) {
+        if Receipt::of(published).is_none() {
+            self.inner.refused.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -329,7 +359,7 @@ impl Hub {
     /// Settings of a publisher of this name, which is for people to read.
     pub fn publisher<'a>(&'a self, name: &'a str) -> PublisherBuilder<'a> {
         let allowed = Vec::new();
-        PublisherBuilder { hub: self, name, quota: None, allowed, may_block: false }
+        PublisherBuilder { hub: self, name, quota: None, allowed, if_full: Mode::Wait }
     }
 }
 

@@ -1,9 +1,12 @@
 //! What a publisher is told.
 
+use crate::error::{Error, Result};
+
 /// What became of a publication at the moment of publishing. Each subscription that matched is in exactly
 /// one of `enqueued`, `dropped`, `rejected` and `dead_lettered`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
+#[must_use = "it says whether all who matched will get the message"]
 pub struct Receipt {
     /// The message's number in its hub; of a batch, that of its last message.
     pub sequence: u64,
@@ -12,9 +15,10 @@ pub struct Receipt {
     /// Of these, those that will get it, or have got it (inline). A full mailbox that drops its oldest
     /// message for this one is among them; what it dropped is in its statistics.
     pub enqueued: u64,
-    /// Of these, those that have dropped it because their mailbox was full.
+    /// Of these, those that have dropped it because their mailbox was full, as their overflow policy says.
     pub dropped: u64,
-    /// Of these, those that have refused it because their mailbox was full.
+    /// Of these, those that have refused it because their mailbox was full. If there is one, publishing has failed
+    /// with [`Error::MailboxFull`], which has this receipt.
     pub rejected: u64,
     /// Of these, those that are suspended: the message is among the dead letters.
     pub dead_lettered: u64,
@@ -39,6 +43,15 @@ impl Receipt {
         self.dropped + self.rejected
     }
 
+    /// What became of messages that were not refused as such, refused by mailboxes or not.
+    pub(crate) fn of(result: &Result<Receipt>) -> Option<Receipt> {
+        match result {
+            Ok(receipt) => Some(*receipt),
+            Err(Error::MailboxFull { receipt, .. }) => Some(**receipt),
+            Err(_) => None,
+        }
+    }
+
     /// Adds what became of a later message of the same batch.
     pub(crate) fn add(&mut self, later: Receipt) {
         self.sequence = later.sequence;
@@ -47,6 +60,39 @@ impl Receipt {
         self.dropped += later.dropped;
         self.rejected += later.rejected;
         self.dead_lettered += later.dead_lettered;
+    }
+}
+
+/// What a publication has come to, before its publisher is told.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) receipt: Receipt,
+    /// Who was the first to refuse it.
+    pub(super) refused: Option<Refused>,
+}
+
+/// What is full, and how many messages it holds.
+pub(super) type Refused = (Box<str>, usize);
+
+impl Told {
+    pub(super) fn new(sequence: u64) -> Self {
+        Self { receipt: Receipt { sequence, ..Receipt::default() }, refused: None }
+    }
+
+    /// Adds what became of a later message of the same batch.
+    pub(super) fn add(&mut self, later: Told) {
+        self.receipt.add(later.receipt);
+        self.refused = self.refused.take().or(later.refused);
+    }
+
+    /// What the publisher is told.
+    pub(super) fn result(self) -> Result<Receipt> {
+        match self.refused {
+            None => Ok(self.receipt),
+            Some((mailbox, capacity)) => {
+                Err(Error::MailboxFull { mailbox, capacity, receipt: Box::new(self.receipt) })
+            }
+        }
     }
 }
 

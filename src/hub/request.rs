@@ -450,6 +450,12 @@ impl Hub {
 }
 
 impl<K: ToKey> Publication<'_, K> {
+    /// Publishes a request. It does not wait for room: its time is for the reply. One who has taken it is enough.
+    fn publish_request(self) -> crate::Result<Receipt> {
+        let published = self.no_wait().publish();
+        Receipt::of(&published).map_or(published, Ok)
+    }
+
     /// Publishes it as a request, whose reply is waited for up to `timeout` from now. The header `Reply-To`
     /// is added.
     ///
@@ -463,10 +469,9 @@ impl<K: ToKey> Publication<'_, K> {
         let own = core::iter::once((REPLY_TO, &*inbox));
         let headers = Headers::new(own.chain(headers.iter()))?;
         let until = Instant::now().checked_add(timeout);
-        let receipt = self.headers(headers).publish()?;
-        match receipt {
+        match self.headers(headers).publish_request()? {
             Receipt { matched: 0, .. } => Err(RequestError::NoResponders),
-            Receipt { enqueued: 0, .. } => Err(RequestError::Refused(receipt)),
+            receipt @ Receipt { enqueued: 0, .. } => Err(RequestError::Refused(receipt)),
             _ => Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, timer: None }),
         }
     }
@@ -523,7 +528,7 @@ impl<K: ToKey> Publication<'_, K> {
         if let Err(error) = asked.arm(timeout) {
             return refused(error.into()).map(|()| asked);
         }
-        match self.headers(headers).publish() {
+        match self.headers(headers).publish_request() {
             Err(error) => refused(error.into())?,
             Ok(Receipt { matched: 0, .. }) => refused(RequestError::NoResponders)?,
             Ok(receipt @ Receipt { enqueued: 0, .. }) => refused(RequestError::Refused(receipt))?,

@@ -69,7 +69,7 @@ use super::message::{Draft, Headers, Payload, Stored};
 use super::own::Snapshot;
 use super::publish::count;
 use super::ready::Call;
-use super::receipt::Receipt;
+use super::receipt::Told;
 use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, NAP, SHORT_NAP, Work};
@@ -969,13 +969,13 @@ impl Channel {
         &self,
         core: &Core,
         stored: &Stored,
-        may_block: bool,
-        receipt: &mut Receipt,
+        may_wait: bool,
+        told: &mut Told,
     ) -> Option<Snapshot> {
         let mut state = self.lock();
         let full = match state.ring.is_full() {
             true => {
-                let (waited, full) = self.wait_for_room(core, state, may_block);
+                let (waited, full) = self.wait_for_room(core, state, may_wait);
                 state = waited;
                 full
             }
@@ -985,13 +985,13 @@ impl Channel {
         let own = self.snapshot_of(&state);
         for member in &full {
             self.apart(&mut state, member);
-            count(receipt, member.offer_apart(stored));
+            count(told, member.offer_apart(stored), || member.refused());
         }
         let ring = &mut state.ring;
         let members = ring.members().len() as u64;
         if members > 0 {
-            receipt.matched += members;
-            receipt.enqueued += members;
+            told.receipt.matched += members;
+            told.receipt.enqueued += members;
             ring.push_seldom(core, stored.to_draft(&mut stored.payload.clone()));
         }
         let call = ring.call(core);
@@ -1007,14 +1007,14 @@ impl Channel {
         &'a self,
         core: &Core,
         mut state: Locked<'a, State, Light>,
-        may_block: bool,
+        may_wait: bool,
     ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>) {
         let mut until: Option<Instant> = None;
         let (mut look, mut nap, mut stops) = (0, SHORT_NAP, false);
         loop {
             let full = state.ring.survey();
             let timeout = |member: &&Arc<Subscriber>| match member.rules.overflow {
-                Overflow::Block(timeout) if may_block => Some(timeout),
+                Overflow::Block(timeout) if may_wait => Some(timeout),
                 _ => None,
             };
             let blocking = full.iter().find(|member| timeout(member).is_some());

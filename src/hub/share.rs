@@ -10,7 +10,7 @@
 use super::group::{Balance, Group, Route};
 use super::mailbox::{Books, Offer, Overflow};
 use super::message::Stored;
-use super::publish::Terms;
+use super::publish::IfFull;
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, SubscriptionBuilder};
 use crate::error::{Error, Result};
@@ -67,9 +67,10 @@ impl SubscriptionBuilder<'_> {
                 "Serial in a group, or Concurrent or Pull if it goes not by key or header";
             return Err(Error::invalid("execution", execution, allowed));
         }
-        if by_key && !matches!(self.overflow, Overflow::Reject | Overflow::DropNewest) {
-            let overflow = format!("{:?}", self.overflow);
-            let allowed = "Reject or DropNewest in a group by key or header";
+        let overflow = self.overflow_policy();
+        if by_key && matches!(overflow, Overflow::DropOldest | Overflow::Conflate) {
+            let overflow = format!("{overflow:?}");
+            let allowed = "Block, Reject or DropNewest in a group by key or header";
             return Err(Error::invalid("overflow", overflow, allowed));
         }
         if self.care.filter.is_some() {
@@ -165,11 +166,25 @@ impl Shared {
         }
     }
 
-    /// Has one member get a message.
-    pub(super) fn offer(&self, core: &Core, stored: &Stored) -> Offer {
+    /// Has one member get a message. With `may_wait` it is `Full` when members that let publishers wait are, and the
+    /// caller comes again.
+    pub(super) fn offer(&self, core: &Core, stored: &Stored, may_wait: bool) -> Offer {
         let mut state = self.lock();
         let key = self.key_of(&state.group, stored);
-        state.offer(core, key, stored.clone())
+        // A member that is full leaves the message to the others, where it does not belong to one of them.
+        let most = if self.is_fenced { 1 } else { state.members.len() };
+        for _ in 0..most {
+            match state.offer(core, key, stored.clone(), IfFull::Answer) {
+                Offer::Full => {}
+                other => return other,
+            }
+        }
+        if !may_wait && most > 0 {
+            state.books.offered += 1;
+            state.books.rejected += 1;
+            return Offer::Rejected;
+        }
+        if most == 0 { Offer::Closed } else { Offer::Full }
     }
 
     /// A message that a member had got has come to its end.
@@ -210,7 +225,7 @@ impl State {
         left
     }
 
-    fn offer(&mut self, core: &Core, key: u64, message: Stored) -> Offer {
+    fn offer(&mut self, core: &Core, key: u64, message: Stored, if_full: IfFull) -> Offer {
         let mut message = message;
         loop {
             let members = &self.members;
@@ -219,7 +234,7 @@ impl State {
                 member.map_or(usize::MAX, |member| member.mail().waiting(0))
             };
             match self.group.enter(key, message, load) {
-                Route::To(id, to_member) => match self.put(core, key, id, &to_member) {
+                Route::To(id, to_member) => match self.put(core, key, id, &to_member, if_full) {
                     // It has just ended: another one gets it.
                     Offer::Closed => message = to_member,
                     offer => return offer,
@@ -236,10 +251,10 @@ impl State {
     }
 
     /// Puts a message into the mailbox of a member. What is not enqueued there is finished.
-    fn put(&mut self, core: &Core, key: u64, id: u64, message: &Stored) -> Offer {
+    fn put(&mut self, core: &Core, key: u64, id: u64, message: &Stored, if_full: IfFull) -> Offer {
         let member = self.members.get(&id).and_then(Weak::upgrade);
         let offer = match &member {
-            Some(member) => core.offer(member, message, &Terms::default()),
+            Some(member) => core.offer(member, message, if_full),
             None => Offer::Closed,
         };
         if offer == Offer::Closed {
@@ -257,12 +272,13 @@ impl State {
         let Some((id, waited)) = self.group.finish(key) else { return };
         let mut again = VecDeque::new();
         for message in waited {
-            if self.put(core, key, id, &message) == Offer::Closed {
+            // It was accepted when it was published.
+            if self.put(core, key, id, &message, IfFull::Exceed) == Offer::Closed {
                 again.push_back(message);
             }
         }
         for message in again {
-            if self.offer(core, key, message) == Offer::Closed {
+            if self.offer(core, key, message, IfFull::Exceed) == Offer::Closed {
                 self.books.offered += 1;
                 self.books.discarded += 1;
             }

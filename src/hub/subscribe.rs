@@ -52,7 +52,7 @@ pub struct SubscriptionBuilder<'a> {
     hub: &'a Hub,
     pattern: &'a str,
     capacity: usize,
-    pub(super) overflow: Overflow,
+    overflow: Option<Overflow>,
     pub(super) execution: Execution,
     ranked: bool,
     identity: Option<Identity>,
@@ -67,7 +67,7 @@ impl<'a> SubscriptionBuilder<'a> {
             hub,
             pattern,
             capacity: DEFAULT_CAPACITY,
-            overflow: Overflow::default(),
+            overflow: None,
             execution: Execution::default(),
             ranked: false,
             identity: None,
@@ -83,10 +83,21 @@ impl<'a> SubscriptionBuilder<'a> {
         self
     }
 
-    /// What happens to a message for a full mailbox; default [`Overflow::Reject`].
+    /// What happens to a message for a full mailbox. Default: its publisher waits for room, without a limit
+    /// ([`Overflow::Block`]); where it may not wait, publishing fails with
+    /// [`Error::MailboxFull`](crate::Error::MailboxFull). A mailbox that is [pulled](Self::pull) refuses by default
+    /// ([`Overflow::Reject`]).
     pub fn overflow(mut self, overflow: Overflow) -> Self {
-        self.overflow = overflow;
+        self.overflow = Some(overflow);
         self
+    }
+
+    /// What was asked for, or the default.
+    pub(super) fn overflow_policy(&self) -> Overflow {
+        self.overflow.unwrap_or(match self.execution {
+            Execution::Pull => Overflow::Reject,
+            _ => Overflow::Block(Duration::MAX),
+        })
     }
 
     /// Where the handler runs; default [`Execution::Serial`].
@@ -171,19 +182,20 @@ impl<'a> SubscriptionBuilder<'a> {
                 return Err(Error::invalid("the threads of a subscription", threads, "1 to 1024"));
             }
         };
-        if self.ranked && self.overflow == Overflow::Conflate {
+        let overflow = self.overflow_policy();
+        if self.ranked && overflow == Overflow::Conflate {
             let allowed = "another one with priorities: a mailbox that conflates has one order";
             return Err(Error::invalid("overflow", "Conflate", allowed));
         }
         Ok(Rules {
             execution: self.execution,
             capacity: self.capacity as u32,
-            overflow: self.overflow,
+            overflow,
             ranked: self.ranked && self.execution != Execution::Strand,
             runs,
             shared: matches!(self.execution, Execution::Serial | Execution::Pull)
                 && !self.ranked
-                && self.overflow != Overflow::Conflate
+                && overflow != Overflow::Conflate
                 && self.care.filter.is_none()
                 && self.group.is_none(),
         })
@@ -210,8 +222,7 @@ impl<'a> SubscriptionBuilder<'a> {
             group,
             room: Condvar::new(),
         };
-        let waits = matches!(rules.overflow, Overflow::Block(_));
-        let is_used = waits || !extra.is_empty();
+        let is_used = !extra.is_empty();
         let extra = is_used.then(|| Box::new(extra)).map_or_else(OnceLock::new, OnceLock::from);
         let rules = core.rules.find(rules);
         let id = core.next_subscription();

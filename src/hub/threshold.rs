@@ -464,7 +464,7 @@ impl Hub {
     ///     .on_crossing(move |crossing| drop(tell.send(crossing.to_string())))
     ///     .start()?;
     /// let _slow = hub.mailbox("a", 100)?;
-    /// hub.publish_batch("a", ["x"; 10])?;
+    /// assert!(hub.publish_batch("a", ["x"; 10])?.is_complete());
     /// assert_eq!(told.recv().unwrap(), "crossed at 10: paceline_hub_waiting above 9");
     /// # Ok(()) }
     /// ```

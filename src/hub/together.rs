@@ -38,8 +38,8 @@ use super::execute;
 use super::key::Key;
 use super::mailbox::{Offer, Room};
 use super::message::{Payload, Stored};
-use super::publish::{Publication, Terms, ToKey, count};
-use super::receipt::Receipt;
+use super::publish::{IfFull, Publication, Terms, ToKey, count};
+use super::receipt::{Receipt, Told};
 use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, Work};
@@ -113,7 +113,7 @@ impl Hub {
     /// who gets a message when it comes, cannot promise anything.
     ///
     /// It takes longer than to publish one by one, and subscriptions that share a channel's ring leave it for
-    /// this. Any thread, any handler; it never waits, unless a history on disk has no room
+    /// this. Any thread, any handler; it does not wait for room in mailboxes, but where a history on disk has none
     /// ([`WhenFull`](super::history::WhenFull)).
     ///
     /// ```
@@ -130,15 +130,15 @@ impl Hub {
     ///     hub.publish_together(both)
     /// };
     /// assert_eq!(transfer("17")?.enqueued, 2);
-    /// assert!(matches!(transfer("4"), Err(Error::Full { .. })));
+    /// assert!(matches!(transfer("4"), Err(Error::MailboxFull { .. })));
     /// assert_eq!((debits.stats().waiting, credits.stats().waiting), (1, 1));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// [`Error::Full`]: a mailbox would refuse, or a history has no room. [`Error::Invalid`] as
-    /// [`publish`](Self::publish), for a key that a group subscribes to, a message of another hub or one that
-    /// may block, and more than 1024. [`Error::ShutDown`], [`Error::Forked`]. Nobody got anything then.
+    /// [`Error::MailboxFull`]: that mailbox would refuse. [`Error::Full`]: a history has no room. [`Error::Invalid`] as
+    /// [`publish`](Self::publish), for a key that a group subscribes to, a message of another hub, and
+    /// more than 1024 messages. [`Error::ShutDown`], [`Error::Forked`]. Nobody got anything then.
     pub fn publish_together<'a, K: ToKey>(
         &self,
         messages: impl IntoIterator<Item = Publication<'a, K>>,
@@ -155,20 +155,17 @@ impl Hub {
         for part in &mut parts {
             core.keep(part)?;
         }
-        let mut sum = Receipt::default();
+        let mut sum = Told::default();
         for part in parts {
             sum.add(core.publish_part(part));
         }
-        Ok(sum)
+        sum.result()
     }
 
     fn part<K: ToKey>(&self, message: Publication<'_, K>) -> Result<Part> {
         let Publication { hub, key, payload, terms } = message;
         if !Arc::ptr_eq(&hub.core, &self.core) {
             return Err(Error::invalid("a message", "of another hub", "of this one"));
-        }
-        if terms.may_block {
-            return Err(Error::invalid("may_block", true, "false, for messages together"));
         }
         self.core.check_size(payload.len())?;
         let key = key.with_key(self, |key| Ok(key.clone()))?;
@@ -188,13 +185,10 @@ impl Core {
                     let key = format!("{}, which a group subscribes to", part.key);
                     return Err(Error::invalid("a key", key, "one without groups"));
                 }
-                let full = |what, capacity| Error::Full { what, capacity };
+                let full = || Told { refused: Some(subscriber.refused()), ..Told::default() };
                 if subscriber.rules.execution == Execution::Inline {
                     if execute::is_too_deep() {
-                        return Err(full(
-                            "the stack of inline handlers",
-                            execute::MAX_DEPTH as usize,
-                        ));
+                        return full().result().map(drop);
                     }
                     part.targets.push(Target::Inline(subscriber));
                     continue;
@@ -202,16 +196,14 @@ impl Core {
                 match channel.keep_room(&subscriber) {
                     Room::Kept => part.targets.push(Target::Kept(Kept(Some(subscriber)))),
                     Room::Closed => {}
-                    Room::Full => {
-                        return Err(full("a mailbox", subscriber.rules.capacity as usize));
-                    }
+                    Room::Full => return full().result().map(drop),
                 }
             }
         }
         Ok(())
     }
 
-    fn publish_part(&self, part: Part) -> Receipt {
+    fn publish_part(&self, part: Part) -> Told {
         let Part { key, mut payload, terms, targets } = part;
         let takers = self.histories.takers(&key);
         let mut make = || self.draft(&key, &mut payload, &terms).into_stored();
@@ -220,7 +212,7 @@ impl Core {
             false => self.histories.record(takers, make),
         };
         self.count_key(&key, 1);
-        let mut receipt = Receipt { sequence: stored.sequence, ..Receipt::default() };
+        let mut told = Told::new(stored.sequence);
         let mut on_strand = Vec::new();
         for target in targets {
             let subscriber = target.subscriber();
@@ -229,7 +221,8 @@ impl Core {
             }
             match target {
                 Target::Inline(subscriber) => {
-                    count(&mut receipt, self.offer(&subscriber, &stored, &terms));
+                    let offer = self.offer(&subscriber, &stored, IfFull::Refuse);
+                    count(&mut told, offer, || subscriber.refused());
                 }
                 Target::Kept(kept) if kept.subscriber().rules.execution == Execution::Strand => {
                     on_strand.push(kept);
@@ -239,18 +232,18 @@ impl Core {
                     if offer == Offer::Dead {
                         self.bury_offered(&subscriber, &stored);
                     }
-                    count(&mut receipt, offer);
+                    count(&mut told, offer, || subscriber.refused());
                 }
             }
         }
         if !on_strand.is_empty() {
-            self.offer_kept_to_strand(on_strand, &stored, &mut receipt);
+            self.offer_kept_to_strand(on_strand, &stored, &mut told);
         }
-        receipt
+        told
     }
 
     /// All at once, as [`offer_to_strand`](Core::offer_to_strand) does.
-    fn offer_kept_to_strand(&self, all: Vec<Kept>, stored: &Stored, receipt: &mut Receipt) {
+    fn offer_kept_to_strand(&self, all: Vec<Kept>, stored: &Stored, told: &mut Told) {
         let (mut schedule, mut dead) = (false, Vec::new());
         let mut strand = self.strand();
         for kept in all {
@@ -259,9 +252,9 @@ impl Core {
             };
             let (subscriber, offer) = self.offer_kept(kept, stored, append);
             if offer == Offer::Dead {
-                dead.push(subscriber);
+                dead.push(Arc::clone(&subscriber));
             }
-            count(receipt, offer);
+            count(told, offer, || subscriber.refused());
         }
         drop(strand);
         if schedule {

@@ -75,7 +75,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Codec<T> for Json {
 /// let _subscription = greetings.subscribe(move |greeting: String, _: &Message<'_>| {
 ///     tell.send(greeting).unwrap();
 /// })?;
-/// greetings.publish(&"hello".to_owned())?;
+/// assert!(greetings.publish(&"hello".to_owned())?.is_complete());
 /// assert_eq!(told.recv().unwrap(), "hello");
 /// # Ok(()) }
 /// ```

@@ -85,12 +85,12 @@ static void counts_without_end(void) {
     const size_t counts[] = {65, MANY, SIZE_MAX / sizeof field, SIZE_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         publication.header_count = counts[i];
-        SAYS(PACE_EINVAL, pace_key_publish_with(t.key, &publication, "x", 1, NULL));
+        SAYS(PACE_EINVAL, pace_key_publish_with(t.key, &publication, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         CHECK(strstr(pace_last_error(), "header_count") != NULL);
         SAYS(PACE_EINVAL, pace_key_request(t.key, &publication, "x", 1, 0, &message));
         SAYS(PACE_EINVAL, pace_key_request_async(t.key, &publication, "x", 1, 0, on_reply, &t, drop_it, NULL));
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         message.key.text = "a";
         message.key.size = 1;
         message.headers = &field;
@@ -104,12 +104,12 @@ static void counts_without_end(void) {
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, NULL, "x", size, 0, t.replies, 1, NULL));
         together.bytes = "x";
         together.size = size;
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, NULL));
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, counts[i], NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, counts[i], PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     together.size = 0;
     together.key = NULL;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     /* No more is written than there is. */
     OK(pace_key_request_pulled(t.key, NULL, NULL, 0, 1, t.replies, 1, NULL));
     OK(pace_replies_pull(t.replies, &row, SIZE_MAX, PACE_FOREVER, &count));
@@ -135,7 +135,7 @@ static void structs_of_another_size(void) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         options.struct_size = publication.struct_size = stats.struct_size = sizes[i];
         SAYS(PACE_EVERSION, pace_hub_replay_supervised(t.hub, "a", &options, quick, &t, drop_it, &replay));
-        SAYS(PACE_EVERSION, pace_hub_publish_together(t.hub, &together, 1, NULL));
+        SAYS(PACE_EVERSION, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         SAYS(PACE_EVERSION, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
     }
     CHECK(replay == NULL && atomic_load(&t.counts.drops) == 0);
@@ -188,7 +188,7 @@ static void inside_handlers(void) {
         options.execution = executions[i];
         options.threads = 2;
         OK(pace_hub_subscribe(t.hub, "b", &options, meddle, &t, NULL, &subscription));
-        if (executions[i] != PACE_EXECUTION_INLINE) OK(pace_hub_publish(t.hub, "b", "x", 1, NULL));
+        if (executions[i] != PACE_EXECUTION_INLINE) OK(pace_hub_publish(t.hub, "b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         OK(pace_subscription_drain(t.hub, subscription, PACE_FOREVER, NULL));
     }
     UNTIL(atomic_load(&t.counts.drops) == 3);
@@ -345,7 +345,7 @@ static void drained_by_several(void) {
     pace_subscription_stats_t stats = {0};
     make(&t);
     OK(pace_hub_subscribe(t.hub, "a", NULL, hold, &t, drop_it, &two.subscription));
-    for (int i = 0; i < 3; i++) OK(pace_hub_publish(t.hub, "a", "x", 1, NULL));
+    for (int i = 0; i < 3; i++) OK(pace_hub_publish(t.hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&t.counts.runs) == 1);
     for (size_t i = 0; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, drain_it, &two) == 0);
     stats.struct_size = sizeof stats;

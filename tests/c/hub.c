@@ -126,12 +126,12 @@ static void every_execution(pace_pool_t *pool) {
     CHECK(is(text, "numbers.one"));
     for (unsigned i = 1; i <= 1000; i++) {
         if (i % 3 == 0) {
-            OK(pace_hub_publish(hub, "numbers.one", &i, sizeof i, &told));
+            OK(pace_hub_publish(hub, "numbers.one", &i, sizeof i, 0, &told));
         } else if (i % 3 == 1) {
-            OK(pace_key_publish(key, &i, sizeof i, &told));
+            OK(pace_key_publish(key, &i, sizeof i, 0, &told));
         } else {
             pace_piece_t piece = {&i, sizeof i};
-            OK(pace_key_publish_batch(key, &piece, 1, &told));
+            OK(pace_key_publish_batch(key, &piece, 1, 0, &told));
         }
         CHECK(told.sequence == i && told.matched == 4 && told.enqueued == 4);
         CHECK(told.dropped == 0 && told.rejected == 0);
@@ -145,11 +145,11 @@ static void every_execution(pace_pool_t *pool) {
         CHECK(ended && atomic_load(&seen[i].counts.drops) == 1);
         SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, subscriptions[i], PACE_UNSUBSCRIBE_SYNC, NULL));
     }
-    OK(pace_key_publish(key, NULL, 0, &told));
+    OK(pace_key_publish(key, NULL, 0, 0, &told));
     CHECK(told.matched == 0);
     balances(hub);
     pace_hub_free(hub);
-    SAYS(PACE_OK, pace_key_publish(key, NULL, 0, NULL)); /* keys may outlive the hub's pointer */
+    SAYS(PACE_OK, pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL)); /* keys may outlive the hub's pointer */
     pace_key_free(key);
 }
 
@@ -166,12 +166,14 @@ static void what_is_full_and_what_was_lost(pace_pool_t *pool) {
         atomic_store(&seen.hold, true);
         OK(pace_hub_new(pool, NULL, &hub));
         OK(pace_hub_subscribe(hub, "a.>", &how, take, &seen, drop_seen, &subscription));
-        OK(pace_hub_publish(hub, "a.b", NULL, 0, NULL));
+        OK(pace_hub_publish(hub, "a.b", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
         UNTIL(atomic_load(&seen.counts.runs) == 1);
         pace_receipt_t sum = receipt();
         for (unsigned n = 1; n <= 10; n++) {
             pace_receipt_t told = receipt();
-            OK(pace_hub_publish(hub, "a.b", &n, sizeof n, &told));
+            bool refused = ways[i] == PACE_OVERFLOW_REJECT && n > 3;
+            SAYS(refused ? PACE_EFULL : PACE_OK,
+                 pace_hub_publish(hub, "a.b", &n, sizeof n, 0, &told));
             CHECK(told.matched == 1 && told.enqueued + told.dropped + told.rejected == 1);
             sum.dropped += told.dropped;
             sum.rejected += told.rejected;
@@ -186,7 +188,7 @@ static void what_is_full_and_what_was_lost(pace_pool_t *pool) {
         if (i == 2) CHECK(atomic_load(&seen.sum) == 8 + 9 + 10 && atomic_load(&seen.lost) == 7);
         if (i == 3) CHECK(atomic_load(&seen.sum) == 10 && atomic_load(&seen.lost) == 9);
         if (i < 2) { /* what came last was lost: the next message says so */
-            OK(pace_hub_publish(hub, "a.b", NULL, 0, NULL));
+            OK(pace_hub_publish(hub, "a.b", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
             UNTIL(atomic_load(&seen.counts.runs) == 5);
             UNTIL(atomic_load(&seen.lost) == 7);
         }
@@ -200,7 +202,6 @@ static void blocked(pace_pool_t *pool) {
     pace_hub_t *hub;
     pace_key_t *key;
     pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_BLOCK, 1);
-    pace_publication_t patient;
     seen_t seen = {0};
     pace_receipt_t told = receipt();
     how.block_ns = 240 * SECOND;
@@ -208,19 +209,48 @@ static void blocked(pace_pool_t *pool) {
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
     OK(pace_hub_key(hub, "a", &key));
-    OK(pace_key_publish(key, NULL, 0, NULL));
+    OK(pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 1);
-    OK(pace_key_publish(key, NULL, 0, NULL));
-    OK(pace_key_publish(key, NULL, 0, &told));
-    CHECK(told.rejected == 1); /* it may not block */
-    OK(pace_publication_init(&patient, sizeof patient));
-    patient.may_block = true;
+    OK(pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EFULL, pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_WAIT, &told));
+    CHECK(told.rejected == 1 && strstr(pace_last_error(), "(a) is full (1 messages)") != NULL);
+    SAYS(PACE_EFULL, pace_hub_publish(hub, "a", NULL, 0,
+                                      PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT, NULL));
+    told.matched = 7;
+    SAYS(PACE_ETIMEDOUT, pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told)); /* nobody has got it */
+    SAYS(PACE_ETIMEDOUT, pace_key_await_room(key, MILLI));
+    SAYS(PACE_EINVAL, pace_key_publish(key, NULL, 0, 0, NULL)); /* a receipt is left out by name only */
+    SAYS(PACE_EINVAL, pace_key_publish(key, NULL, 0, 8, &told));
+    SAYS(PACE_EINVAL, pace_key_publish_batch(key, NULL, 0, PACE_PUBLISH_TRY, &told));
     atomic_store(&seen.hold, false);
-    for (int i = 0; i < 100; i++) {
-        OK(pace_key_publish_with(key, &patient, NULL, 0, &told));
+    OK(pace_key_await_room(key, PACE_FOREVER));
+    OK(pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told));
+    for (int i = 0; i < 99; i++) {
+        OK(pace_key_publish(key, NULL, 0, 0, &told));
         CHECK(told.enqueued == 1);
     }
     UNTIL(atomic_load(&seen.counts.runs) == 102);
+    balances(hub);
+    pace_key_free(key);
+    pace_hub_free(hub);
+    UNTIL(atomic_load(&seen.counts.drops) == 1);
+}
+
+/* By default a loop loses nothing. */
+static void a_loop(pace_pool_t *pool) {
+    enum { MANY = 100000 };
+    pace_hub_t *hub;
+    pace_key_t *key;
+    seen_t seen = {0};
+    pace_receipt_t told = receipt();
+    OK(pace_hub_new(pool, NULL, &hub));
+    OK(pace_hub_subscribe(hub, "a", NULL, take_any, &seen, drop_seen, NULL));
+    OK(pace_hub_key(hub, "a", &key));
+    for (unsigned i = 0; i < MANY; i++) {
+        OK(pace_key_publish(key, &i, sizeof i, 0, &told));
+        CHECK(told.matched == 1 && told.enqueued == 1);
+    }
+    UNTIL(atomic_load(&seen.counts.runs) == MANY);
     balances(hub);
     pace_key_free(key);
     pace_hub_free(hub);
@@ -242,8 +272,8 @@ static void headers_and_failures(pace_pool_t *pool) {
     with.headers = fields;
     with.header_count = 2;
     with.priority = PACE_PRIORITY_HIGH;
-    OK(pace_key_publish_with(key, &with, "hello", 6, NULL));
-    OK(pace_key_publish_with(key, &with, NULL, 0, NULL));
+    OK(pace_key_publish_with(key, &with, "hello", 6, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_key_publish_with(key, &with, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 2);
     CHECK(strcmp(seen.text, "hello") == 0);
     UNTIL(stats_of(hub, failing).failed + stats_of(hub, failing).dead_lettered == 2);
@@ -264,7 +294,7 @@ static void those_who_leave(pace_pool_t *pool) {
         seen.hub = hub;
         atomic_store(&seen.leave, true);
         OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &subscription));
-        OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+        OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
         UNTIL(atomic_load(&seen.counts.drops) == 1);
         SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_ASYNC, NULL));
     }
@@ -280,7 +310,7 @@ static void drained(pace_pool_t *pool) {
     atomic_store(&seen.hold, true);
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &subscription));
-    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_DRAIN, &ended));
     CHECK(!ended);
     atomic_store(&seen.hold, false);
@@ -312,7 +342,7 @@ static void pulled(pace_pool_t *pool) {
     with.headers = fields;
     for (unsigned n = 1; n <= 6; n++) {
         with.header_count = n % 3;
-        OK(pace_key_publish_with(key, &with, &n, sizeof n, NULL));
+        OK(pace_key_publish_with(key, &with, &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     CHECK(readable(fd));
     OK(pace_mailbox_pull(mailbox, messages, 8, PACE_FOREVER, &count));
@@ -328,7 +358,7 @@ static void pulled(pace_pool_t *pool) {
     stats.struct_size = sizeof stats;
     OK(pace_mailbox_stats(mailbox, &stats));
     CHECK(stats.delivered == 4 && stats.dropped == 2 && stats.waiting == 0);
-    OK(pace_hub_publish(hub, "a.c", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "a.c", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &ended));
     CHECK(!ended);
     OK(pace_mailbox_pull(mailbox, messages, 1, 0, &count));
@@ -399,37 +429,37 @@ static void what_is_bad(pace_pool_t *pool) {
     TELLS("max_payload is 0");
     small.max_payload = 10;
     OK(pace_hub_new(pool, &small, &hub));
-    SAYS(PACE_EINVAL, pace_hub_publish(hub, "a", "01234567890", 11, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish(hub, "a", "01234567890", 11, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("the size of the payload is 11, but must be up to 10 bytes");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         SAYS(PACE_EINVAL, pace_hub_key(hub, bad[i], &key));
-        SAYS(PACE_EINVAL, pace_hub_publish(hub, bad[i], NULL, 0, NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish(hub, bad[i], NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     for (size_t i = 0; i < sizeof bad_patterns / sizeof *bad_patterns; i++)
         SAYS(PACE_EINVAL, pace_hub_subscribe(hub, bad_patterns[i], NULL, take, &seen, drop_seen, NULL));
     pace_subscription_options_t how = options(4, 0, 1);
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
     TELLS("execution is 4");
-    how = options(0, 5, 1);
+    how = options(0, 6, 1);
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
-    TELLS("overflow is 5");
+    TELLS("overflow is 6");
     how = options(0, 0, 0);
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen, drop_seen, NULL));
     TELLS("capacity is 0");
     OK(pace_hub_key(hub, "a", &key));
     OK(pace_publication_init(&with, sizeof with));
     with.priority = 3;
-    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("priority is 3");
     with.priority = 0;
     with.headers = &field;
     with.header_count = 1;
-    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish_with(key, &with, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("the name of a header is \"a b\"");
     pace_piece_t pieces[2] = {{"a", 1}, {"01234567890", 11}};
     pace_receipt_t told = receipt();
-    SAYS(PACE_EINVAL, pace_key_publish_batch(key, pieces, 2, &told));
-    OK(pace_key_publish_batch(key, pieces, 1, &told));
+    SAYS(PACE_EINVAL, pace_key_publish_batch(key, pieces, 2, 0, &told));
+    OK(pace_key_publish_batch(key, pieces, 1, 0, &told));
     CHECK(told.sequence == 1); /* none of the refused batch was published */
     SAYS(PACE_EINVAL, pace_hub_unsubscribe(hub, (pace_subscription_t){1}, 3, NULL));
     SAYS(PACE_ESTALE, pace_hub_unsubscribe(hub, (pace_subscription_t){0}, 0, NULL));
@@ -462,14 +492,14 @@ static void publishers_have_limits(pace_pool_t *pool) {
     limits.quota_per_ns = UINT64_C(10) * 365 * 24 * 3600 * SECOND;
     limits.quota_burst = 4;
     OK(pace_publisher_new(hub, "clock", &limits, &publisher));
-    SAYS(PACE_EINVAL, pace_publisher_publish(publisher, other, NULL, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_publisher_publish(publisher, other, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("\"c\"");
     unsigned n = 1;
-    OK(pace_publisher_publish(publisher, allowed, NULL, &n, sizeof n, &told));
+    OK(pace_publisher_publish(publisher, allowed, NULL, &n, sizeof n, 0, &told));
     CHECK(told.enqueued == 1 && told.sequence == 1);
     pace_piece_t pieces[4] = {{&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}};
-    SAYS(PACE_EFULL, pace_publisher_publish_batch(publisher, allowed, pieces, 4, &told));
-    SAYS(PACE_EFULL, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, NULL));
+    SAYS(PACE_EFULL, pace_publisher_publish_batch(publisher, allowed, pieces, 4, 0, &told));
+    SAYS(PACE_EFULL, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     stats.struct_size = sizeof stats;
     OK(pace_publisher_stats(publisher, &stats));
     CHECK(stats.published == 4 && stats.enqueued == 4 && stats.lost == 0 && stats.refused == 3);
@@ -486,7 +516,7 @@ static void publishers_have_limits(pace_pool_t *pool) {
     TELLS("burst");
     OK(pace_publisher_new(hub, "", NULL, &publisher));
     pace_hub_free(hub);
-    SAYS(PACE_OK, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, NULL));
+    SAYS(PACE_OK, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     pace_publisher_free(publisher);
     pace_key_free(allowed);
     pace_key_free(other);
@@ -564,14 +594,14 @@ static void supervised(pace_pool_t *pool) {
     OK(pace_hub_resume(hub, subscription, &resumed));
     CHECK(!resumed);
     atomic_store(&patient.failing, 3);
-    OK(pace_hub_publish(hub, "a.b", "1", 1, NULL)); /* three attempts, a dead letter, a restart */
+    OK(pace_hub_publish(hub, "a.b", "1", 1, PACE_PUBLISH_NO_RECEIPT, NULL)); /* three attempts, a dead letter, a restart */
     UNTIL(stats_of(hub, subscription).dead_lettered == 1);
     CHECK(atomic_load(&patient.seen.counts.runs) == 3);
     CHECK(atomic_load(&patient.restarts) == 1 && atomic_load(&patient.told) == 1);
-    OK(pace_hub_publish(hub, "a.b", "2", 1, NULL)); /* one restart too many */
+    OK(pace_hub_publish(hub, "a.b", "2", 1, PACE_PUBLISH_NO_RECEIPT, NULL)); /* one restart too many */
     UNTIL(stats_of(hub, subscription).suspended);
     pace_receipt_t told = receipt();
-    OK(pace_hub_publish(hub, "a.b", "3", 1, &told));
+    OK(pace_hub_publish(hub, "a.b", "3", 1, 0, &told));
     CHECK(told.matched == 1 && told.dead_lettered == 1 && told.enqueued == 0);
     UNTIL(stats_of(hub, subscription).dead_lettered == 3);
     CHECK(atomic_load(&patient.seen.counts.runs) == 6);
@@ -626,7 +656,7 @@ static void supervised(pace_pool_t *pool) {
 static void comes_back(pace_pool_t *pool) {
     pace_hub_t *hub;
     pace_subscription_t subscription;
-    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 100);
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_DEFAULT, 100);
     pace_receipt_t told = receipt();
     patient_t patient = {0};
     OK(pace_hub_new(pool, NULL, &hub));
@@ -636,15 +666,15 @@ static void comes_back(pace_pool_t *pool) {
     how.longest_suspension_ns = 40 * MILLI;
     OK(pace_hub_subscribe(hub, "a", &how, try_to, &patient, drop_patient, &subscription));
     atomic_store(&patient.failing, 2);
-    for (int i = 0; i < 50; i++) OK(pace_hub_publish(hub, "a", "bad", 3, &told));
+    for (int i = 0; i < 50; i++) OK(pace_hub_publish(hub, "a", "bad", 3, 0, &told));
     UNTIL(stats_of(hub, subscription).dead_lettered == 50);
     CHECK(!stats_of(hub, subscription).suspended && stats_of(hub, subscription).restarts == 0);
     atomic_store(&patient.failing, 1);
-    OK(pace_hub_publish(hub, "a", "crash", 5, &told));
+    OK(pace_hub_publish(hub, "a", "crash", 5, 0, &told));
     UNTIL(stats_of(hub, subscription).dead_lettered == 51);
     atomic_store(&patient.failing, 0);
     while (stats_of(hub, subscription).delivered == 0) {
-        OK(pace_hub_publish(hub, "a", "good", 4, &told));
+        OK(pace_hub_publish(hub, "a", "good", 4, 0, &told));
         CHECK(told.enqueued + told.dead_lettered == 1);
     }
     CHECK(!stats_of(hub, subscription).suspended);
@@ -681,14 +711,14 @@ static void supervised_together(pace_pool_t *pool) {
         OK(pace_hub_subscribe(hub, key, &how, try_to, &patients[i], drop_patient, &subscriptions[i]));
     }
     atomic_store(&patients[0].failing, 1);
-    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, subscriptions[0]).failed == 1);
     OK(pace_supervisor_is_suspended(supervisor, &suspended));
     CHECK(!suspended);
-    OK(pace_hub_publish(hub, "b", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "b", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, subscriptions[1]).delivered == 1);
     CHECK(atomic_load(&patients[1].restarts) == 1 && atomic_load(&patients[1].told) == 0);
-    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, subscriptions[1]).suspended);
     OK(pace_supervisor_is_suspended(supervisor, &suspended));
     CHECK(suspended);
@@ -696,7 +726,7 @@ static void supervised_together(pace_pool_t *pool) {
     pace_supervisor_free(NULL);
     OK(pace_hub_resume(hub, subscriptions[0], &suspended));
     CHECK(suspended);
-    OK(pace_hub_publish(hub, "b", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "b", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, subscriptions[1]).delivered == 2);
     balances(hub);
     pace_hub_free(hub);
@@ -746,7 +776,7 @@ static void filtered(pace_pool_t *pool) {
     with.headers = &field;
     for (unsigned n = 1; n <= 4; n++) {
         with.header_count = n > 2;
-        OK(pace_key_publish_with(key, &with, &n, sizeof n, NULL));
+        OK(pace_key_publish_with(key, &with, &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     UNTIL(atomic_load(&seen[0].sum) == 2 + 4 && atomic_load(&seen[1].sum) == 4);
     UNTIL(atomic_load(&seen[2].sum) == 2 && atomic_load(&seen[3].sum) == 1 + 3);
@@ -780,7 +810,7 @@ static void grouped(pace_pool_t *pool) {
         with.headers = &field;
         with.header_count = 1;
         for (int i = 0; i < 300; i++) {
-            OK(pace_key_publish_with(key, &with, NULL, 0, &told));
+            OK(pace_key_publish_with(key, &with, NULL, 0, 0, &told));
             CHECK(told.enqueued == 1);
         }
         balances(hub);
@@ -955,36 +985,32 @@ static void together(pace_pool_t *pool) {
     with.headers = &field;
     with.header_count = 1;
     pace_together_t both[3] = {{debit, &with, "17", 2}, {credit, NULL, "17", 2}, {credit, NULL, NULL, 0}};
-    OK(pace_hub_publish_together(hub, both, 2, &told));
+    OK(pace_hub_publish_together(hub, both, 2, 0, &told));
     CHECK(told.matched == 2 && told.enqueued == 2 && told.sequence == 2);
-    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 3, &told)); /* one place, and two for it */
-    TELLS("a mailbox");
-    OK(pace_hub_publish_together(hub, both, 2, NULL));
-    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 2, NULL));
+    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 3, 0, &told)); /* one place, and two for it */
+    TELLS("the mailbox of subscription");
+    OK(pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_pull(debits, messages, 4, 0, &count));
     CHECK(count == 2 && is(messages[0].headers[0].value, "17") && messages[1].lost_before == 0);
     OK(pace_mailbox_pull(credits, messages, 4, 0, &count));
     CHECK(count == 2 && messages[1].size == 2 && is(messages[1].key, "credit.eu"));
-    OK(pace_hub_publish_together(hub, NULL, 0, &told));
+    OK(pace_hub_publish_together(hub, NULL, 0, 0, &told));
     CHECK(told.matched == 0);
-    with.may_block = true;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
-    TELLS("may_block");
-    with.may_block = false;
     both[0].key = foreign;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("another hub");
     both[0].key = NULL;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("key is NULL");
     both[0].key = debit;
     /* A count that is wrong is not followed. */
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, SIZE_MAX, NULL));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 1025, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, SIZE_MAX, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 1025, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("count is 1025");
     how.group = "tellers";
     OK(pace_hub_subscribe(hub, "debit", &how, take, &seen, drop_seen, &grouped));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("a group");
     OK(pace_mailbox_unsubscribe(debits, PACE_UNSUBSCRIBE_ASYNC, NULL));
     SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(credits, messages, 4, 0, &count));
@@ -1016,7 +1042,7 @@ static void measured(pace_pool_t *pool) {
     OK(pace_hub_subscribe(hub, "a", &how, take, &seen[1], drop_seen, &subscription));
     OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
     CHECK(stats_of(hub, subscription).latencies == 0);
-    for (int i = 0; i < 100; i++) OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
+    for (int i = 0; i < 100; i++) OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, plain).delivered == 100 && stats_of(hub, subscription).delivered == 100);
     CHECK(stats_of(hub, plain).latencies == 0 && stats_of(hub, plain).latency_max_ns == 0);
     for (int pulled = 0; pulled < 100; pulled += (int)count)
@@ -1057,9 +1083,9 @@ static void tests_that_fail(pace_pool_t *pool) {
     OK(pace_hub_mailbox(hub, "a", &how, &mailboxes[0]));
     how.filter = other; /* what cannot be told is neither */
     OK(pace_hub_mailbox(hub, "a", &how, &mailboxes[1]));
-    OK(pace_hub_publish(hub, "a", NULL, 0, NULL));
-    OK(pace_hub_publish(hub, "a", "x", 1, NULL));
-    OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     CHECK(atomic_load(&asked.runs) == 6);
     for (uint64_t i = 0; i < 2; i++) {
         pace_subscription_stats_t stats = {0};
@@ -1085,7 +1111,7 @@ static void buried(pace_pool_t *pool) {
     size_t count = 0;
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_mailbox(hub, "a.*", NULL, &mailbox));
-    OK(pace_hub_publish(hub, "a.b", "one", 3, NULL));
+    OK(pace_hub_publish(hub, "a.b", "one", 3, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_pull(mailbox, messages, 2, PACE_FOREVER, &count));
     CHECK(count == 1);
     OK(pace_mailbox_bury(mailbox, messages, "not yet", 3));
@@ -1160,8 +1186,8 @@ static void kept_and_replayed(pace_pool_t *pool) {
     how.histories = &history;
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
-    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, NULL));
-    OK(pace_hub_publish(hub, "c", NULL, 0, NULL));
+    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "c", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_flush(hub, NULL));
     OK(pace_hub_history_stats(hub, read_history, &histories));
     CHECK(histories == 1 && lseek(fd, 0, SEEK_END) > 100 * 20);
@@ -1187,7 +1213,7 @@ static void kept_and_replayed(pace_pool_t *pool) {
     /* From the last ten on into what is published meanwhile, each once. */
     OK(pace_hub_replay_mailbox(hub, "a.b", PACE_REPLAY_LAST, 10, &mailbox));
     OK(pace_hub_replay(hub, "a.*", PACE_REPLAY_SEQUENCE, 91, take_replayed, &seen, drop_seen, &replay));
-    for (unsigned n = 101; n <= 120; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, NULL));
+    for (unsigned n = 101; n <= 120; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 30);
     CHECK(atomic_load(&seen.sum) == 91 * 30 + 29 * 30 / 2);
     done.struct_size = sizeof done;
@@ -1267,8 +1293,8 @@ static void given_up(void) {
         how.history_count = 1;
         OK(pace_hub_new(pool, &how, &hub));
         OK(pace_pool_post(pool, PACE_LANE_NORMAL, hold, &go, NULL));
-        for (unsigned n = 0; n < 4; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
-        for (unsigned n = 0; n < 6; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+        for (unsigned n = 0; n < 4; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+        for (unsigned n = 0; n < 6; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
         if (gives_up) {
             SAYS(PACE_EGIVENUP, pace_hub_flush(hub, &count));
             TELLS("6 messages");
@@ -1307,7 +1333,7 @@ static void archived(void) {
         if (status == PACE_OK) {
             OK(pace_hub_query(hub, NULL, NULL, NULL, &count));
             CHECK(count == round * 100);
-            for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+            for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
             OK(pace_hub_flush(hub, NULL));
             pace_hub_free(hub);
         } else {
@@ -1355,7 +1381,7 @@ static void told_of_itself(pace_pool_t *pool) {
     OK(pace_hub_mailbox(hub, "a", &one, &full));
     OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.started"));
-    for (int i = 0; i < 2; i++) OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    for (int i = 0; i < 2; i++) SAYS(i ? PACE_EFULL : PACE_OK, pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.overflow") && message.size < sizeof text);
     memcpy(text, message.payload, message.size);
@@ -1408,8 +1434,8 @@ static void figures(pace_pool_t *pool) {
     how.count_keys = 1;
     OK(pace_hub_new(pool, &how, &hub));
     OK(pace_hub_mailbox(hub, "a.*", NULL, &mailbox));
-    for (int i = 0; i < 3; i++) OK(pace_hub_publish(hub, "a.b", "x", 1, NULL));
-    OK(pace_hub_publish(hub, "a.c", "x", 1, NULL));
+    for (int i = 0; i < 3; i++) OK(pace_hub_publish(hub, "a.b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a.c", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     stats.struct_size = sizeof stats;
     OK(pace_hub_stats(hub, &stats));
     CHECK(stats.keys == 2 && stats.subscriptions == 1 && stats.suspended == 0);
@@ -1432,8 +1458,8 @@ static void figures(pace_pool_t *pool) {
     CHECK(strstr(text, "\npaceline_hub_waiting{hub=\"figures\"} 4") != NULL);
     OK(pace_hub_metrics(hub, PACE_METRICS_JSON, text, sizeof text, &needed));
     CHECK(strstr(text, "paceline_hub_key_published") != NULL);
-    SAYS(PACE_EINVAL, pace_hub_metrics(hub, 3, text, sizeof text, &needed));
-    TELLS("format is 3");
+    SAYS(PACE_EINVAL, pace_hub_metrics(hub, 4, text, sizeof text, &needed));
+    TELLS("format is 4");
     OK(pace_workers_config_init(&config, sizeof config));
     OK(pace_workers_new(pool, &config, &workers));
     SAYS(PACE_EINVAL, pace_hub_share_metrics(hub, workers));
@@ -1493,7 +1519,7 @@ static void thresholds(pace_pool_t *pool) {
     OK(pace_hub_mailbox(hub, "a", NULL, &mailbox));
     OK(pace_hub_watch(hub, NULL, MILLI, two, 2, crossed, &seen, drop_crossings, &watch));
     UNTIL(atomic_load(&seen.crossed[1]) == 1);
-    for (int i = 0; i < 20; i++) OK(pace_hub_publish(hub, "a", "x", 1, NULL));
+    for (int i = 0; i < 20; i++) OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.back[1]) == 1 && atomic_load(&seen.crossed[0]) == 1);
     stats.struct_size = sizeof stats;
     OK(pace_watch_stats(watch, &stats));
@@ -1698,7 +1724,7 @@ static void pulled_replays(pace_pool_t *pool) {
     how.histories = &history;
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
-    for (n = 1; n <= 3; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    for (n = 1; n <= 3; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_BEGINNING, 0, &mailbox));
     OK(pace_replay_mailbox_pollable(mailbox, &fd));
     CHECK(readable(fd));
@@ -1720,8 +1746,8 @@ static void pulled_replays(pace_pool_t *pool) {
     OK(pace_replay_mailbox_pull(mailbox, messages, 4, 0, &count));
     CHECK(count == 1 && messages[0].sequence == 3 && !readable(fd));
     /* What comes makes it readable, and a pull that finds nothing unreadable. */
-    OK(pace_hub_publish(hub, "b", &n, sizeof n, NULL));
-    OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    OK(pace_hub_publish(hub, "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     CHECK(readable(fd));
     OK(pace_replay_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
     CHECK(messages[0].sequence == 5 && mailbox_stats_of(mailbox).last == 5);
@@ -1789,7 +1815,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
     OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ONE, 2, 3600 * SECOND, PACE_FOREVER, 0, &supervisor));
-    for (unsigned n = 1; n <= 10; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    for (unsigned n = 1; n <= 10; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
 
     /* Messages 2 and 3 are tried twice and die; at 4 it is suspended, and another with it. */
     OK(pace_replay_options_init(&options, sizeof options));
@@ -1903,7 +1929,7 @@ static void drained_until(pace_pool_t *pool) {
     atomic_store(&seen.hold, true);
     OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &slow));
     OK(pace_hub_subscribe(hub, "b", NULL, take, &handled, drop_seen, &quick));
-    for (unsigned n = 0; n < 5; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, NULL));
+    for (unsigned n = 0; n < 5; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 1);
     OK(pace_subscription_drain(hub, slow, MILLI, &left));
     CHECK(left == 4);
@@ -1911,19 +1937,19 @@ static void drained_until(pace_pool_t *pool) {
     atomic_store(&seen.hold, false);
     UNTIL(atomic_load(&seen.counts.drops) == 1);
     CHECK(atomic_load(&seen.counts.runs) == 1);
-    for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "b", &n, sizeof n, NULL));
+    for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_subscription_drain(hub, quick, PACE_FOREVER, &left));
     CHECK(left == 0 && atomic_load(&handled.counts.runs) == 100);
     CHECK(atomic_load(&handled.counts.drops) == 1);
     OK(pace_hub_subscribe(hub, "c", NULL, drain_inside, &drainer, NULL, &inside));
-    OK(pace_hub_publish(hub, "c", NULL, 0, NULL));
+    OK(pace_hub_publish(hub, "c", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&drainer.says) == PACE_EDEADLOCK);
     OK(pace_subscription_drain(hub, inside, PACE_FOREVER, NULL));
     balances(hub);
 
     /* What a shutdown leaves. */
     OK(pace_hub_mailbox(hub, "d", NULL, &mailbox));
-    for (unsigned n = 0; n < 3; n++) OK(pace_hub_publish(hub, "d", &n, sizeof n, NULL));
+    for (unsigned n = 0; n < 3; n++) OK(pace_hub_publish(hub, "d", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     report.struct_size = sizeof report;
     OK(pace_pool_shutdown(pool, PACE_FOREVER, &report));
     CHECK(report.left == 3);
@@ -1944,6 +1970,7 @@ int main(int argc, char **argv) {
     every_execution(pool);
     what_is_full_and_what_was_lost(pool);
     blocked(pool);
+    a_loop(pool);
     headers_and_failures(pool);
     those_who_leave(pool);
     drained(pool);

@@ -458,7 +458,6 @@ GROWS(pace_publication_t, 32);
 AT(pace_publication_t, priority, 4);
 AT(pace_publication_t, headers, 8);
 AT(pace_publication_t, header_count, 16);
-AT(pace_publication_t, may_block, 24);
 
 GROWS(pace_hub_options_t, 16);
 AT(pace_hub_options_t, max_payload, 8);
@@ -611,7 +610,7 @@ AT(pace_subscription_stats_t, number, 104);
 AT(pace_subscription_stats_t, suspended, 112);
 
 GROWS(pace_publisher_options_t, 40);
-AT(pace_publisher_options_t, may_block, 4);
+AT(pace_publisher_options_t, no_wait, 4);
 AT(pace_publisher_options_t, quota, 8);
 AT(pace_publisher_options_t, quota_burst, 12);
 AT(pace_publisher_options_t, quota_per_ns, 16);

@@ -562,17 +562,18 @@ static pace_status_t do_key_text(things_t *t) {
     pace_text_t text;
     return pace_key_text(t->key, &text);
 }
-static pace_status_t do_key_publish(things_t *t) { return pace_key_publish(t->key, "x", 1, NULL); }
+static pace_status_t do_key_await_room(things_t *t) { return pace_key_await_room(t->key, 1); }
+static pace_status_t do_key_publish(things_t *t) { return pace_key_publish(t->key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL); }
 static pace_status_t do_key_publish_with(things_t *t) {
     pace_publication_t with;
     OK(pace_publication_init(&with, sizeof with));
-    return pace_key_publish_with(t->key, &with, "x", 1, NULL);
+    return pace_key_publish_with(t->key, &with, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
 static pace_status_t do_key_publish_batch(things_t *t) {
     pace_piece_t pieces[2] = {{"x", 1}, {NULL, 0}};
-    return pace_key_publish_batch(t->key, pieces, 2, NULL);
+    return pace_key_publish_batch(t->key, pieces, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
-static pace_status_t do_hub_publish(things_t *t) { return pace_hub_publish(t->hub, "a", "x", 1, NULL); }
+static pace_status_t do_hub_publish(things_t *t) { return pace_hub_publish(t->hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL); }
 static pace_status_t do_hub_audit(things_t *t) {
     pace_hub_audit_t audit = {0};
     audit.struct_size = sizeof audit;
@@ -723,7 +724,7 @@ static pace_status_t do_hub_give_up(things_t *t) {
 }
 static pace_status_t do_publish_together(things_t *t) {
     pace_together_t messages[2] = {{t->key, NULL, "x", 1}, {t->key, NULL, NULL, 0}};
-    return pace_hub_publish_together(t->hub, messages, 2, NULL);
+    return pace_hub_publish_together(t->hub, messages, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
 static pace_status_t do_hub_reply(things_t *t) {
     pace_field_t to = {{"Reply-To", 8}, {"_INBOX.0", 8}};
@@ -742,11 +743,11 @@ static pace_status_t do_publisher_new(things_t *t) {
     return status;
 }
 static pace_status_t do_publisher_publish(things_t *t) {
-    return pace_publisher_publish(t->publisher, t->key, NULL, "x", 1, NULL);
+    return pace_publisher_publish(t->publisher, t->key, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
 static pace_status_t do_publisher_publish_batch(things_t *t) {
     pace_piece_t pieces[2] = {{"x", 1}, {NULL, 0}};
-    return pace_publisher_publish_batch(t->publisher, t->key, pieces, 2, NULL);
+    return pace_publisher_publish_batch(t->publisher, t->key, pieces, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
 static pace_status_t do_publisher_stats(things_t *t) {
     pace_publisher_stats_t stats = {0};
@@ -1358,10 +1359,11 @@ static const row_t table[] = {
     {"hub_new", do_hub_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
     {"hub_key", do_hub_key, IS_OK, IS_OK, IS_OK, 'y'},
     {"key_text", do_key_text, IS_OK, IS_OK, IS_OK, 'k'},
-    {"key_publish", do_key_publish, IS_OK, IS_OK, DOWN, 'k'},
-    {"key_publish_with", do_key_publish_with, IS_OK, IS_OK, DOWN, 'k'},
-    {"key_publish_batch", do_key_publish_batch, IS_OK, IS_OK, DOWN, 'k'},
-    {"hub_publish", do_hub_publish, IS_OK, IS_OK, DOWN, 'y'},
+    {"key_await_room", do_key_await_room, IS_OK | B(PACE_ETIMEDOUT), IS_OK | B(PACE_ETIMEDOUT), DOWN, 'k'},
+    {"key_publish", do_key_publish, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
+    {"key_publish_with", do_key_publish_with, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
+    {"key_publish_batch", do_key_publish_batch, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
+    {"hub_publish", do_hub_publish, IS_OK | FULL, IS_OK | FULL, DOWN, 'y'},
     {"hub_audit", do_hub_audit, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_subscriber_count", do_hub_subscriber_count, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_patterns", do_hub_patterns, IS_OK, IS_OK, IS_OK, 'y'},
@@ -1410,8 +1412,8 @@ static const row_t table[] = {
     {"replay_mailbox_pull", do_replay_mailbox_pull, IS_OK | LATE, IS_OK | LATE, IS_OK | LATE, 'o'},
     {"publisher_options_init", do_publisher_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"publisher_new", do_publisher_new, IS_OK, IS_OK, IS_OK, 'y'},
-    {"publisher_publish", do_publisher_publish, IS_OK, IS_OK, DOWN, 'i'},
-    {"publisher_publish_batch", do_publisher_publish_batch, IS_OK, IS_OK, DOWN, 'i'},
+    {"publisher_publish", do_publisher_publish, IS_OK | FULL, IS_OK | FULL, DOWN, 'i'},
+    {"publisher_publish_batch", do_publisher_publish_batch, IS_OK | FULL, IS_OK | FULL, DOWN, 'i'},
     {"publisher_stats", do_publisher_stats, IS_OK, IS_OK, IS_OK, 'i'},
     {"supervisor_new", do_supervisor_new, IS_OK, IS_OK, IS_OK, '-'},
     {"supervisor_is_suspended", do_supervisor_is_suspended, IS_OK, IS_OK, IS_OK, 'j'},
@@ -1919,11 +1921,11 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_hub_key(t.hub, NULL, &t.key));
     SAYS(PACE_EINVAL, pace_hub_key(t.hub, "a", NULL));
     SAYS(PACE_EINVAL, pace_key_text(t.key, NULL));
-    SAYS(PACE_EINVAL, pace_key_publish(t.key, NULL, 1, NULL));
-    SAYS(PACE_EINVAL, pace_key_publish_with(t.key, NULL, "x", 1, NULL));
-    SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, NULL, 1, NULL));
-    SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, &(pace_piece_t){NULL, 1}, 1, NULL));
-    SAYS(PACE_EINVAL, pace_hub_publish(t.hub, NULL, "x", 1, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish(t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish_with(t.key, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, &(pace_piece_t){NULL, 1}, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish(t.hub, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_hub_audit(t.hub, NULL));
     SAYS(PACE_EINVAL, pace_hub_subscriber_count(t.hub, NULL, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_hub_subscriber_count(t.hub, "a", NULL));
@@ -1947,7 +1949,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, "x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_reply(t.hub, NULL, "x", 1, NULL));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_webhook_new(NULL, NULL, &(pace_webhook_t *){NULL}));
     SAYS(PACE_EINVAL, pace_webhook_new("http://localhost", NULL, NULL));
     SAYS(PACE_EINVAL, pace_webhook_post(NULL, "{}", 2));
@@ -1999,9 +2001,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_publisher_options_init(NULL, sizeof(pace_publisher_options_t)));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, NULL, NULL, &t.publisher));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, "a", NULL, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, NULL, NULL, "x", 1, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, t.key, NULL, NULL, 1, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish_batch(t.publisher, t.key, NULL, 1, NULL));
+    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, NULL, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, t.key, NULL, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_publisher_publish_batch(t.publisher, t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_publisher_stats(t.publisher, NULL));
     SAYS(PACE_EINVAL, pace_supervisor_new(0, 3, SECOND, 0, 0, NULL));
     SAYS(PACE_EINVAL, pace_supervisor_is_suspended(t.supervisor, NULL));

@@ -158,7 +158,7 @@ static void a_mailbox(void) {
     bool made = any(pace_hub_mailbox(hub, any_pattern(), MAYBE(&options), &mailbox));
     pace_message_filter_free(filter);
     for (uint64_t calls = made ? below(6) : 0; calls > 0; calls--) {
-        any(pace_hub_publish(hub, "a.b", "x", 1, NULL));
+        any(pace_hub_publish(hub, "a.b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         if (any(pace_mailbox_pull(mailbox, messages, below(5), below(20000), &count))) {
             any(pace_mailbox_bury(mailbox, &messages[below(count)], MAYBE("gone"), (uint32_t)below(3)));
             any(pace_hub_reply(hub, &messages[0], MAYBE("x"), below(2), NULL));
@@ -243,11 +243,11 @@ static void hub_call(bool inside) {
     terms.priority = (int32_t)below(6);
     filter.limit = below(4);
     switch (below(22)) {
-    case 0: case 1: case 2: any(pace_hub_publish(hub, any_key(), "xyz", below(4), NULL)); break;
-    case 3: case 4: any(pace_key_publish_with(known, MAYBE(&terms), MAYBE("xyz"), below(4), NULL)); break;
-    case 5: any(pace_key_publish_batch(known, MAYBE(pieces), below(3), NULL)); break;
-    case 6: any(pace_publisher_publish(publisher, known, NULL, "x", 1, NULL)); break;
-    case 7: any(pace_publisher_publish_batch(publisher, known, pieces, below(3), NULL)); break;
+    case 0: case 1: case 2: any(pace_hub_publish(hub, any_key(), "xyz", below(4), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
+    case 3: case 4: any(pace_key_publish_with(known, MAYBE(&terms), MAYBE("xyz"), below(4), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
+    case 5: any(pace_key_publish_batch(known, MAYBE(pieces), below(3), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
+    case 6: any(pace_publisher_publish(publisher, known, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL)); break;
+    case 7: any(pace_publisher_publish_batch(publisher, known, pieces, below(3), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
     case 8: case 9:
         any_settings(&options);
         if (took(pace_hub_subscribe(hub, any_pattern(), MAYBE(&options), MAYBE(handle), C, &subscription)))
@@ -270,7 +270,7 @@ static void hub_call(bool inside) {
         any(pace_hub_stats(hub, MAYBE(&figures)));
         break;
     default:
-        if (any(pace_hub_key(hub, any_key(), &key))) any(pace_key_publish(key, "x", 1, NULL));
+        if (any(pace_hub_key(hub, any_key(), &key))) any(pace_key_publish(key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         pace_key_free(key);
         break;
     }

@@ -61,7 +61,7 @@ fn a_pull_without_room_passes_nothing() {
     let pool = pool(1);
     let hub = hub(&pool, archived(folder.file("a")));
     (0..3).for_each(|_| {
-        hub.publish("a", "x").unwrap();
+        let _ = hub.publish("a", "x").unwrap();
     });
     hub.flush_histories().unwrap();
     let replay = hub.replay(">", ReplayFrom::Beginning).mailbox().unwrap();
@@ -91,7 +91,7 @@ fn a_restart_goes_on() {
         let replay =
             hub.replay(">", ReplayFrom::Sequence(run * 100 - run)).serve(got.handler()).unwrap();
         (0..100).for_each(|_| {
-            hub.publish("a", "").unwrap();
+            let _ = hub.publish("a", "").unwrap();
         });
         let last = (run + 1) * 100;
         got.until_has(last);
@@ -131,7 +131,7 @@ fn commits_come_by_themselves() {
         let file = folder.file(&format!("{batch}"));
         let hub = hub(&pool, archived(file).commit(batch, delay));
         (0..10).for_each(|_| {
-            hub.publish("a", "x").unwrap();
+            let _ = hub.publish("a", "x").unwrap();
         });
         until("a commit", || hub.history_stats()[0].durable == Some(10));
     }
@@ -146,7 +146,7 @@ fn lines_are_written_beside() {
     let lines = LinesOptions::at(folder.file("lines"));
     let hub = hub(&pool, archived(folder.file("a")).lines(lines));
     (0..500).for_each(|n| {
-        hub.publish("a.b", n.to_string()).unwrap();
+        let _ = hub.publish("a.b", n.to_string()).unwrap();
     });
     hub.flush_histories().unwrap();
     let mut read = Vec::new();
@@ -259,7 +259,7 @@ fn an_archive_has_what_lines_have_lost() {
     let pool = Pool::builder().threads(1).pin(paceline::Pin::None).build().unwrap();
     let history = archived(folder.file("a")).lines(LinesOptions::at("/dev/full"));
     let hub = Hub::builder(&pool).history(history).build().unwrap();
-    hub.publish("a", "kept").unwrap();
+    let _ = hub.publish("a", "kept").unwrap();
     hub.flush_histories().unwrap();
     let stats = hub.history_stats().remove(0);
     assert_eq!((stats.given_up, stats.lines_lost), (0, 1));
@@ -381,7 +381,7 @@ fn a_loss_at_the_end_is_logged() {
         let (log, logged) = crate::common::log_of_events("error");
         let pool = Pool::builder().threads(1).pin(paceline::Pin::None).log(&log).build().unwrap();
         let hub = hub(&pool, archived(folder.file("a")).commit(1000, Duration::from_secs(3600)));
-        hub.publish("a", vec![7; 100_000]).unwrap();
+        let _ = hub.publish("a", vec![7; 100_000]).unwrap();
         crate::common::limit(libc::RLIMIT_FSIZE, 1);
         drop(hub);
         finish(&pool);

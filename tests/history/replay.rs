@@ -197,7 +197,7 @@ fn a_handler_that_fails_gets_the_next() {
     let pool = pool(1);
     let hub = hub(&pool, all_kept(">"));
     (0..9).for_each(|_| {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     });
     let mut number = 0;
     let handler = move |_: &Message<'_>| -> Result<(), &'static str> {
@@ -394,7 +394,7 @@ fn redelivered_letters_balance_while_replays_come_and_go() {
                 .serve(handler)
                 .unwrap();
             for number in 0..100 {
-                hub.publish("a", format!("{number}")).unwrap();
+                let _ = hub.publish("a", format!("{number}")).unwrap();
             }
             if round % 2 == 0 {
                 until("its suspension", || replay.is_suspended());
@@ -534,8 +534,8 @@ fn a_replay_that_holds_a_message_back_ends() {
     let _guard = hang_guard();
     let pool = pool(1);
     let hub = hub(&pool, all_kept("a.>"));
-    hub.publish("a.x", "fail").unwrap();
-    hub.publish("a.x", "1").unwrap();
+    let _ = hub.publish("a.x", "fail").unwrap();
+    let _ = hub.publish("a.x", "1").unwrap();
     let (calls, dropped) = (Arc::default(), Count::new());
     let (mut picky, on_drop) = (picky(&calls), dropped.on_drop());
     let replay = hub
@@ -566,8 +566,8 @@ fn a_replay_ends_once() {
         let _owned = &on_drop;
         entered.wait();
     };
-    hub.publish("a", "1").unwrap();
-    hub.publish("a", "2").unwrap();
+    let _ = hub.publish("a", "1").unwrap();
+    let _ = hub.publish("a", "2").unwrap();
     let replay = hub.replay(">", ReplayFrom::Beginning).serve(handler).unwrap();
     gate.until_entered(1);
     assert_eq!(replay.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
@@ -603,9 +603,9 @@ fn a_replay_may_end_itself() {
         count.up();
     };
     *own.lock().unwrap() = Some(hub.replay(">", ReplayFrom::Now).serve(handler).unwrap());
-    hub.publish("a", "1").unwrap();
+    let _ = hub.publish("a", "1").unwrap();
     called.until(1);
-    hub.publish("a", "2").unwrap();
+    let _ = hub.publish("a", "2").unwrap();
     let end = own.lock().unwrap().take().unwrap();
     assert_eq!(end.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
     assert_eq!(called.get(), 1);
@@ -618,7 +618,7 @@ fn pullers_share_what_comes() {
     let pool = pool(1);
     let hub = hub(&pool, all_kept(">"));
     (0..10).for_each(|_| {
-        hub.publish("a", "stored").unwrap();
+        let _ = hub.publish("a", "stored").unwrap();
     });
     let mailbox = hub.replay(">", ReplayFrom::Beginning).mailbox().unwrap();
     let mut taken = Vec::new();
@@ -639,7 +639,7 @@ fn pullers_share_what_comes() {
             })
         });
         (0..3000).for_each(|_| {
-            hub.publish("a", "live").unwrap();
+            let _ = hub.publish("a", "live").unwrap();
         });
         pullers.into_iter().flat_map(|puller| puller.join().unwrap()).collect()
     });
@@ -669,7 +669,7 @@ fn who_waits_for_a_replay_hears_of_the_end_of_the_pool() {
             let mut taken = Vec::new();
             (waits(&mut taken), waits(&mut taken))
         });
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
         finish(&pool);
         let (first, second) = waiter.join().unwrap();
         assert_eq!(first.unwrap(), 1);
@@ -684,7 +684,7 @@ fn what_is_kept_can_be_asked_for() {
     for (key, text) in
         [("a.x", "1"), ("a.y", "2"), ("b", "no"), ("a.x", "3"), ("a.x", "4"), ("a.y", "5")]
     {
-        hub.publish(key, text).unwrap();
+        let _ = hub.publish(key, text).unwrap();
     }
     let ask = |query: Query| texts(&hub.query(&query).unwrap());
     let of = |pattern| Query::of(pattern).unwrap();
@@ -697,7 +697,7 @@ fn what_is_kept_can_be_asked_for() {
     assert_eq!(ask(of("a.>").since(SystemTime::UNIX_EPOCH).until(SystemTime::UNIX_EPOCH)), [""; 0]);
     let found = hub.query(&of("a.x")).unwrap();
     // Its key can be published to again.
-    hub.publish(found[0].key(), "again").unwrap();
+    let _ = hub.publish(found[0].key(), "again").unwrap();
     assert_eq!(ask(of("a.x").last(1)), ["again"]);
     let stats = &hub.history_stats()[0];
     assert_eq!((stats.recorded, stats.in_memory, stats.durable), (6, 4, None));
@@ -715,7 +715,7 @@ fn a_message_of_several_histories_is_in_each() {
             let hub = &hub;
             scope.spawn(move || {
                 (0..500).for_each(|_| {
-                    hub.publish(key, "").unwrap();
+                    let _ = hub.publish(key, "").unwrap();
                 })
             });
         }
@@ -835,7 +835,7 @@ fn a_flush_fails_if_lines_are_lost_and_there_is_no_archive() {
         .serve_shared(move |_: &Message<'_>| tell.store(other.flush_histories().is_err(), SeqCst))
         .unwrap();
     for _ in 0..3 {
-        hub.publish("a", "lost").unwrap();
+        let _ = hub.publish("a", "lost").unwrap();
     }
     let given_up = |messages| matches!(hub.flush_histories(), Err(Error::GivenUp { messages: n }) if n == messages);
     assert!(given_up(3) && given_up(3));

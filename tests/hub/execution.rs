@@ -1,7 +1,7 @@
 //! Where handlers run, and in what order.
 
 use crate::common::{Count, Gate, Random, hang_guard, quiet_panic, until};
-use crate::kit::{Log, at_rest, hub, settle, text};
+use crate::kit::{Log, at_rest, hub, settle, text, told};
 use paceline::hub::{
     DeadFilter, Execution, Failure, Hub, Intensity, Message, OnFailure, Overflow, Retry,
     Subscription, Unsubscribe, Unsubscribed,
@@ -77,22 +77,22 @@ fn inline_does_not_recur_without_an_end() {
     let calls = Count::new();
     let (count, from) = (calls.clone(), hub.clone());
     let lost = Count::new();
-    let told = lost.clone();
+    let lag = lost.clone();
     let inline = hub
         .subscription("a")
         .execution(Execution::Inline)
         .serve_shared(move |message: &Message<'_>| {
             count.up();
-            told.add(message.lost_before());
+            lag.add(message.lost_before());
             if text(message) == "deeper" {
-                from.publish("a", "deeper").unwrap();
+                assert_eq!(told(from.publish("a", "deeper")).matched, 1);
             }
         })
         .unwrap();
-    hub.publish("a", "deeper").unwrap();
+    assert_eq!(hub.publish("a", "deeper").unwrap().enqueued, 1);
     assert_eq!(calls.get(), 16);
     assert_eq!(inline.stats().rejected, 1);
-    hub.publish("a", "").unwrap();
+    let _ = hub.publish("a", "").unwrap();
     assert_eq!((calls.get(), lost.get()), (17, 1));
     drop(inline);
     settle(&hub);
@@ -192,7 +192,7 @@ fn the_strand_has_one_order_over_all_keys() {
             scope.spawn(move || {
                 for number in 0..500 {
                     let key = ["a.x", "b.x", "a.y"][(publisher + number) % 3];
-                    hub.publish(key, format!("{key} {publisher} {number}")).unwrap();
+                    let _ = hub.publish(key, format!("{key} {publisher} {number}")).unwrap();
                 }
             });
         }
@@ -224,7 +224,7 @@ fn a_stuck_handler_holds_nobody_else_up() {
         })
         .collect();
     for _ in 0..20 {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     }
     others.until(50 * 20);
     gate.open();
@@ -259,7 +259,7 @@ fn failures_are_counted_and_contained() {
         })
         .unwrap();
     for payload in ["a", "panic", "b", "fail", "c"] {
-        hub.publish("a", payload).unwrap();
+        let _ = hub.publish("a", payload).unwrap();
     }
     at_rest(&hub);
     assert_eq!(came.get(), 3);
@@ -295,10 +295,10 @@ fn failures_in_one_run_are_each_their_own() {
     let settings = || hub.subscription("a").intensity(often);
     let one = settings().serve(handler(&logs[0])).unwrap();
     let other = settings().serve_shared(handler(&logs[1])).unwrap();
-    hub.publish("a", "0").unwrap();
+    let _ = hub.publish("a", "0").unwrap();
     gate.until_entered(2);
     let all: Vec<String> = (0..100).map(|number| number.to_string()).collect();
-    hub.publish_batch("a", all[1..].iter().map(String::as_str)).unwrap();
+    let _ = hub.publish_batch("a", all[1..].iter().map(String::as_str)).unwrap();
     gate.open();
     at_rest(&hub);
     let bad: Vec<&String> =
@@ -336,7 +336,7 @@ fn the_books_balance() {
                 for number in 0..rounds / 2 {
                     let key = &keys[random.below(4) as usize];
                     let text = format!("{publisher} {number}");
-                    let receipt = hub.publish(key, text).unwrap();
+                    let receipt = told(hub.publish(key, text));
                     let lost = receipt.dropped + receipt.rejected + receipt.dead_lettered;
                     assert_eq!(receipt.matched, receipt.enqueued + lost);
                     matched.add(receipt.matched);
@@ -518,7 +518,7 @@ fn a_run_of_several_segments_tells_who_waits_for_room() {
     hub.pool().post(move || held.wait()).unwrap();
     until("the pool is held up", || start.entered() == 1);
     let publish = |number: u64| {
-        let publication = hub.message("a").payload(number.to_string()).may_block();
+        let publication = hub.message("a").payload(number.to_string());
         assert_eq!(publication.publish().unwrap().enqueued, 1);
     };
     (0..300).for_each(publish);

@@ -2,7 +2,8 @@
 #![cfg(feature = "metrics")]
 
 use crate::common::{LONG, hang_guard, quiet_panic, until};
-use crate::kit::{at_rest, pool, settle};
+use crate::kit::told as kit_told;
+use crate::kit::{at_rest, pool, settle, told};
 use paceline::hub::{
     Crossing, ErrorFilter, Execution, Failure, Hub, Message, OnFailure, Rate, Severity, Threshold,
 };
@@ -28,11 +29,11 @@ fn figures_say_what_happened() {
     let publisher =
         hub.publisher("p").quota(Rate::new(3, Duration::from_secs(9999)).burst(3)).build().unwrap();
     for payload in ["good", "bad", "good"] {
-        publisher.publish("a", payload).unwrap();
+        assert_eq!(told(publisher.publish("a", payload)).matched, 2);
     }
     assert!(publisher.publish("a", "beyond").is_err());
-    hub.publish("b", "").unwrap();
-    hub.publish_batch("c", ["", "", ""]).unwrap();
+    assert_eq!(told(hub.publish("b", "")).rejected, 1);
+    assert_eq!(told(hub.publish_batch("c", ["", "", ""])).rejected, 3);
     assert!(pulled.try_recv().unwrap().is_some());
     until("the handler has done", || served.stats().delivered == 2 && served.stats().failed == 1);
     let stats = hub.stats();
@@ -66,7 +67,7 @@ fn figures_say_what_happened() {
     // What is not asked for is not there.
     let plain = Hub::new(&pool).unwrap();
     let _unmeasured = plain.subscribe("a", |_: &Message<'_>| ()).unwrap();
-    plain.publish("a", "").unwrap();
+    let _ = plain.publish("a", "").unwrap();
     at_rest(&plain);
     assert!(
         plain.stats().key_counts.is_empty() && plain.stats().subscriptions[0].latency.is_none()
@@ -86,7 +87,7 @@ fn figures_are_in_a_registry_while_the_hub_lives() {
     let _plain = hub.subscribe("a.b", |_: &Message<'_>| ()).unwrap();
     let publishers = ["p", "p"].map(|name| hub.publisher(name).build().unwrap());
     for publisher in &publishers {
-        publisher.publish("a.b", "").unwrap();
+        let _ = publisher.publish("a.b", "").unwrap();
     }
     at_rest(&hub);
     let snapshot = registry.snapshot();
@@ -143,7 +144,7 @@ fn figures_are_logged_again_and_again() {
     let every = Duration::from_millis(10);
     let hub = Hub::builder(&pool).log_stats(every).build().unwrap();
     let _all = hub.subscribe("a", |_: &Message<'_>| ()).unwrap();
-    hub.publish("a", "").unwrap();
+    let _ = hub.publish("a", "").unwrap();
     let has = |count: usize| {
         let wanted = "INFO published 1 (";
         let lines = FACADE.0.lock().unwrap();
@@ -200,7 +201,7 @@ fn thresholds_are_told_when_crossed_and_when_back() {
             (4.5..=20.0).contains(&level) && level != 9.0
         );
     }
-    hub.publish_batch("a", ["x"; 5]).unwrap();
+    assert_eq!(kit_told(hub.publish_batch("a", ["x"; 5])).rejected, 2);
     looked();
     let crossings = [
         "crossed at 9.5: level above 9",

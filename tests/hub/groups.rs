@@ -53,12 +53,12 @@ fn the_least_loaded_is_not_the_one_that_is_stuck() {
     let balance = Balance::LeastLoaded;
     let stuck = hub.subscription("work.>").group("workers", balance.clone());
     let stuck = stuck.serve(move |_: &Message<'_>| inside.wait()).unwrap();
-    hub.publish("work.x", "x").unwrap();
+    let _ = hub.publish("work.x", "x").unwrap();
     gate.until_entered(1);
     let log = Log::default();
     let free = member(&hub, balance, &log);
     for number in 1..=20 {
-        hub.publish("work.x", number.to_string()).unwrap();
+        let _ = hub.publish("work.x", number.to_string()).unwrap();
         until("it is delivered", || free.stats().delivered + stuck.stats().waiting == number);
     }
     assert!(free.stats().delivered >= 19, "{:?}", free.stats());
@@ -76,7 +76,7 @@ fn a_key_that_moves_waits_for_its_old_owner() {
     let inside = gate.clone();
     let old = hub.subscription("work.>").group("workers", Balance::ByKey);
     let _old = old.serve(move |_: &Message<'_>| inside.wait()).unwrap();
-    hub.publish("work.x", "0").unwrap();
+    let _ = hub.publish("work.x", "0").unwrap();
     gate.until_entered(1);
     let log = Log::default();
     let mut members = Vec::new();
@@ -87,7 +87,7 @@ fn a_key_that_moves_waits_for_its_old_owner() {
         assert_eq!(hub.publish("work.x", count.to_string()).unwrap().enqueued, 1);
     }
     count += 1;
-    hub.publish("work.x", count.to_string()).unwrap();
+    let _ = hub.publish("work.x", count.to_string()).unwrap();
     let (moving, audit) = (hub.moving(), hub.audit());
     assert!(moving == 2 && audit.is_balanced() && audit.waiting >= 2, "{moving} {audit:?}");
     assert_eq!(log.len(), 0, "the old owner has not finished");
@@ -110,7 +110,7 @@ fn what_waits_for_nobody_is_discarded() {
         let headers = Headers::new([("id", "7")]).unwrap();
         hub.message("work.x").headers(headers).publish().unwrap()
     };
-    publish(&hub);
+    let _ = publish(&hub);
     gate.until_entered(1);
     let _later = old.unsubscribe(Unsubscribe::Drain).unwrap();
     let new = member(&hub, Balance::ByHeader("id".into()), &Log::default());
@@ -130,14 +130,14 @@ fn a_suspended_member_leaves_the_work_to_others() {
     let bad = bad.serve(|_: &Message<'_>| -> Result<(), &str> { quiet_panic("no") }).unwrap();
     let log = Log::default();
     let _good = member(&hub, Balance::RoundRobin, &log);
-    hub.publish_batch("work.x", ["1", "2"]).unwrap();
+    let _ = hub.publish_batch("work.x", ["1", "2"]).unwrap();
     until("one is suspended", || bad.is_suspended());
     let receipt = hub.publish_batch("work.x", ["3", "4", "5"]).unwrap();
     assert_eq!((receipt.enqueued, receipt.dead_lettered), (3, 0));
     at_rest(&hub);
     assert_eq!(log.lines(), ["2", "3", "4", "5"]);
     assert!(bad.resume());
-    hub.publish_batch("work.x", ["6", "7"]).unwrap();
+    let _ = hub.publish_batch("work.x", ["6", "7"]).unwrap();
     at_rest(&hub);
     assert_eq!((log.len(), bad.stats().dead_lettered), (5, 2));
     settle(&hub);
@@ -163,7 +163,7 @@ fn bad_groups_are_named() {
     );
     assert_eq!(
         error(hub.subscription("a").group("g", Balance::ByKey).overflow(Overflow::DropOldest)),
-        "overflow is DropOldest, but must be Reject or DropNewest in a group by key or header"
+        "overflow is DropOldest, but must be Block, Reject or DropNewest in a group by key or header"
     );
     assert_eq!(
         error(builder(Balance::RoundRobin).filter(Filter::header("a", "b"))),

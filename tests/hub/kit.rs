@@ -1,8 +1,8 @@
 //! What the tests of the hub share.
 
 use crate::common::{LONG, until};
-use paceline::Pool;
-use paceline::hub::{Hub, HubAudit, Message};
+use paceline::hub::{Hub, HubAudit, Message, Receipt};
+use paceline::{Error, Pool};
 use std::sync::{Arc, Mutex};
 
 pub fn pool(threads: usize) -> Pool {
@@ -32,6 +32,15 @@ impl Log {
 
     pub fn len(&self) -> usize {
         self.0.lock().unwrap().len()
+    }
+}
+
+/// The receipt of what was published, whether a mailbox has refused it or not.
+pub fn told(published: Result<Receipt, Error>) -> Receipt {
+    match published {
+        Ok(receipt) => receipt,
+        Err(Error::MailboxFull { receipt, .. }) => *receipt,
+        Err(error) => panic!("{error}"),
     }
 }
 

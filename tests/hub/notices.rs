@@ -1,7 +1,7 @@
 //! What a hub tells of itself under `$SYS.`, and the errors that it keeps.
 
 use crate::common::{hang_guard, quiet_panic, until};
-use crate::kit::{at_rest, hub, pool, settle};
+use crate::kit::{at_rest, hub, pool, settle, told};
 use paceline::hub::{
     DeadFilter, ErrorFilter, Failure, Hub, HubBuilder, Intensity, Mailbox, Message, Overflow, Rate,
     Received, Severity, Unsubscribe,
@@ -76,13 +76,13 @@ fn the_life_of_a_subscription_is_told() {
     assert_eq!(started["subscription"], subscription.id());
     assert_eq!((&started["pattern"], &started["severity"]), (&"a.*".into(), &"info".into()));
     assert_eq!((&started["lost"], started["time"].as_str().map(str::len)), (&0.into(), Some(24)));
-    hub.publish("a.b", "1").unwrap();
+    let _ = hub.publish("a.b", "1").unwrap();
     let restarted = ear.until("$SYS.subscription.restarted");
     assert_eq!(
         (&restarted["count"], &restarted["failure"]),
         (&1.into(), &"panicked: on purpose".into())
     );
-    hub.publish("a.b", "2").unwrap();
+    let _ = hub.publish("a.b", "2").unwrap();
     let suspended = ear.until("$SYS.subscription.suspended");
     assert_eq!((&suspended["severity"], &suspended["waited"]), (&"error".into(), &0.into()));
     assert_eq!(suspended["resumes_in_ms"], 3_600_000);
@@ -127,7 +127,8 @@ fn every_loss_by_a_full_mailbox_is_told_once() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for number in 0..300 {
-                        hub.publish("a", "x").unwrap();
+                        let message = hub.message("a").payload("x").no_wait();
+                        assert_eq!(told(message.publish()).matched, 2);
                         if number % 100 == 99 {
                             std::thread::sleep(5 * MILLI);
                         }
@@ -164,7 +165,7 @@ fn what_the_hub_forgets_and_refuses_is_told() {
     let fails = |_: &Message<'_>| Err::<(), _>(Failure::new("no"));
     let _bad = hub.subscription("a").intensity(Intensity::unlimited()).serve(fails).unwrap();
     for _ in 0..7 {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     }
     until("five are forgotten", || ear.count("$SYS.dead.forgotten") == 5);
     assert_eq!(hub.dead_letters(&DeadFilter::all()).len(), 2);
@@ -241,7 +242,7 @@ fn errors_are_bounded_and_found_by_filters() {
     let intensity = Intensity::new(4, HOUR).suspend_for_good();
     let bad = hub.subscription("a").intensity(intensity).serve(panics).unwrap();
     for _ in 0..5 {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     }
     until("it is suspended", || bad.is_suspended());
     until("all are recorded", || hub.notice_stats().errors == 5);

@@ -1,9 +1,12 @@
 //! Full mailboxes: who loses what, and how it is told.
 
-use crate::common::{Gate, hang_guard, until};
-use crate::kit::{Log, at_rest, hub, settle, text};
+use crate::common::{Count, Gate, hang_guard, quiet_panic, until};
+use crate::kit::{Log, at_rest, hub, settle, text, told};
 use paceline::Error;
-use paceline::hub::{Hub, Message, Overflow, Priority, Subscription, Unsubscribe, Unsubscribed};
+use paceline::hub::{
+    Balance, Execution, Failure, Filter, Hub, Intensity, Message, Overflow, Priority, Subscription,
+    Unsubscribe, Unsubscribed,
+};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +29,8 @@ fn held(hub: &Hub, gate: &Gate, log: &Log, overflow: Overflow, capacity: usize) 
 fn publish(hub: &Hub, texts: &[&str]) -> (u64, u64, u64) {
     let mut sum = (0, 0, 0);
     for text in texts {
-        let receipt = hub.publish(format!("a.{}", &text[..1]), *text).unwrap();
+        let message = hub.message(format!("a.{}", &text[..1])).payload(*text);
+        let receipt = told(message.no_wait().publish());
         assert_eq!(receipt.matched, 1);
         sum = (sum.0 + receipt.enqueued, sum.1 + receipt.dropped, sum.2 + receipt.rejected);
     }
@@ -42,7 +46,7 @@ fn run(overflow: Overflow, expected: (u64, u64, u64), lines: &[&str]) {
     assert_eq!(subscription.stats().waiting, 3);
     gate.open();
     at_rest(&hub);
-    hub.publish("a.9", "9").unwrap();
+    let _ = hub.publish("a.9", "9").unwrap();
     at_rest(&hub);
     assert_eq!(log.lines(), lines);
     let stats = subscription.stats();
@@ -87,7 +91,7 @@ fn block_lets_the_publisher_wait_for_room() {
     thread::scope(|scope| {
         let publisher = scope.spawn(|| {
             for number in 0..200 {
-                let publication = hub.message("a.x").payload(number.to_string()).may_block();
+                let publication = hub.message("a.x").payload(number.to_string());
                 assert_eq!(publication.publish().unwrap().enqueued, 1);
             }
         });
@@ -107,7 +111,7 @@ fn block_gives_up_after_its_time_and_at_the_end() {
     let hub = hub(2);
     let (gate, log) = (Gate::new(), Log::default());
     let short = held(&hub, &gate, &log, Overflow::Block(Duration::from_millis(1)), 1);
-    let publish = |hub: &Hub| hub.message("a.x").payload("x").may_block().publish().unwrap();
+    let publish = |hub: &Hub| told(hub.publish("a.x", "x"));
     assert_eq!(publish(&hub).enqueued, 1);
     assert_eq!(publish(&hub).rejected, 1);
     assert_eq!(short.stats().rejected, 1);
@@ -115,8 +119,7 @@ fn block_gives_up_after_its_time_and_at_the_end() {
     let gate_two = Gate::new();
     let long = held_on("b", &hub, &gate_two);
     thread::scope(|scope| {
-        let publisher =
-            scope.spawn(|| hub.message("b").payload("x").may_block().publish().unwrap());
+        let publisher = scope.spawn(|| hub.publish("b", "x").unwrap());
         thread::sleep(Duration::from_millis(5));
         // By name: the drop alone would wait for its handler.
         assert_eq!(long.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
@@ -138,11 +141,11 @@ fn block_ends_with_the_pool() {
     let (gate, log) = (Gate::new(), Log::default());
     let own = held(&hub, &gate, &log, Overflow::Block(Duration::MAX), 1);
     let shared = held_on("b", &hub, &gate);
-    hub.publish("a.x", "second").unwrap();
+    let _ = hub.publish("a.x", "second").unwrap();
     thread::scope(|scope| {
         let publish = |key: &'static str| {
             let hub = &hub;
-            scope.spawn(move || hub.message(key).payload("x").may_block().publish().unwrap())
+            scope.spawn(move || told(hub.publish(key, "x")))
         };
         let publishers = [publish("a.x"), publish("b")];
         thread::sleep(Duration::from_millis(5));
@@ -164,29 +167,168 @@ fn held_on(key: &str, hub: &Hub, gate: &Gate) -> Subscription {
     let settings = hub.subscription(key).capacity(1).overflow(Overflow::Block(Duration::MAX));
     // Inline in nobody: the handler is held in the first message, and the second fills the mailbox.
     let subscription = settings.serve(move |_: &Message<'_>| wait.wait()).unwrap();
-    hub.publish(key, "first").unwrap();
+    let _ = hub.publish(key, "first").unwrap();
     until("the first one", || subscription.stats().waiting == 0);
-    hub.publish(key, "second").unwrap();
+    let _ = hub.publish(key, "second").unwrap();
     subscription
 }
 
 /// A thread of the pool that waited for room might be the one that would make it.
 #[test]
-fn blocking_is_refused_inside_handlers() {
+fn nobody_waits_inside_handlers_and_on_threads_of_the_pool() {
+    let _guard = hang_guard();
+    let hub = hub(3);
+    let (gate, log) = (Gate::new(), Log::default());
+    let inner = held_on("inner", &hub, &gate);
+    let (from, into) = (hub.clone(), log.clone());
+    let publishes = move || match from.publish("inner", "") {
+        Err(error @ Error::MailboxFull { .. }) => into.add(error.to_string()),
+        other => into.add(format!("{other:?}")),
+    };
+    let task = publishes.clone();
+    let handler = publishes.clone();
+    let inline = publishes.clone();
+    let outer = hub.subscribe("outer", move |_: &Message<'_>| handler()).unwrap();
+    let outside = hub.subscription("inline").execution(Execution::Inline);
+    let outside = outside.serve_shared(move |_: &Message<'_>| inline()).unwrap();
+    assert_eq!(hub.publish("outer", "").unwrap().enqueued, 1);
+    until("the handler has published", || log.len() == 1);
+    hub.pool().post(task).unwrap();
+    until("the task has published", || log.len() == 2);
+    assert_eq!(hub.publish("inline", "").unwrap().enqueued, 1);
+    let told = format!(
+        "the mailbox of subscription {} (inner) is full (1 messages); of 1 deliveries 1 were refused \
+         and 0 accepted; more capacity helps, or an overflow policy that waits or drops",
+        inner.id()
+    );
+    assert_eq!(log.lines(), [&*told; 3]);
+    gate.open();
+    drop((publishes, outer, outside));
+    settle(&hub);
+}
+
+/// Goal: a loop that publishes more than the mailbox holds loses nothing, by default. Method: a hundred thousand messages
+/// to a trivial handler, one by one and in a batch, with one thread and with several.
+#[test]
+fn a_loop_of_a_hundred_thousand_loses_nothing() {
+    const MANY: u64 = 100_000;
+    let _guard = hang_guard();
+    for threads in [1, 2] {
+        let hub = hub(threads);
+        let came = Count::new();
+        let count = came.clone();
+        let one = hub.subscribe("a", move |_: &Message<'_>| count.up()).unwrap();
+        for _ in 0..MANY / 2 {
+            let receipt = hub.publish("a", "x").unwrap();
+            assert_eq!((receipt.matched, receipt.enqueued), (1, 1));
+        }
+        let receipt = hub.publish_batch("a", vec!["x"; MANY as usize / 2]).unwrap();
+        assert_eq!((receipt.matched, receipt.enqueued), (MANY / 2, MANY / 2));
+        at_rest(&hub);
+        assert_eq!((came.get(), one.stats().delivered), (MANY, MANY));
+        settle(&hub);
+    }
+}
+
+/// The same with subscriptions of all kinds beside each other, and small mailboxes.
+#[test]
+fn publishers_wait_for_handlers_of_all_kinds() {
+    const MANY: u64 = 10_000;
+    let _guard = hang_guard();
+    for threads in [1, 2] {
+        let hub = hub(threads);
+        let counts: [Count; 6] = std::array::from_fn(|_| Count::new());
+        let counting = |place: usize| {
+            let count = counts[place].clone();
+            move |_: &Message<'_>| count.up()
+        };
+        let a = || hub.subscription("a").capacity(50);
+        let group =
+            |place| a().group("workers", Balance::RoundRobin).serve(counting(place)).unwrap();
+        let _all = [
+            a().serve(counting(0)).unwrap(),
+            a().filter(Filter::bytes_at(0, b"x")).serve(counting(1)).unwrap(),
+            hub.subscription("*")
+                .capacity(50)
+                .execution(Execution::Concurrent(2))
+                .serve_shared(counting(2))
+                .unwrap(),
+            a().execution(Execution::Strand).serve(counting(3)).unwrap(),
+            group(4),
+            group(4),
+            a().by_priority().capacity(7).serve(counting(5)).unwrap(),
+        ];
+        for number in 0..MANY / 2 {
+            let receipt = hub.publish("a", "x").unwrap();
+            assert_eq!((receipt.matched, receipt.enqueued), (6, 6), "{number}");
+        }
+        let receipt = hub.publish_batch("a", vec!["x"; MANY as usize / 2]).unwrap();
+        assert_eq!((receipt.matched, receipt.enqueued), (3 * MANY, 3 * MANY));
+        at_rest(&hub);
+        assert_eq!(counts.each_ref().map(Count::get), [MANY; 6]);
+        settle(&hub);
+    }
+}
+
+/// What one refuses is in the error, with what became of the message elsewhere, and the others have got it.
+#[test]
+fn a_refusal_tells_of_the_others() {
     let _guard = hang_guard();
     let hub = hub(2);
-    let (from, log) = (hub.clone(), Log::default());
+    let log = Log::default();
     let into = log.clone();
-    let outer = hub
-        .subscribe("outer", move |_: &Message<'_>| {
-            let result = from.message("inner").may_block().publish();
-            into.add(format!("{}", matches!(result, Err(Error::WouldDeadlock))));
+    let full = hub.mailbox("a", 1).unwrap();
+    let lossy = hub.subscription("a").capacity(1).overflow(Overflow::DropNewest).pull().unwrap();
+    let good = hub.subscribe("a", move |message: &Message<'_>| into.note(message)).unwrap();
+    assert_eq!(hub.publish("a", "1").unwrap().enqueued, 3);
+    let Err(Error::MailboxFull { mailbox, capacity, receipt }) = hub.publish("a", "2") else {
+        panic!("it is full")
+    };
+    assert_eq!(&*mailbox, format!("the mailbox of subscription {} (a)", full.id()));
+    let counts = (receipt.matched, receipt.enqueued, receipt.dropped, receipt.rejected);
+    assert_eq!((capacity, counts), (1, (3, 1, 1, 1)));
+    let Err(Error::MailboxFull { receipt, .. }) = hub.publish_batch("a", ["3", "4"]) else {
+        panic!("it is full")
+    };
+    assert_eq!((receipt.matched, receipt.enqueued, receipt.rejected), (6, 2, 2));
+    until("the others have got it", || log.len() == 4);
+    let publisher = hub.publisher("p").build().unwrap();
+    assert!(matches!(publisher.publish("a", "5"), Err(Error::MailboxFull { .. })));
+    let stats = publisher.stats();
+    assert_eq!((stats.published, stats.refused, stats.enqueued, stats.lost), (1, 0, 1, 2));
+    drop((full, lossy, good));
+    settle(&hub);
+}
+
+/// A publisher that waits does not wait for a subscription that is suspended meanwhile: its message is a dead letter.
+#[test]
+fn a_suspension_lets_publishers_go() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let intensity = Intensity::new(0, Duration::from_secs(3600)).suspend_for_good();
+    let subscription = hub
+        .subscription("a")
+        .capacity(1)
+        .intensity(intensity)
+        .serve(move |_: &Message<'_>| -> Result<(), Failure> {
+            wait.wait();
+            quiet_panic("on purpose")
         })
         .unwrap();
-    hub.publish("outer", "").unwrap();
-    at_rest(&hub);
-    assert_eq!(log.lines(), ["true"]);
-    drop(outer);
+    assert_eq!(hub.publish("a", "first").unwrap().enqueued, 1);
+    gate.until_entered(1);
+    assert_eq!(hub.publish("a", "second").unwrap().enqueued, 1);
+    thread::scope(|scope| {
+        let publisher = scope.spawn(|| hub.publish("a", "third").unwrap());
+        thread::sleep(Duration::from_millis(5));
+        assert!(!publisher.is_finished());
+        gate.open();
+        let receipt = publisher.join().unwrap();
+        assert_eq!((receipt.matched, receipt.dead_lettered), (1, 1));
+    });
+    assert!(subscription.is_suspended());
     settle(&hub);
 }
 
@@ -206,7 +348,7 @@ fn priorities_go_first_where_they_are_regarded() {
             other => into.add(other),
         })
         .unwrap();
-    hub.publish("a", "first").unwrap();
+    let _ = hub.publish("a", "first").unwrap();
     gate.until_entered(1);
     let list = [
         ("n1", Priority::Normal),
@@ -217,7 +359,10 @@ fn priorities_go_first_where_they_are_regarded() {
         ("c2", Priority::Critical),
     ];
     for (text, priority) in list {
-        hub.message("a").payload(text).priority(priority).publish().unwrap();
+        assert_eq!(
+            hub.message("a").payload(text).priority(priority).publish().unwrap().enqueued,
+            1
+        );
     }
     gate.open();
     at_rest(&hub);

@@ -1,7 +1,7 @@
 //! What is published, to whom it goes, and what the publisher is told.
 
 use crate::common::{Count, hang_guard};
-use crate::kit::{Log, hub, pool, settle, text};
+use crate::kit::{Log, hub, pool, settle, text, told};
 use paceline::Error;
 use paceline::hub::{Execution, Headers, Hub, Message, Priority, Rate};
 use std::sync::Arc;
@@ -155,12 +155,12 @@ fn handlers_publish() {
     let (into, from) = (log.clone(), hub.clone());
     let first = hub
         .subscribe("first", move |message: &Message<'_>| {
-            from.publish("second", text(message)).unwrap();
+            let _ = from.publish("second", text(message)).unwrap();
         })
         .unwrap();
     let _second = hub.subscribe("second", move |message: &Message<'_>| into.note(message)).unwrap();
     for number in 0..500 {
-        hub.publish("first", number.to_string()).unwrap();
+        let _ = hub.publish("first", number.to_string()).unwrap();
     }
     crate::kit::at_rest(&hub);
     assert_eq!(log.lines(), (0..500).map(|number| number.to_string()).collect::<Vec<_>>());
@@ -179,8 +179,8 @@ fn a_publisher_counts_what_its_receipts_say() {
     let mut sum = (0, 0, 0);
     let mut publish = |count: usize, enqueued: u64, rejected: u64| {
         let receipt = match count {
-            1 => publisher.publish("a", "").unwrap(),
-            _ => publisher.publish_batch("a", vec![""; count]).unwrap(),
+            1 => told(publisher.publish("a", "")),
+            _ => told(publisher.publish_batch("a", vec![""; count])),
         };
         sum = (sum.0 + count as u64, sum.1 + enqueued, sum.2 + rejected);
         assert_eq!((receipt.enqueued, receipt.rejected), (enqueued, rejected));

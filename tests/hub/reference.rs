@@ -5,6 +5,7 @@
 
 use crate::common::hang_guard;
 use crate::kit::Log;
+use crate::kit::told;
 use paceline::hub::{
     Execution, Hub, Message, Overflow, Pattern, Priority, Subscription, Unsubscribe,
 };
@@ -216,10 +217,10 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Publish { key, priority } => {
                 number += 1;
                 let publication = hub.message(KEYS[key]).priority(Priority::ALL[priority]);
-                let receipt = publication.payload(number.to_string()).publish().unwrap();
-                let mut told = Told::default();
+                let receipt = told(publication.payload(number.to_string()).publish());
+                let mut counts = Told::default();
                 for one in &mut modelled {
-                    one.offer(key, priority, number, &mut told);
+                    one.offer(key, priority, number, &mut counts);
                 }
                 let answer = Told {
                     matched: receipt.matched,
@@ -227,17 +228,17 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
                     dropped: receipt.dropped,
                     rejected: receipt.rejected,
                 };
-                prop_assert_eq!(answer, told);
+                prop_assert_eq!(answer, counts);
                 prop_assert_eq!(receipt.sequence, number);
             }
             Step::Batch { key, count } => {
                 let texts = (number + 1..=number + count).map(|number| number.to_string());
-                let receipt = hub.publish_batch(KEYS[key], texts).unwrap();
-                let mut told = Told::default();
+                let receipt = told(hub.publish_batch(KEYS[key], texts));
+                let mut counts = Told::default();
                 for _ in 0..count {
                     number += 1;
                     for one in &mut modelled {
-                        one.offer(key, Priority::Normal as usize, number, &mut told);
+                        one.offer(key, Priority::Normal as usize, number, &mut counts);
                     }
                 }
                 let answer = Told {
@@ -246,7 +247,7 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
                     dropped: receipt.dropped,
                     rejected: receipt.rejected,
                 };
-                prop_assert_eq!(answer, told);
+                prop_assert_eq!(answer, counts);
             }
             Step::Together { keys } => {
                 let refuses = modelled.iter().any(|one| one.refuses(&keys));
@@ -255,18 +256,18 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let messages = messages.map(|(&key, text)| hub.message(KEYS[key]).payload(text));
                 let receipt = match hub.publish_together(messages) {
                     Ok(receipt) => receipt,
-                    Err(Error::Full { .. }) => {
+                    Err(Error::MailboxFull { .. }) => {
                         prop_assert!(refuses);
                         continue;
                     }
                     Err(error) => panic!("{error}"),
                 };
                 prop_assert!(!refuses, "somebody should have refused: {:?}", receipt);
-                let mut told = Told::default();
+                let mut counts = Told::default();
                 for key in keys {
                     number += 1;
                     for one in &mut modelled {
-                        one.offer(key, Priority::Normal as usize, number, &mut told);
+                        one.offer(key, Priority::Normal as usize, number, &mut counts);
                     }
                     prop_assert_eq!(receipt.sequence.max(number), receipt.sequence);
                 }
@@ -276,8 +277,8 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
                     dropped: receipt.dropped,
                     rejected: receipt.rejected,
                 };
-                prop_assert_eq!(answer, told);
-                prop_assert_eq!(told.rejected, 0);
+                prop_assert_eq!(answer, counts);
+                prop_assert_eq!(counts.rejected, 0);
             }
             Step::Unsubscribe { .. } => {}
             Step::Run => {

@@ -70,7 +70,7 @@ fn who_asks_nobody_hears_of_it_at_once() {
     assert!(matches!(late, RequestError::TimedOut), "{late:?}");
     drop(mute);
     let full = hub.mailbox("full", 1).unwrap();
-    hub.publish("full", "x").unwrap();
+    let _ = hub.publish("full", "x").unwrap();
     let refused = hub.request("full", "x", LONG).unwrap_err();
     assert_eq!(refused.to_string(), "none of 1 subscriptions has taken the request");
     let mut taken = Vec::new();
@@ -80,7 +80,7 @@ fn who_asks_nobody_hears_of_it_at_once() {
     let given_up = hub.message("full").request(LONG).unwrap();
     full.recv_batch(&mut taken, 1).unwrap();
     drop(given_up);
-    hub.reply(&taken.remove(0).into_stored(), "late").unwrap();
+    let _ = hub.reply(&taken.remove(0).into_stored(), "late").unwrap();
     assert_eq!(hub.request_counts(), (0, 1));
     drop(full);
     settle(&hub);
@@ -160,7 +160,7 @@ fn what_is_awaited_no_more_has_no_timer() {
         drop(given_up);
         until("both are kept", || kept.lock().unwrap().len() == 2);
         let first: Stored = kept.lock().unwrap().drain(..).next().unwrap();
-        hub.reply(&first, "y").unwrap();
+        let _ = hub.reply(&first, "y").unwrap();
         assert_eq!(**block_on(answered).unwrap().payload(), *b"y");
         until("no timer is left", || hub.pool().audit().in_flight == 0);
     }
@@ -226,7 +226,7 @@ fn replies_may_be_told_to_a_function() {
     assert!(!asked.unwrap().give_up());
     let asked = hub.message("mute").request_then(LONG, never).unwrap();
     assert!(asked.give_up() && !asked.give_up() && !hub.give_up(asked.number()));
-    hub.publish("mute", "the third").unwrap();
+    let _ = hub.publish("mute", "the third").unwrap();
     let full = hub.message("mute").request_then(LONG, never).unwrap_err();
     assert!(matches!(full, RequestError::Refused(_)));
     assert!(mute.try_recv().unwrap().unwrap().reply_to().is_some());
@@ -331,9 +331,9 @@ fn topics_carry_values() {
             seen.add(format!("{} {}", message.key(), value.iter().sum::<u32>()));
         })
         .unwrap();
-    numbers.publish_to("numbers.a", &vec![1, 2, 3]).unwrap();
-    hub.publish("numbers.b", "no json").unwrap();
-    numbers.publish_to("numbers.b", &(0..100).collect()).unwrap();
+    let _ = numbers.publish_to("numbers.a", &vec![1, 2, 3]).unwrap();
+    let _ = hub.publish("numbers.b", "no json").unwrap();
+    let _ = numbers.publish_to("numbers.b", &(0..100).collect()).unwrap();
     at_rest(&hub);
     assert_eq!(log.lines(), ["numbers.a 6", "numbers.b 4950"]);
     assert_eq!(subscription.stats().dead_lettered, 1);
@@ -374,18 +374,18 @@ fn codecs_are_the_users_own() {
     let seen = log.clone();
     let small = hub.topic("small", Small).unwrap();
     let _subscription = small.subscribe(move |value, _: &Message<'_>| seen.add(format!("{value}")));
-    small.publish(&7).unwrap();
+    let _ = small.publish(&7).unwrap();
     let error = small.clone().publish(&100).unwrap_err().to_string();
     assert_eq!(
         error,
         "the value is refused (it is not below 100), but must be one that the topic's codec encodes"
     );
-    small.publish(&99).unwrap();
+    let _ = small.publish(&99).unwrap();
     until("both have come", || log.len() == 2);
     assert_eq!(log.lines(), ["7", "99"]);
     let text = hub.topic("text", Text).unwrap();
     let bad = text.subscribe(|_: String, _: &Message<'_>| ()).unwrap();
-    hub.publish("text", [0xff, 0xfe].as_slice()).unwrap();
+    let _ = hub.publish("text", [0xff, 0xfe].as_slice()).unwrap();
     at_rest(&hub);
     assert_eq!(bad.stats().dead_lettered, 1);
     settle(&hub);

@@ -1,7 +1,7 @@
 //! Handlers that fail: retries, dead letters, restarts, suspension; and filters.
 
 use crate::common::{Count, Gate, LONG, Random, hang_guard, quiet_panic, until};
-use crate::kit::{Log, at_rest, hub, settle, text};
+use crate::kit::{Log, at_rest, hub, settle, text, told};
 use paceline::hub::{
     DeadFilter, DeadReason, ErrorFilter, Execution, Failure, Filter, Headers, Hub, Intensity,
     Message, OnFailure, Rate, RestartStrategy, Retry, Subscription, Supervisor, Text, Unsubscribe,
@@ -89,7 +89,7 @@ fn dead_letters_say_why_and_are_delivered_again() {
     let other = other_log.clone();
     let _other = hub.subscribe("a.b", move |message: &Message<'_>| other.note(message)).unwrap();
     for (key, payload) in [("a.b", "f1"), ("a.c", "ok"), ("a.c", "p2"), ("a.b", "f3")] {
-        hub.publish(key, payload).unwrap();
+        let _ = hub.publish(key, payload).unwrap();
     }
     at_rest(&hub);
     let letters = hub.dead_letters(&DeadFilter::all());
@@ -147,7 +147,7 @@ fn too_many_restarts_suspend_and_resume_goes_on() {
         })
         .unwrap();
     for payload in ["panic", "x", "fail", "panic", "panic", "y", "panic", "z"] {
-        hub.publish("a", payload).unwrap();
+        let _ = hub.publish("a", payload).unwrap();
     }
     assert!(!subscription.is_suspended() && !subscription.resume());
     gate.open();
@@ -198,10 +198,10 @@ fn bad_messages_do_not_suspend_a_sound_handler() {
     let into = values.clone();
     let typed = topic.subscribe(move |text: String, _: &Message<'_>| into.add(text)).unwrap();
     for _ in 0..BAD {
-        hub.publish("plain", "fail").unwrap();
-        hub.publish("plain", "good").unwrap();
-        hub.publish("typed", b"\xff").unwrap();
-        hub.publish("typed", "good").unwrap();
+        let _ = hub.publish("plain", "fail").unwrap();
+        let _ = hub.publish("plain", "good").unwrap();
+        let _ = hub.publish("typed", b"\xff").unwrap();
+        let _ = hub.publish("typed", "good").unwrap();
     }
     at_rest(&hub);
     assert_eq!(values.lines(), vec!["good"; BAD]);
@@ -250,7 +250,7 @@ fn a_suspended_handler_gets_messages_again_by_itself() {
     });
     mended.up();
     until("a message comes", || {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
         got.get() > 0
     });
     assert!(!subscription.is_suspended() && !subscription.stats().suspended);
@@ -270,7 +270,7 @@ fn a_supervisor_resumes_all_of_its_own_by_itself() {
     };
     let all = [subscribe("first"), subscribe("second")];
     for round in 0..3 {
-        hub.publish(["first", "second"][round % 2], "panic").unwrap();
+        let _ = hub.publish(["first", "second"][round % 2], "panic").unwrap();
         until("both are suspended", || all.iter().all(Subscription::is_suspended));
         until("both are resumed", || !all.iter().any(Subscription::is_suspended));
         assert!(!supervisor.is_suspended());
@@ -289,7 +289,7 @@ fn a_suspension_holds_up_no_end() {
         builder.serve(picky(&Log::default())).unwrap()
     };
     let (one, other) = (subscribe(), subscribe());
-    hub.publish("a", "panic").unwrap();
+    let _ = hub.publish("a", "panic").unwrap();
     until("both are suspended", || one.is_suspended() && other.is_suspended());
     assert_eq!(one.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
     settle(&hub);
@@ -329,23 +329,23 @@ fn a_supervisor_restarts_and_suspends_all_of_its_own() {
     };
     let first = subscribe("first", &restarts[0]);
     let second = subscribe("second", &restarts[1]);
-    hub.publish("second", "x").unwrap();
+    let _ = hub.publish("second", "x").unwrap();
     at_rest(&hub);
-    hub.publish("first", "panic").unwrap();
+    let _ = hub.publish("first", "panic").unwrap();
     at_rest(&hub);
     assert_eq!(restarts[0].lines(), ["Some(\"panicked: at the disco\")"]);
     assert_eq!(restarts[1].len(), 0, "it comes before the next message");
-    hub.publish("second", "y").unwrap();
+    let _ = hub.publish("second", "y").unwrap();
     at_rest(&hub);
     assert_eq!(restarts[1].lines(), ["None"]);
-    hub.publish("second", "panic").unwrap();
+    let _ = hub.publish("second", "panic").unwrap();
     until("both are suspended", || first.is_suspended() && second.is_suspended());
     assert!(supervisor.is_suspended());
     assert_eq!(hub.publish("first", "x").unwrap().dead_lettered, 1);
     assert!(first.resume());
     assert!(!second.is_suspended() && !supervisor.is_suspended() && !second.resume());
-    hub.publish("first", "x").unwrap();
-    hub.publish("second", "x").unwrap();
+    let _ = hub.publish("first", "x").unwrap();
+    let _ = hub.publish("second", "x").unwrap();
     at_rest(&hub);
     assert_eq!((first.stats().delivered, second.stats().delivered), (1, 3));
     assert_eq!((restarts[0].len(), restarts[1].len()), (2, 2));
@@ -372,12 +372,12 @@ fn unsubscribing_finds_retries_that_wait() {
             .unwrap()
     };
     let sync = subscribe(Retry::fixed(1, HOUR));
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     until("the first has failed", || sync.stats().waiting == 3 && sync.stats().running == 0);
     assert_eq!(sync.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
     assert_eq!((dropped.get(), sync.stats().discarded), (1, 3));
     let drained = subscribe(Retry::fixed(1, MILLI));
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     let _later = drained.unsubscribe(Unsubscribe::Drain).unwrap();
     dropped.until(2);
     assert_eq!(drained.stats().delivered, 3);
@@ -405,7 +405,7 @@ fn a_drain_waits_for_messages_that_are_held_back() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     let subscription = once_more(&hub, Duration::from_millis(50), &failed);
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     failed.until(1);
     let report = hub.pool().shutdown(LONG);
     assert!(report.drained && report.left == 0, "{report:?}");
@@ -417,7 +417,7 @@ fn a_drain_says_at_its_deadline_what_was_not_done() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     let subscription = once_more(&hub, HOUR, &failed);
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     until("the first is held", || {
         let stats = subscription.stats();
         stats.waiting == 3 && stats.running == 0
@@ -433,7 +433,7 @@ fn a_drain_goes_on_when_what_it_waits_for_is_taken_back() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     let subscription = once_more(&hub, LONG / 2, &failed);
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     failed.until(1);
     let report = std::thread::scope(|scope| {
         let shutdown = scope.spawn(|| hub.pool().shutdown(LONG));
@@ -452,7 +452,7 @@ fn a_pool_that_is_dropped_does_not_wait_for_retries_beyond_its_drain() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     once_more(&hub, HOUR, &failed).detach();
-    hub.publish("a", "1").unwrap();
+    let _ = hub.publish("a", "1").unwrap();
     failed.until(1);
     drop(hub);
 }
@@ -462,12 +462,12 @@ fn a_subscription_is_drained_until_its_deadline() {
     let _guard = hang_guard();
     let (hub, failed) = (hub(2), Count::new());
     let all = once_more(&hub, MILLI, &failed);
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     assert_eq!(all.drain(LONG).unwrap(), 0);
     assert_eq!((all.stats().delivered, all.stats().discarded), (3, 0));
     assert_eq!(all.drain(LONG).unwrap(), 0, "it has ended");
     let none = once_more(&hub, HOUR, &failed);
-    hub.publish_batch("a", ["1", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3"]).unwrap();
     failed.until(4);
     assert_eq!(none.drain(Duration::from_millis(20)).unwrap(), 3);
     assert_eq!((none.stats().delivered, none.stats().discarded), (0, 3));
@@ -476,7 +476,7 @@ fn a_subscription_is_drained_until_its_deadline() {
     let _asker = hub
         .subscribe("b", move |_: &Message<'_>| into.add(format!("{:?}", ended.drain(LONG))))
         .unwrap();
-    hub.publish("b", "").unwrap();
+    let _ = hub.publish("b", "").unwrap();
     until("the answer", || answer.len() == 1);
     assert_eq!(answer.lines(), ["Err(WouldDeadlock)"]);
     settle(&hub);
@@ -494,7 +494,7 @@ fn a_drain_counts_what_lies_behind_a_handler_that_does_not_return() {
             closed.wait();
         })
         .unwrap();
-    hub.publish_batch("a", ["1", "2", "3", "4", "5"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "2", "3", "4", "5"]).unwrap();
     begun.until(1);
     assert_eq!(held.drain(Duration::ZERO).unwrap(), 4);
     gate.open();
@@ -535,8 +535,8 @@ fn what_is_counted_as_dead_is_a_dead_letter() {
         });
         for _ in 0..ROUNDS {
             let batch = ["fail"].into_iter().chain(["behind it"; BEHIND]);
-            hub.publish_batch("a", batch).unwrap();
-            hub.publish_together([hub.message("a").payload("4")]).unwrap();
+            let _ = hub.publish_batch("a", batch).unwrap();
+            let _ = hub.publish_together([hub.message("a").payload("4")]).unwrap();
             while let Some(message) = pulled.try_recv().unwrap() {
                 pulled.bury(&message.into_stored(), None, 0).unwrap();
             }
@@ -575,7 +575,7 @@ fn several_threads_go_on_beside_a_retry() {
             }
         })
         .unwrap();
-    hub.publish_batch("a", ["1", "fail", "2", "3"]).unwrap();
+    let _ = hub.publish_batch("a", ["1", "fail", "2", "3"]).unwrap();
     until("the others are delivered", || log.len() == 3);
     until("one waits", || subscription.stats().waiting == 1 && subscription.stats().running == 0);
     let _now = subscription.unsubscribe(Unsubscribe::Sync).unwrap();
@@ -626,7 +626,7 @@ fn filters_decide_before_the_mailbox() {
         assert_eq!(receipt.matched, 0);
         receipt = hub.message("a").headers(kind).payload("2").publish().unwrap();
         assert_eq!((receipt.matched, receipt.enqueued), (1, 1));
-        hub.publish("a", "!3").unwrap();
+        let _ = hub.publish("a", "!3").unwrap();
         at_rest(&hub);
         assert_eq!(log.lines(), ["2", "!3"]);
         let stats = subscription.stats();
@@ -691,7 +691,8 @@ fn the_books_balance_through_restart_storms() {
             let (hub, matched, done) = (&hub, &matched, &done);
             scope.spawn(move || {
                 for round in 0..rounds {
-                    let receipt = hub.publish("a", format!("{publisher} {round}")).unwrap();
+                    let message = hub.message("a").payload(format!("{publisher} {round}"));
+                    let receipt = told(message.no_wait().publish());
                     let sum = receipt.enqueued + receipt.rejected + receipt.dead_lettered;
                     assert_eq!(receipt.matched, sum);
                     matched.add(receipt.matched);

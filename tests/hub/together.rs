@@ -1,7 +1,7 @@
 //! Messages of several keys, for everybody or nobody.
 
 use crate::common::{Count, Gate, hang_guard, until};
-use crate::kit::{Log, at_rest, hub, settle};
+use crate::kit::{Log, at_rest, hub, settle, told};
 use paceline::Error;
 use paceline::hub::{
     Balance, Execution, Failure, Filter, Headers, Hub, Message, OnFailure, Overflow, Retry,
@@ -29,15 +29,15 @@ fn one_refusal_is_a_refusal_of_all() {
     assert_eq!((receipt.sequence, receipt.matched, receipt.enqueued), (2, 3, 3));
     for _ in 0..3 {
         let refused = together(&hub, &["a", "b"]).unwrap_err();
-        assert!(matches!(refused, Error::Full { capacity: 1, .. }), "{refused}");
+        assert!(matches!(refused, Error::MailboxFull { capacity: 1, .. }), "{refused}");
     }
     until("it was handled", || log.len() == 1);
     assert_eq!((first.stats().waiting, first.stats().rejected), (1, 0));
     assert_eq!((last.stats().waiting, last.stats().rejected), (1, 0));
     assert_eq!(at_rest_but(&hub, 2).published, 2, "numbers are not given to what nobody gets");
     assert_eq!(hub.publish("a", "more").unwrap().enqueued, 2, "room that was kept is free again");
-    assert!(matches!(together(&hub, &["a"]), Err(Error::Full { capacity: 2, .. })));
-    assert!(matches!(together(&hub, &["b", "b"]), Err(Error::Full { .. })));
+    assert!(matches!(together(&hub, &["a"]), Err(Error::MailboxFull { capacity: 2, .. })));
+    assert!(matches!(together(&hub, &["b", "b"]), Err(Error::MailboxFull { .. })));
     until("it was handled", || log.len() == 2);
     assert_eq!(shared.stats().matched, 2);
     drop((first, last, shared));
@@ -79,7 +79,7 @@ fn who_never_refuses_does_not_refuse() {
     let message = || hub.message("a").headers(to_nobody.clone());
     assert_eq!(hub.publish_together([message()]).unwrap().matched, 6);
     let full = hub.publish_together([message()]);
-    assert!(matches!(full, Err(Error::Full { capacity: 1, .. })));
+    assert!(matches!(full, Err(Error::MailboxFull { capacity: 1, .. })));
     drop((filtered, lossy, inline, strand));
     settle(&hub);
 }
@@ -95,10 +95,6 @@ fn what_cannot_be_promised_is_refused_with_its_name() {
     assert_eq!(
         refused(vec![hub.message("g")]),
         "a key is g, which a group subscribes to, but must be one without groups"
-    );
-    assert_eq!(
-        refused(vec![hub.message("a").may_block()]),
-        "may_block is true, but must be false, for messages together"
     );
     assert_eq!(
         refused((0..1025).map(|_| hub.message("a")).collect()),
@@ -134,12 +130,12 @@ fn what_comes_between_is_before_them_and_takes_no_room_of_theirs() {
         .subscription("a")
         .execution(Execution::Inline)
         .serve_shared(move |_: &Message<'_>| {
-            assert_eq!(inner.publish("c", "alone").unwrap().rejected, 1);
-            inner.publish("b", "alone").unwrap();
+            assert_eq!(told(inner.publish("c", "alone")).rejected, 1);
+            let _ = inner.publish("b", "alone").unwrap();
             // The only thread gets to it when it has left the first.
-            inner.publish("held", "").unwrap();
+            let _ = inner.publish("held", "").unwrap();
             held.until_entered(1);
-            inner.publish("b", "behind it").unwrap();
+            let _ = inner.publish("b", "behind it").unwrap();
         })
         .unwrap();
     let receipt = together(&hub, &["a", "b", "c"]).unwrap();
@@ -210,7 +206,7 @@ fn both_or_neither_beside_everything_else() {
                             assert!(receipt.matched >= 2 && receipt.rejected == 0, "{receipt:?}");
                             taken += number;
                         }
-                        Err(Error::Full { .. }) => {
+                        Err(Error::MailboxFull { .. }) => {
                             refused.up();
                             thread::yield_now();
                         }

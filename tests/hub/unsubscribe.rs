@@ -20,7 +20,7 @@ fn async_discards_what_waits_and_drops_the_handler_after_it_returned() {
         })
         .unwrap();
     for _ in 0..10 {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     }
     gate.until_entered(1);
     assert_eq!(subscription.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
@@ -51,7 +51,7 @@ fn drain_delivers_what_waits_and_takes_nothing_more() {
         })
         .unwrap();
     for _ in 0..10 {
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
     }
     assert_eq!(subscription.unsubscribe(Unsubscribe::Drain).unwrap(), Unsubscribed::Later);
     assert_eq!(hub.publish("a", "").unwrap().matched, 0);
@@ -73,7 +73,7 @@ fn after_sync_no_handler_runs() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
-                    hub.publish("a.b", "").unwrap();
+                    let _ = hub.publish("a.b", "").unwrap();
                 }
             });
         }
@@ -126,7 +126,7 @@ fn sync_inside_a_handler_does_not_wait() {
             })
             .unwrap();
         *own.lock().unwrap() = Some(subscription);
-        hub.publish("a", "").unwrap();
+        let _ = hub.publish("a", "").unwrap();
         until("the handler", || log.len() == 1);
         assert_eq!(log.lines(), ["Later"]);
         at_rest(&hub);
@@ -247,7 +247,7 @@ fn a_hub_that_goes_takes_what_was_detached_with_it() {
             hub.subscription(pattern).execution(execution).serve(handler).unwrap().detach();
         }
     }
-    hub.publish("a.b", "").unwrap();
+    let _ = hub.publish("a.b", "").unwrap();
     settle(&hub);
     assert_eq!(dropped.get(), 0);
     drop(hub);
@@ -282,21 +282,21 @@ fn what_a_key_leaves_to_another_names_none_of_its_subscriptions() {
     let (c, c_gate, _) = subscribe("k", "c");
     let (_x, _, x_count) = subscribe("l", "none");
     let (_y, y_gate, y_count) = subscribe("l", "y");
-    hub.publish("k", "c").unwrap();
+    let _ = hub.publish("k", "c").unwrap();
     c_gate.until_entered(1);
     a_count.until(1);
     b_count.until(1);
     let_rest();
     assert_eq!(c.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
-    hub.publish("l", "y").unwrap();
+    let _ = hub.publish("l", "y").unwrap();
     y_gate.until_entered(1);
     x_count.until(1);
-    hub.publish("k", "b").unwrap();
+    let _ = hub.publish("k", "b").unwrap();
     b_gate.until_entered(1);
     (0..BEHIND).for_each(|_| _ = hub.publish("k", "").unwrap());
     a_count.until(2 + BEHIND);
     let_rest();
-    hub.publish("l", "").unwrap();
+    let _ = hub.publish("l", "").unwrap();
     x_count.until(2);
     let_rest();
     b_gate.open();

@@ -49,7 +49,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("ReplayBuilder::serve", |pool, bang| {
         let hub = Hub::builder(pool).history(History::of("a")).build().unwrap();
-        hub.publish("a", "before").unwrap();
+        let _ = hub.publish("a", "before").unwrap();
         let charge = bang.charge();
         let builder = hub.replay("a", ReplayFrom::Beginning);
         let replay = builder.serve(move |_: &Message<'_>| -> () { charge.go() }).unwrap();
@@ -102,7 +102,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let charge = bang.charge();
         let handler = move |_: String, _: &Message<'_>| -> () { charge.go() };
         topic.subscribe(handler).unwrap().detach();
-        topic.publish(&"!".to_owned()).unwrap();
+        let _ = topic.publish(&"!".to_owned()).unwrap();
         still_serves(&hub);
     }),
     ("Topic::handler", |pool, bang| {
@@ -111,7 +111,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let charge = bang.charge();
         let handler = topic.handler(move |_: String, _: &Message<'_>| -> () { charge.go() });
         hub.subscription("a").serve(handler).unwrap().detach();
-        topic.publish(&"!".to_owned()).unwrap();
+        let _ = topic.publish(&"!".to_owned()).unwrap();
         still_serves(&hub);
     }),
     ("Codec::encode", |pool, bang| codec(pool, bang, "encode")),
@@ -129,7 +129,7 @@ fn still_serves(hub: &Hub) {
     let see = seen.clone();
     let other = hub.subscribe("*", move |_: &Message<'_>| see.up()).unwrap();
     for round in 1..=5 {
-        hub.publish("a", "!").unwrap();
+        let _ = hub.publish("a", "!").unwrap();
         seen.until(round);
     }
     drop(other);

@@ -72,7 +72,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let lines = paceline::hub::history::LinesOptions::at(&path);
         let history = paceline::hub::history::History::of("a").lines(lines);
         let hub = paceline::hub::Hub::builder(&pool).history(history).build().unwrap();
-        hub.publish("a", "!").unwrap();
+        let _ = hub.publish("a", "!").unwrap();
         hub.flush_histories().unwrap();
         let each = move |_: Stored| bang.go();
         assert!(

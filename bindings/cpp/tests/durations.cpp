@@ -651,12 +651,20 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
                                    }
                                },
                                [&](auto time) { return box.pull(messages, time); },
-                               [&] { hub.publish("a", "x").value(); }));
+                               [&] { (void)hub.publish("a", "x").value(); }));
+
+    const auto one = paceline::SubscriptionConfig().set_capacity(1).set_overflow(paceline::Overflow::Block);
+    const auto full = hub.mailbox("full", one).value();
+    const auto full_key = hub.key("full").value();
+    TAKES("Key::await_room", waits(
+                                 [&] { (void)full_key.publish("x", paceline::Publication().set_no_wait()); },
+                                 [&](auto time) { return full_key.await_room(time); },
+                                 [&] { (void)full.pull(messages, 0ns).value(); }));
 
     // Who is asked "no" does not answer.
     const auto answers = hub.subscribe("ask", [&](const Message &message) {
                                 if (message.text() != "no") {
-                                    hub.reply(message, "yes").value();
+                                    (void)hub.reply(message, "yes").value();
                                 }
                             }).value();
     const auto key = hub.key("ask").value();
@@ -700,8 +708,8 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
                            begun.set();
                            end->wait();
                        }).value();
-        hub.publish("held", "1").value();
-        hub.publish("held", "2").value();
+        (void)hub.publish("held", "1").value();
+        (void)hub.publish("held", "2").value();
         begun.wait();
         std::thread other([&] {
             std::this_thread::sleep_for(2ms);
@@ -734,12 +742,12 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
                                          }
                                      },
                                      [&](auto time) { return replay.pull(messages, time); },
-                                     [&] { kept.publish("a", "x").value(); }));
+                                     [&] { (void)kept.publish("a", "x").value(); }));
     // Points in time are of any type, too: none is later than the last of this one.
     using Hours = std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
     const auto past = paceline::MessageFilter::published({}, Hours::max()).value();
     const auto all = hub.mailbox("p", paceline::SubscriptionConfig().set_filter(past)).value();
-    hub.publish("p", "x").value();
+    (void)hub.publish("p", "x").value();
     CHECK(all.pull(messages, 0ns).has_value());
     CHECK(code_of(kept.replay_mailbox(">", paceline::ReplayFrom::time(Hours::max())).value().pull(
               messages, 0ns)) == Code::TimedOut);

@@ -160,14 +160,14 @@ const std::map<std::string, Ends> WAITS{
                            paceline::SubscriptionConfig().set_execution(paceline::Execution::Concurrent, 2))
                  .value();
          for (int n = 0; n < 8; ++n) {
-             hub.publish("a", "x").value();
+             (void)hub.publish("a", "x").value();
          }
          CHECK(busy.entered.wait());
      }},
     {"Hub", [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();
          hub.subscribe("a", [&busy](const Message &) { busy(); }).value().detach();
-         hub.publish("a", "x").value();
+         (void)hub.publish("a", "x").value();
          CHECK(busy.entered.wait());
      }},
     {"Topic", [](const Pool &pool, Busy &busy) {
@@ -177,21 +177,21 @@ const std::map<std::string, Ends> WAITS{
          };
          const auto topic = Hub::create(pool).value().topic<int>("a", Codec());
          const auto values = topic.subscribe([&busy](const int &) { busy(); }).value();
-         topic.publish(1).value();
+         (void)topic.publish(1).value();
          CHECK(busy.entered.wait());
      }},
     {"Replay", [](const Pool &pool, Busy &busy) {
          const auto hub = hub_with_history(pool);
          const auto replay =
              hub.replay("a", paceline::ReplayFrom::now(), [&busy](const Message &) { busy(); }).value();
-         hub.publish("a", "x").value();
-         hub.publish("a", "x").value();
+         (void)hub.publish("a", "x").value();
+         (void)hub.publish("a", "x").value();
          CHECK(busy.entered.wait());
      }},
     {"Watch", [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();
          const auto box = hub.mailbox("a").value();
-         hub.publish("a", "x").value();
+         (void)hub.publish("a", "x").value();
          const auto watch = hub.watch(1ms, {paceline::Threshold::above("paceline_hub_waiting", 0)},
                                       [&busy](const paceline::Crossing &) { busy(); })
                                 .value();
@@ -362,20 +362,20 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
             slot.put(hub.subscribe("a", [&slot](const Message &) { slot.let_go(); },
                                    paceline::SubscriptionConfig().set_execution(execution))
                          .value());
-            hub.publish("a", "x").value();
+            (void)hub.publish("a", "x").value();
             CHECK(slot.wait());
         });
     }
     ends_inside_its_own_callable<paceline::Replay>([](const Pool &pool, auto &slot) {
         const auto hub = hub_with_history(pool);
         slot.put(hub.replay("a", paceline::ReplayFrom::now(), [&slot](const Message &) { slot.let_go(); }).value());
-        hub.publish("a", "x").value();
+        (void)hub.publish("a", "x").value();
         CHECK(slot.wait());
     });
     ends_inside_its_own_callable<paceline::Watch>([](const Pool &pool, auto &slot) {
         const auto hub = Hub::create(pool).value();
         const auto box = hub.mailbox("a").value();
-        hub.publish("a", "x").value();
+        (void)hub.publish("a", "x").value();
         slot.put(hub.watch(1ms, {paceline::Threshold::above("paceline_hub_waiting", 0)},
                            [&slot](const paceline::Crossing &) { slot.let_go(); })
                      .value());
@@ -401,7 +401,7 @@ TEST_CASE("two handlers that let go of each other's subscriptions do not wait fo
     };
     one.emplace(hub.subscribe("a", crosswise(other)).value());
     other.emplace(hub.subscribe("a", crosswise(one)).value());
-    hub.publish("a", "x").value();
+    (void)hub.publish("a", "x").value();
     CHECK(done.wait(2));
     CHECK(pool.shutdown(PATIENCE).value().drained);
 }
@@ -416,7 +416,7 @@ TEST_CASE("what is ended by name is not waited for") {
     };
     {
         auto subscription = hub.subscribe("a", handler).value();
-        hub.publish("a", "x").value();
+        (void)hub.publish("a", "x").value();
         CHECK(entered.wait());
         CHECK_FALSE(subscription.unsubscribe(paceline::Unsubscribe::Async).value());
         // It goes while its handler waits for what comes afterwards.

@@ -756,7 +756,7 @@ const std::map<std::string, Place> &places() {
                                      }).value();
                  const auto box =
                      hub.mailbox("a", paceline::SubscriptionConfig().set_filter(filter)).value();
-                 const bool served = serves(t, [&] { hub.publish("a", "x").value(); });
+                 const bool served = serves(t, [&] { (void)hub.publish("a", "x").value(); });
                  std::array<Message, 4> messages;
                  return served && box.pull(messages, 1h).value().size() == 1;
              });
@@ -764,7 +764,7 @@ const std::map<std::string, Place> &places() {
         {"Hub::subscribe", [](Trouble &t) {
              return of_a_hub([&](const Hub &hub) {
                  const auto handler = hub.subscribe("a", [&t](const Message &) { t(); }).value();
-                 bool served = serves(t, [&] { hub.publish("a", "x").value(); });
+                 bool served = serves(t, [&] { (void)hub.publish("a", "x").value(); });
                  const auto letters = hub.dead_letters().value();
                  served = served && letters.size() == 1 && !letters[0].failure.empty();
                  // What is told of restarts is trouble, too.
@@ -780,8 +780,8 @@ const std::map<std::string, Place> &places() {
                                                   [&told](std::string_view, std::uint64_t) { told(); })
                                         .value();
                  return served && serves(told, [&] {
-                            hub.publish("b", "x").value();
-                            hub.publish("b", "x").value();
+                            (void)hub.publish("b", "x").value();
+                            (void)hub.publish("b", "x").value();
                         });
              });
          }},
@@ -789,11 +789,11 @@ const std::map<std::string, Place> &places() {
              return of_a_hub([&](const Hub &hub) {
                  const auto from = paceline::ReplayFrom::now();
                  const auto plain = hub.replay("a", from, [&t](const Message &) { t(); }).value();
-                 bool served = serves(t, [&] { hub.publish("a", "x").value(); });
+                 bool served = serves(t, [&] { (void)hub.publish("a", "x").value(); });
                  t.armed = true;
                  const auto supervised =
                      hub.replay("b", from, [&t](const Message &) { t(); }, paceline::ReplayConfig()).value();
-                 return served && serves(t, [&] { hub.publish("b", "x").value(); });
+                 return served && serves(t, [&] { (void)hub.publish("b", "x").value(); });
              });
          }},
         {"Hub::watch", [](Trouble &t) {
@@ -814,7 +814,7 @@ const std::map<std::string, Place> &places() {
         {"Key::request_async", [](Trouble &t) {
              return of_a_hub([&](const Hub &hub) {
                  const auto answers = hub.subscribe("a", [&hub](const Message &message) {
-                                             hub.reply(message, "x").value();
+                                             (void)hub.reply(message, "x").value();
                                          }).value();
                  const auto key = hub.key("a").value();
                  return serves(t, [&] { key.request_async("", 1h, [&t](Result<Message>) { t(); }).value(); });
@@ -827,14 +827,14 @@ const std::map<std::string, Place> &places() {
                  Trouble &handler = t;
                  const auto values = topic.subscribe([&handler](const int &) { handler(); }).value();
                  t.armed = true;
-                 return serves(t, [&] { hub.publish("a", "1").value(); });
+                 return serves(t, [&] { (void)hub.publish("a", "1").value(); });
              });
          }},
         {"Hub::topic", [](Trouble &t) {
              return of_a_hub([&](const Hub &hub) {
                  const auto topic = hub.topic<int>("a", Codec{&t, true});
                  const auto values = topic.subscribe([](const int &) {}).value();
-                 return serves(t, [&] { hub.publish("a", "1").value(); });
+                 return serves(t, [&] { (void)hub.publish("a", "1").value(); });
              });
          }},
     };

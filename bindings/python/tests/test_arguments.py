@@ -256,7 +256,7 @@ class Table(Case):
             "pattern": "text",
             "capacity": "number",
             "overflow": "text",
-            "block": TIME,
+            "block": MAYBE_TIME,
             "filter": "none",
             "group": "none text",
             "balance": "text",

@@ -154,7 +154,7 @@ HUBS = """
     logging.getLogger("paceline").addHandler(logging.NullHandler())
     pool = paceline.Pool(2)
     hub = paceline.Hub(pool, threads=2, histories=[paceline.History(keep_count=100)])
-    box, few = hub.mailbox(">", overflow="drop-oldest"), hub.mailbox("a.*", capacity=4)
+    box, few = hub.mailbox(">", overflow="drop-oldest"), hub.mailbox("a.*", capacity=4, overflow="drop-newest")
     key, publisher = hub.key("a.b"), hub.publisher("p", allow=["a.>"])
     topic, replay = hub.topic("t.x", paceline.Json()), hub.replay_mailbox(">", now=True)
 

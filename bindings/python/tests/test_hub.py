@@ -7,6 +7,7 @@ import gc
 import logging
 import pickle
 import sys
+import signal
 import threading
 import unittest
 import weakref
@@ -229,9 +230,12 @@ class Hubs(Case):
             "conflate": (["3"], (3, 0)),
         }
         mailboxes = {name: self.hub.mailbox("k", capacity=2, overflow=name) for name in kept}
-        self.publish("k", range(3))
-        receipt = self.hub.publish("k", b"3")
-        self.assertEqual((receipt.matched, receipt.rejected), (4, 1))
+        self.publish("k", range(2))
+        for payload in (b"2", b"3"):
+            with self.assertRaisesRegex(paceline.MailboxFull, r"\(k\) is full \(2 messages\)") as raised:
+                self.hub.publish("k", payload)
+            receipt = raised.exception.receipt
+            self.assertEqual((receipt.matched, receipt.enqueued, receipt.dropped, receipt.rejected), (4, 2, 1, 1))
         for name, (payloads, lost) in kept.items():
             came = mailboxes[name].pull(10, 0)
             self.assertEqual([each.payload.decode() for each in came], payloads, name)
@@ -244,12 +248,15 @@ class Hubs(Case):
     def test_who_may_block_waits_for_room(self) -> None:
         mailbox = self.hub.mailbox("k", capacity=1, overflow="block", block=3600)
         self.publish("k", range(1))
-        self.assertEqual(self.hub.publish("k", b"1").rejected, 1)
-        publisher = self.hub.publisher("patient", may_block=True)
+        for publish in (self.hub.publish, self.hub.publisher("hasty", no_wait=True).publish):
+            with self.assertRaises(paceline.MailboxFull) as raised:
+                publish("k", b"1", **({"no_wait": True} if publish == self.hub.publish else {}))
+            self.assertEqual(raised.exception.receipt.rejected, 1)
+        publisher = self.hub.publisher("patient")
         receipts: list[paceline.Receipt] = []
 
         def wait() -> None:
-            receipts.append(self.hub.publish("k", b"2", may_block=True))
+            receipts.append(self.hub.publish("k", b"2"))
             receipts.append(publisher.publish("k", b"3"))
             receipts.append(publisher.publish_batch("k", [b"4", b"5"]))
 
@@ -261,30 +268,69 @@ class Hubs(Case):
         waiter.join()
         self.assertEqual([each.payload for each in came], [b"0", b"2", b"3", b"4", b"5"])
         self.assertEqual([each.enqueued for each in receipts], [1, 1, 2])
-        self.assertEqual(came[1].lost_before, 1)
+        self.assertEqual(came[1].lost_before, 2)
         hasty = self.hub.mailbox("h", capacity=1, overflow="block", block=0.001)
-        self.assertEqual(self.hub.publish_batch("h", [b"", b""]).rejected, 1)
-        self.assertEqual(self.hub.publish("h", may_block=True).rejected, 1)
-        self.assertEqual(hasty.stats().rejected, 2)
+        with self.assertRaises(paceline.MailboxFull) as raised:
+            self.hub.publish_batch("h", [b"", b""])
+        self.assertEqual(raised.exception.receipt[1:5], (2, 1, 0, 1))
+        self.assertEqual(hasty.stats().rejected, 1)
+
+    def test_a_loop_of_a_hundred_thousand_loses_nothing(self) -> None:
+        came = [0]
+
+        def count(_: Message) -> None:
+            came[0] += 1
+
+        subscription, key = self.hub.subscribe("k", count), self.hub.key("k")
+        for _ in range(100_000):
+            self.hub.publish(key, b"x")
+        self.until(lambda: came[0] == 100_000)
+        stats = subscription.stats()
+        self.assertEqual((stats.delivered, stats.dropped, stats.rejected), (100_000, 0, 0))
+
+    def test_who_waits_for_room_is_interrupted_by_signals(self) -> None:
+        class Interrupted(BaseException):
+            pass
+
+        def interrupt(*_: object) -> None:
+            raise Interrupted
+
+        mailbox = self.hub.mailbox("k", capacity=1, overflow="block")
+        self.hub.publish("k")
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with self.assertRaises(Interrupted):
+                self.hub.publish("k")
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual(mailbox.stats().matched, 1)
 
     def test_who_makes_room_may_not_wait_for_it(self) -> None:
         refused: list[BaseException] = []
 
         def publish(_: Message) -> None:
             try:
-                self.hub.publish("k", may_block=True)
-            except paceline.DeadlockError as error:
+                self.hub.publish("k")
+            except paceline.MailboxFull as error:
                 refused.append(error)
 
+        full = self.hub.mailbox("k", capacity=1, overflow="block")
+        self.hub.publish("k")
         self.hub.subscribe("handled", publish)
         self.hub.publish("handled")
         self.until(lambda: len(refused) == 1)
 
         async def loop() -> None:
-            with self.assertRaises(paceline.DeadlockError):
-                self.hub.publisher("patient", may_block=True).publish("k")
+            publisher = self.hub.publisher("patient")
+            for call in (self.hub.publish, publisher.publish):
+                with self.assertRaises(paceline.MailboxFull):
+                    call("k", b"")
+            with self.assertRaises(paceline.MailboxFull):
+                publisher.publish_batch("k", [b""])
 
         asyncio.run(loop())
+        del full
 
     def test_messages_together_are_for_everybody_or_nobody(self) -> None:
         debits, credits = self.hub.mailbox("debit"), self.hub.mailbox("credit.*", capacity=1)
@@ -518,7 +564,9 @@ class Hubs(Case):
 
     def test_books_and_names(self) -> None:
         one, two = self.hub.mailbox("a.>"), self.hub.mailbox("a.b", capacity=1)
-        self.publish("a.b", range(3))
+        self.publish("a.b", range(1))
+        for _ in range(2):
+            self.assertRaises(paceline.MailboxFull, self.hub.publish, "a.b")
         one.pull(1)
         audit = self.hub.audit()
         self.assertEqual((audit.published, audit.matched, audit.delivered), (3, 6, 1))

@@ -70,14 +70,14 @@ fn keys(many: usize, window: Duration) -> (f64, f64) {
     let time = |keys: &[Key]| {
         // The first message to a key finds its route.
         for key in keys {
-            hub.publish(key, &[0; 8]).expect("an open hub");
+            let _ = hub.publish(key, &[0; 8]).expect("an open hub");
         }
         let (start, mut count, mut at) = (Instant::now(), 0u64, 0usize);
         while start.elapsed() < window {
             for _ in 0..1000 {
                 // Far from the one before.
                 at = (at + 7919) % keys.len();
-                hub.publish(&keys[at], &[0; 8]).expect("an open hub");
+                let _ = hub.publish(&keys[at], &[0; 8]).expect("an open hub");
             }
             count += 1000;
         }
@@ -121,7 +121,7 @@ fn churn(window: Duration) -> f64 {
         let (start, mut count) = (Instant::now(), 0u64);
         while start.elapsed() < window {
             for _ in 0..100 {
-                hub.publish(&key, &[0; 8]).expect("an open hub");
+                let _ = hub.publish(&key, &[0; 8]).expect("an open hub");
             }
             count += 100;
         }
@@ -175,7 +175,7 @@ fn publish_allocations() -> f64 {
     let _inline = inline.serve_shared(|_: &Message<'_>| ()).expect("a subscription");
     let publish = || {
         for _ in 0..COUNT {
-            hub.publish(&key, &[0; 8]).expect("an open hub");
+            let _ = hub.publish(&key, &[0; 8]).expect("an open hub");
         }
     };
     publish();

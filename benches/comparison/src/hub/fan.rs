@@ -153,7 +153,7 @@ impl Ours {
             settings.overflow(Overflow::Block(PATIENCE)).serve(handler).expect("a subscription")
         };
         let subscriptions = (0..shape.subscribers).map(subscribe).collect();
-        let publisher = hub.publisher("bench").may_block().build().expect("a publisher");
+        let publisher = hub.publisher("bench").build().expect("a publisher");
         let key = hub.key("a.b").expect("a key");
         Self { publisher, key, batches, _subscriptions: subscriptions }
     }

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import builtins
 import queue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._message import Receipt
 
 
 class Error(Exception):
@@ -28,6 +32,19 @@ class Empty(Error, queue.Empty):
 
 class TimeoutError(Error, builtins.TimeoutError):
     """The time that was allowed has passed."""
+
+
+class MailboxFull(Full):
+    """A message was published, and a subscription has refused it because its mailbox is full; the text names the
+    first. Others may have taken it: ``receipt`` says so."""
+
+    def __init__(self, text: str, receipt: Receipt) -> None:
+        super().__init__(text)
+        #: What became of the message with all subscriptions; of a batch, of all of its messages.
+        self.receipt = receipt
+
+    def __reduce__(self) -> tuple[type[MailboxFull], tuple[str, Receipt]]:
+        return type(self), (str(self), self.receipt)
 
 
 class FullTimeoutError(Full, TimeoutError):

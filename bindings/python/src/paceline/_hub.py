@@ -62,6 +62,7 @@ from ._message import (
     HeadersLike,
     Message,
     Receipt,
+    answered,
     messages_of,
     new_receipt,
     pieces_of,
@@ -167,7 +168,8 @@ class Hub:
     In a pattern ``*`` stands for one token, a final ``>`` for one or more. Each subscription has a mailbox
     of its own, and what is done when that is full is its own choice: the new message is refused ("reject"),
     or dropped ("drop-newest"), or the oldest is ("drop-oldest"), or of each key only the newest is kept
-    ("conflate"), or its publisher waits, if it may ("block"). No other publishing waits.
+    ("conflate"), or its publisher waits ("block"). By default nothing is lost unseen: publishers wait for room in
+    the mailbox of a handler, and publishing raises MailboxFull where it may not wait, or a mailbox refuses.
 
     Handlers are called by ``threads`` threads of the hub, made with the first handler; with several of them,
     a slow handler holds up its own messages only. One that fails is counted and touches nobody else; the
@@ -223,22 +225,22 @@ class Hub:
         payload: BytesLike = b"",
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
-        may_block: bool = False,
+        no_wait: bool = False,
     ) -> Receipt:
-        """Copies the payload once, for all who subscribe. That mailboxes were full is no failure: the
-        receipt says it. Up to 64 headers of up to 65536 bytes in all; ``priority`` is "low", "normal",
-        "high" or "critical", and counts for mailboxes that are ``by_priority``. With ``may_block`` it waits
-        where a full mailbox asks for that ("block"); signals are looked at when it is over. If a history on disk
-        has no room it writes there, or waits for up to ``History.disk_wait`` seconds, also in an event loop.
+        """Copies the payload once, for all who subscribe. Up to 64 headers of up to 65536 bytes in all; ``priority``
+        is "low", "normal", "high" or "critical", and counts for mailboxes that are ``by_priority``. It waits while a
+        full mailbox asks for that ("block"), but not in a handler of the hub, nor where an event loop runs, nor with
+        ``no_wait``; signals are looked at meanwhile. If a history on disk has no room it writes there, or waits for up
+        to ``History.disk_wait`` seconds, also in an event loop.
 
-        Raises InvalidError: a bad key, too large a payload; Full: a history on disk had no room, and nobody
-        got it; ShutDownError, ForkedError; DeadlockError: it may block, and this is a handler of the hub, or
-        an event loop runs here."""
+        Raises MailboxFull: a mailbox has refused it, and all others have got it, as its ``receipt`` says. Nobody got
+        it otherwise: InvalidError: a bad key, too large a payload; Full: a history on disk had no room;
+        ShutDownError, ForkedError."""
         core = self._core
-        if may_block or core.tests:
-            with core.publishing(may_block):
-                return self._publish(key, payload, headers, priority, may_block)
-        return self._publish(key, payload, headers, priority, may_block)
+        if core.tests:
+            with core.publishing():
+                return self._publish(key, payload, headers, priority, no_wait)
+        return self._publish(key, payload, headers, priority, no_wait)
 
     def _publish(
         self,
@@ -246,35 +248,43 @@ class Hub:
         payload: BytesLike,
         headers: Optional[HeadersLike],
         priority: str,
-        may_block: bool,
+        no_wait: bool,
     ) -> Receipt:
-        pointer, sent, receipt = self._core.pointer(), data("payload", payload), new_receipt()
-        size, at = len(sent), ctypes.byref(receipt)
-        view = self._core.view(size, may_block)
-        if headers is None and priority == "normal" and not may_block:
+        core, sent, receipt = self._core, data("payload", payload), new_receipt()
+        pointer, size, at = core.pointer(), len(sent), ctypes.byref(receipt)
+        view = core.view(size)
+        if headers is None and priority == "normal" and not no_wait:
+            flags = layout.PUBLISH_TRY
             if isinstance(key, str):
-                check(view.pace_hub_publish(pointer, text("key", key), sent, size, at))
+                status = view.pace_hub_publish(pointer, text("key", key), sent, size, flags, at)
             else:
-                check(view.pace_key_publish(self._own(key)._native.pointer, sent, size, at))
-            return told(receipt)
+                status = view.pace_key_publish(self._own(key)._native.pointer, sent, size, flags, at)
+            if status == layout.OK:
+                return told(receipt)
+            if status != layout.ETIMEDOUT:
+                return answered(status, receipt)
         own, (publication, kept) = self._own(key), publication_of(headers, priority)
-        publication.may_block = may_block
-        terms = ctypes.byref(publication)
-        check(view.pace_key_publish_with(own._native.pointer, terms, sent, size, at))
+        publish, where, terms = view.pace_key_publish_with, own._native.pointer, ctypes.byref(publication)
+        published = core.publish(
+            where, lambda flags: publish(where, terms, sent, size, flags, at), receipt, no_wait
+        )
         del kept
-        return told(receipt)
+        return published
 
-    def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
-        """Publishes messages of one key, in order; the receipt is the sum of theirs. Raises as ``publish``:
-        none was published then, but for Full: those before that were."""
+    def publish_batch(
+        self, key: Union[Key, str], payloads: Iterable[BytesLike], no_wait: bool = False
+    ) -> Receipt:
+        """Publishes messages of one key, in order; the receipt is the sum of theirs. It waits as ``publish`` does, but
+        signals are looked at when it is over. Raises as ``publish``. MailboxFull: all were published, and its
+        ``receipt`` says how many deliveries were refused; Full: those before that were; else none was."""
         self._core.pointer()
         receipt, own = new_receipt(), self._own(key)
         pieces, count, kept = pieces_of(payloads)
-        at = ctypes.byref(receipt)
+        at, flags = ctypes.byref(receipt), self._core.flags(no_wait)
         with self._core.publishing():
-            check(lib.pace_key_publish_batch(own._native.pointer, pieces, count, at))
+            status = lib.pace_key_publish_batch(own._native.pointer, pieces, count, flags, at)
         del kept
-        return told(receipt)
+        return answered(status, receipt)
 
     def publish_together(self, messages: Iterable[tuple[Any, ...]]) -> Receipt:
         """Publishes up to 1024 messages, each ``(key, payload)``, ``(key, payload, headers)`` or ``(key, payload,
@@ -297,7 +307,7 @@ class Hub:
             row.bytes, row.size = base_of(sent) or None, len(sent)
             kept.append((own, sent, publication, fields))
         with self._core.publishing():
-            check(lib.pace_hub_publish_together(pointer, rows, len(all), ctypes.byref(receipt)))
+            check(lib.pace_hub_publish_together(pointer, rows, len(all), 0, ctypes.byref(receipt)))
         del kept
         return told(receipt)
 
@@ -307,12 +317,12 @@ class Hub:
         *,
         quota: Optional[Rate] = None,
         allow: Iterable[str] = (),
-        may_block: bool = False,
+        no_wait: bool = False,
     ) -> Publisher:
         """A publisher of this name, which is for people to read: it may publish as often as ``quota`` says, and
-        with keys that one of the patterns of ``allow`` matches (none: all); with ``may_block`` it waits where a
-        full mailbox asks for that. Raises InvalidError, ShutDownError."""
-        return Publisher(self, name, quota, allow, may_block)
+        with keys that one of the patterns of ``allow`` matches (none: all); with ``no_wait`` it never waits for
+        room. Raises InvalidError, ShutDownError."""
+        return Publisher(self, name, quota, allow, no_wait)
 
     def request(
         self,
@@ -393,7 +403,7 @@ class Hub:
         *,
         capacity: int = 1024,
         overflow: str = "reject",
-        block: float = 1.0,
+        block: Optional[float] = None,
         by_priority: bool = False,
         lease: Optional[float] = None,
         filter: Optional[MessageFilter] = None,
@@ -404,8 +414,9 @@ class Hub:
         """Subscribes with a mailbox for up to ``capacity`` messages, 1 to 2^24, that you empty. It ends when
         nobody has pulled for ``lease`` seconds (None: never). Only what passes ``filter`` comes in. With a
         ``group``, each message goes to one of the pattern's subscriptions that have the same: "round-robin",
-        "least-loaded" or "random"; then there is no filter. For the overflow "block", a publisher that may
-        block waits for up to ``block`` seconds; others are refused. With ``measured`` its ``stats`` tell how
+        "least-loaded" or "random"; then there is no filter. For the overflow "block", a publisher waits for up to
+        ``block`` seconds (None: without a limit), where it may; the default is to refuse, because the thread that
+        pulls may be the one that publishes. With ``measured`` its ``stats`` tell how
         long messages have waited. Raises InvalidError, ShutDownError, ForkedError."""
         settings = Settings(
             capacity, overflow, by_priority, filter, group, balance, block, measured, lease
@@ -421,8 +432,8 @@ class Hub:
         handler: MessageHandler,
         *,
         capacity: int = 1024,
-        overflow: str = "reject",
-        block: float = 1.0,
+        overflow: str = "block",
+        block: Optional[float] = None,
         by_priority: bool = False,
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
@@ -447,8 +458,8 @@ class Hub:
         handler: None = None,
         *,
         capacity: int = 1024,
-        overflow: str = "reject",
-        block: float = 1.0,
+        overflow: str = "block",
+        block: Optional[float] = None,
         by_priority: bool = False,
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
@@ -472,8 +483,8 @@ class Hub:
         handler: Optional[MessageHandler] = None,
         *,
         capacity: int = 1024,
-        overflow: str = "reject",
-        block: float = 1.0,
+        overflow: str = "block",
+        block: Optional[float] = None,
         by_priority: bool = False,
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
@@ -499,7 +510,7 @@ class Hub:
         An ``async def`` handler is served by the event loop that runs here, and ends with it; others by a
         thread of the hub. A thread takes 16 to 256 messages at once, more of those that are handled quickly, and
         one with ``by_priority`` or "conflate"; each subscription of a thread has a descriptor. The mailbox is as
-        ``mailbox`` has it.
+        ``mailbox`` has it, but that by default publishers wait for room ("block").
 
         What a handler raises is counted, kept as ``last_error``, and given to ``on_error(message,
         exception)``, or logged. The message is tried again as ``retries`` has it (no other comes until

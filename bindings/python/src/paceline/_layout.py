@@ -153,6 +153,10 @@ OVERFLOW_DROP_NEWEST = 1
 OVERFLOW_DROP_OLDEST = 2
 OVERFLOW_CONFLATE = 3
 OVERFLOW_BLOCK = 4
+OVERFLOW_DEFAULT = 5
+PUBLISH_NO_WAIT = 1
+PUBLISH_NO_RECEIPT = 2
+PUBLISH_TRY = 4
 
 UNSUBSCRIBE_ASYNC = 0
 UNSUBSCRIBE_DRAIN = 1
@@ -948,8 +952,7 @@ class Publication(ctypes.Structure):
         ("priority", ctypes.c_int32),
         ("headers", ctypes.c_void_p),
         ("header_count", ctypes.c_size_t),
-        ("may_block", ctypes.c_bool),
-        ("reserved", ctypes.c_uint8 * 7),
+        ("reserved", ctypes.c_uint64),
     ]
 
 
@@ -1257,7 +1260,7 @@ class PublisherOptions(ctypes.Structure):
 
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
-        ("may_block", ctypes.c_bool),
+        ("no_wait", ctypes.c_bool),
         ("reserved", ctypes.c_uint8 * 3),
         ("quota", ctypes.c_uint32),
         ("quota_burst", ctypes.c_uint32),

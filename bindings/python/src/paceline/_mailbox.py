@@ -176,7 +176,8 @@ class Settings:
     filter: Optional[MessageFilter]
     group: Optional[str]
     balance: str
-    block: float = 1.0
+    #: None: without a limit.
+    block: Optional[float] = None
     measured: bool = False
     lease: Optional[float] = None
 
@@ -186,7 +187,7 @@ class Settings:
         options.overflow = one_of("overflow", self.overflow, _OVERFLOWS)
         options.capacity = within("capacity", self.capacity, 1, 1 << 24)
         options.by_priority = self.by_priority
-        options.block_ns = nanos("block", self.block)
+        options.block_ns = layout.FOREVER if self.block is None else nanos("block", self.block)
         options.measured = self.measured
         if self.lease is not None:
             options.lease_ns = nanos("lease", self.lease, 0.001)

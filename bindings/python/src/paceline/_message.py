@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Optional, Union
 from . import _layout as layout
 from ._arguments import BytesLike, data, instance, items, one_of, text, wrong
 from ._hosts import base_of
-from ._library import check, quick
+from ._errors import MailboxFull
+from ._library import check, error, quick
 
 #: ``pace_message_t``: sequence, time, lost_before, key, payload, headers, priority, attempt, subscription.
 MESSAGE = struct.Struct("=QQQQQQQQQiIQ")
@@ -61,8 +62,8 @@ class Message(NamedTuple):
 
 class Receipt(NamedTuple):
     """What became of a publication at once: subscriptions that it matched, and of these those that will
-    get it, have dropped it, and have refused it, and those whose dead letter it has become because they are
-    suspended. Of a batch, the sums."""
+    get it, have dropped it, and have refused it (publishing has raised MailboxFull then), and those whose dead
+    letter it has become because they are suspended. Of a batch, the sums."""
 
     #: The message's number; of a batch, that of its last message.
     sequence: int
@@ -218,6 +219,15 @@ def new_receipt() -> layout.Receipt:
 
 def told(receipt: layout.Receipt) -> Receipt:
     return Receipt(*(getattr(receipt, name) for name in Receipt._fields))
+
+
+def answered(status: int, receipt: layout.Receipt) -> Receipt:
+    """The receipt of a publication. Raises what its status means, if it is not OK."""
+    if status == layout.OK:
+        return told(receipt)
+    if status == layout.EFULL and receipt.matched:
+        raise MailboxFull(str(error(status)), told(receipt))
+    raise error(status)
 
 
 def fields_of(headers: Optional[HeadersLike]) -> tuple[bytes, bytes, int]:

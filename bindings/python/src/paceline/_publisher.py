@@ -13,10 +13,10 @@ from ._library import check, lib, quick
 from ._message import (
     HeadersLike,
     Receipt,
+    answered,
     new_receipt,
     pieces_of,
     publication_of,
-    told,
 )
 from ._policy import Rate, rate_of
 
@@ -40,7 +40,7 @@ class Publisher:
     publish without one. Any thread."""
 
     def __init__(
-        self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str], may_block: bool
+        self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str], no_wait: bool
     ) -> None:
         options = layout.PublisherOptions()
         check(quick.pace_publisher_options_init(ctypes.byref(options), ctypes.sizeof(options)))
@@ -50,13 +50,13 @@ class Publisher:
         patterns = [text("allow", pattern) for pattern in given]
         options.allow = (ctypes.c_char_p * len(patterns))(*patterns)
         options.allow_count = len(patterns)
-        options.may_block = may_block
+        options.no_wait = no_wait
         pointer, inside = ctypes.c_void_p(), hub._core.pointer()
         at = ctypes.byref(pointer)
         check(quick.pace_publisher_new(inside, text("name", name), ctypes.byref(options), at))
         self._native = Native(pointer, lib.pace_publisher_free)
         self._hub = hub
-        self._may_block = may_block
+        self._no_wait = no_wait
         #: As it was given.
         self.name = name
 
@@ -67,18 +67,22 @@ class Publisher:
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
     ) -> Receipt:
-        """As ``Hub.publish``. Raises InvalidError also for a key that is not allowed, Full beyond the quota; if it
-        may block, DeadlockError inside a handler of the hub and where an event loop runs."""
+        """As ``Hub.publish``. Raises InvalidError also for a key that is not allowed, Full beyond the quota."""
         own, sent, receipt = self._key(key), data("payload", payload), new_receipt()
         where = own._native.pointer
         publication, kept = publication_of(headers, priority)
-        view = self._hub._core.view(len(sent), self._may_block)
-        terms, at = ctypes.byref(publication), ctypes.byref(receipt)
+        core, size = self._hub._core, len(sent)
+        publish, terms, at = core.view(size).pace_publisher_publish, ctypes.byref(publication), ctypes.byref(receipt)
         pointer = self._native.pointer
-        with self._hub._core.publishing(self._may_block):
-            check(view.pace_publisher_publish(pointer, where, terms, sent, len(sent), at))
+        with core.publishing():
+            published = core.publish(
+                where,
+                lambda flags: publish(pointer, where, terms, sent, size, flags, at),
+                receipt,
+                self._no_wait,
+            )
         del kept
-        return told(receipt)
+        return published
 
     def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
         """As ``Hub.publish_batch``. Each message takes of the quota; those before the first that is beyond it
@@ -86,11 +90,13 @@ class Publisher:
         own, receipt = self._key(key), new_receipt()
         where = own._native.pointer
         pieces, count, kept = pieces_of(payloads)
-        at = ctypes.byref(receipt)
-        with self._hub._core.publishing(self._may_block):
-            check(lib.pace_publisher_publish_batch(self._native.pointer, where, pieces, count, at))
+        at, core = ctypes.byref(receipt), self._hub._core
+        flags = core.flags(self._no_wait)
+        with core.publishing():
+            pointer = self._native.pointer
+            status = lib.pace_publisher_publish_batch(pointer, where, pieces, count, flags, at)
         del kept
-        return told(receipt)
+        return answered(status, receipt)
 
     def stats(self) -> PublisherStats:
         """Its counts."""

@@ -34,10 +34,10 @@ from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
 from ._hosts import SLICE, Hosts, Native
-from ._library import check, lib, quick
+from ._library import check, lib, nanoseconds, quick
 from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
-from ._message import LARGE, Batch, Message
+from ._message import LARGE, Batch, Message, Receipt, answered
 from ._pool import Pool
 from ._requests import Requests
 from ._supervision import Care
@@ -498,22 +498,40 @@ class Core(Hosts):
             raise ShutDownError("the hub is closed")
         return self.native.pointer
 
-    def view(self, size: int, may_block: bool = False) -> Any:
+    def view(self, size: int) -> Any:
         """The library for a publication of so many bytes: others go on meanwhile if it may wait or copies much."""
-        return lib if may_block or self.waits or size >= LARGE else quick
+        return lib if self.waits or size >= LARGE else quick
 
-    def publishing(self, may_block: bool = False) -> Any:
-        """Around a publication. Whoever may wait for room must not be one who makes it."""
-        if may_block:
-            if self.is_inside():
-                raise DeadlockError("a handler of the hub may not wait for room")
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                pass
-            else:
-                raise DeadlockError("an event loop may not wait for room: use a thread of its executor")
+    def publishing(self) -> Any:
+        """Around a publication."""
         return called_back() if self.tests else _NOTHING
+
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for room: it must not be one who makes it, and an event loop waits for nobody."""
+        if self.is_inside():
+            return False
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return True
+        return False
+
+    def flags(self, no_wait: bool) -> int:
+        """Those of a publication of several messages, which others go on beside."""
+        return layout.PUBLISH_NO_WAIT if no_wait or not self.may_wait() else 0
+
+    def publish(self, key: Any, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool) -> Receipt:
+        """Publishes by a call with flags. It waits for room, if it may, without the interpreter's lock, which handlers
+        need, and in slices, so that signals are looked at."""
+        flags = layout.PUBLISH_NO_WAIT if no_wait else layout.PUBLISH_TRY
+        status = call(flags)
+        while status == layout.ETIMEDOUT:
+            if self.may_wait():
+                lib.pace_key_await_room(key, nanoseconds(SLICE))
+            else:
+                flags = layout.PUBLISH_NO_WAIT
+            status = call(flags)
+        return answered(status, receipt)
 
     def requests_of(self, loop: asyncio.AbstractEventLoop) -> Requests:
         """Those of the loop that runs here."""
