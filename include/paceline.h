@@ -3223,6 +3223,34 @@ pace_status_t pace_request_params(const pace_request_t *request,
                                   size_t *count);
 
 /**
+ * The pattern of the route that it came by, as pace_http_route() was told: "/hello/{name}". pattern->text is NULL if
+ * no route has taken it.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_pattern(const pace_request_t *request,
+                                   pace_text_t *pattern);
+
+/**
+ * The names and values of a query (pace_request_query()), or of a form's body, decoded as
+ * application/x-www-form-urlencoded: "+" is a space, and what is percent-encoded is decoded. A pair without "="
+ * has an empty value. Values are bytes; UTF-8 as a rule, and there may be NUL in them.
+ *
+ * `room` has `size` bytes, as the query has: the decoded texts lie there. Copies up to `capacity` pairs, in order;
+ * *count is how many there are, which may be more. `pairs` may be NULL if `capacity` is 0, and then `room`, too.
+ *
+ * PACE_EINVAL if `query` is NULL and `size` is not 0.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_query_pairs(const char *query,
+                               size_t size,
+                               char *room,
+                               pace_field_t *pairs,
+                               size_t capacity,
+                               size_t *count);
+
+/**
  * The whole body. Empty where it is streamed.
  *
  * Threads: the handler's. In handlers: in this request's; it never waits.
@@ -3266,8 +3294,8 @@ typedef struct pace_body_t pace_body_t;
 
 /**
  * The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
- * is completed the connection's next request waits. pace_response_send(), pace_response_text(),
- * pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
+ * is completed the connection's next request waits. pace_response_send(), pace_response_send_as(),
+ * pace_response_text(), pace_response_error(), pace_next_run(), pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
  * it is gone then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
  */
 typedef struct pace_response_t pace_response_t;
@@ -3330,6 +3358,29 @@ pace_status_t pace_response_send(pace_response_t *response,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_response_text(pace_response_t *response, const char *text);
+
+/**
+ * As pace_response_send(), with this Content-Type unless it has another: a media type, as "application/json".
+ *
+ * PACE_EINVAL (also if the type is NULL or not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_send_as(pace_response_t *response,
+                                    const char *content_type,
+                                    const void *bytes,
+                                    size_t size);
+
+/**
+ * Completes the response with a short page about its status, as the server's own errors have it, in the form that
+ * the request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as RFC 9457
+ * has it) or HTML. Content-Type is set accordingly.
+ *
+ * PACE_EINVAL, PACE_EFULL, PACE_ESTALE as for pace_response_send().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_error(pace_response_t *response);
 
 /**
  * Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
@@ -3485,6 +3536,9 @@ pace_status_t pace_body_pump(pace_body_t *body,
 /** The end of such a body, which will never be whole: the peer is gone, or broke the protocol. */
 #define PACE_REQUEST_EVENT_BROKEN 4
 
+/** A request of a server has ended: see pace_http_on_end_pulled(). */
+#define PACE_REQUEST_EVENT_ENDED 5
+
 /**
  * The body goes on: other answers to the same request write its next pieces, and the last one is
  * without this.
@@ -3493,6 +3547,12 @@ pace_status_t pace_body_pump(pace_body_t *body,
 
 /** No more requests follow on this connection. */
 #define PACE_ANSWER_CLOSE 2
+
+/**
+ * In an answer's flags: its body is a short page about its status in the form that the request wants most, as
+ * pace_response_error() has it. `bytes` do not matter.
+ */
+#define PACE_ANSWER_ERROR 4
 
 /** The length of a body that is not known: it is sent in chunks. */
 #define PACE_LENGTH_UNKNOWN UINT64_MAX
@@ -3513,8 +3573,8 @@ typedef struct pace_request_event_t {
     /**
      * PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
      * pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
-     * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
-     * parameters and headers there are, and where the body begins, which is the rest. Then the
+     * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1 in its lower 16 bits,
+     * with the status of a request that no route has taken in its upper ones, how many parameters and headers there are, and where the body begins, which is the rest. Then the
      * lengths of name and value of each parameter and of each header; then all these texts, in the
      * same order, and the body.
      */
@@ -3687,6 +3747,9 @@ void pace_requests_free(pace_requests_t *requests);
  */
 typedef struct pace_http_t pace_http_t;
 
+/** The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread. */
+typedef struct pace_next_t pace_next_t;
+
 /**
  * The head of a request whose body is streamed is there. The request is lent; the response is given.
  * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
@@ -3791,6 +3854,42 @@ typedef struct pace_http_options_t {
 typedef void (*pace_request_fn)(void *user_data,
                                 const pace_request_t *request,
                                 pace_response_t *response);
+
+/**
+ * A middleware: code around the handlers of requests. It runs on a thread of the pool, for many connections at once. The
+ * request is lent; the response is given. It goes on by pace_next_run(), with the response, to which it may have added
+ * headers: they are sent with every answer, errors of the server included. Or it answers by itself, and the handler
+ * is not called; a body that is streamed is dropped then. pace_request_pattern() says which route it is.
+ */
+typedef void (*pace_around_fn)(void *user_data,
+                               const pace_request_t *request,
+                               pace_response_t *response,
+                               pace_next_t *next);
+
+/** What has become of a request. It is lent for the call. */
+typedef struct pace_http_end_t {
+    /**
+     * The status of the answer. 0: no whole answer has left, as the connection has ended before, or its body
+     * broke off.
+     */
+    uint32_t status;
+    /** Zero. */
+    uint32_t reserved;
+    /** As it was sent: GET. Empty if it is not known, as of a malformed request. */
+    pace_text_t method;
+    /** As it was sent: /hello/you?loud=1. Empty if it is not known; one that was refused for its length is cut. */
+    pace_text_t target;
+    /**
+     * How long it took, in nanoseconds, from the head, or from the first bytes of a head that came in parts, until the
+     * answer was complete. What the peer has not taken yet may still be queued.
+     */
+    uint64_t duration_ns;
+    /** The other end, as pace_conn_peer() tells it. */
+    pace_text_t peer;
+} pace_http_end_t;
+
+/** Told of the end of a request. It runs on a thread of the pool. */
+typedef void (*pace_http_end_fn)(void *user_data, const pace_http_end_t *end);
 
 /**
  * The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
@@ -3948,6 +4047,95 @@ pace_status_t pace_http_route_pulled_streaming(pace_http_t *http,
                                                const char *pattern,
                                                pace_requests_t *requests,
                                                uint32_t route);
+
+/**
+ * Calls this function around the handler of every request that has a whole head: of all routes, of requests that no
+ * route takes (404, 405), and of what the library answers to OPTIONS. Several are called in the order in which they
+ * were told, each around all that follow. See pace_around_fn.
+ *
+ * A request that is refused for its head, its body's length or for want of room (400, 408, 413, 414, 417, 431, 501,
+ * 503, 505) is not seen here, but by pace_http_on_end().
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_around(pace_http_t *http,
+                               pace_around_fn around,
+                               void *user_data,
+                               pace_drop_fn drop);
+
+/**
+ * Goes on with a request in a middleware, on this thread, and returns when the handler has returned. The response is
+ * gone then, whatever this answers, unless that is PACE_EINVAL.
+ *
+ * *status is the status with which the request was answered by then: 500 if the handler has failed without an
+ * answer. 0: it will be answered later, or its answer was lost with the connection; pace_http_on_end() tells.
+ * `status` may be NULL.
+ *
+ * PACE_EINVAL also if `next` has been run already.
+ *
+ * Threads: the middleware's. In handlers: in a middleware only; it takes what the handler takes.
+ */
+pace_status_t pace_next_run(pace_next_t *next,
+                            const pace_request_t *request,
+                            pace_response_t *response,
+                            uint32_t *status);
+
+/**
+ * Requests that no route takes go to this handler, without their body, which is dropped. The response has the status
+ * that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that cannot be decoded.
+ * pace_response_error() answers as the server does, and pace_response_status() sets another status. The last
+ * fallback that was told is the one.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fallback(pace_http_t *http,
+                                 pace_request_fn handler,
+                                 void *user_data,
+                                 pace_drop_fn drop);
+
+/**
+ * The same for requests that are pulled: they wait in `requests`, as events with the number `route`. Their block says
+ * which status they would get (pace_request_event_t); PACE_ANSWER_ERROR answers as the server does.
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fallback_pulled(pace_http_t *http,
+                                        pace_requests_t *requests,
+                                        uint32_t route);
+
+/**
+ * Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
+ * 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
+ * away without having sent a request are none. With it, all requests are counted as in work from their beginning.
+ * The last function that was told is the one. It must not block: the connection waits for it.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_on_end(pace_http_t *http,
+                               pace_http_end_fn hook,
+                               void *user_data,
+                               pace_drop_fn drop);
+
+/**
+ * The same for ends that are pulled: they wait in `requests`, as events of the kind PACE_REQUEST_EVENT_ENDED. Such an
+ * event has a block, which is good until the thread pulls again: two numbers of 64 bits, the time in nanoseconds and
+ * how many ends were lost before this one, as 65536 waited already; four numbers of 32 bits, the status (0: no whole
+ * answer has left) and the lengths of method, target and peer; then these texts.
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_on_end_pulled(pace_http_t *http,
+                                      pace_requests_t *requests);
 
 /**
  * Starts. `options` and all that they point to are copied. If it fails, it may be tried again.

@@ -4372,6 +4372,26 @@ public:
         return named(pace_request_param, name);
     }
     std::vector<Field> params() const { return fields(pace_request_params); }
+    /// The names and values of the query, decoded as a browser's form encodes them: "+" is a space, and what is
+    /// percent-encoded is decoded. A pair without "=" has an empty value. Values are bytes; UTF-8 as a rule.
+    std::vector<std::pair<std::string, std::string>> query_pairs() const {
+        const std::string_view query = text(pace_request_query);
+        std::size_t count = 0;
+        (void)pace_query_pairs(query.data(), query.size(), nullptr, nullptr, 0, &count);
+        std::vector<pace_field_t> raw(count);
+        std::string room(query.size(), ' ');
+        (void)pace_query_pairs(query.data(), query.size(), room.data(), raw.data(), count, &count);
+        std::vector<std::pair<std::string, std::string>> pairs;
+        pairs.reserve(count);
+        for (const pace_field_t &pair : raw) {
+            pairs.emplace_back(view(pair.name), view(pair.value));
+        }
+        return pairs;
+    }
+    /// The pattern of the route that it came by: "/hello/{name}". std::nullopt: no route has taken it.
+    std::optional<std::string_view> pattern() const noexcept {
+        return optional(pace_request_pattern);
+    }
     /// The whole body. Empty where it is streamed.
     std::string_view body() const noexcept {
         pace_piece_t body{};
@@ -4542,6 +4562,8 @@ template <class F>
 struct Route;
 } // namespace detail
 
+class Next;
+
 /// The answer to a request, to be completed by its handler, or by any thread later. When it goes
 /// uncompleted, the peer gets a 500; while an exception unwinds, that is a failure (fail()).
 class [[nodiscard]] Response {
@@ -4599,6 +4621,22 @@ public:
         }
         return send(text);
     }
+    /// As send(), with this Content-Type unless it has another: a media type, as "application/json".
+    Result<void> send_as(const std::string &content_type, std::string_view body) {
+        if (!typed_) {
+            header("Content-Type", content_type);
+        }
+        return send(body);
+    }
+    /// As send(), of a text that is JSON, with Content-Type: application/json unless it has another.
+    Result<void> json(std::string_view text) { return send_as("application/json", text); }
+    /// Completes it with a short page about its status, as the server's own errors have it, in the form that the
+    /// request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as
+    /// RFC 9457 has it) or HTML.
+    Result<void> error() {
+        return raw_ == nullptr ? detail::gone("response")
+                               : detail::outcome(pace_response_error(take()));
+    }
     /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
     /// that is not known. A peer that waits for "100 Continue" is told so first.
     Result<Body> stream(std::optional<std::uint64_t> length = std::nullopt) {
@@ -4622,6 +4660,7 @@ public:
 private:
     template <class F>
     friend struct detail::Route;
+    friend class Next;
 
     Response(pace_response_t *raw, const detail::ServerState &state) noexcept
         : raw_(raw), state_(&state) {}
@@ -4662,6 +4701,41 @@ inline Result<void> Response::upgrade(const std::string &protocol,
     (void)box.release();
     return {};
 }
+
+/// The rest of a request's way, in a middleware: see Http::around().
+class [[nodiscard]] Next {
+public:
+    explicit Next(pace_next_t *raw) noexcept : raw_(raw) {}
+    Next(Next &&) noexcept = default;
+    Next(const Next &) = delete;
+    Next &operator=(const Next &) = delete;
+
+    /// Goes on with the request, on this thread, and returns when the handler has returned or thrown. The status is
+    /// the one with which it was answered by then: 500 if the handler has thrown without an answer.
+    /// std::nullopt: it will be answered later, or its answer was lost; Http::on_end() tells. So is a second call.
+    std::optional<std::uint32_t> run(const Request &request, Response response) {
+        std::uint32_t status = 0;
+        if (pace_next_run(raw_, request.native(), response.raw_, &status) == PACE_OK) {
+            (void)response.take();
+        }
+        return status == 0 ? std::nullopt : std::optional(status);
+    }
+
+private:
+    pace_next_t *raw_;
+};
+
+/// What has become of a request: see Http::on_end(). Its texts are good while that runs.
+struct RequestEnd {
+    /// As they were sent. Empty if they are not known, as of a malformed request.
+    std::string_view method, target;
+    /// Of the answer. std::nullopt: no whole answer has left.
+    std::optional<std::uint32_t> status;
+    /// From the head until the answer was complete. What the peer has not taken yet may still be queued.
+    std::chrono::nanoseconds duration;
+    /// The other end.
+    std::string_view peer;
+};
 
 /// The handler of a route, for many requests at once. The request is lent, the response is given.
 using RequestHandler = Function<void(const Request &, Response)>;
@@ -4754,6 +4828,21 @@ struct Route {
         auto &route = *static_cast<Route *>(data);
         Response given(response, *route.state);
         guard_request([&] { route.f(Request(raw), std::move(given)); });
+    }
+
+    static void around(void *data, const pace_request_t *raw, pace_response_t *response,
+                       pace_next_t *next) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        Response given(response, *route.state);
+        guard_request([&] { route.f(Request(raw), std::move(given), Next(next)); });
+    }
+
+    static void ended(void *data, const pace_http_end_t *raw) noexcept {
+        const auto view = [](pace_text_t text) { return std::string_view(text.text, text.size); };
+        const auto status = raw->status == 0 ? std::nullopt : std::optional(raw->status);
+        const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(raw->duration_ns));
+        const RequestEnd end{view(raw->method), view(raw->target), status, time, view(raw->peer)};
+        guard_request([&] { static_cast<Route *>(data)->f(end); });
     }
 
     static void begin(void *data, const pace_request_t *raw, pace_response_t *response,
@@ -4849,6 +4938,61 @@ public:
         return detail::outcome(status);
     }
 
+    /// Calls `f(const Request &, Response, Next)` around the handler of every request that has a whole head: of all
+    /// routes, of requests that no route takes (404, 405), and of what the library answers to OPTIONS. Several are
+    /// called in the order in which they were told, each around all that follow.
+    ///
+    /// It goes on by Next::run(), with the response, to which it may have added headers: they are sent with every
+    /// answer, errors of the server included. Or it answers by itself, and the handler is not called.
+    /// Request::pattern() says which route it is. A request that is refused for its head, its body's length or for want
+    /// of room is not seen here, but by on_end().
+    ///
+    ///     http.around([](const Request &request, Response response, Next next) {
+    ///         if (!request.header("authorization")) {
+    ///             response.status(401).header("WWW-Authenticate", "Basic").error();
+    ///             return;
+    ///         }
+    ///         next.run(request, std::move(response.header("Access-Control-Allow-Origin", "*")));
+    ///     });
+    template <class F>
+    Result<void> around(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response, Next>,
+                      "a middleware is void(const Request &, Response, Next)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_around, Route::around, std::move(box));
+    }
+
+    /// Requests that no route takes go to `f(const Request &, Response)`, without their body, which is dropped. The
+    /// response has the status that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that
+    /// cannot be decoded. Response::error() answers as the server does, and Response::status() sets another status.
+    template <class F>
+    Result<void> fallback(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response>,
+                      "a fallback is void(const Request &, Response)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_fallback, Route::handle, std::move(box));
+    }
+
+    /// Calls `f(const RequestEnd &)` at the end of each request, once: answered by a handler or refused by the server
+    /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs. It must not
+    /// block: the connection waits for it.
+    template <class F>
+    Result<void> on_end(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const RequestEnd &>,
+                      "a hook of ends is void(const RequestEnd &)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_on_end, Route::ended, std::move(box));
+    }
+
+    /// The same for ends that are pulled from `requests`, as events of the kind RequestEvent::Ended.
+    Result<void> on_end_pulled(const PulledRequests &requests);
+
+    /// Requests that no route takes are pulled from `requests`, as events with the number `route`.
+    Result<void> fallback_pulled(const PulledRequests &requests, std::uint32_t route = 0);
+
     /// The same for requests that are pulled from `requests`, as events with the number `route`.
     Result<void> route_pulled(const char *method, const char *pattern,
                               const PulledRequests &requests, std::uint32_t route = 0);
@@ -4937,6 +5081,15 @@ private:
     explicit Http(std::shared_ptr<const detail::HttpCore> core)
         : core_(std::move(core)), state_(std::make_shared<detail::ServerState>()) {}
 
+    template <class Route, class Register, class Hook>
+    Result<void> registered(Register add, Hook hook, std::unique_ptr<Route> box) {
+        const pace_status_t status = add(native(), hook, box.get(), detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
     /// The stream server beneath, once it was started.
     pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
 
@@ -4957,6 +5110,8 @@ struct RequestEvent : pace_request_event_t {
         Part = PACE_REQUEST_EVENT_PART,
         End = PACE_REQUEST_EVENT_END,
         Broken = PACE_REQUEST_EVENT_BROKEN,
+        /// A request of the server has ended: end().
+        Ended = PACE_REQUEST_EVENT_ENDED,
     };
 
     RequestEvent() noexcept : pace_request_event_t{} {}
@@ -4971,10 +5126,25 @@ struct RequestEvent : pace_request_event_t {
         return number(3) == none ? std::nullopt : std::optional(text(3));
     }
     /// 0 or 1, of HTTP/1.
-    std::uint32_t version() const noexcept { return number(4); }
+    std::uint32_t version() const noexcept { return number(4) & 0xffffU; }
+    /// The status of a request that no route has taken: 404, 405, 501 or 400. 0: a route has it.
+    std::uint32_t refusal() const noexcept { return number(4) >> 16U; }
     /// Parameters of the path, percent-decoded, and headers, in order.
     std::vector<paceline::Request::Field> params() const { return fields(0, number(5)); }
     std::vector<paceline::Request::Field> headers() const { return fields(number(5), number(6)); }
+    /// Of an Ended; its texts are good until the thread pulls again.
+    RequestEnd end() const noexcept {
+        std::uint64_t time = 0;
+        std::memcpy(&time, base(), sizeof time);
+        const char *const texts = base() + 8 * sizeof(std::uint32_t);
+        const std::size_t method = number(5), target = number(6), peer = number(7);
+        const auto status = number(4) == 0 ? std::nullopt : std::optional(number(4));
+        return {{texts, method},
+                {texts + method, target},
+                status,
+                std::chrono::nanoseconds(static_cast<std::int64_t>(time)),
+                {texts + method + target, peer}};
+    }
     /// The whole body; of a Part, the part.
     std::string_view body() const noexcept {
         const std::size_t from = what() == Request ? number(7) : 0;
@@ -5041,6 +5211,8 @@ struct Answer : pace_answer_t {
     Answer &set_more(std::uint64_t whole = PACE_LENGTH_UNKNOWN) {
         return flags |= PACE_ANSWER_MORE, length = whole, *this;
     }
+    /// Its body is a short page about its status, as Response::error() has it.
+    Answer &set_error() { return flags |= PACE_ANSWER_ERROR, *this; }
     /// No more requests follow on this connection.
     Answer &set_close() { return flags |= PACE_ANSWER_CLOSE, *this; }
 };
@@ -5124,6 +5296,14 @@ private:
     pace_requests_t *raw_;
     detail::SharedCore core_;
 };
+
+inline Result<void> Http::on_end_pulled(const PulledRequests &requests) {
+    return detail::outcome(pace_http_on_end_pulled(native(), requests.native()));
+}
+
+inline Result<void> Http::fallback_pulled(const PulledRequests &requests, std::uint32_t route) {
+    return detail::outcome(pace_http_fallback_pulled(native(), requests.native(), route));
+}
 
 inline Result<void> Http::route_pulled(const char *method, const char *pattern,
                                        const PulledRequests &requests, std::uint32_t route) {

@@ -11,13 +11,15 @@ use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
 use super::pool::{PACE_UNLIMITED, PACE_UNLIMITED32, open as open_pool, pace_pool_t};
 use super::remote::lookup;
-use super::request::{self, pace_request_t};
+use super::request::{self, pace_request_t, pace_text_t, text_of};
 use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
 use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
 use super::sized::{self, Room};
 use super::status::*;
-use crate::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Requests, Response};
+use crate::net::http::{
+    Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
+};
 use crate::pool::Shared;
 use crate::{Error, Pool};
 use core::ffi::{c_char, c_void};
@@ -45,6 +47,48 @@ pub type pace_request_fn = Option<
         response: *mut pace_response_t,
     ),
 >;
+
+/// The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread.
+pub struct pace_next_t {
+    _opaque: (),
+}
+
+/// A middleware: code around the handlers of requests. It runs on a thread of the pool, for many connections at once. The
+/// request is lent; the response is given. It goes on by pace_next_run(), with the response, to which it may have added
+/// headers: they are sent with every answer, errors of the server included. Or it answers by itself, and the handler
+/// is not called; a body that is streamed is dropped then. pace_request_pattern() says which route it is.
+pub type pace_around_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+        request: *const pace_request_t,
+        response: *mut pace_response_t,
+        next: *mut pace_next_t,
+    ),
+>;
+
+/// What has become of a request. It is lent for the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_http_end_t {
+    /// The status of the answer. 0: no whole answer has left, as the connection has ended before, or its body
+    /// broke off.
+    pub status: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// As it was sent: GET. Empty if it is not known, as of a malformed request.
+    pub method: pace_text_t,
+    /// As it was sent: /hello/you?loud=1. Empty if it is not known; one that was refused for its length is cut.
+    pub target: pace_text_t,
+    /// How long it took, in nanoseconds, from the head, or from the first bytes of a head that came in parts, until the
+    /// answer was complete. What the peer has not taken yet may still be queued.
+    pub duration_ns: u64,
+    /// The other end, as pace_conn_peer() tells it.
+    pub peer: pace_text_t,
+}
+
+/// Told of the end of a request. It runs on a thread of the pool.
+pub type pace_http_end_fn =
+    Option<unsafe extern "C" fn(user_data: *mut c_void, end: *const pace_http_end_t)>;
 
 /// The head of a request whose body is streamed is there. The request is lent; the response is given.
 /// *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
@@ -360,6 +404,152 @@ pub unsafe extern "C" fn pace_http_route_pulled_streaming(
     })
 }
 
+/// Calls this function around the handler of every request that has a whole head: of all routes, of requests that no
+/// route takes (404, 405), and of what the library answers to OPTIONS. Several are called in the order in which they
+/// were told, each around all that follow. See pace_around_fn.
+///
+/// A request that is refused for its head, its body's length or for want of room (400, 408, 413, 414, 417, 431, 501,
+/// 503, 505) is not seen here, but by pace_http_on_end().
+///
+/// PACE_EINVAL also when the server has been started.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_around(
+    http: *mut pace_http_t,
+    around: pace_around_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        let around = callback(around, "around")?;
+        // SAFETY: as the header demands.
+        unsafe { add_nowhere(http, Target::Around(around), user_data, drop) }
+    })
+}
+
+/// Goes on with a request in a middleware, on this thread, and returns when the handler has returned. The response is
+/// gone then, whatever this answers, unless that is PACE_EINVAL.
+///
+/// *status is the status with which the request was answered by then: 500 if the handler has failed without an
+/// answer. 0: it will be answered later, or its answer was lost with the connection; pace_http_on_end() tells.
+/// `status` may be NULL.
+///
+/// PACE_EINVAL also if `next` has been run already.
+///
+/// Threads: the middleware's. In handlers: in a middleware only; it takes what the handler takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_next_run(
+    next: *mut pace_next_t,
+    request: *const pace_request_t,
+    response: *mut pace_response_t,
+    status: *mut u32,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(next, "next")?;
+        // SAFETY: as the header demands, it is a middleware's that runs on this thread.
+        let next = unsafe { &mut *next.cast::<Option<Next<'_>>>() };
+        // SAFETY: as the header demands.
+        let request = unsafe { request::open(request) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(status, "status") }?;
+        if next.is_none() {
+            return Err(RUN);
+        }
+        // SAFETY: as the header demands.
+        let response = unsafe { response::take(response) }?;
+        let status = next.take().and_then(|next| next.run(request, response));
+        to.set(status.map_or(0, u32::from));
+        Ok(())
+    })
+}
+
+/// Requests that no route takes go to this handler, without their body, which is dropped. The response has the status
+/// that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that cannot be decoded.
+/// pace_response_error() answers as the server does, and pace_response_status() sets another status. The last
+/// fallback that was told is the one.
+///
+/// PACE_EINVAL also when the server has been started.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_fallback(
+    http: *mut pace_http_t,
+    handler: pace_request_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        let handler = callback(handler, "handler")?;
+        // SAFETY: as the header demands.
+        unsafe { add_nowhere(http, Target::Fallback(handler), user_data, drop) }
+    })
+}
+
+/// The same for requests that are pulled: they wait in `requests`, as events with the number `route`. Their block says
+/// which status they would get (pace_request_event_t); PACE_ANSWER_ERROR answers as the server does.
+///
+/// PACE_EINVAL as there.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_fallback_pulled(
+    http: *mut pace_http_t,
+    requests: *mut pace_requests_t,
+    route: u32,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
+        let target = Target::FallbackPulled { requests, route };
+        // SAFETY: as the header demands.
+        unsafe { add_nowhere(http, target, ptr::null_mut(), None) }
+    })
+}
+
+/// Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
+/// 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
+/// away without having sent a request are none. With it, all requests are counted as in work from their beginning.
+/// The last function that was told is the one. It must not block: the connection waits for it.
+///
+/// PACE_EINVAL also when the server has been started.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_on_end(
+    http: *mut pace_http_t,
+    hook: pace_http_end_fn,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> pace_status_t {
+    call(|| {
+        let hook = callback(hook, "hook")?;
+        // SAFETY: as the header demands.
+        unsafe { add_nowhere(http, Target::OnEnd(hook), user_data, drop) }
+    })
+}
+
+/// The same for ends that are pulled: they wait in `requests`, as events of the kind PACE_REQUEST_EVENT_ENDED. Such an
+/// event has a block, which is good until the thread pulls again: two numbers of 64 bits, the time in nanoseconds and
+/// how many ends were lost before this one, as 65536 waited already; four numbers of 32 bits, the status (0: no whole
+/// answer has left) and the lengths of method, target and peer; then these texts.
+///
+/// PACE_EINVAL as there.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_on_end_pulled(
+    http: *mut pace_http_t,
+    requests: *mut pace_requests_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
+        // SAFETY: as the header demands.
+        unsafe { add_nowhere(http, Target::OnEndPulled(requests), ptr::null_mut(), None) }
+    })
+}
+
 /// Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
 ///
 /// PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
@@ -479,6 +669,7 @@ pub unsafe extern "C" fn pace_http_free(http: *mut pace_http_t) {
 }
 
 const STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has been started already");
+const RUN: Failure = Failure::plain(PACE_EINVAL, c"next has been run already");
 const NOT_STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has not been started");
 
 const DEFAULTS: pace_http_options_t = pace_http_options_t {
@@ -605,12 +796,25 @@ type BeginFn = unsafe extern "C" fn(
 );
 type DataFn = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> usize;
 type EndFn = unsafe extern "C" fn(*mut c_void, bool);
+type AroundFn = unsafe extern "C" fn(
+    *mut c_void,
+    *const pace_request_t,
+    *mut pace_response_t,
+    *mut pace_next_t,
+);
+type OnEndFn = unsafe extern "C" fn(*mut c_void, *const pace_http_end_t);
 
 enum Target {
     Whole(RequestFn),
     Streaming { begin: BeginFn, data: DataFn, end: EndFn },
     Pulled { requests: Arc<Requests>, route: u32 },
     PulledStreaming { requests: Arc<Requests>, route: u32 },
+    // Those below have no method and no pattern.
+    Around(AroundFn),
+    Fallback(RequestFn),
+    FallbackPulled { requests: Arc<Requests>, route: u32 },
+    OnEnd(OnEndFn),
+    OnEndPulled(Arc<Requests>),
 }
 
 struct Route {
@@ -643,13 +847,43 @@ unsafe fn add(
     drop: pace_drop_fn,
 ) -> Result {
     // SAFETY: as the caller promises.
-    let http = unsafe { open(http) }?;
+    unsafe { open(http) }?;
     boundary::check(method, "method")?;
     boundary::check(pattern, "pattern")?;
     // SAFETY: not NULL, and as the caller promises.
     let method = unsafe { boundary::text(method, "method") }?.to_owned();
     // SAFETY: not NULL, and as the caller promises.
     let pattern = unsafe { boundary::text(pattern, "pattern") }?.to_owned();
+    // SAFETY: as the caller promises.
+    unsafe { keep(http, method, pattern, target, user_data, drop) }
+}
+
+/// # Safety
+///
+/// As the header demands of the arguments.
+unsafe fn add_nowhere(
+    http: *const pace_http_t,
+    target: Target,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> Result {
+    // SAFETY: as the caller promises.
+    unsafe { keep(http, String::new(), String::new(), target, user_data, drop) }
+}
+
+/// # Safety
+///
+/// As the header demands of the arguments.
+unsafe fn keep(
+    http: *const pace_http_t,
+    method: String,
+    pattern: String,
+    target: Target,
+    user_data: *mut c_void,
+    drop: pace_drop_fn,
+) -> Result {
+    // SAFETY: as the caller promises.
+    let http = unsafe { open(http) }?;
     let mut routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
     if http.running.get().is_some() {
         return Err(STARTED);
@@ -664,10 +898,11 @@ unsafe fn add(
 impl Route {
     fn requests(&self) -> Option<Arc<Requests>> {
         match &self.target {
-            Target::Pulled { requests, .. } | Target::PulledStreaming { requests, .. } => {
-                Some(Arc::clone(requests))
-            }
-            Target::Whole(_) | Target::Streaming { .. } => None,
+            Target::Pulled { requests, .. }
+            | Target::PulledStreaming { requests, .. }
+            | Target::FallbackPulled { requests, .. }
+            | Target::OnEndPulled(requests) => Some(Arc::clone(requests)),
+            _ => None,
         }
     }
 
@@ -676,12 +911,33 @@ impl Route {
         match &self.target {
             &Target::Whole(handler) => {
                 let handle = move |request: &Request<'_>, response: Response| {
-                    let (request, response) = context.arguments(request, response);
-                    // SAFETY: as the header demands, the handler takes what came with it.
-                    response::run(|| unsafe { handler(context.owner.data(), request, response) });
+                    context.handle(handler, request, response);
                 };
                 builder.route(&self.method, &self.pattern, handle)
             }
+            &Target::Fallback(handler) => builder.fallback(move |request, response| {
+                context.handle(handler, request, response);
+            }),
+            Target::FallbackPulled { requests, route } => {
+                builder.fallback(requests.handler(*route))
+            }
+            &Target::Around(around) => builder.around(move |request, response, next| {
+                let (request, response) = context.arguments(request, response);
+                let mut next = Some(next);
+                let next = ptr::from_mut(&mut next).cast();
+                // SAFETY: as the header demands, the middleware takes what came with it.
+                response::run(|| unsafe { around(context.owner.data(), request, response, next) });
+            }),
+            Target::OnEndPulled(requests) => {
+                let requests = Arc::clone(requests);
+                builder.on_end(move |end| requests.tell_end(end))
+            }
+            &Target::OnEnd(hook) => builder.on_end(move |end| {
+                let peer = end.peer.to_string();
+                let end = as_data(end, &peer);
+                // SAFETY: as the header demands, the hook takes what came with it.
+                response::run(|| unsafe { hook(context.owner.data(), &end) });
+            }),
             &Target::Streaming { begin, data, end } => {
                 let make = move |request: &Request<'_>, response: Response| {
                     let (request, response) = context.arguments(request, response);
@@ -704,7 +960,25 @@ impl Route {
     }
 }
 
+fn as_data(end: &RequestEnd<'_>, peer: &str) -> pace_http_end_t {
+    pace_http_end_t {
+        status: end.status.map_or(0, u32::from),
+        reserved: 0,
+        method: text_of(end.method.as_bytes()),
+        target: text_of(end.target.as_bytes()),
+        duration_ns: u64::try_from(end.duration.as_nanos()).unwrap_or(u64::MAX),
+        peer: text_of(peer.as_bytes()),
+    }
+}
+
 impl Context {
+    #[inline]
+    fn handle(&self, handler: RequestFn, request: &Request<'_>, response: Response) {
+        let (request, response) = self.arguments(request, response);
+        // SAFETY: as the header demands, the handler takes what came with it.
+        response::run(|| unsafe { handler(self.owner.data(), request, response) });
+    }
+
     #[inline]
     fn arguments(
         &self,

@@ -7,7 +7,7 @@ use super::boundary::{self, Out, Result, call};
 use super::callback::pace_conn_id_t;
 use super::conn::{name as name_of, pace_piece_t, put_address};
 use super::status::*;
-use crate::net::http::Request;
+use crate::net::http::{Request, decode, split};
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
@@ -170,6 +170,73 @@ pub unsafe extern "C" fn pace_request_params(
     })
 }
 
+/// The pattern of the route that it came by, as pace_http_route() was told: "/hello/{name}". pattern->text is NULL if
+/// no route has taken it.
+///
+/// Threads: the handler's. In handlers: in this request's; it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_request_pattern(
+    request: *const pace_request_t,
+    pattern: *mut pace_text_t,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    unsafe { tell(request, pattern, "pattern", |request| request.pattern()) }
+}
+
+/// The names and values of a query (pace_request_query()), or of a form's body, decoded as
+/// application/x-www-form-urlencoded: "+" is a space, and what is percent-encoded is decoded. A pair without "="
+/// has an empty value. Values are bytes; UTF-8 as a rule, and there may be NUL in them.
+///
+/// `room` has `size` bytes, as the query has: the decoded texts lie there. Copies up to `capacity` pairs, in order;
+/// *count is how many there are, which may be more. `pairs` may be NULL if `capacity` is 0, and then `room`, too.
+///
+/// PACE_EINVAL if `query` is NULL and `size` is not 0.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_query_pairs(
+    query: *const c_char,
+    size: usize,
+    room: *mut c_char,
+    pairs: *mut pace_field_t,
+    capacity: usize,
+    count: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let query = unsafe { boundary::bytes(query.cast(), size, 1, "query") }?;
+        // SAFETY: as the header demands.
+        let count = unsafe { Out::new(count, "count") }?;
+        if capacity > 0 {
+            boundary::check(pairs, "pairs")?;
+            boundary::check(room, "room")?;
+        }
+        let (mut used, mut there) = (0, 0);
+        let mut put = |text: &[u8]| {
+            // SAFETY: what was decoded is no longer than it was, so all of them fit into `size` bytes.
+            let place = unsafe { room.cast::<u8>().add(used) };
+            let mut length = 0;
+            for byte in decode(text) {
+                // SAFETY: as above.
+                unsafe { place.add(length).write(byte) };
+                length += 1;
+            }
+            used += length;
+            pace_text_t { text: place.cast(), size: length }
+        };
+        for (name, value) in split(query) {
+            if there < capacity {
+                let pair = pace_field_t { name: put(name), value: put(value) };
+                // SAFETY: there is room for `capacity` of them.
+                unsafe { pairs.add(there).write(pair) };
+            }
+            there += 1;
+        }
+        count.set(there);
+        Ok(())
+    })
+}
+
 /// The whole body. Empty where it is streamed.
 ///
 /// Threads: the handler's. In handlers: in this request's; it never waits.
@@ -235,12 +302,12 @@ pub(super) fn as_argument(request: &Request<'_>) -> *const pace_request_t {
 /// # Safety
 ///
 /// It is NULL, or the one of a handler that is running on this thread.
-unsafe fn open<'a>(request: *const pace_request_t) -> Result<&'a Request<'a>> {
+pub(super) unsafe fn open<'a>(request: *const pace_request_t) -> Result<&'a Request<'a>> {
     // SAFETY: as the caller promises: it came from `as_argument`.
     unsafe { boundary::borrow(request.cast::<Request<'a>>(), "request") }
 }
 
-fn text_of(bytes: &[u8]) -> pace_text_t {
+pub(super) fn text_of(bytes: &[u8]) -> pace_text_t {
     pace_text_t { text: bytes.as_ptr().cast(), size: bytes.len() }
 }
 

@@ -32,12 +32,17 @@ pub const PACE_REQUEST_EVENT_PART: u32 = 2;
 pub const PACE_REQUEST_EVENT_END: u32 = 3;
 /// The end of such a body, which will never be whole: the peer is gone, or broke the protocol.
 pub const PACE_REQUEST_EVENT_BROKEN: u32 = 4;
+/// A request of a server has ended: see pace_http_on_end_pulled().
+pub const PACE_REQUEST_EVENT_ENDED: u32 = 5;
 
 /// The body goes on: other answers to the same request write its next pieces, and the last one is
 /// without this.
 pub const PACE_ANSWER_MORE: u32 = 1;
 /// No more requests follow on this connection.
 pub const PACE_ANSWER_CLOSE: u32 = 2;
+/// In an answer's flags: its body is a short page about its status in the form that the request wants most, as
+/// pace_response_error() has it. `bytes` do not matter.
+pub const PACE_ANSWER_ERROR: u32 = 4;
 
 /// The length of a body that is not known: it is sent in chunks.
 pub const PACE_LENGTH_UNKNOWN: u64 = u64::MAX;
@@ -63,8 +68,8 @@ pub struct pace_request_event_t {
     pub route: u32,
     /// PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
     /// pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
-    /// target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1, how many
-    /// parameters and headers there are, and where the body begins, which is the rest. Then the
+    /// target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1 in its lower 16 bits,
+    /// with the status of a request that no route has taken in its upper ones, how many parameters and headers there are, and where the body begins, which is the rest. Then the
     /// lengths of name and value of each parameter and of each header; then all these texts, in the
     /// same order, and the body.
     pub bytes: *const c_void,
@@ -464,6 +469,11 @@ impl pace_requests_t {
                     show(index, plain(number, PACE_REQUEST_EVENT_PART, &part));
                     parts.push(part);
                 }
+                Pulled::Ended(block) => {
+                    self.requests.pulled_end();
+                    show(index, plain(0, PACE_REQUEST_EVENT_ENDED, &block));
+                    parts.push(block);
+                }
                 Pulled::End(number, is_whole) => {
                     table.bodies.remove(&number);
                     let kind = match is_whole {
@@ -530,7 +540,8 @@ fn plain(number: u64, kind: u32, bytes: &[u8]) -> pace_request_event_t {
 ///
 /// The answer's bytes are as the header demands.
 unsafe fn give(place: &pace_requests_t, held: Held, answer: &mut pace_answer_t) -> Result {
-    if answer.flags & !(PACE_ANSWER_MORE | PACE_ANSWER_CLOSE) != 0 {
+    const KNOWN: u32 = PACE_ANSWER_MORE | PACE_ANSWER_CLOSE | PACE_ANSWER_ERROR;
+    if answer.flags & !KNOWN != 0 {
         place.put_back(answer.request, held);
         return Err(Failure::invalid("flags", answer.flags, "PACE_ANSWER_ bits"));
     }
@@ -544,6 +555,10 @@ unsafe fn give(place: &pace_requests_t, held: Held, answer: &mut pace_answer_t) 
             }
             // SAFETY: as the caller promises.
             let response = unsafe { begin(request.response, answer) };
+            if answer.flags & PACE_ANSWER_ERROR != 0 {
+                place.forget(answer.request);
+                return Ok(response?.error()?);
+            }
             if !goes_on {
                 return Ok(response?.send(bytes?)?);
             }

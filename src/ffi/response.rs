@@ -18,8 +18,8 @@ use std::sync::Arc;
 pub const PACE_LENGTH_UNKNOWN: u64 = u64::MAX;
 
 /// The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
-/// is completed the connection's next request waits. pace_response_send(), pace_response_text(),
-/// pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
+/// is completed the connection's next request waits. pace_response_send(), pace_response_send_as(),
+/// pace_response_text(), pace_response_error(), pace_next_run(), pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
 /// it is gone then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
 pub struct pace_response_t {
     response: Option<Response>,
@@ -127,6 +127,42 @@ pub unsafe extern "C" fn pace_response_text(
         // SAFETY: as the header demands.
         Ok(unsafe { take(response) }?.text(text)?)
     })
+}
+
+/// As pace_response_send(), with this Content-Type unless it has another: a media type, as "application/json".
+///
+/// PACE_EINVAL (also if the type is NULL or not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_send_as(
+    response: *mut pace_response_t,
+    content_type: *const c_char,
+    bytes: *const c_void,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        boundary::check(content_type, "content_type")?;
+        // SAFETY: not NULL, and as the header demands.
+        let content_type = unsafe { boundary::text(content_type, "content_type") }?;
+        // SAFETY: as the header demands.
+        let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
+        // SAFETY: as the header demands.
+        Ok(unsafe { take(response) }?.send_as(content_type, bytes)?)
+    })
+}
+
+/// Completes the response with a short page about its status, as the server's own errors have it, in the form that
+/// the request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as RFC 9457
+/// has it) or HTML. Content-Type is set accordingly.
+///
+/// PACE_EINVAL, PACE_EFULL, PACE_ESTALE as for pace_response_send().
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_error(response: *mut pace_response_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { take(response) }?.error()?))
 }
 
 /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
@@ -484,7 +520,7 @@ unsafe fn change(response: *mut pace_response_t, how: impl FnOnce(Response) -> R
 ///
 /// As [`open`].
 #[inline]
-unsafe fn take(response: *mut pace_response_t) -> Result<Response> {
+pub(super) unsafe fn take(response: *mut pace_response_t) -> Result<Response> {
     // SAFETY: as the caller promises.
     let taken = unsafe { open(response) }?.response.take().ok_or(USED)?;
     // SAFETY: as the caller promises, it was a box.

@@ -920,8 +920,142 @@ static void freed_inside(void) {
     UNTIL(atomic_load(&drops) == 1);
 }
 
+/* --- around every handler ------------------------------------------------------------------------- */
+
+static char seen[4096];
+static atomic_int ended;
+
+static void note(const char *text, size_t size) {
+    strncat(seen, text, size);
+    strcat(seen, " ");
+}
+
+static void outer(void *data, const pace_request_t *request, pace_response_t *response, pace_next_t *next) {
+    pace_text_t text;
+    uint32_t status = 9;
+    char number[32];
+    (void)data;
+    OK(pace_request_pattern(request, &text));
+    note(text.text == NULL ? "-" : text.text, text.text == NULL ? 1 : text.size);
+    OK(pace_response_header(response, "X-Outer", "1"));
+    SAYS(PACE_EINVAL, pace_next_run(NULL, request, response, NULL));
+    SAYS(PACE_EINVAL, pace_next_run(next, NULL, response, NULL));
+    SAYS(PACE_EINVAL, pace_next_run(next, request, NULL, NULL));
+    OK(pace_next_run(next, request, response, &status));
+    snprintf(number, sizeof number, "%u", status);
+    note(number, sizeof number);
+}
+
+static void inner(void *data, const pace_request_t *request, pace_response_t *response, pace_next_t *next) {
+    pace_text_t text;
+    (void)data;
+    OK(pace_request_query(request, &text));
+    if (is(text, "stop")) {
+        OK(pace_response_status(response, 403));
+        OK(pace_response_error(response));
+        return;
+    }
+    OK(pace_next_run(next, request, response, NULL));
+    if (is(text, "twice")) SAYS(PACE_EINVAL, pace_next_run(next, request, (pace_response_t *)data, NULL));
+}
+
+static void fails(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_request_fail("on purpose"));
+    pace_response_free(response);
+}
+
+static void note_end(void *data, const pace_http_end_t *end) {
+    char line[256];
+    (void)data;
+    CHECK(end->peer.size > 0 && end->duration_ns < 60 * SECOND);
+    snprintf(line, sizeof line, "%.*s|%.*s|%u;", (int)end->method.size, end->method.text,
+             (int)end->target.size, end->target.text, end->status);
+    strcat(seen, line);
+    atomic_fetch_add(&ended, 1);
+}
+
+static void lost(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_text_t path;
+    (void)data;
+    OK(pace_request_path(request, &path));
+    if (is(path, "/page")) {
+        OK(pace_response_status(response, 200));
+        OK(pace_response_send_as(response, "text/html", "<p>a page", 9));
+    } else {
+        OK(pace_response_error(response));
+    }
+}
+
+static void pairs(void *data, const pace_request_t *request, pace_response_t *response) {
+    pace_text_t query;
+    pace_field_t found[8];
+    char room[256], text[512] = "";
+    size_t count = 0;
+    (void)data;
+    OK(pace_request_query(request, &query));
+    CHECK(query.size < sizeof room);
+    OK(pace_query_pairs(query.text, query.size, room, found, 8, &count));
+    for (size_t i = 0; i < count; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s>%.*s;", (int)found[i].name.size,
+                 found[i].name.text, (int)found[i].value.size, found[i].value.text);
+    }
+    OK(pace_query_pairs(query.text, query.size, NULL, NULL, 0, &count));
+    SAYS(PACE_EINVAL, pace_query_pairs(query.text, query.size, NULL, found, 8, &count));
+    SAYS(PACE_EINVAL, pace_query_pairs(query.text, query.size, room, NULL, 8, &count));
+    SAYS(PACE_EINVAL, pace_query_pairs(query.text, query.size, room, found, 8, NULL));
+    SAYS(PACE_EINVAL, pace_response_send_as(response, NULL, "x", 1));
+    OK(pace_response_send_as(response, "text/x-pairs", text, strlen(text)));
+}
+
+/* Goal: what is around every handler sees every request, and its end. */
+static void around(void) {
+    static const struct {
+        const char *line, *status, *body, *seen;
+    } cases[] = {
+        {"GET /hello/you", "200", "Hello, you!\n", "/hello/{name} 200 GET|/hello/you|200;"},
+        {"GET /nowhere", "404", "404 Not Found\n", "- 404 GET|/nowhere|404;"},
+        {"GET /page", "200", "<p>a page", "- 200 GET|/page|200;"},
+        {"PUT /hello/you", "405", "405 Method Not Allowed\n", "- 405 PUT|/hello/you|405;"},
+        {"GET /fails", "500", "500 Internal Server Error\n", "/fails 500 GET|/fails|500;"},
+        {"GET /pairs?a=1&b=%20+x&c", "200", "a>1;b>  x;c>;", "/pairs 200 GET|/pairs?a=1&b=%20+x&c|200;"},
+        {"GET /pairs?stop", "403", "403 Forbidden\n", "/pairs 403 GET|/pairs?stop|403;"},
+        {"GET /hello/a?twice", "200", "Hello, a!\n", "/hello/{name} 200 GET|/hello/a?twice|200;"},
+        {"(", "400", "400 Bad Request\n", "||400;"},
+    };
+    prepare();
+    OK(pace_http_route(http, "GET", "/hello/{name}", hello, D));
+    OK(pace_http_route(http, "GET", "/fails", fails, D));
+    OK(pace_http_route(http, "GET", "/pairs", pairs, D));
+    OK(pace_http_around(http, outer, D));
+    OK(pace_http_around(http, inner, D));
+    OK(pace_http_fallback(http, lost, D));
+    OK(pace_http_on_end(http, note_end, D));
+    SAYS(PACE_EINVAL, pace_http_around(http, NULL, D));
+    SAYS(PACE_EINVAL, pace_http_fallback(http, NULL, D));
+    SAYS(PACE_EINVAL, pace_http_on_end(http, NULL, D));
+    start();
+    SAYS(PACE_EINVAL, pace_http_around(http, outer, D));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char request[256];
+        int client = dial(address);
+        seen[0] = 0;
+        atomic_store(&ended, 0);
+        snprintf(request, sizeof request, "%s HTTP/1.1\r\nHost: a\r\n\r\n", cases[i].line);
+        send_text(client, request);
+        expect_answer(client, cases[i].status, cases[i].body);
+        UNTIL(atomic_load(&ended) == 1);
+        if (strcmp(seen, cases[i].seen) != 0) check_failed(__FILE__, __LINE__, seen);
+        close(client);
+    }
+    CHECK(books().panics == 1 && books().refused_not_found == 1);
+    end();
+    UNTIL(atomic_load(&drops) == 7);
+}
+
 int main(void) {
     check_begin();
+    around();
     what_is_asked();
     answers();
     answers_later();

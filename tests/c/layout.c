@@ -126,6 +126,14 @@ AT(pace_outcome_log_stats_t, dropped, 16);
 AT(pace_outcome_log_stats_t, errors, 24);
 AT(pace_outcome_log_stats_t, last_error, 32);
 
+GROWS(pace_http_end_t, 64);
+AT(pace_http_end_t, status, 0);
+AT(pace_http_end_t, reserved, 4);
+AT(pace_http_end_t, method, 8);
+AT(pace_http_end_t, target, 24);
+AT(pace_http_end_t, duration_ns, 40);
+AT(pace_http_end_t, peer, 48);
+
 AT(pace_outcome_t, status, 4);
 AT(pace_outcome_t, time_ns, 8);
 AT(pace_outcome_t, id, 16);

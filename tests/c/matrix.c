@@ -388,6 +388,32 @@ static pace_status_t do_http_route_streaming(things_t *t) {
 static pace_status_t do_http_route_pulled(things_t *t) {
     return pace_http_route_pulled(t->http, "PUT", "/", t->requests, 1);
 }
+static void quick_around(void *data, const pace_request_t *request, pace_response_t *response,
+                         pace_next_t *next) {
+    (void)data;
+    OK(pace_next_run(next, request, response, NULL));
+}
+static void quick_http_end(void *data, const pace_http_end_t *end) { (void)data, (void)end; }
+static void quick_fallback(void *data, const pace_request_t *request, pace_response_t *response) {
+    (void)data, (void)request;
+    OK(pace_response_error(response));
+}
+static pace_status_t do_http_around(things_t *t) { return pace_http_around(t->http, quick_around, C); }
+static pace_status_t do_http_fallback(things_t *t) {
+    return pace_http_fallback(t->http, quick_fallback, C);
+}
+static pace_status_t do_http_fallback_pulled(things_t *t) {
+    return pace_http_fallback_pulled(t->http, t->requests, 1);
+}
+static pace_status_t do_http_on_end(things_t *t) { return pace_http_on_end(t->http, quick_http_end, C); }
+static pace_status_t do_http_on_end_pulled(things_t *t) {
+    return pace_http_on_end_pulled(t->http, t->requests);
+}
+static pace_status_t do_query_pairs(things_t *t) {
+    size_t count;
+    (void)t;
+    return pace_query_pairs("a=b", 3, NULL, NULL, 0, &count);
+}
 static pace_status_t do_http_options_init(things_t *t) {
     pace_http_options_t options;
     (void)t;
@@ -1308,6 +1334,12 @@ static const row_t table[] = {
     {"http_route", do_http_route, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_route_streaming", do_http_route_streaming, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_route_pulled", do_http_route_pulled, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_around", do_http_around, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_fallback", do_http_fallback, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_fallback_pulled", do_http_fallback_pulled, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_on_end", do_http_on_end, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_on_end_pulled", do_http_on_end_pulled, IS_OK, IS_OK, IS_OK, 'h'},
+    {"query_pairs", do_query_pairs, IS_OK, IS_OK, IS_OK, '-'},
     {"http_options_init", do_http_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_prefixed", do_frame_prefixed, IS_OK, IS_OK, IS_OK, '-'},
@@ -1910,6 +1942,16 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_response_header(t.response, "x", NULL));
     SAYS(PACE_EINVAL, pace_response_send(NULL, "x", 1));
     SAYS(PACE_EINVAL, pace_response_text(NULL, "x"));
+    SAYS(PACE_EINVAL, pace_response_send_as(NULL, "a/b", "x", 1));
+    SAYS(PACE_EINVAL, pace_response_error(NULL));
+    SAYS(PACE_EINVAL, pace_request_pattern(NULL, &(pace_text_t){0}));
+    SAYS(PACE_EINVAL, pace_next_run(NULL, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_http_around(NULL, quick_around, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_http_fallback(NULL, quick_fallback, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_http_fallback_pulled(t.http, NULL, 1));
+    SAYS(PACE_EINVAL, pace_http_on_end_pulled(t.http, NULL));
+    SAYS(PACE_EINVAL, pace_http_on_end(NULL, quick_http_end, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_query_pairs(NULL, 1, NULL, NULL, 0, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_response_stream(NULL, 1, &t.body));
     SAYS(PACE_EINVAL, pace_response_upgrade(NULL, "x", NULL));
     SAYS(PACE_EINVAL, pace_body_write(t.body, NULL, 1, NULL));

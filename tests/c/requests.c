@@ -21,6 +21,7 @@ static void start(void) {
     OK(pace_http_route_pulled(http, "GET", "/a/{name}", requests, 7));
     OK(pace_http_route_pulled(http, "POST", "/b", requests, 8));
     OK(pace_http_route_pulled_streaming(http, "PUT", "/c", requests, 9));
+    OK(pace_http_fallback_pulled(http, requests, 10));
     OK(pace_http_start(http, &options));
     OK(pace_http_server(http, &beneath));
     OK(pace_server_address(beneath, 0, address, sizeof address));
@@ -98,11 +99,23 @@ static void what_is_asked_and_answered(void) {
     SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
     CHECK(answer.outcome == PACE_ESTALE);
 
+    /* What no route takes says which status it has, and can be answered as the server does. */
+    send_text(fd, "GET /b HTTP/1.1\r\nHost: here\r\nAccept: application/json\r\n\r\n");
+    event = next(10);
+    memcpy(front, event.bytes, sizeof front);
+    CHECK(front[4] == (405u << 16 | 1u));
+    answer = answer_to(&event, "");
+    answer.status = 405;
+    answer.flags = PACE_ANSWER_ERROR;
+    OK(pace_requests_answer(requests, &answer, 1));
+    expect_head(fd, "HTTP/1.1 405 Method Not Allowed\r\n");
+    expect_text(fd, "{\"title\":\"Method Not Allowed\",\"status\":405}\n");
+
     /* What cannot be sent becomes a 500, and so does what is dropped. */
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     event = next(7);
     answer = answer_to(&event, "");
-    answer.flags = 4;
+    answer.flags = 8;
     SAYS(PACE_EINVAL, pace_requests_answer(requests, &answer, 1));
     answer.flags = 0;
     answer.headers = "no colon\r\n";

@@ -3,7 +3,7 @@
 use crate::charge::{Bang, Charge, Driver, panics};
 use crate::common::{Count, LONG, until};
 use paceline::Pool;
-use paceline::net::http::{Http, HttpBuilder, Request, RequestBody, Response};
+use paceline::net::http::{Http, HttpBuilder, Next, Request, RequestBody, RequestEnd, Response};
 use paceline::net::{
     Address, Conn, ConnHandler, Datagrams, Filter, Inflow, Listen, Patience, Reason, Server,
     ServerBuilder, Timeout, ToAddress, UdpSocket, Verdict,
@@ -81,6 +81,31 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let charge = bang.charge();
         let route = move |_: &Request<'_>, _: Response| -> () { charge.go() };
         http(pool, |builder| builder.route("GET", "/", route), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }),
+    ("HttpBuilder::around", |pool, bang| {
+        let charge = bang.charge();
+        let around = move |request: &Request<'_>, response: Response, next: Next<'_>| {
+            if request.pattern() == Some("/fine") {
+                next.run(request, response);
+                return;
+            }
+            charge.go()
+        };
+        http(pool, |builder| builder.around(around), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }),
+    ("HttpBuilder::fallback", |pool, bang| {
+        let charge = bang.charge();
+        let fallback = move |_: &Request<'_>, _: Response| -> () { charge.go() };
+        http(pool, |builder| builder.fallback(fallback), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }),
+    ("HttpBuilder::on_end", |pool, bang| {
+        let charge = bang.charge();
+        let hook = move |end: &RequestEnd<'_>| {
+            if end.target == "/" {
+                charge.go();
+            }
+        };
+        http(pool, |builder| builder.on_end(hook), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     }),
     ("HttpBuilder::route_streaming", |pool, bang| {
         let charge = bang.charge();

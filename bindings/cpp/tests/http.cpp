@@ -431,3 +431,81 @@ TEST_CASE("an HTTP server that cannot be names the reason, and may be tried agai
     }
     CHECK(twice.start(local()).error() == Code::Invalid);
 }
+
+TEST_CASE("middleware, a fallback and ends are around every handler") {
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    auto before = paceline::on_unhandled([](std::exception_ptr) {});
+    std::mutex mutex;
+    std::vector<std::string> seen;
+    const auto note = [&](std::string text) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        seen.push_back(std::move(text));
+    };
+    http.route("GET", "/hello/{name}", [](const Request &, Response response) {
+            response.json("{\"hello\":1}").value();
+        }).value();
+    http.route("GET", "/throws", [](const Request &, Response) { throw std::runtime_error("on purpose"); })
+        .value();
+    http.route("GET", "/pairs", [](const Request &request, Response response) {
+            std::string text;
+            for (const auto &[name, value] : request.query_pairs()) {
+                text += name + ">" + value + ";";
+            }
+            response.send_as("text/x-pairs", text).value();
+        }).value();
+    // What is moved only is taken, too.
+    http.around([&, own = std::make_unique<int>(7)](const Request &request, Response response,
+                                                    paceline::Next next) {
+            CHECK(*own == 7);
+            const auto status = next.run(request, std::move(response.header("X-Around", "1")));
+            note(std::string(request.pattern().value_or("-")) + " " + std::to_string(status.value_or(0)));
+        }).value();
+    http.around([](const Request &request, Response response, paceline::Next next) {
+            if (request.query() == "stop") {
+                CHECK(response.status(403).error());
+                CHECK(response.error().error() == Code::Stale);
+                return;
+            }
+            next.run(request, std::move(response));
+        }).value();
+    http.fallback([](const Request &request, Response response) {
+            if (request.path() == "/page") {
+                response.status(200).send("a page").value();
+            } else {
+                response.error().value();
+            }
+        }).value();
+    http.on_end([&](const paceline::RequestEnd &end) {
+            CHECK(end.duration.count() >= 0);
+            CHECK(!end.peer.empty());
+            note(std::string(end.method) + " " + std::string(end.target) + " " +
+                 std::to_string(end.status.value_or(0)));
+        }).value();
+    http.start(local()).value();
+    using Seen = std::vector<std::string>;
+    const auto check = [&](const char *target, const char *answer, const Seen &expected) {
+        CHECK(get(http, target) == answer);
+        for (int tries = 0; tries < 30000; ++tries) {
+            {
+                const std::lock_guard<std::mutex> lock(mutex);
+                if (seen.size() == expected.size()) {
+                    break;
+                }
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        const std::lock_guard<std::mutex> lock(mutex);
+        CHECK(seen == expected);
+        seen.clear();
+    };
+    check("/hello/you", "200 {\"hello\":1}", {"/hello/{name} 200", "GET /hello/you 200"});
+    check("/nowhere", "404 404 Not Found\n", {"- 404", "GET /nowhere 404"});
+    check("/page", "200 a page", {"- 200", "GET /page 200"});
+    check("/throws", "500 500 Internal Server Error\n", {"/throws 500", "GET /throws 500"});
+    check("/pairs?a=1&b=x+%26&c", "200 a>1;b>x &;c>;", {"/pairs 200", "GET /pairs?a=1&b=x+%26&c 200"});
+    check("/pairs?stop", "403 403 Forbidden\n", {"/pairs 403", "GET /pairs?stop 403"});
+    CHECK(http.stats().value().panics == 1);
+    CHECK(http.drain(std::chrono::seconds(60)).value().drained);
+    paceline::on_unhandled(std::move(before));
+}

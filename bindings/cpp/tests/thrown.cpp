@@ -649,6 +649,22 @@ const std::map<std::string, Place> &places() {
                      }).value();
              });
          }},
+        {"Http::around", [](Trouble &t) {
+             return code_of_requests(t, [](paceline::Http &http, Trouble &troubled) {
+                 http.around([&](const Request &, Response, paceline::Next) { troubled(); })
+                     .value();
+             });
+         }},
+        {"Http::fallback", [](Trouble &t) {
+             return code_of_requests(t, [](paceline::Http &http, Trouble &troubled) {
+                 http.fallback([&](const Request &, Response) { troubled(); }).value();
+             });
+         }},
+        {"Http::on_end", [](Trouble &t) {
+             return code_of_requests(t, [](paceline::Http &http, Trouble &troubled) {
+                 http.on_end([&](const paceline::RequestEnd &) { troubled(); }).value();
+             }, true);
+         }},
         {"Http::route_streaming", [](Trouble &t) { return hook_of_a_body(t, "begin"); }},
         {"RequestBody::data", [](Trouble &t) { return hook_of_a_body(t, "data"); }},
         {"RequestBody::end", [](Trouble &t) { return hook_of_a_body(t, "end"); }},

@@ -74,7 +74,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 MADE = (
     "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
-    " Outcome OutcomeLogStats Periodic Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
+    " Outcome OutcomeLogStats Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth Wrote Rate"
 ).split()
@@ -509,6 +509,8 @@ class Table(Case):
             routed = lambda what=what, **given: getattr(http, what)(**given)(abs)
             good = {"method": "GET", "pattern": "/"}
             yield row(f"Http.{what}", routed, good, method="text", pattern="text")
+        for what, taken in (("around", "middleware"), ("fallback", "handler"), ("on_end", "hook")):
+            yield row(f"Http.{what}", getattr(http, what), {}, **{taken: "function"})
         http.start()
         self.addCleanup(http.close)
         yield row("Http.wait", http.wait, {"timeout": 0}, timeout=MAYBE_TIME)
@@ -518,6 +520,9 @@ class Table(Case):
         answer = {"body": body, "status": "number", "length": "none number", "headers": "none"}
         yield row("Response", Response, {}, **answer)
         yield row("Response.json", Response.json, {"value": 1}, status="number")
+        yield row("Response.error", Response.error, {"status": 404}, status="number", headers="none")
+        pair = {"name": "A", "value": "b"}
+        yield row("Response.header", Response().header, pair, name="text", value="text")
         refused: list[str] = []
         asked = Http(pool)
 

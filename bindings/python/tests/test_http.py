@@ -87,6 +87,9 @@ class Bodies(Case):
         at_hand += [[None], [[b"a"]]]
         for body in at_hand:
             for make in (lambda: body, lambda: Response(body), lambda: Response(body, length=1)):
+                # A dictionary that is returned as it is is sent as JSON.
+                if isinstance(make(), dict):
+                    continue
                 self.answer = lambda request: make()
                 with self.assertLogs("paceline", logging.ERROR) as logs:
                     self.assertEqual(self.ask()[0], 500, body)
@@ -102,7 +105,8 @@ class Bodies(Case):
         for body in (
             [b"a", b"b"],
             (b"a", bytearray(b"b")),
-            {b"ab": 1},
+            {b"ab": 1}.keys(),
+            Response({b"ab": 1}),
             {b"ab"},
             iter([b"", b"a", memoryview(b"b")]),
             [b"ab", b""],
@@ -449,6 +453,138 @@ class Https(Case):
         stats = self.end(server)
         self.assertEqual((stats.answered["successful"], stats.begun), (7, 9))
         self.assertEqual((stats.refused["not_found"], stats.refused["method_not_allowed"]), (1, 1))
+
+    def test_what_is_around_every_handler(self) -> None:
+        ended: queue.Queue[paceline.RequestEnd] = queue.Queue()
+        seen: list[Any] = []
+        server = Http(self.pool, max_body=10)
+
+        @server.around
+        def outer(request: Request, go_on: Any) -> Any:
+            seen.append((request.pattern, request.refusal))
+            try:
+                response = go_on(request)
+            except KeyError:
+                return Response.error(422)
+            if response is not None:
+                response.header("X-Outer", "1")
+            return response
+
+        @server.around
+        def inner(request: Request, go_on: Any) -> Any:
+            if request.query == "stop":
+                return Response.error(403, {"X-Stopped": "1"})
+            return go_on(request)
+
+        @server.get("/hello/{name}")
+        def hello(request: Request) -> Any:
+            return {"hello": request.params["name"], "pairs": request.query_pairs}
+
+        @server.get("/fails")
+        def fails(request: Request) -> Any:
+            raise ValueError("on purpose")
+
+        @server.get("/caught")
+        def caught(request: Request) -> Any:
+            raise KeyError("on purpose")
+
+        @server.post("/sum")
+        def total(request: Request) -> Any:
+            return Response.json(sum(request.json()))
+
+        server.on_end(ended.put)
+        self.addCleanup(server.close)
+        server.start()
+
+        def ends() -> tuple[str, str, Optional[int]]:
+            end = ended.get(timeout=60)
+            self.assertGreaterEqual(end.duration, 0)
+            self.assertTrue(end.peer.startswith("127.0.0.1:"))
+            self.assertEqual(end.lost, 0)
+            return end.method, end.target, end.status
+
+        browser = "text/html, */*;q=0.5"
+        for route, accept, status, expected, pattern in (
+            ("GET /hello/you?a=1&b=%20+&c", "", 200, None, "/hello/{name}"),
+            ("GET /nowhere", "application/json", 404, b'{"title":"Not Found","status":404}\n', None),
+            ("POST /hello/you", "", 405, b"405 Method Not Allowed\n", None),
+            ("GET /nowhere", browser, 404, None, None),
+            ("GET /hello/you?stop", "", 403, b"403 Forbidden\n", "/hello/{name}"),
+            ("GET /caught", "", 422, b"422 Unprocessable Content\n", "/caught"),
+            ("POST /sum", "", 200, b"42", "/sum"),
+        ):
+            body = b"[40, 2]" if route == "POST /sum" else None
+            told, got, headers = self.ask(server, route, body, Accept=accept or "*/*")
+            self.assertEqual((told, seen.pop()), (status, (pattern, None if pattern else status)), route)
+            if expected is not None:
+                self.assertEqual(got, expected)
+            if "you?a" in route:
+                pairs = [["a", "1"], ["b", "  "], ["c", ""]]
+                self.assertEqual(json.loads(got), {"hello": "you", "pairs": pairs})
+                self.assertEqual(headers["content-type"], "application/json")
+            self.assertEqual(headers["x-outer"], None if status == 422 else "1")
+            self.assertEqual(headers["x-stopped"], "1" if status == 403 else None)
+            self.assertEqual(headers["allow"] is not None, status == 405)
+            self.assertEqual(ends(), (*route.split(), status))
+        with self.assertLogs("paceline", "ERROR"):
+            self.assertEqual(self.ask(server, "GET /fails")[0], 500)
+        self.assertEqual(ends(), ("GET", "/fails", 500))
+        self.assertEqual(self.ask(server, "POST /sum", b"x" * 11)[0], 413)
+        self.assertEqual(ends(), ("POST", "/sum", 413))
+        self.assertEqual(seen, [("/fails", None)])
+        for late in (server.around, server.fallback, server.on_end):
+            self.assertRaises(paceline.InvalidError, late, inner)
+        stats = self.end(server)
+        self.assertEqual((stats.refused["not_found"], stats.refused["method_not_allowed"]), (2, 1))
+
+    def test_a_fallback(self) -> None:
+        server = Http(self.pool)
+
+        @server.fallback
+        def lost(request: Request) -> Any:
+            if request.path == "/page":
+                return "a page"
+            return Response.error(request.refusal or 0)
+
+        self.addCleanup(server.close)
+        server.start()
+        self.assertEqual(self.ask(server, "GET /page")[:2], (200, b"a page"))
+        self.assertEqual(self.ask(server, "GET /other")[:2], (404, b"404 Not Found\n"))
+        stats = self.end(server)
+        self.assertEqual((stats.refused["not_found"], stats.answered["successful"]), (1, 1))
+
+    def test_middleware_in_a_loop(self) -> None:
+        async def main() -> None:
+            server = Http(self.pool, threads=0)
+            seen = []
+
+            @server.around
+            async def around(request: Request, go_on: Any) -> Any:
+                response = await go_on(request)
+                seen.append((request.target, response.status))
+                return response.header("X-Around", "1")
+
+            @server.get("/later")
+            async def later(request: Request) -> str:
+                await asyncio.sleep(0)
+                return "later"
+
+            @server.get("/now")
+            def now(request: Request) -> str:
+                return "now"
+
+            async with server:
+                host, _, port = server.addresses[0].rpartition(":")
+                for target, status in (("/later", 200), ("/now", 200), ("/nowhere", 404)):
+                    reader, writer = await asyncio.open_connection(host, int(port))
+                    writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                    answer = await reader.read()
+                    self.assertIn(f" {status} ".encode(), answer)
+                    self.assertIn(b"X-Around: 1\r\n", answer)
+                    self.assertEqual(seen.pop(), (target, status))
+                    writer.close()
+
+        asyncio.run(main())
 
     def test_handlers_that_fail(self) -> None:
         def fail(request: Request) -> None:

@@ -1404,6 +1404,37 @@ def requested(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives("Http.around:middleware", "Http.fallback:handler", "Http.on_end:hook", told=True)
+def around_requests(stage: Stage, place: str) -> Call:
+    server, name = stage.http(), place.partition(".")[2].partition(":")[0]
+    ended = threading.Semaphore(0)
+    if name == "around":
+        server.around(code(lambda request, go_on: stage.act("well")))
+    elif name == "fallback":
+        server.fallback(code(lambda _: stage.act("well")))
+    else:
+
+        def hook(end: Any) -> None:
+            ended.release()
+            stage.act("well")
+
+        server.on_end(hook)
+    if name != "fallback":
+        server.get("/x")(lambda _: "well")
+    server.start()
+
+    def call(act: Act) -> None:
+        response = ask(server, "GET")
+        if name == "on_end":
+            assert response.endswith(b"well"), response
+            assert ended.acquire(timeout=60), "its end was not told"
+        elif act.raises is not None or act.well:
+            check_response(act, response)
+        settled(server)
+
+    return call
+
+
 @drives("Http.get()", left_out=ENDS_LOOPS, told=True)
 def requested_on_a_loop(stage: Stage, _: str) -> Call:
     server: Http = stage.keep(Http(stage.pool(), threads=0))
@@ -1426,15 +1457,23 @@ def requested_on_a_loop(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Response.__init__:headers", "Response.json:value", told=True)
+@drives("Response.__init__:headers", "Response.error:headers", "Response.json:value", "Request.respond:response", told=True)
 def responded(stage: Stage, place: str) -> Call:
     server = stage.http()
 
     @server.get("/x")
-    def handle(_: Any) -> Response:
+    def handle(request: Any) -> Optional[Response]:
+        if place.startswith("Response.error"):
+            made = Response.error(418, Fields(stage.act, A="b"))
+            return made if not stage.act.well else Response("well", headers=Fields(stage.act, A="b"))
         if place.endswith("value"):
             made = Response.json(JsonList(stage.act))
             return made if not stage.act.well else Response("well")
+        if place.endswith("response"):
+            if stage.act.well:
+                return Response("well", headers=Fields(stage.act, A="b"))
+            request.respond({"a": JsonList(stage.act)})
+            return None
         return Response("well", headers=Fields(stage.act, A="b"))
 
     @server.post("/x")
@@ -1444,7 +1483,7 @@ def responded(stage: Stage, place: str) -> Call:
     server.start()
 
     def call(act: Act) -> None:
-        for method in ("GET",) if place.endswith("value") else ("GET", "POST"):
+        for method in ("GET", "POST") if place.startswith("Response.__init__") else ("GET",):
             response = ask(server, method)
             assert response, "no answer"
             if act.raises not in (None, StopIteration) or act.well:

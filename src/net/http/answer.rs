@@ -3,7 +3,7 @@
 //! Most answers of a server begin alike: the same status, the same framing, the same second. So each
 //! thread keeps the last head that it has made, and writes anew only what differs.
 
-use super::head::Refusal;
+use super::head::Media;
 use crate::sys::clock;
 use core::cell::RefCell;
 use core::time::Duration;
@@ -267,10 +267,25 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// What the peer is told in a handler's place, as text.
-pub(super) fn refusal_text(refusal: Refusal) -> String {
-    let status = refusal.status();
-    format!("{status} {}\n", reason(status))
+/// What a peer is told of an error, and the media type of that.
+#[cold]
+pub(super) fn error_page(status: u16, media: Media) -> (&'static str, String) {
+    let reason = reason(status);
+    match media {
+        Media::Text => ("text/plain; charset=utf-8", format!("{status} {reason}\n")),
+        Media::Json => ("application/json", problem(status, reason)),
+        Media::Problem => ("application/problem+json", problem(status, reason)),
+        Media::Html => {
+            let title = format!("{status} {reason}");
+            let page = format!("<!DOCTYPE html>\n<title>{title}</title>\n<h1>{title}</h1>\n");
+            ("text/html; charset=utf-8", page)
+        }
+    }
+}
+
+/// RFC 9457, 3: of the type `about:blank`.
+fn problem(status: u16, reason: &str) -> String {
+    format!("{{\"title\":\"{reason}\",\"status\":{status}}}\n")
 }
 
 #[cfg(all(test, not(loom)))]

@@ -346,10 +346,14 @@ impl Talk {
                 // Empty lines are no request yet.
                 self.partial = !bytes.trim_ascii_start().is_empty();
                 self.asked = Asked::by_part(bytes);
+                if self.partial {
+                    self.note_part(service, bytes);
+                }
                 Step::wait(0)
             }
             Parsed::Refused(refusal) => {
                 self.asked = Asked::by_part(bytes);
+                self.note_part(service, bytes);
                 self.refuse_head(service, conn, refusal);
                 Step::wait(bytes.len())
             }
@@ -381,19 +385,21 @@ impl Talk {
         self.exchange.begin();
         let mut params = None;
         let found = service.routes.find(head, &mut self.endpoint, &mut params);
-        let route = match found {
-            Found::Route(route) => route,
+        let endpoint = match found {
+            Found::Route(endpoint) => endpoint,
             missing => return self.refuse_missing(service, conn, head, &missing),
         };
         if service.counts_all() {
+            self.note(service, head);
             if !self.begin_counting(service) {
                 return self.refuse_whole(service, conn, head, Refusal::Busy, "Retry-After: 1\r\n");
             }
             self.counted = true;
         }
-        let mut request = Request { head, params: params.as_ref(), body: &[], conn };
-        match (route, head.body) {
+        let mut request = Request { head, params: params.as_ref(), body: &[], conn, endpoint };
+        match (&endpoint.route, head.body) {
             (Route::Whole(_), Length::Known(length)) if length > service.limits.max_body as u64 => {
+                self.note(service, head);
                 self.refuse_for_good(service, conn, Refusal::BodyTooLarge);
                 0
             }
@@ -403,18 +409,19 @@ impl Talk {
                 request.body.len()
             }
             (Route::Whole(_), _) => {
+                self.note(service, head);
                 let incoming = Incoming::new(head.body);
                 let collect = Collect { incoming, head: own.to_vec(), body: Vec::new() };
                 self.stage = Stage::Collect(Box::new(collect));
                 if head.awaits() {
-                    self.exchange.note_asked(Asked { offer: Offer::Body, ..self.asked });
+                    self.exchange.note_asked(self.asked.with_offer(Offer::Body));
                     self.exchange.inside(|| self.exchange.ask_for_body());
                 }
                 self.await_body(service, conn);
                 0
             }
             (Route::Streaming(factory), _) => {
-                self.stream(service, &request, &**factory);
+                self.stream(service, &request, &**factory, None);
                 0
             }
         }
@@ -424,10 +431,18 @@ impl Talk {
     fn handle(&mut self, service: &Hook<'_>, handler: &WholeHandler, request: &Request<'_>) {
         let response = Response::new(self.lend(), self.asked);
         // One that panics after it has sent its response away leaves nothing undone.
-        self.run_first(service, request.conn, || handler(request, response));
+        self.run_first(service, request, || handler(request, response));
         match self.exchange.leave() {
-            Some(outcome) => self.conclude(service, request.conn, outcome),
-            None => self.wait_for_answer(service, request.conn),
+            Some(outcome) => {
+                if let Outcome::Refused { .. } = outcome {
+                    self.note(service, request.head);
+                }
+                self.conclude(service, request.conn, outcome);
+            }
+            None => {
+                self.note(service, request.head);
+                self.wait_for_answer(service, request.conn);
+            }
         }
     }
 
@@ -442,11 +457,15 @@ impl Talk {
     fn run_first<R>(
         &mut self,
         service: &Hook<'_>,
-        conn: &Conn,
+        request: &Request<'_>,
         code: impl FnOnce() -> R,
     ) -> Option<R> {
         let ran = self.exchange.run_first(|| catch_unwind(AssertUnwindSafe(code)));
-        self.ran(service, conn, ran)
+        if ran.is_err() {
+            // It is told whether or not there is a log.
+            self.exchange.trace(request.head.method, request.head.target);
+        }
+        self.ran(service, request.conn, ran)
     }
 
     /// Runs other code of the user. None: it panicked.
@@ -470,7 +489,7 @@ impl Talk {
             Ok(value) => Some(value),
             Err(panic) => {
                 self.last = true;
-                service.panicked(panic, conn);
+                service.panicked(panic, conn, &self.exchange);
                 None
             }
         }
@@ -487,18 +506,25 @@ impl Talk {
         service: &Hook<'_>,
         request: &Request<'_>,
         factory: &super::routes::StreamingFactory,
+        refused: Option<(Refusal, &str)>,
     ) {
         let Request { head, conn, .. } = *request;
         // The body comes before another protocol may begin (RFC 9110, 7.8).
-        self.asked.offer = match self.asked.offer {
+        self.asked = self.asked.with_offer(match self.asked.offer() {
             _ if head.awaits() => Offer::Body,
             Offer::Upgrade if head.has_body() => Offer::Nothing,
             offer => offer,
-        };
-        let response = Response::new(self.lend(), self.asked);
+        });
+        let mut response = Response::new(self.lend(), self.asked);
+        if let Some((refusal, fields)) = refused {
+            response = response.refused(refusal, fields);
+        }
         conn.link.await_resume();
-        let made = self.run_first(service, conn, || factory(request, response));
+        let made = self.run_first(service, request, || factory(request, response));
         let answered = self.exchange.leave();
+        if !matches!(answered, Some(Outcome::Answered { .. })) {
+            self.note(service, head);
+        }
         let Some((to, is_wanted)) = made else {
             return match answered {
                 Some(outcome) => self.conclude(service, conn, outcome),
@@ -556,11 +582,12 @@ impl Talk {
         let mut params = None;
         if let Parsed::Complete(head) =
             head::parse(&collect.head, &service.limits.head, &mut scratch)
-            && let Found::Route(Route::Whole(handler)) =
+            && let Found::Route(endpoint) =
                 service.routes.find(&head, &mut self.endpoint, &mut params)
+            && let Route::Whole(handler) = &endpoint.route
         {
             let params = params.as_ref();
-            let request = Request { head: &head, params, body: &collect.body, conn };
+            let request = Request { head: &head, params, body: &collect.body, conn, endpoint };
             self.handle(service, &**handler, &request);
         }
     }
@@ -672,7 +699,7 @@ impl Talk {
     /// All that a request can have left.
     fn conclude_fully(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
         self.end_work(service, outcome.is_answer());
-        count(service, conn, outcome, Abort::Closed);
+        self.count(service, conn, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
             Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
@@ -780,7 +807,21 @@ impl Talk {
             Found::NotImplemented => (Refusal::NotImplemented, ""),
             _ => (Refusal::NotFound, ""),
         };
-        self.refuse_whole(service, conn, head, refusal, fields)
+        let Some(endpoint) = &service.routes.fallback else {
+            return self.refuse_whole(service, conn, head, refusal, fields);
+        };
+        if service.counts_all() {
+            self.note(service, head);
+            if !self.begin_counting(service) {
+                return self.refuse_whole(service, conn, head, Refusal::Busy, "Retry-After: 1\r\n");
+            }
+            self.counted = true;
+        }
+        if let Route::Streaming(factory) = &endpoint.route {
+            let request = Request { head, params: None, body: &[], conn, endpoint };
+            self.stream(service, &request, &**factory, Some((refusal, fields)));
+        }
+        0
     }
 
     /// Refuses a request that was understood; others may follow. None of its body was taken yet.
@@ -797,7 +838,8 @@ impl Talk {
         let too_long = matches!(head.body, Length::Known(length) if length > max);
         // The peer may or may not send a body that was not asked for.
         let uncertain = head.has_body() && (head.expects_continue || too_long);
-        self.asked.persists &= !uncertain;
+        self.asked = self.asked.persists_if(!uncertain);
+        self.note(service, head);
         if let Some(true) = self.answer_with(service, conn, refusal, fields)
             && head.has_body()
         {
@@ -810,7 +852,7 @@ impl Talk {
     /// Refuses, and closes.
     #[cold]
     fn refuse_for_good(&mut self, service: &Hook<'_>, conn: &Conn, refusal: Refusal) {
-        self.asked.persists = false;
+        self.asked = self.asked.persists_if(false);
         self.answer_with(service, conn, refusal, "");
     }
 
@@ -823,20 +865,21 @@ impl Talk {
         fields: &str,
     ) -> Option<bool> {
         let exchange = &self.exchange;
-        let refused = exchange.inside(|| refuse(exchange, refusal, self.asked, fields));
+        let refused = exchange.inside(|| refuse(exchange, refusal, self.asked, fields.as_bytes()));
         let outcome = exchange.outcome();
         conn.touched.set(true);
         self.end_work(service, refused.is_ok() || outcome.is_some_and(Outcome::is_answer));
         match (refused, outcome) {
             (Ok(closes), _) => {
-                service.refused(refusal, conn);
+                service.refused(refusal, conn, &self.exchange);
+                self.tell(service, conn, Some(refusal.status()));
                 if closes {
                     self.close(conn);
                 }
                 return Some(!closes);
             }
             (Err(_), Some(outcome)) => {
-                count(service, conn, outcome, Abort::Closed);
+                self.count(service, conn, outcome, Abort::Closed);
                 self.close(conn);
             }
             // Somebody is in the middle of an answer that is worth nothing now.
@@ -855,6 +898,7 @@ impl Talk {
     fn abort(&mut self, service: &Hook<'_>, conn: &Conn, abort: Abort) {
         self.end_work(service, false);
         service.books.aborted(abort);
+        self.tell(service, conn, None);
         self.exchange.seal();
         self.stage = Stage::Over;
         conn.abort();
@@ -907,7 +951,7 @@ impl Talk {
             Stage::Collect(_) | Stage::Feed(_) => {
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
                 self.end_work(service, outcome.is_answer());
-                count(service, conn, outcome, Abort::Disconnected);
+                self.count(service, conn, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
             }
@@ -919,21 +963,50 @@ impl Talk {
         if self.working {
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
             self.end_work(service, outcome.is_answer());
-            count(service, conn, outcome, Abort::by(reason));
+            self.count(service, conn, outcome, Abort::by(reason));
         }
         self.exchange.end();
     }
-}
 
-/// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
-#[inline]
-fn count(service: &Hook<'_>, conn: &Conn, outcome: Outcome, lost: Abort) {
-    match outcome {
-        Outcome::Answered { status: 200..=299, .. } => service.tally(|tally| tally.successful += 1),
-        Outcome::Answered { status, .. } => service.books.answered(status),
-        Outcome::Upgraded => service.books.answered(101),
-        Outcome::Refused { refusal, .. } => service.refused(refusal, conn),
-        Outcome::Unfinished => service.books.aborted(Abort::Unfinished),
-        Outcome::Lost => service.books.aborted(lost),
+    // --- what is told of them ---------------------------------------------------------------------
+
+    /// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
+    fn count(&self, service: &Hook<'_>, conn: &Conn, outcome: Outcome, lost: Abort) {
+        match outcome {
+            Outcome::Answered { status: 200..=299, .. } => {
+                service.tally(|tally| tally.successful += 1);
+            }
+            Outcome::Answered { status, .. } => service.books.answered(status),
+            Outcome::Upgraded => service.books.answered(101),
+            Outcome::Refused { refusal, .. } => service.refused(refusal, conn, &self.exchange),
+            Outcome::Unfinished => service.books.aborted(Abort::Unfinished),
+            Outcome::Lost => service.books.aborted(lost),
+        }
+        self.tell(service, conn, outcome.status());
+    }
+
+    /// Tells whoever wants to know of ends.
+    fn tell(&self, service: &Hook<'_>, conn: &Conn, status: Option<u16>) {
+        if let Some(hook) = &service.on_end {
+            let trace = self.exchange.take_trace();
+            service.tell(hook, conn, &self.exchange, trace, status);
+        }
+    }
+
+    /// Notes what a request is, if that will be told.
+    #[cold]
+    fn note(&self, service: &Hook<'_>, head: &Head<'_, '_>) {
+        if service.notes() {
+            self.exchange.trace(head.method, head.target);
+        }
+    }
+
+    /// The same as far as it can be seen in bytes that are no whole or no good head.
+    #[cold]
+    fn note_part(&self, service: &Hook<'_>, bytes: &[u8]) {
+        if service.notes() {
+            let (method, target) = head::first_words(bytes, service.limits.head.target);
+            self.exchange.trace(method, target);
+        }
     }
 }

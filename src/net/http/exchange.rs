@@ -11,7 +11,7 @@
 //! # The word
 //!
 //! ```text
-//!   word = { status: 16, outcome: 8, phase: 8 }
+//!   word = { status or refusal: 16, outcome: 8, phase: 8 }
 //!
 //!            enter                leave
 //!   RESTING ───────► RUNNING ───────────► RESTING        (the connection, between its hooks)
@@ -50,8 +50,10 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use core::cell::Cell;
+use core::time::Duration;
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What has become of a request, as whoever held its response says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,13 +81,22 @@ impl Outcome {
         !matches!(self, Self::Unfinished | Self::Lost)
     }
 
+    /// What the peer was told. None: no whole answer.
+    pub(super) fn status(self) -> Option<u16> {
+        match self {
+            Self::Answered { status, .. } => Some(status),
+            Self::Upgraded => Some(101),
+            Self::Refused { refusal, .. } => Some(refusal.status()),
+            Self::Unfinished | Self::Lost => None,
+        }
+    }
+
     #[inline]
     fn to_word(self) -> u32 {
         let (status, outcome) = match self {
             Self::Answered { status, closes } => (status, u32::from(closes)),
             Self::Upgraded => (101, 2),
-            Self::Refused { refusal: Refusal::Panicked, .. } => (500, 3),
-            Self::Refused { closes, .. } => (500, 4 + u32::from(closes)),
+            Self::Refused { refusal, closes } => (refusal as u16, 4 + u32::from(closes)),
             Self::Unfinished => (0, 6),
             Self::Lost => (0, 7),
         };
@@ -103,9 +114,7 @@ impl Outcome {
         }
         Some(match outcome {
             2 => Self::Upgraded,
-            3 => Self::Refused { refusal: Refusal::Panicked, closes: true },
-            4 => Self::Refused { refusal: Refusal::Unanswered, closes: false },
-            5 => Self::Refused { refusal: Refusal::Unanswered, closes: true },
+            4 | 5 => Self::Refused { refusal: Refusal::numbered(status), closes: outcome == 5 },
             6 => Self::Unfinished,
             _ => Self::Lost,
         })
@@ -162,6 +171,21 @@ impl Word {
     }
 }
 
+/// What is known of a request, for its end.
+pub(super) struct Trace {
+    /// Empty: not known, as in a request that is malformed.
+    pub(super) method: String,
+    /// Likewise.
+    pub(super) target: String,
+    began: Instant,
+}
+
+/// What waits for the end of the request, and for the connection.
+struct Left {
+    late: Late,
+    trace: Option<Box<Trace>>,
+}
+
 /// What a response leaves for its connection.
 enum Late {
     Nothing,
@@ -207,7 +231,7 @@ pub(super) struct Exchange {
     asked: AtomicU8,
     /// `Late::Writable` is to be called though the output has not fallen.
     due: AtomicBool,
-    late: Mutex<Late>,
+    late: Mutex<Left>,
     /// There may be something in it.
     left: AtomicBool,
 }
@@ -221,7 +245,7 @@ impl Exchange {
             started: AtomicBool::new(false),
             asked: AtomicU8::new(0),
             due: AtomicBool::new(false),
-            late: Mutex::new(Late::Nothing),
+            late: Mutex::new(Left { late: Late::Nothing, trace: None }),
             left: AtomicBool::new(false),
         }
     }
@@ -305,8 +329,8 @@ impl Exchange {
     }
 
     pub(super) fn take_writable(&self) -> Option<Box<dyn FnMut() + Send>> {
-        let mut late = self.lock();
-        match core::mem::replace(&mut *late, Late::Nothing) {
+        let late = &mut self.lock().late;
+        match core::mem::replace(late, Late::Nothing) {
             Late::Writable(hook) => Some(hook),
             other => {
                 *late = other;
@@ -317,7 +341,7 @@ impl Exchange {
 
     /// After a call, unless there is another one already.
     pub(super) fn put_back_writable(&self, hook: Box<dyn FnMut() + Send>) {
-        let mut late = self.lock();
+        let late = &mut self.lock().late;
         if matches!(*late, Late::Nothing) {
             *late = Late::Writable(hook);
         }
@@ -330,7 +354,33 @@ impl Exchange {
         if self.left.load(Relaxed) {
             self.left.store(false, Relaxed);
             drop(self.exchange_late(Late::Nothing));
+            drop(self.take_trace());
         }
+    }
+
+    /// Notes what the request is, for its end. That it began is noted once.
+    #[cold]
+    pub(super) fn trace(&self, method: &str, target: &str) {
+        self.left.store(true, Relaxed);
+        let trace = &mut self.lock().trace;
+        let began = trace.as_ref().map_or_else(Instant::now, |trace| trace.began);
+        *trace = Some(Box::new(Trace { method: method.into(), target: target.into(), began }));
+    }
+
+    pub(super) fn take_trace(&self) -> Option<(Box<Trace>, Duration)> {
+        let trace = self.lock().trace.take()?;
+        let time = trace.began.elapsed();
+        Some((trace, time))
+    }
+
+    /// What is known of the request, for the log: its method and its path, empty if there is none.
+    #[cold]
+    pub(super) fn traced(&self) -> (String, String) {
+        let left = self.lock();
+        left.trace.as_ref().map_or_else(Default::default, |trace| {
+            let path = trace.target.split('?').next().unwrap_or_default();
+            (trace.method.clone(), path.to_owned())
+        })
     }
 
     /// The connection has ended.
@@ -339,10 +389,10 @@ impl Exchange {
     }
 
     fn exchange_late(&self, new: Late) -> Late {
-        core::mem::replace(&mut *self.lock(), new)
+        core::mem::replace(&mut self.lock().late, new)
     }
 
-    fn lock(&self) -> impl core::ops::DerefMut<Target = Late> + '_ {
+    fn lock(&self) -> impl core::ops::DerefMut<Target = Left> + '_ {
         // Nothing under this lock panics.
         self.late.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -378,7 +428,7 @@ impl Exchange {
 
     /// Asks a peer that waits for that to send its body, unless it was asked, or is answered already.
     pub(super) fn ask_for_body(&self) {
-        if self.asked().offer != Offer::Body {
+        if self.asked().offer() != Offer::Body {
             return;
         }
         let asked = self.write_as(|output| {
@@ -443,7 +493,7 @@ impl Exchange {
     /// What was to answer, on whatever thread, has failed.
     #[cold]
     pub(super) fn count_failure(&self) {
-        self.service.failed(&self.link.peer);
+        self.service.failed(&self.link.peer, Some(self));
     }
 
     /// Before [`finish`](Self::finish) with [`Outcome::Upgraded`].
@@ -466,13 +516,13 @@ impl Exchange {
 
     fn leave_late(&self, new: Late) {
         self.left.store(true, Relaxed);
-        let mut late = self.lock();
-        let dropped = match *late {
+        let mut left = self.lock();
+        let dropped = match left.late {
             Late::Ended => new,
-            _ => core::mem::replace(&mut *late, new),
+            _ => core::mem::replace(&mut left.late, new),
         };
         // Code of the user may run here, so not under the lock.
-        drop(late);
+        drop(left);
         drop(dropped);
     }
 

@@ -22,6 +22,7 @@
 
 use super::chunks::is_token;
 use super::routes::Noted;
+use crate::accept::preferred;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use httparse::{Header, Status};
@@ -92,6 +93,44 @@ impl Refusal {
             Self::Version => 505,
         }
     }
+
+    /// The one of this number, as `as` gives it.
+    pub(super) fn numbered(number: u16) -> Self {
+        const ALL: [Refusal; Refusal::COUNT] = [
+            Refusal::BadRequest,
+            Refusal::NotFound,
+            Refusal::MethodNotAllowed,
+            Refusal::Timeout,
+            Refusal::BodyTooLarge,
+            Refusal::TargetTooLong,
+            Refusal::Expectation,
+            Refusal::HeadTooLarge,
+            Refusal::Panicked,
+            Refusal::Unanswered,
+            Refusal::NotImplemented,
+            Refusal::Busy,
+            Refusal::Version,
+        ];
+        ALL[usize::from(number)]
+    }
+}
+
+/// In which form a peer wants to be told of an error, as its Accept header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Media {
+    Text,
+    Json,
+    /// RFC 9457.
+    Problem,
+    Html,
+}
+
+impl Media {
+    fn by(accept: &[u8]) -> Self {
+        let offers = ["text/plain", "application/json", "application/problem+json", "text/html"];
+        let accept = core::str::from_utf8(accept).unwrap_or_default();
+        [Self::Text, Self::Json, Self::Problem, Self::Html][preferred(accept, &offers)]
+    }
 }
 
 /// How long a body is.
@@ -145,6 +184,8 @@ pub(super) struct Head<'h, 'b> {
     pub(super) expects_continue: bool,
     /// Wants another protocol.
     pub(super) upgrade: Option<&'b str>,
+    /// For errors.
+    pub(super) media: Media,
     /// Where its method and its path were found last, if it is kept.
     pub(super) noted: Option<&'b Cell<Noted>>,
 }
@@ -275,6 +316,22 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
+/// The method and the target that bytes begin with which are no head: empty if they do not, and cut if they are
+/// too long.
+#[cold]
+pub(super) fn first_words(bytes: &[u8], limit: usize) -> (&str, &str) {
+    let bytes = bytes.trim_ascii_start();
+    let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let mut next = |fits: fn(u8) -> bool| {
+        let word = words.next().unwrap_or_default();
+        let word = if word.iter().all(|byte| fits(*byte)) { word } else { &[] };
+        core::str::from_utf8(&word[..word.len().min(limit)]).unwrap_or_default()
+    };
+    let method = next(is_token);
+    (method, if method.is_empty() { "" } else { next(|byte| byte.is_ascii_graphic()) })
+}
+
 #[cold]
 fn too_large(head: &[u8]) -> Refusal {
     if head.contains(&b'\n') { Refusal::HeadTooLarge } else { Refusal::TargetTooLong }
@@ -341,6 +398,7 @@ struct Said<'b> {
     expects: bool,
     expects_else: bool,
     protocol: Option<&'b str>,
+    accept: Option<&'b [u8]>,
 }
 
 /// A request of `size` bytes behind those that were skipped.
@@ -394,6 +452,10 @@ fn judge<'h, 'b>(
         persists: !said.close && (is_1_1 || said.keep_alive),
         expects_continue: said.expects && is_1_1,
         upgrade: said.protocol.filter(|_| said.upgrades && is_1_1),
+        media: match said.accept {
+            None | Some(b"*/*") => Media::Text,
+            Some(accept) => Media::by(accept),
+        },
         noted: None,
     })
 }
@@ -416,6 +478,10 @@ impl<'b> Said<'b> {
     fn note(&mut self, field: &Header<'b>) -> Result<(), Refusal> {
         match field.name.len() {
             4 if is(field, b"host") => self.note_host(field.value),
+            6 if is(field, b"accept") => {
+                self.accept = Some(field.value);
+                Ok(())
+            }
             6 if is(field, b"expect") => {
                 let expects = field.value.eq_ignore_ascii_case(b"100-continue");
                 self.expects |= expects;

@@ -13,7 +13,7 @@
 //! judge it. So beyond the first ones it is done at most once in [`RARELY`] requests that were not known: there
 //! are clients that never say the same.
 
-use super::head::{Fields, Head, HeadLimits, KnownField, Length};
+use super::head::{Fields, Head, HeadLimits, KnownField, Length, Media};
 use super::routes::Noted;
 use core::cell::{Cell, RefCell};
 
@@ -85,6 +85,7 @@ struct KnownHead {
     persists: bool,
     expects_continue: bool,
     upgrade: Option<Box<str>>,
+    media: Media,
     /// Where its route was found last.
     noted: Cell<Noted>,
 }
@@ -164,6 +165,7 @@ impl KnownHead {
             persists: head.persists,
             expects_continue: head.expects_continue,
             upgrade: head.upgrade.map(Box::from),
+            media: head.media,
             noted: Cell::new(Noted::NOWHERE),
         }
     }
@@ -183,6 +185,7 @@ impl KnownHead {
             persists: self.persists,
             expects_continue: self.expects_continue,
             upgrade: self.upgrade.as_deref(),
+            media: self.media,
             noted: Some(&self.noted),
         }
     }
@@ -201,7 +204,7 @@ mod tests {
             "{:?} {:?} {:?}",
             (head.method, head.target, head.path, head.query, head.is_1_1, fields),
             (head.line(), head.block, head.size, head.body),
-            (head.persists, head.expects_continue, head.upgrade),
+            (head.persists, head.expects_continue, head.upgrade, head.media),
         )
     }
 

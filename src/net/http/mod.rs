@@ -14,6 +14,7 @@
 //! | `exchange.rs` | who has the request: the word between a connection and whoever answers |
 //! | `response.rs`, `answer.rs` | what handlers answer with; how a head is written |
 //! | `request.rs`, `routes.rs` | what handlers see; which one it is |
+//! | `around.rs`, `form.rs` | middleware; the pairs of a query |
 //! | `pulled.rs` | requests as data, for hosts that cannot be called back |
 //! | `server.rs`, `stats.rs` | settings, start, drain; the books |
 //!
@@ -21,9 +22,11 @@
 //! example `tls` shows.
 
 mod answer;
+mod around;
 mod chunks;
 mod connection;
 mod exchange;
+mod form;
 mod head;
 mod known;
 #[cfg(feature = "capi")]
@@ -36,8 +39,11 @@ mod routes;
 mod server;
 mod stats;
 
+pub use around::Next;
 #[cfg(feature = "capi")]
 pub(crate) use exchange::is_inside_any;
+#[cfg(feature = "capi")]
+pub(crate) use form::{decode, split};
 #[cfg(feature = "capi")]
 pub(crate) use pulled::{Pulled, PulledRequest, Requests, Upload};
 #[cfg(fuzzing)]
@@ -45,5 +51,5 @@ pub(crate) use pulled::{Pulled, PulledRequest, Requests, Upload};
 pub use reading::fuzzing;
 pub use request::{Request, RequestBody};
 pub use response::{Body, Response};
-pub use server::{Http, HttpBuilder};
+pub use server::{Http, HttpBuilder, RequestEnd};
 pub use stats::{Aborted, Answered, HttpStats, Refused};

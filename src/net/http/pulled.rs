@@ -29,19 +29,20 @@
 //! | number | what |
 //! |---|---|
 //! | 0, 1, 2, 3 | lengths of method, target, path, query; [`NONE`]: there is no query |
-//! | 4 | the minor version |
+//! | 4 | the minor version, and in the upper half the status of a request that no route has taken |
 //! | 5, 6 | how many parameters and headers there are |
 //! | 7 | where the body begins; it is the rest |
 
 use super::exchange::Exchange;
 use super::request::{Request, RequestBody};
 use super::response::Response;
+use super::server::RequestEnd;
 use crate::error::Result;
 use crate::net::ConnRef;
 use crate::queue::Outbox;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use core::time::Duration;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -58,7 +59,13 @@ pub(crate) enum Pulled {
     Part(u64, Vec<u8>),
     /// The end of this request's body; whether it was whole.
     End(u64, bool),
+    /// What has become of a request, as a block.
+    Ended(Vec<u8>),
 }
+
+/// Ends of requests that wait for a host, at most. What is refused by the server waits for no host, so only this
+/// bounds it.
+const MOST_ENDS: usize = 1 << 16;
 
 /// A request, and what it is answered with.
 pub(crate) struct PulledRequest {
@@ -78,11 +85,16 @@ pub(crate) struct Requests {
     outbox: Outbox<Pulled>,
     /// The last number that a request was given.
     last: AtomicU64,
+    /// Ends that wait.
+    ends: AtomicUsize,
+    /// Ends that found no room since one did.
+    lost: AtomicU64,
 }
 
 impl Requests {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { outbox: Outbox::new(), last: AtomicU64::new(0) })
+        let (last, lost) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { outbox: Outbox::new(), last, ends: AtomicUsize::new(0), lost })
     }
 
     /// A handler for a route, whose requests will have this number.
@@ -128,7 +140,7 @@ impl Requests {
         response: Response,
         upload: Option<Arc<Upload>>,
     ) {
-        let (conn, block) = (request.conn(), block_of(request));
+        let (conn, block) = (request.conn(), block_of(request, response.refusal()));
         let pulled = PulledRequest { number, route, conn, block, response, upload };
         // Nobody pulls any more: its drop answers.
         drop(self.outbox.put(Pulled::Request(pulled)));
@@ -137,6 +149,22 @@ impl Requests {
     /// A body's output has fallen.
     pub(crate) fn tell_writable(&self, number: u64) {
         drop(self.outbox.put(Pulled::Writable(number)));
+    }
+
+    /// What has become of a request.
+    pub(crate) fn tell_end(&self, end: &RequestEnd<'_>) {
+        if self.ends.fetch_add(1, Relaxed) >= MOST_ENDS {
+            self.ends.fetch_sub(1, Relaxed);
+            self.lost.fetch_add(1, Relaxed);
+            return;
+        }
+        let lost = self.lost.swap(0, Relaxed);
+        drop(self.outbox.put(Pulled::Ended(block_of_end(end, lost))));
+    }
+
+    /// One of them was pulled.
+    pub(crate) fn pulled_end(&self) {
+        self.ends.fetch_sub(1, Relaxed);
     }
 
     /// As [`PulledServer::pull`](crate::net::PulledServer::pull). None: it has ended.
@@ -264,7 +292,25 @@ impl Drop for Feeding {
     }
 }
 
-fn block_of(request: &Request<'_>) -> Vec<u8> {
+/// As `pace_request_event_t` has it.
+fn block_of_end(end: &RequestEnd<'_>, lost: u64) -> Vec<u8> {
+    let peer = end.peer.to_string();
+    let duration = u64::try_from(end.duration.as_nanos()).unwrap_or(u64::MAX);
+    let texts = [end.method, end.target, &peer];
+    let mut block = Vec::with_capacity(32 + texts.iter().map(|text| text.len()).sum::<usize>());
+    block.extend_from_slice(&duration.to_ne_bytes());
+    block.extend_from_slice(&lost.to_ne_bytes());
+    block.extend_from_slice(&u32::from(end.status.unwrap_or(0)).to_ne_bytes());
+    for text in texts {
+        block.extend_from_slice(&(text.len() as u32).to_ne_bytes());
+    }
+    for text in texts {
+        block.extend_from_slice(text.as_bytes());
+    }
+    block
+}
+
+fn block_of(request: &Request<'_>, refusal: u16) -> Vec<u8> {
     let (method, target, path) = (request.method(), request.target(), request.path());
     let (query, body) = (request.query(), request.body());
     let params = || request.params().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
@@ -284,7 +330,7 @@ fn block_of(request: &Request<'_>) -> Vec<u8> {
     number(target.len());
     number(path.len());
     number(query.map_or(NONE as usize, str::len));
-    number(request.version().into());
+    number(usize::from(request.version()) | usize::from(refusal) << 16);
     number(pairs[0]);
     number(pairs[1]);
     number(start);

@@ -1,9 +1,12 @@
 //! What a handler sees of a request.
 
+use super::form;
 use super::head::Head;
+use super::routes::Endpoint;
 use crate::net::{Address, Conn, ConnId, ConnRef};
 use core::fmt;
 use matchit::Params;
+use std::borrow::Cow;
 
 /// The parts of a path that stand for names in a pattern.
 pub(super) struct PathParams<'r, 'p> {
@@ -55,6 +58,7 @@ pub struct Request<'a> {
     pub(super) params: Option<&'a PathParams<'a, 'a>>,
     pub(super) body: &'a [u8],
     pub(super) conn: &'a Conn,
+    pub(super) endpoint: &'a Endpoint,
 }
 
 impl<'a> Request<'a> {
@@ -77,6 +81,42 @@ impl<'a> Request<'a> {
     /// What follows the first question mark of the target. None: there is none.
     pub fn query(&self) -> Option<&'a str> {
         self.head.query
+    }
+
+    /// The names and values of the query, decoded as a browser's form encodes them
+    /// (`application/x-www-form-urlencoded`): `+` is a space, and what is percent-encoded is decoded. A pair
+    /// without `=` has an empty value. What is not UTF-8 is replaced by U+FFFD. There are no more than the
+    /// target has room for ([`max_target`](super::HttpBuilder::max_target)).
+    ///
+    /// ```no_run
+    /// # use paceline::net::http::{Request, Response};
+    /// # let handler =
+    /// |request: &Request, response: Response| {
+    ///     let page = request.query_pairs().find(|(name, _)| name == "page");
+    ///     response.text(page.map_or("1".into(), |(_, page)| page))
+    /// }
+    /// # ;
+    /// ```
+    pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
+        form::pairs(self.query().unwrap_or_default())
+    }
+
+    /// The pattern of the route that it came by, as it was told: `/hello/{name}`. None: no route has taken it,
+    /// and it is a [fallback](super::HttpBuilder::fallback)'s, or a middleware sees it before that.
+    pub fn pattern(&self) -> Option<&'a str> {
+        self.endpoint.pattern.as_deref()
+    }
+
+    /// The body as a value, from JSON. The `Content-Type` is not looked at.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) says what is wrong with the body, and where: answer with 400.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
+        serde_json::from_slice(self.body()).map_err(|error| {
+            let value = format!("{} bytes ({error})", self.body().len());
+            crate::Error::invalid("body", value, "JSON of what is expected")
+        })
     }
 
     /// 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.

@@ -1,9 +1,9 @@
 //! What a handler answers with: at once, later, or piece by piece.
 
-use super::answer::{Framing, Lines, Persistence, chunk_line, refusal_text, with_head};
+use super::answer::{Framing, Lines, Persistence, chunk_line, error_page, with_head};
 use super::chunks::{is_text, is_token};
 use super::exchange::{Exchange, Outcome, Pieces};
-use super::head::{Head, Refusal};
+use super::head::{Head, Media, Refusal};
 use crate::error::{Error, Result};
 use crate::net::{ConnHandler, ConnRef, Wrote};
 use core::cell::Cell;
@@ -19,16 +19,9 @@ thread_local! {
 /// Up to so much of its buffer is kept.
 const SPARE_ROOM: usize = 4 << 10;
 
-/// What the request says about its answer.
+/// What the request says about its answer. In one byte, for what is shared, and for connections to be small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) is_1_1: bool,
-    /// HEAD: the answer has no body.
-    pub(super) head_only: bool,
-    /// More requests may follow, as far as the request and the server's settings go.
-    pub(super) persists: bool,
-    pub(super) offer: Offer,
-}
+pub(super) struct Asked(u8);
 
 /// What the peer would do besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,64 +34,111 @@ pub(super) enum Offer {
 }
 
 impl Asked {
-    /// In one byte, for what is shared.
+    const IS_1_1: u8 = 1;
+    const HEAD_ONLY: u8 = 1 << 1;
+    const PERSISTS: u8 = 1 << 2;
+    const UPGRADE: u8 = 1 << 3;
+    /// The bit of [`Offer::Body`].
+    pub(super) const BODY: u8 = 1 << 4;
+    /// Where the two bits of [`Media`] are.
+    const MEDIA: u32 = 5;
+
     #[inline]
     pub(super) fn to_bits(self) -> u8 {
-        let Self { is_1_1, head_only, persists, offer } = self;
-        let offer = match offer {
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    #[inline]
+    pub(super) fn is_1_1(self) -> bool {
+        self.0 & Self::IS_1_1 != 0
+    }
+
+    /// HEAD: the answer has no body.
+    #[inline]
+    pub(super) fn head_only(self) -> bool {
+        self.0 & Self::HEAD_ONLY != 0
+    }
+
+    /// More requests may follow, as far as the request and the server's settings go.
+    #[inline]
+    pub(super) fn persists(self) -> bool {
+        self.0 & Self::PERSISTS != 0
+    }
+
+    /// The same, unless no more requests follow.
+    #[inline]
+    pub(super) fn persists_if(self, persists: bool) -> Self {
+        if persists { self } else { Self(self.0 & !Self::PERSISTS) }
+    }
+
+    #[inline]
+    pub(super) fn offer(self) -> Offer {
+        match self.0 & (Self::UPGRADE | Self::BODY) {
+            0 => Offer::Nothing,
+            Self::UPGRADE => Offer::Upgrade,
+            _ => Offer::Body,
+        }
+    }
+
+    #[inline]
+    pub(super) fn with_offer(self, offer: Offer) -> Self {
+        let bits = match offer {
             Offer::Nothing => 0,
             Offer::Upgrade => Self::UPGRADE,
             Offer::Body => Self::BODY,
         };
-        u8::from(is_1_1) | u8::from(head_only) << 1 | u8::from(persists) << 2 | offer
+        Self(self.0 & !(Self::UPGRADE | Self::BODY) | bits)
     }
 
-    const UPGRADE: u8 = 1 << 3;
-    /// The bit of [`Offer::Body`].
-    pub(super) const BODY: u8 = 1 << 4;
-
-    #[inline]
-    pub(super) fn from_bits(bits: u8) -> Self {
-        let has = |bit: u8| bits & 1 << bit != 0;
-        let offer = match bits & (Self::UPGRADE | Self::BODY) {
-            0 => Offer::Nothing,
-            Self::UPGRADE => Offer::Upgrade,
-            _ => Offer::Body,
-        };
-        Self { is_1_1: has(0), head_only: has(1), persists: has(2), offer }
+    /// How it wants to be told of an error.
+    fn media(self) -> Media {
+        match self.0 >> Self::MEDIA & 3 {
+            0 => Media::Text,
+            1 => Media::Json,
+            2 => Media::Problem,
+            _ => Media::Html,
+        }
     }
 
     /// Whether the answer may be followed by another request. One that comes before the body was asked for
     /// is the last: whether the peer sends the body then cannot be known (RFC 9110, 10.1.1).
     #[inline]
     fn goes_on(self) -> bool {
-        self.persists && self.offer != Offer::Body
+        self.persists() && self.offer() != Offer::Body
     }
 
     /// By what is no request.
     pub(super) fn nothing() -> Self {
-        Self { is_1_1: true, head_only: false, persists: false, offer: Offer::Nothing }
+        Self(Self::IS_1_1)
     }
 
     /// By bytes that are no whole or no good head.
     #[cold]
     pub(super) fn by_part(bytes: &[u8]) -> Self {
         let head_only = bytes.trim_ascii_start().starts_with(b"HEAD ");
-        Self { head_only, ..Self::nothing() }
+        Self(Self::IS_1_1 | if head_only { Self::HEAD_ONLY } else { 0 })
     }
 
+    #[inline]
     pub(super) fn by(head: &Head<'_, '_>, persists: bool) -> Self {
-        Self {
-            is_1_1: head.is_1_1,
-            head_only: head.method == "HEAD",
-            persists,
-            offer: if head.upgrade.is_some() { Offer::Upgrade } else { Offer::Nothing },
-        }
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        Self(
+            bit(head.is_1_1, Self::IS_1_1)
+                | bit(head.method == "HEAD", Self::HEAD_ONLY)
+                | bit(persists, Self::PERSISTS)
+                | bit(head.upgrade.is_some(), Self::UPGRADE)
+                | (head.media as u8) << Self::MEDIA,
+        )
     }
 
     #[inline]
     fn persistence(self, closes: bool) -> Persistence {
-        match (closes, self.is_1_1) {
+        match (closes, self.is_1_1()) {
             (true, _) => Persistence::Close,
             (false, true) => Persistence::Implied,
             (false, false) => Persistence::Told,
@@ -128,16 +168,31 @@ struct Said {
     /// No more requests follow.
     closes: bool,
     fields: Vec<u8>,
+    /// So many bytes of them are sent with an error, too.
+    kept: usize,
     /// They have a Content-Type.
     typed: bool,
+    /// Why no route has taken the request.
+    refusal: Option<Refusal>,
     /// What was wrong with the status or a header.
     spoiled: Option<Box<Error>>,
 }
 
 impl Said {
     fn nothing() -> Box<Self> {
-        let fields = Vec::new();
-        Box::new(Self { status: 200, closes: false, fields, typed: false, spoiled: None })
+        Box::new(Self::with(Vec::new()))
+    }
+
+    fn with(fields: Vec<u8>) -> Self {
+        Self {
+            status: 200,
+            closes: false,
+            fields,
+            kept: 0,
+            typed: false,
+            refusal: None,
+            spoiled: None,
+        }
     }
 
     fn lend() -> Box<Self> {
@@ -148,7 +203,7 @@ impl Said {
         if self.fields.capacity() <= SPARE_ROOM {
             let mut fields = core::mem::take(&mut self.fields);
             fields.clear();
-            *self = Self { status: 200, closes: false, fields, typed: false, spoiled: None };
+            *self = Self::with(fields);
             let _ = SPARE.try_with(|spare| spare.set(Some(self)));
         }
     }
@@ -166,7 +221,7 @@ impl Response {
     fn asked(&self) -> Asked {
         let asked = self.exchange().asked();
         let closes = self.said.as_ref().is_some_and(|said| said.closes);
-        Asked { persists: asked.persists && !closes, ..asked }
+        asked.persists_if(!closes)
     }
 
     #[inline]
@@ -241,6 +296,89 @@ impl Response {
         self.complete(is_text, Payload::Borrowed(text.as_ref().as_bytes()))
     }
 
+    /// As [`send`](Self::send), with this `Content-Type` unless it has another: a media type, as
+    /// `application/json`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_as(self, content_type: &str, body: impl AsRef<[u8]>) -> Result<()> {
+        self.typed(content_type).complete(false, Payload::Borrowed(body.as_ref()))
+    }
+
+    /// As [`send`](Self::send), with a value as JSON and `Content-Type: application/json` unless it has another.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); [`Error::Invalid`] also if the value cannot be JSON: then the peer gets a 500.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Result<()> {
+        match serde_json::to_vec(value) {
+            Ok(body) => self.typed("application/json").complete(false, Payload::Owned(body)),
+            Err(error) => {
+                self.spoil(Error::invalid("body", error, "a value that can be JSON"));
+                self.send("")
+            }
+        }
+    }
+
+    /// Completes it with a short page about its [`status`](Self::status), as the server's own errors have it, in
+    /// the form that the request's `Accept` wants most: text (`404 Not Found`), JSON
+    /// (`{"title":"Not Found","status":404}`, as RFC 9457 has it) or HTML. `Content-Type` is set accordingly.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn error(mut self) -> Result<()> {
+        let status = self.status_now();
+        let (content_type, page) = error_page(status, self.asked().media());
+        let refusal = self.said.as_ref().and_then(|said| said.refusal);
+        self = self.typed(content_type);
+        let empty = bodyless(status);
+        let framing = empty.unwrap_or(Framing::Length(page.len() as u64));
+        let is_sent = empty.is_none() && !self.asked().head_only();
+        let page = if is_sent { page.as_bytes() } else { &[] };
+        let closes = self.start(false, framing, Payload::Borrowed(page))?;
+        self.end_answered(match refusal.filter(|refusal| refusal.status() == status) {
+            // As without a fallback.
+            Some(refusal) => Outcome::Refused { refusal, closes },
+            None => Outcome::Answered { status, closes },
+        });
+        Ok(())
+    }
+
+    /// Unless it has a type already.
+    fn typed(self, content_type: &str) -> Self {
+        match self.said.as_ref().is_some_and(|said| said.typed) {
+            true => self,
+            false => self.header("Content-Type", content_type),
+        }
+    }
+
+    /// Of a request that no route has taken: with the status and the headers of that, for whoever answers it.
+    #[cold]
+    pub(super) fn refused(mut self, refusal: Refusal, fields: &str) -> Self {
+        let said = self.say();
+        (said.status, said.refusal) = (refusal.status(), Some(refusal));
+        said.fields.extend_from_slice(fields.as_bytes());
+        self
+    }
+
+    /// The headers that it has by now are sent if it fails, too: middleware has set them for every answer.
+    pub(super) fn keep_for_errors(&mut self) {
+        if let Some(said) = &mut self.said
+            && !said.typed
+        {
+            said.kept = said.fields.len();
+        }
+    }
+
+    /// Those headers.
+    #[cold]
+    fn take_kept(&mut self) -> Vec<u8> {
+        self.said.take().map_or_else(Vec::new, |mut said| {
+            said.fields.truncate(said.kept);
+            said.fields
+        })
+    }
+
     /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
     /// that is not known. (To a peer that speaks HTTP/1.0 the end of the connection is the end of
     /// such a body.)
@@ -257,14 +395,14 @@ impl Response {
         let framing = match (empty, length) {
             (Some(empty), _) => empty,
             (None, Some(length)) => Framing::Length(length),
-            (None, None) if asked.is_1_1 => Framing::Chunked,
+            (None, None) if asked.is_1_1() => Framing::Chunked,
             (None, None) => Framing::Close,
         };
         if framing == Framing::Close {
             self.say().closes = true;
         }
         let closes = self.start(false, framing, Payload::Borrowed(&[]))?;
-        let is_empty = asked.head_only || empty.is_some();
+        let is_empty = asked.head_only() || empty.is_some();
         let rest = if is_empty { Framing::None } else { framing };
         let answered = Outcome::Answered { status, closes };
         Ok(Body { exchange: self.exchange.take(), rest, answered })
@@ -278,7 +416,7 @@ impl Response {
     /// As [`send`](Self::send). [`Error::Invalid`] also if the request has asked for no other protocol, or has
     /// a body that is streamed, which would be taken for that protocol.
     pub fn upgrade(mut self, protocol: &str, handler: impl ConnHandler) -> Result<()> {
-        if self.asked().offer != Offer::Upgrade {
+        if self.asked().offer() != Offer::Upgrade {
             self.spoil(Error::invalid("upgrade", protocol, "what the request asks for"));
         } else if !protocol.bytes().all(is_text) {
             self.spoil(Error::invalid("upgrade", protocol, "free of control characters"));
@@ -321,7 +459,7 @@ impl Response {
         let framing = Framing::Length(body.len() as u64);
         let persistence = asked.persistence(closes);
         let lines = Lines { status: 200, framing, persistence, is_text };
-        let body = if asked.head_only { &[] } else { body };
+        let body = if asked.head_only() { &[] } else { body };
         let wrote = with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)));
         if let Err(error) = wrote {
             return Err(self.failed(*error));
@@ -344,7 +482,7 @@ impl Response {
         let status = self.status_now();
         let empty = bodyless(status);
         let framing = empty.unwrap_or(Framing::Length(body.len() as u64));
-        let has_body = empty.is_none() && !self.asked().head_only;
+        let has_body = empty.is_none() && !self.asked().head_only();
         let body = if has_body { body } else { Payload::Borrowed(&[]) };
         let closes = self.start(is_text, framing, body)?;
         self.end_answered(Outcome::Answered { status, closes });
@@ -408,8 +546,15 @@ impl Response {
     pub fn fail(mut self) {
         if let Some(exchange) = self.exchange.take() {
             exchange.count_failure();
-            refuse_unanswered(exchange, Refusal::Panicked, true);
+            refuse_unanswered(exchange, Refusal::Panicked, true, &self.take_kept());
         }
+    }
+
+    /// The status that no route has given it; 0: a route has the request.
+    #[cfg(feature = "capi")]
+    pub(crate) fn refusal(&self) -> u16 {
+        let refusal = self.said.as_ref().and_then(|said| said.refusal);
+        refusal.map_or(0, Refusal::status)
     }
 
     /// Whether the code that is given it runs on this thread.
@@ -422,7 +567,7 @@ impl Response {
     #[cfg(feature = "capi")]
     pub(crate) fn fail_inside(mut self) {
         if let Some(exchange) = self.exchange.take() {
-            refuse_unanswered(exchange, Refusal::Panicked, true);
+            refuse_unanswered(exchange, Refusal::Panicked, true, &self.take_kept());
         }
     }
 }
@@ -432,14 +577,14 @@ impl Drop for Response {
     fn drop(&mut self) {
         if let Some(exchange) = self.exchange.take() {
             let closes = self.said.as_ref().is_some_and(|said| said.closes);
-            was_dropped(exchange, closes);
+            was_dropped(exchange, closes, &self.take_kept());
         }
     }
 }
 
 /// A response without an answer.
 #[cold]
-fn was_dropped(exchange: Arc<Exchange>, closes: bool) {
+fn was_dropped(exchange: Arc<Exchange>, closes: bool, fields: &[u8]) {
     let refusal = match std::thread::panicking() {
         true => Refusal::Panicked,
         false => Refusal::Unanswered,
@@ -448,14 +593,13 @@ fn was_dropped(exchange: Arc<Exchange>, closes: bool) {
         // A panic of the handler itself is counted where it is caught.
         exchange.count_failure();
     }
-    refuse_unanswered(exchange, refusal, closes);
+    refuse_unanswered(exchange, refusal, closes, fields);
 }
 
 #[cold]
-fn refuse_unanswered(exchange: Arc<Exchange>, refusal: Refusal, closes: bool) {
-    let mut asked = exchange.asked();
-    asked.persists &= !closes && refusal == Refusal::Unanswered;
-    let outcome = match refuse(&exchange, refusal, asked, "") {
+fn refuse_unanswered(exchange: Arc<Exchange>, refusal: Refusal, closes: bool, fields: &[u8]) {
+    let asked = exchange.asked().persists_if(!closes && refusal == Refusal::Unanswered);
+    let outcome = match refuse(&exchange, refusal, asked, fields) {
         Ok(closes) => Outcome::Refused { refusal, closes },
         Err(_) => Outcome::Lost,
     };
@@ -536,22 +680,23 @@ pub(super) fn refuse(
     exchange: &Exchange,
     refusal: Refusal,
     asked: Asked,
-    fields: &str,
+    fields: &[u8],
 ) -> Result<bool> {
     let closes = !asked.goes_on() || exchange.link.service.is_draining();
-    let text = refusal_text(refusal);
-    let framing = Framing::Length(text.len() as u64);
+    let (content_type, page) = error_page(refusal.status(), asked.media());
+    let framing = Framing::Length(page.len() as u64);
     let lines = Lines {
         status: refusal.status(),
         framing,
         persistence: asked.persistence(closes),
-        is_text: true,
+        is_text: false,
     };
-    let body = if asked.head_only { "" } else { &text };
-    let rest = [fields.as_bytes(), b"\r\n", body.as_bytes()].map(IoSlice::new);
+    let kind = format!("Content-Type: {content_type}\r\n\r\n");
+    let body = if asked.head_only() { "" } else { &page };
+    let rest = [fields, kind.as_bytes(), body.as_bytes()].map(IoSlice::new);
     let wrote = with_head(lines, |head| {
-        let [fields, end, body] = rest;
-        exchange.start(Pieces::Borrowed(&[IoSlice::new(head.open()), fields, end, body]))
+        let [fields, kind, body] = rest;
+        exchange.start(Pieces::Borrowed(&[IoSlice::new(head.open()), fields, kind, body]))
     });
     wrote.map(|_| closes).map_err(|error| *error)
 }

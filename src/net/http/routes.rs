@@ -1,5 +1,6 @@
 //! Which handler a request is for.
 
+use super::around::{self, Around};
 use super::head::Head;
 use super::request::{PathParams, Request, RequestBody};
 use super::response::Response;
@@ -22,12 +23,52 @@ pub(super) enum Route {
     Streaming(Box<StreamingFactory>),
 }
 
+impl Route {
+    /// With all of these around it. A middleware that does not go on leaves no body to be taken.
+    fn within(self, arounds: &Arc<[Box<Around>]>) -> Self {
+        if arounds.is_empty() {
+            return self;
+        }
+        let arounds = Arc::clone(arounds);
+        match self {
+            Self::Whole(handler) => Self::Whole(Box::new(move |request, response| {
+                around::run(&arounds, request, response, &mut |request, response| {
+                    handler(request, response);
+                });
+            })),
+            Self::Streaming(factory) => Self::Streaming(Box::new(move |request, response| {
+                let mut made = None;
+                around::run(&arounds, request, response, &mut |request, response| {
+                    made = Some(factory(request, response));
+                });
+                made.unwrap_or_else(nothing_taken)
+            })),
+        }
+    }
+}
+
+/// What takes the body of a request that nobody wants.
+struct Dropped;
+
+impl RequestBody for Dropped {
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+    fn end(self: Box<Self>) {}
+}
+
+fn nothing_taken() -> (Box<dyn RequestBody>, bool) {
+    (Box::new(Dropped), false)
+}
+
 /// What one pattern has for one method.
-struct Endpoint {
+pub(super) struct Endpoint {
     method: String,
-    /// The only path that it matches. None: its pattern has parameters.
-    path: Option<String>,
-    route: Route,
+    /// None: it is no route's.
+    pub(super) pattern: Option<String>,
+    /// The pattern is the only path that it matches, as it has no parameters.
+    literal: bool,
+    pub(super) route: Route,
 }
 
 /// What the patterns of one method are for: numbers of endpoints.
@@ -74,7 +115,7 @@ impl Tables {
 
 /// What was found.
 pub(super) enum Found<'r> {
-    Route(&'r Route),
+    Route(&'r Endpoint),
     /// A parameter of its path is no text.
     Undecodable,
     /// With the Allow line.
@@ -112,13 +153,20 @@ pub(super) struct Routes {
     endpoints: Vec<Endpoint>,
     tables: Arc<Tables>,
     /// Answers OPTIONS of what has no route for it.
-    options: Route,
+    options: Endpoint,
+    /// Answers what no route takes. None: the connection does.
+    pub(super) fallback: Option<Endpoint>,
 }
 
 impl Routes {
     /// # Errors
     /// [`Error::Invalid`] names the route that cannot be.
-    pub(super) fn new(routes: Vec<(String, String, Route)>) -> Result<Self> {
+    pub(super) fn new(
+        routes: Vec<(String, String, Route)>,
+        arounds: Vec<Box<Around>>,
+        fallback: Option<Box<WholeHandler>>,
+    ) -> Result<Self> {
+        let arounds = Arc::from(arounds);
         let (mut endpoints, mut tables) = (Vec::<Endpoint>::new(), Vec::<Table>::new());
         let mut patterns = HashSet::new();
         for (method, pattern, route) in routes {
@@ -136,12 +184,27 @@ impl Routes {
             router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
-            let path = (!pattern.contains(['{', '}'])).then_some(pattern);
-            endpoints.push(Endpoint { method, path, route });
+            let literal = !pattern.contains(['{', '}']);
+            let (pattern, route) = (Some(pattern), route.within(&arounds));
+            endpoints.push(Endpoint { method, pattern, literal, route });
         }
         let tables = Arc::new(Tables(tables));
-        let options = options(Arc::clone(&tables));
-        Ok(Self { number: number(), endpoints, tables, options })
+        let nowhere = |route: Route| {
+            let route = route.within(&arounds);
+            Endpoint { method: String::new(), pattern: None, literal: false, route }
+        };
+        let options = nowhere(options(Arc::clone(&tables)));
+        let error = || -> Box<WholeHandler> {
+            // It fails when the peer is gone, which is counted elsewhere.
+            Box::new(|_, response| drop(response.error()))
+        };
+        let fallback = fallback.or_else(|| (!arounds.is_empty()).then(error)).map(|handler| {
+            nowhere(Route::Streaming(Box::new(move |request, response| {
+                handler(request, response);
+                nothing_taken()
+            })))
+        });
+        Ok(Self { number: number(), endpoints, tables, options, fallback })
     }
 
     /// Looks first at the endpoint that `last` says, and leaves there which one it was: requests of a
@@ -158,7 +221,7 @@ impl Routes {
         if let Some(noted) = head.noted.map(Cell::get)
             && noted.of == self.number
         {
-            return Found::Route(&self.endpoints[noted.endpoint as usize].route);
+            return Found::Route(&self.endpoints[noted.endpoint as usize]);
         }
         self.find_anew(head, last, params)
     }
@@ -172,13 +235,14 @@ impl Routes {
     ) -> Found<'r> {
         let (method, path) = (head.method, head.path);
         if let Some(endpoint) = self.endpoints.get(*last as usize)
-            && endpoint.path.as_deref() == Some(path)
+            && endpoint.literal
+            && endpoint.pattern.as_deref() == Some(path)
             && endpoint.method == method
         {
             if let ("GET", Some(noted)) = (method, head.noted) {
                 noted.set(Noted { of: self.number, endpoint: *last });
             }
-            return Found::Route(&endpoint.route);
+            return Found::Route(endpoint);
         }
         self.search(method, path, last, params)
     }
@@ -198,7 +262,7 @@ impl Routes {
         *last = *found.value;
         *params = PathParams::decode(found.params, path);
         match params {
-            Some(_) => Found::Route(&self.endpoints[*last as usize].route),
+            Some(_) => Found::Route(&self.endpoints[*last as usize]),
             None => Found::Undecodable,
         }
     }
@@ -296,7 +360,7 @@ fn parts(pattern: &str) -> (String, Vec<&str>) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::head::{Fields, Length};
+    use super::super::head::{Fields, Length, Media};
     use super::*;
 
     fn routes(patterns: &[(&str, &str)]) -> Routes {
@@ -304,7 +368,7 @@ mod tests {
             let handler = Box::new(|_: &Request<'_>, response| drop::<Response>(response));
             (method.to_string(), pattern.to_string(), Route::Whole(handler))
         };
-        Routes::new(patterns.iter().map(route).collect()).unwrap()
+        Routes::new(patterns.iter().map(route).collect(), Vec::new(), None).unwrap()
     }
 
     /// What is found: the route's address, or why there is none, and the parameters.
@@ -326,6 +390,7 @@ mod tests {
             persists: true,
             expects_continue: false,
             upgrade: None,
+            media: Media::Text,
             noted,
         }
     }
@@ -333,7 +398,7 @@ mod tests {
     fn found_of(routes: &Routes, head: &Head<'_, '_>, last: &mut u32) -> String {
         let mut params = None;
         let found = match routes.find(head, last, &mut params) {
-            Found::Route(route) => format!("{:p}", core::ptr::from_ref(route)),
+            Found::Route(endpoint) => format!("{:p}", core::ptr::from_ref(endpoint)),
             Found::Undecodable => "undecodable".to_owned(),
             Found::NotAllowed(allow) => allow,
             Found::NotImplemented => "not implemented".to_owned(),

@@ -1,13 +1,15 @@
 //! The HTTP server: its settings, its start, its books, and its end.
 
+use super::around::{Around, Next};
 use super::connection::HttpConn;
+use super::exchange::{Exchange, Trace};
 use super::head::{HeadLimits, MAX_FIELDS, Refusal};
 use super::request::{Request, RequestBody};
 use super::response::Response;
-use super::routes::{Route, Routes};
+use super::routes::{Route, Routes, WholeHandler};
 use super::stats::{Books, HttpStats};
 use crate::error::{Error, Result};
-use crate::log::{Component, Level, Logger};
+use crate::log::{Component, Level, Logger, Record};
 use crate::net::limits::{Limits, UNTOLD_SIZE, UNTOLD_TIME, nanos, range, time};
 use crate::net::settings::Protocol;
 use crate::net::{Address, Conn, ConnId, Listen, Server, ServerBuilder};
@@ -17,6 +19,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What a connection leaves unconsumed beyond a head: what came with it in one read, twice.
@@ -124,6 +127,29 @@ pub struct HttpBuilder {
     server: ServerBuilder,
     limits: HttpLimits,
     routes: Vec<(String, String, Route)>,
+    arounds: Vec<Box<Around>>,
+    fallback: Option<Box<WholeHandler>>,
+    on_end: Option<Box<EndHook>>,
+}
+
+type EndHook = dyn Fn(&RequestEnd<'_>) + Send + Sync;
+
+/// What has become of a request; see [`HttpBuilder::on_end`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RequestEnd<'a> {
+    /// As it was sent: `GET`. Empty if it is not known, as of a malformed request.
+    pub method: &'a str,
+    /// As it was sent: `/hello/you?loud=1`. Empty if it is not known; one that was refused for its length is cut.
+    pub target: &'a str,
+    /// The status of the answer. None: no whole answer has left, as the connection has ended before, or its
+    /// body broke off.
+    pub status: Option<u16>,
+    /// How long it took from the head, or from the first bytes of a head that came in parts, until the answer was
+    /// complete. What the peer has not taken yet may still be queued.
+    pub duration: Duration,
+    /// The other end.
+    pub peer: &'a Address,
 }
 
 impl HttpBuilder {
@@ -202,6 +228,72 @@ impl HttpBuilder {
         self
     }
 
+    /// Calls this function around the handler of every request that has a whole head: of all routes, whichever was
+    /// told first, of requests that no route takes (404, 405), and of what the library answers to OPTIONS.
+    /// Several are called in the order in which they were told, each around all that follow.
+    ///
+    /// The function goes on by [`Next::run`], with the response that it was given, to which it may have added
+    /// headers: they are sent with every answer, errors of the server included. `run` returns when the handler
+    /// has, and says with which status the request was answered; a panic of the handler is a 500 there, and is
+    /// counted behind the middleware. Or it answers by itself and does not go on: the handler is not called,
+    /// and a body that is streamed is dropped.
+    ///
+    /// [`Request::pattern`] says which route it is. A request that is refused for its head, its body's length or
+    /// for want of room (400, 408, 413, 414, 417, 431, 501, 503, 505) is not seen here, but by
+    /// [`on_end`](Self::on_end).
+    ///
+    /// ```no_run
+    /// # use paceline::net::http::{Http, Next, Request, Response};
+    /// # fn main() -> paceline::Result<()> {
+    /// # let pool = paceline::Pool::new()?;
+    /// let server = Http::builder(&pool)
+    ///     .listen("127.0.0.1:8080")
+    ///     .around(|request: &Request, response: Response, next: Next| {
+    ///         if request.header("authorization").is_none() {
+    ///             // If it fails, the peer is gone.
+    ///             let _ = response.status(401).header("WWW-Authenticate", "Basic").error();
+    ///             return;
+    ///         }
+    ///         next.run(request, response.header("Access-Control-Allow-Origin", "*"));
+    ///     })
+    ///     .route("GET", "/", |_: &Request, response: Response| response.text("hello"))
+    ///     .serve()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// It runs on a thread of the pool, for many connections at once. One that panics is counted as a handler is
+    /// ([`HttpStats::panics`]).
+    pub fn around(
+        mut self,
+        middleware: impl Fn(&Request<'_>, Response, Next<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.arounds.push(Box::new(middleware));
+        self
+    }
+
+    /// Requests that no route takes go to this handler, without their body, which is dropped. The response has the
+    /// status that they would get otherwise, 404, 405 (with `Allow`), 501, or 400 for a parameter that cannot be
+    /// decoded: [`Response::error`] answers as the server does, and [`Response::status`] sets another status.
+    pub fn fallback<R>(
+        mut self,
+        handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.fallback = Some(Box::new(move |request, response| drop(handler(request, response))));
+        self
+    }
+
+    /// Calls this function at the end of each request, once: answered by a handler or refused by the server
+    /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs.
+    /// Connections that are turned away without having sent a request are none.
+    ///
+    /// It runs on a thread of the pool, in the connection's run, which waits for it. One that panics is counted
+    /// ([`HttpStats::panics`]), and changes nothing else. With it, all requests are counted as
+    /// [in work](HttpStats::in_work) from their beginning.
+    pub fn on_end(mut self, hook: impl Fn(&RequestEnd<'_>) + Send + Sync + 'static) -> Self {
+        self.on_end = Some(Box::new(hook));
+        self
+    }
+
     /// Bytes of a request's head, 64 to 1 MiB; beyond: 431. Default 16 KiB.
     pub fn max_head(mut self, bytes: usize) -> Self {
         self.limits.head.bytes = bytes;
@@ -273,16 +365,17 @@ impl HttpBuilder {
     /// cannot be; also if there is no place to [`listen`](Self::listen) at;
     /// otherwise as [`ServerBuilder::serve`].
     pub fn serve(self) -> Result<Http> {
-        let Self { server, limits, routes } = self;
+        let Self { server, limits, routes, arounds, fallback, on_end } = self;
         limits.check()?;
-        let routes = Routes::new(routes)?;
+        let routes = Routes::new(routes, arounds, fallback)?;
         if server.listens_nowhere() {
             let allowed = "an address or more: an HTTP server without one gets no requests";
             return Err(Error::invalid("listen", "empty", allowed));
         }
         let defaults = limits.of_listeners(&server.limits)?;
         let service = Arc::new(HttpService {
-            counts_all: AtomicBool::new(limits.max_requests != usize::MAX),
+            counts_all: AtomicBool::new(limits.max_requests != usize::MAX || on_end.is_some()),
+            on_end,
             limits,
             routes,
             books: Books::default(),
@@ -354,6 +447,9 @@ impl Http {
             }),
             limits: HttpLimits::default(),
             routes: Vec::new(),
+            arounds: Vec::new(),
+            fallback: None,
+            on_end: None,
         }
     }
 
@@ -391,7 +487,7 @@ impl Http {
     /// [`Error::Forked`](crate::Error::Forked) in a forked child; then nothing is counted.
     pub fn fail(&self, conn: ConnId) -> Result<()> {
         let conn = self.server.conn(conn)?;
-        self.service.failed(conn.peer());
+        self.service.failed(conn.peer(), None);
         conn.close()
     }
 
@@ -407,12 +503,21 @@ impl fmt::Debug for Http {
     }
 }
 
+/// Says which request it is, as far as that is known.
+fn name(record: &mut Record, exchange: &Exchange) {
+    let (method, path) = exchange.traced();
+    if !method.is_empty() {
+        record.with("method", method).with("path", path);
+    }
+}
+
 /// What the connections of a server share.
 pub(super) struct HttpService {
     pub(super) limits: HttpLimits,
     pub(super) routes: Routes,
     pub(super) books: Books,
-    /// Every request counts as in work from its beginning, since there is a maximum.
+    pub(super) on_end: Option<Box<EndHook>>,
+    /// Every request counts as in work from its beginning, since there is a maximum, or its end is told.
     counts_all: AtomicBool,
     in_work: AtomicUsize,
     log: Logger,
@@ -421,22 +526,50 @@ pub(super) struct HttpService {
 impl HttpService {
     /// A request was answered in a handler's place, or for want of an answer.
     #[cold]
-    pub(super) fn refused(&self, refusal: Refusal, conn: &Conn) {
+    pub(super) fn refused(&self, refusal: Refusal, conn: &Conn, exchange: &Exchange) {
         self.books.refused(refusal);
         self.log.debug(Component::Http, "request.refused", |record| {
             record
                 .with("status", refusal.status())
                 .with("peer", conn.peer().to_string())
                 .say(format!("{refusal:?}"));
+            name(record, exchange);
         });
+    }
+
+    /// Whether what is known of a request is told at its end.
+    #[inline]
+    pub(super) fn notes(&self) -> bool {
+        self.on_end.is_some() || self.log.is_on(Component::Http, Level::Error)
+    }
+
+    /// Tells of the end of a request.
+    #[cold]
+    pub(super) fn tell(
+        &self,
+        hook: &EndHook,
+        conn: &Conn,
+        exchange: &Exchange,
+        trace: Option<(Box<Trace>, Duration)>,
+        status: Option<u16>,
+    ) {
+        let (method, target, duration) = match &trace {
+            Some((trace, time)) => (&*trace.method, &*trace.target, *time),
+            None => ("", "", Duration::ZERO),
+        };
+        let end = RequestEnd { method, target, status, duration, peer: conn.peer() };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| exchange.inside(|| hook(&end)))) {
+            self.panicked(panic, conn, exchange);
+        }
     }
 
     /// Code of the user has panicked. Drops what it panicked with.
     #[cold]
-    pub(super) fn panicked(&self, panic: Box<dyn Any + Send>, conn: &Conn) {
+    pub(super) fn panicked(&self, panic: Box<dyn Any + Send>, conn: &Conn, exchange: &Exchange) {
         self.books.panicked();
         self.log.error(Component::Http, "handler.panicked", |record| {
             record.with("peer", conn.peer().to_string()).say(message_of(&*panic));
+            name(record, exchange);
         });
         discard(panic);
     }
@@ -451,17 +584,20 @@ impl HttpService {
 
     /// Code of the user has failed elsewhere.
     #[cold]
-    pub(super) fn failed(&self, peer: &Address) {
+    pub(super) fn failed(&self, peer: &Address, exchange: Option<&Exchange>) {
         self.books.panicked();
         // Whoever has said so knows it.
         let heard = true;
         self.log.tell_unless(heard, Component::Http, Level::Error, "handler.panicked", |record| {
             record.with("peer", peer.to_string()).say("it has failed elsewhere");
+            if let Some(exchange) = exchange {
+                name(record, exchange);
+            }
         });
     }
 
-    /// Whether every request is counted as in work from its beginning, since there is a maximum: of the
-    /// server, or of a listener.
+    /// Whether every request is counted as in work from its beginning, since there is a maximum, of the server
+    /// or of a listener, or its end is told.
     #[inline]
     pub(super) fn counts_all(&self) -> bool {
         self.counts_all.load(Relaxed)

@@ -31,7 +31,7 @@ from ._executor import Executor
 from ._framing import Delimited, FixedLength, Frame, LengthPrefixed
 from ._future import Future
 from ._history import History, HistoryStats, ReplayMailbox, ReplayStats
-from ._http import Headers, Http, HttpStats, Request, RequestBody, Response
+from ._http import Headers, Http, HttpStats, Request, RequestBody, RequestEnd, Response
 from ._hub import Hub, HubAudit, Key
 from ._inherited import Inherited, inherited
 from ._listen import Listen
@@ -167,6 +167,7 @@ __all__ = [
     "Report",
     "Request",
     "RequestBody",
+    "RequestEnd",
     "Response",
     "Retry",
     "RetryAfter",

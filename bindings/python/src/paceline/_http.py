@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import inspect
 import json
 import re
 import select
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from types import CoroutineType
 from typing import Any, Optional, TypeVar, Union
+from urllib.parse import parse_qsl
 
 from . import _layout as layout
 from ._arguments import BytesLike, function, items, text, whole, wrong
@@ -79,7 +81,7 @@ class Response:
     logged: the peer gets a 500 if that is seen before the head is sent, as it is of lists, tuples, sets and
     mappings, and else sees the body break off."""
 
-    __slots__ = ("status", "headers", "body", "length", "close", "_lines")
+    __slots__ = ("status", "headers", "body", "length", "close", "_lines", "_flags")
 
     def __init__(
         self,
@@ -98,6 +100,24 @@ class Response:
         self.length = length if length is None else whole("length", length, 63)
         self.close = close
         self._lines = b""
+        self._flags = 0
+
+    @classmethod
+    def error(cls, status: int, headers: Union[Fields, None] = None) -> Response:
+        """A short page about a status, as the server's own errors have it, in the form that the request's Accept
+        wants most: text ("404 Not Found"), JSON (``{"title":"Not Found","status":404}``, as RFC 9457 has it) or
+        HTML."""
+        response = cls(b"", status, headers)
+        response._flags = layout.ANSWER_ERROR
+        return response
+
+    def header(self, name: str, value: str) -> Response:
+        """Adds a header to those that it has. Returns the response."""
+        text("name", name)
+        text("value", value)
+        pairs = [] if self.headers is None else _pairs(self.headers)
+        self.headers = _pairs([*pairs, (name, value)])
+        return self
 
     @classmethod
     def json(cls, value: Any, status: int = 200) -> Response:
@@ -167,19 +187,51 @@ class RequestBody:
         """The last call: it was whole, or it never will be."""
 
 
-#: What a handler may return. None: it has answered, or somebody will.
-Result = Union[Response, BytesLike, str, RequestBody, None]
+#: What a handler may return. None: it has answered, or somebody will. A dictionary is sent as JSON.
+Result = Union[Response, BytesLike, str, dict[str, Any], RequestBody, None]
 Handler = Callable[["Request"], Result]
 H = TypeVar("H", bound=Callable[..., Any])
+
+
+def _response(result: Any) -> Response:
+    """What a handler returns, or somebody answers with, as a response. Raises TypeError."""
+    if isinstance(result, Response):
+        return result
+    if isinstance(result, dict):
+        return Response.json(result)
+    if not isinstance(result, (str, bytes, bytearray, memoryview, Iterable)):
+        allowed = "a Response, bytes, text, a dictionary, or an iterable of bytes"
+        raise wrong("response", result, allowed)
+    return Response(result)
+
+
+def _seen(result: Any) -> Any:
+    """What middleware sees of what a handler has returned."""
+    is_kept = result is None or isinstance(result, (RequestBody, CoroutineType))
+    return result if is_kept else _response(result)
+
+
+def _within(around: Callable[..., Any], go_on: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """A handler with a middleware around it."""
+    if not inspect.iscoroutinefunction(around):
+        return lambda request: _seen(around(request, go_on))
+
+    async def later(request: Request) -> Any:
+        result = go_on(request)
+        return _seen(await result if isinstance(result, CoroutineType) else result)
+
+    return lambda request: around(request, later)
 
 
 class Request:
     """A request. It is answered by what its handler returns, or, if that is None, by ``respond``, on
     any thread and at any time. One that is lost unanswered gets a 500."""
 
-    __slots__ = ("_core", "_number", "_name", "_conn", "_block", "_front", "_parts", "_hand", "_host")
+    __slots__ = (
+        "_core", "_number", "_name", "_conn", "_block", "_front", "_parts", "_hand", "_host", "_route",
+    )  # fmt: skip
 
-    def __init__(self, core: Core, number: int, conn: int, block: bytes, hand: Hand) -> None:
+    def __init__(self, core: Core, number: int, conn: int, block: bytes, hand: Hand, route: int) -> None:
         self._core = core
         #: 0: answered. Its name it keeps.
         self._number = self._name = number
@@ -190,6 +242,7 @@ class Request:
         # While its handler runs, the thread that sends answers in batches.
         self._hand: Optional[Hand] = hand
         self._host = get_ident()
+        self._route = route
 
     # --- what is asked ---------------------------------------------------------------------------
 
@@ -221,9 +274,27 @@ class Request:
         return None if self._front[3] == _NONE else self._text(3).decode("latin-1")
 
     @property
+    def query_pairs(self) -> list[tuple[str, str]]:
+        """The names and values of the query, decoded as a browser's form encodes them: ``+`` is a space, and what is
+        percent-encoded is decoded. A pair without ``=`` has an empty value. What is not UTF-8 is replaced by
+        U+FFFD. There are no more than the target has room for (``max_target``)."""
+        return parse_qsl(self.query or "", keep_blank_values=True, errors="replace")
+
+    @property
+    def pattern(self) -> Optional[str]:
+        """The pattern of the route that it came by: "/hello/{name}". None: no route has taken it."""
+        return self._core.patterns[self._route]
+
+    @property
+    def refusal(self) -> Optional[int]:
+        """The status that a request gets which no route has taken: 404, 405, 501, or 400 for a parameter that cannot
+        be decoded. None: a route has it."""
+        return self._front[4] >> 16 or None
+
+    @property
     def version(self) -> tuple[int, int]:
         """(1, 1) or (1, 0)."""
-        return 1, self._front[4]
+        return 1, self._front[4] & 0xFFFF
 
     @property
     def params(self) -> dict[str, str]:
@@ -322,20 +393,17 @@ class Request:
         """Whether it has been."""
         return self._number == 0
 
-    def respond(self, response: Union[Response, BytesLike, str]) -> None:
-        """Answers. Raises StaleError if it was answered before, or its connection has ended;
+    def respond(self, response: Union[Response, BytesLike, str, dict[str, Any]]) -> None:
+        """Answers; a dictionary is sent as JSON. Raises StaleError if it was answered before, or its connection has ended;
         InvalidError if the status or a header cannot be: then the peer gets a 500."""
-        if not isinstance(response, Response):
-            if not isinstance(response, (str, bytes, bytearray, memoryview, Iterable)):
-                raise wrong("response", response, "a Response, bytes, text, or an iterable of bytes")
-            response = Response(response)
+        response = _response(response)
         body = response.body
         if isinstance(body, str):
             body = body.encode()
         elif not isinstance(body, (bytes, bytearray, memoryview)):
             return self._stream(response, _Stream(body, self._conn, response.length))
         head, number = response._head(), self._take()
-        flags = layout.ANSWER_CLOSE if response.close else 0
+        flags = response._flags | (layout.ANSWER_CLOSE if response.close else 0)
         answer = number, head, bytes(body), response.status, flags
         if self._hand is not None and self._host == get_ident():
             self._hand.answers.append(answer)
@@ -404,6 +472,36 @@ class _Parts(RequestBody):
             self.next.set_exception(StaleError("the body has broken off"))
 
 
+@dataclass(frozen=True)
+class RequestEnd:
+    """What has become of a request."""
+
+    #: As it was sent: GET. Empty if it is not known, as of a malformed request.
+    method: str
+    #: As it was sent: /hello/you?loud=1. Empty if it is not known; one that was refused for its length is cut.
+    target: str
+    #: Of the answer. None: no whole answer has left.
+    status: Optional[int]
+    #: Seconds from the head until the answer was complete. What the peer has not taken yet may still be queued.
+    duration: float
+    #: The other end's address.
+    peer: str
+    #: How many ends were not told before this one, since 65536 waited for the host threads already.
+    lost: int = 0
+
+
+class _Seen:
+    """A handler as middleware sees it."""
+
+    def __init__(self, handler: Callable[[Request], Any]) -> None:
+        self._handler = handler
+
+    def __call__(self, request: Request) -> Any:
+        return _seen(self._handler(request))
+
+
+#: The block of PACE_REQUEST_EVENT_ENDED: time, lost, status, lengths of method, target and peer.
+_END = struct.Struct("=QQIIII")
 #: ``pace_request_event_t``: request, conn, kind, route, bytes, size.
 _EVENT = struct.Struct("=QQIIQQ")
 #: ``pace_answer_t``: request, length, headers, their size, bytes, size, status, flags, wrote, outcome.
@@ -524,6 +622,10 @@ class Core(Hosts):
         settings = {key: options.pop(key) for key in listen if key in options}
         super().__init__(pool, name, threads)
         self.handlers: list[Callable[[Request], Any]] = []
+        #: Of each handler; None: it is the fallback.
+        self.patterns: list[Optional[str]] = []
+        self.arounds: list[Callable[..., Any]] = []
+        self.on_end: Optional[Callable[[RequestEnd], object]] = None
         self.streams: dict[int, _Stream] = {}
         #: Bodies of requests that are streamed, and their connections.
         self.bodies: dict[int, tuple[RequestBody, int]] = {}
@@ -558,8 +660,36 @@ class Core(Hosts):
         add = lib.pace_http_route_pulled_streaming if streaming else lib.pace_http_route_pulled
         check(add(http, *arguments, requests, number))
         self.handlers.append(handler)
+        self.patterns.append(pattern)
+
+    def fallback(self, handler: Callable[[Request], Any]) -> None:
+        function("handler", handler)
+        number = len(self.handlers)
+        check(lib.pace_http_fallback_pulled(self.http.pointer, self.requests.pointer, number))
+        self.handlers.append(handler)
+        self.patterns.append(None)
+
+    def end_hook(self, hook: Callable[[RequestEnd], object]) -> None:
+        function("hook", hook)
+        check(lib.pace_http_on_end_pulled(self.http.pointer, self.requests.pointer))
+        self.on_end = hook
+
+    def around(self, middleware: Callable[..., Any]) -> None:
+        function("middleware", middleware)
+        if self.started:
+            raise InvalidError("http has been started already")
+        self.arounds.append(middleware)
 
     def start_native(self) -> None:
+        if self.arounds:
+            if None not in self.patterns:
+                self.fallback(lambda request: Response.error(request.refusal or 404))
+            for number, handler in enumerate(self.handlers):
+                # The first is outermost.
+                for around in reversed(self.arounds):
+                    handler = _within(around, _Seen(handler))
+                self.handlers[number] = handler
+            self.arounds = []
         where = Listeners(self._places)
         options = layout.HttpOptions()
         check(quick.pace_http_options_init(ctypes.byref(options), ctypes.sizeof(options)))
@@ -685,6 +815,21 @@ class Core(Hosts):
         except BaseException as raised:
             self.contain(raised, "the body of a request has failed")
             self.fail(number, conn)
+
+    def tell_end(self, block: bytes) -> None:
+        """Tells the hook of the end of a request."""
+        duration, lost, status, *lengths = _END.unpack_from(block)
+        place, texts = _END.size, []
+        for length in lengths:
+            texts.append(block[place : place + length].decode("latin-1"))
+            place += length
+        method, target, peer = texts
+        end = RequestEnd(method, target, status or None, duration / 1e9, peer, lost)
+        try:
+            if self.on_end is not None:
+                self.on_end(end)
+        except BaseException as raised:
+            self.contain(raised, "the hook of the end of %s %s has failed", method, target)
 
     def spawn(self, request: Request, coroutine: Any) -> None:
         """Has the loop run a handler to its end."""
@@ -881,9 +1026,11 @@ class Hand:
         core = self.core
         if kind == layout.REQUEST_EVENT_WRITABLE:
             return core.go_on(number, self)
+        if kind == layout.REQUEST_EVENT_ENDED:
+            return core.tell_end(ctypes.string_at(place, size))
         if kind != layout.REQUEST_EVENT_REQUEST:
             return core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
-        request = Request(core, number, conn, ctypes.string_at(place, size), self)
+        request = Request(core, number, conn, ctypes.string_at(place, size), self, route)
         try:
             result = core.handlers[route](request)
             if isinstance(result, CoroutineType):
@@ -1039,6 +1186,47 @@ class Http(Serving):
     def delete(self, pattern: str) -> Callable[[H], H]:
         """As ``route("DELETE", pattern)``."""
         return self.route("DELETE", pattern)
+
+    # --- around every handler --------------------------------------------------------------------
+
+    def around(self, middleware: H) -> H:
+        """The decorated function is called around the handler of every request that has a whole head: of all routes,
+        and of requests that no route takes (404, 405). Several are called in the order in which they were told, each
+        around all that follow::
+
+            @http.around
+            def allow(request, next):
+                if request.header("authorization") is None:
+                    return Response.error(401, {"WWW-Authenticate": "Basic"})
+                response = next(request)
+                if response is not None:
+                    response.header("Access-Control-Allow-Origin", "*")
+                return response
+
+        ``next(request)`` calls the handler, and returns what that has returned: a Response, None if the request is
+        answered elsewhere, a RequestBody, or a coroutine. It raises what the handler raises, which is a 500 where no
+        middleware makes it another answer. What middleware returns is treated as if a handler had returned it. If it
+        is a coroutine function, ``await next(request)`` gives the result. ``request.pattern`` says which route it is.
+
+        A request that is refused for its head, its body's length or for want of room is not seen here, but by
+        ``on_end``. Raises InvalidError when the server has been started."""
+        self._core.around(middleware)
+        return middleware
+
+    def fallback(self, handler: H) -> H:
+        """Requests that no route takes go to the decorated function, without their body. ``request.refusal`` is the
+        status that they would get otherwise: ``return Response.error(request.refusal)`` answers as the server does.
+        Raises InvalidError when the server has been started."""
+        self._core.fallback(handler)
+        return handler
+
+    def on_end(self, hook: H) -> H:
+        """The decorated function is called with a RequestEnd at the end of each request, once: answered by a handler or
+        refused by the server (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access
+        log needs. It runs on the server's host threads, soon after the end. One that raises is logged. Raises
+        InvalidError when the server has been started."""
+        self._core.end_hook(hook)
+        return hook
 
     # --- start and end ---------------------------------------------------------------------------
 

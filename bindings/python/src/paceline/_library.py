@@ -196,6 +196,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_server_cut_off": (_STATUS, [c_void_p]),
     "pace_http_options_init": (_STATUS, [c_void_p, c_size_t]),
     "pace_http_new": (_STATUS, [_POOL, POINTER(c_void_p)]),
+    "pace_http_fallback_pulled": (_STATUS, [c_void_p, c_void_p, c_uint32]),
+    "pace_http_on_end_pulled": (_STATUS, [c_void_p, c_void_p]),
     "pace_http_route_pulled": (_STATUS, [c_void_p, c_char_p, c_char_p, c_void_p, c_uint32]),
     "pace_http_route_pulled_streaming": (
         _STATUS,
