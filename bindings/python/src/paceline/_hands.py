@@ -130,6 +130,7 @@ class Core(Hosts):
         self.submit_one = quick["pace_workers_submit_pulled"]
         self._detach = quick["pace_workers_detach"]
         self._generation = _lifetime.generation()
+        self.count_in()
 
     def hand(self) -> Hand:
         made = Hand(self, len(self.hands))

@@ -111,7 +111,7 @@ class Hosts:
     lost one is collected."""
 
     def __init__(self, pool: Pool, name: str, threads: int) -> None:
-        crew = crew_of(pool)
+        crew_of(pool)
         text("name", name)
         threads = within("threads", threads, 0, 1000)
         # While there are threads the pool is not lost.
@@ -132,9 +132,12 @@ class Hosts:
         self.loop: Any = None
         #: The stream server beneath. It belongs to what has made it.
         self.server = ctypes.c_void_p()
-        crew.parts.add(self)
 
     # --- for the end of the pool -----------------------------------------------------------------
+
+    def count_in(self) -> None:
+        """From now on the end of the pool asks it: it has all that it needs for an answer."""
+        self.pool._crew.parts.add(self)
 
     def serves(self) -> bool:
         return bool(self.server) and not self.closed

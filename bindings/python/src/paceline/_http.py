@@ -650,6 +650,7 @@ class Core(Hosts):
         self.http = Native(http, lib.pace_http_free)
         self.outbox = Outbox(self.requests, "pace_requests_pull", "pace_requests_pollable")
         self._answer = lib["pace_requests_answer"]
+        self.count_in()
 
     def route(
         self, method: str, pattern: str, handler: Callable[[Request], Any], streaming: bool

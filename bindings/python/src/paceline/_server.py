@@ -406,6 +406,7 @@ class Core(Hosts):
         self.outbox = Outbox(self.native, "pace_pulled_pull", "pace_pulled_pollable")
         check(quick.pace_pulled_server(pointer, ctypes.byref(self.server)))
         self.native.inside.append(self.server)
+        self.count_in()
 
     def hand(self) -> Hand:
         return Hand(self)

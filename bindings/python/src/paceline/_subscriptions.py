@@ -488,6 +488,7 @@ class Core(Hosts):
         self.nudged: tuple[int, int] = (-1, -1)
         if not _lifetime.enlist(self):
             raise ShutDownError("the interpreter ends")
+        self.count_in()
 
     def pointer(self) -> ctypes.c_void_p:
         """The native hub, if it is open."""

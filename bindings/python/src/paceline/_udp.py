@@ -259,6 +259,7 @@ class Core(Hosts):
         self.udp = ctypes.c_void_p()
         check(quick.pace_udp_pulled_udp(pointer, ctypes.byref(self.udp)))
         self.native.inside.append(self.udp)
+        self.count_in()
 
     def hand(self) -> Hand:
         return Hand(self)
