@@ -1616,8 +1616,9 @@ static void periodic(void) {
                           &periodic));
     UNTIL((pace_periodic_counts(periodic, &runs, &missed), missed >= 3));
     CHECK(runs == 1);
-    pace_periodic_free(periodic);
+    /* It waits for the run. */
     atomic_store(&gate.gate, true);
+    pace_periodic_free(periodic);
     /* One run makes up for those that were missed, as soon as the one before has ended: long before a tick
      * that comes after the last one. Who is not let run for so long tries again. */
     for (bool at_once = false; !at_once;) {
