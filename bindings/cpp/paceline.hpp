@@ -3249,8 +3249,8 @@ struct ServerState {
         return known.lock();
     }
 
-    const ConnFactory factory;
-    const Function<void(const char *)> on_exhausted;
+    const ConnFactory factory{};
+    const Function<void(const char *)> on_exhausted{};
     mutable std::mutex mutex;
     std::weak_ptr<const ServerCore> known;
 
