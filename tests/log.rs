@@ -417,14 +417,14 @@ fn a_worker_pool_tells_of_failures_stuck_threads_and_its_end() {
 #[test]
 #[cfg(feature = "hub")]
 fn a_hub_tells_by_the_log_what_it_tells_of_itself() {
-    use paceline::hub::{Failure, Hub, Message, OnFailure, Rate};
+    use paceline::hub::{Failure, Hub, Message, OnFailure, Overflow, Rate};
     let _guard = hang_guard();
     let (log, told) = Told::log("debug");
     let pool = pool(&log);
     let hub = Hub::new(&pool).unwrap();
-    let full = hub.mailbox("full", 1).unwrap();
+    let full = hub.subscription("full").capacity(1).overflow(Overflow::DropNewest).pull().unwrap();
     let _ = hub.publish("full", "one").unwrap();
-    assert!(hub.publish("full", "too many").is_err());
+    assert_eq!(hub.publish("full", "too many").unwrap().dropped, 1);
     let lost = told.until("subscription.overflow");
     assert_eq!((number(&lost, "count"), text(&lost, "pattern")), (1, "full".into()));
     let faulty = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("a handler's fault") };
@@ -891,8 +891,9 @@ fn trouble(pool: &Pool) {
     {
         let hub = paceline::hub::Hub::new(pool).unwrap();
         let full = hub.mailbox("full", 1).unwrap();
-        for _ in 0..3 {
-            let _ = hub.publish("full", "x").unwrap();
+        let _ = hub.publish("full", "x").unwrap();
+        for _ in 0..2 {
+            assert!(matches!(hub.publish("full", "x"), Err(Error::MailboxFull { .. })));
         }
         drop(full);
     }
@@ -993,6 +994,26 @@ fn without_a_log_each_kind_of_fault_is_one_line() {
         assert!(has(route, &["a route's fault", "peer=127.0.0.1:"]), "{route}");
     }
     assert_eq!(said.len(), kinds, "{said:#?}");
+}
+
+/// Goal: a thread that does not come back is said once, however often the pool is ended.
+#[test]
+fn without_a_log_a_stuck_thread_is_one_line() {
+    let _guard = hang_guard();
+    let said = said_in_child(|| {
+        let pool = Pool::builder().threads(1).name("held").build().unwrap();
+        let gate = Gate::new();
+        let held = gate.clone();
+        pool.post(move || held.wait()).unwrap();
+        gate.until_entered(1);
+        for _ in 0..2 {
+            assert_eq!(pool.shutdown(Duration::ZERO).stuck, [0]);
+        }
+        gate.open();
+    });
+    assert!(said.len() == 1, "{said:#?}");
+    let means = "paceline: a handler has not returned until the end of its pool: ";
+    assert!(said[0].starts_with(means) && said[0].contains("thread=0 pool=held"), "{said:#?}");
 }
 
 /// Goal: with a log that is installed, whatever its levels are, nothing is said but what is the log's own.
