@@ -240,9 +240,9 @@ fn the_readme_shows_a_program_and_what_it_prints() {
     assert_eq!(printed(&mut Command::new(program)), block("text"));
 }
 
-/// What the wrapper does without: the text of a response, which it sends as it sends other bodies, and an
-/// end that waits for nothing.
-const LATER: [&str; 2] = ["pace_response_text", "pace_server_cut_off"];
+/// What the wrapper does without: the text of a response and one with a media type, which it sends as it sends other
+/// bodies, and an end that waits for nothing.
+const LATER: [&str; 3] = ["pace_response_text", "pace_response_send_as", "pace_server_cut_off"];
 
 #[test]
 fn every_function_of_the_header_is_used() {

@@ -240,6 +240,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"Function", "the user's own callable"},
     {"Accepted", "lent for a call"},
     {"Attempt", "lent for a call"},
+    {"Next", "lent for a call"},
     {"Conn", "lent for a call"},
     {"Events", "lent for a call"},
     {"Request", "lent for a call"},

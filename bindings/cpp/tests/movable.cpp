@@ -92,6 +92,10 @@ struct Codec {
           http.route("GET", "/", movable_of<const paceline::Request &, paceline::Response>()));
     PLACE("Http::route_streaming",
           http.route_streaming("GET", "/", movable(std::unique_ptr<paceline::RequestBody>())));
+    PLACE("Http::around",
+          http.around(movable_of<const paceline::Request &, paceline::Response, paceline::Next>()));
+    PLACE("Http::fallback", http.fallback(movable_of<const paceline::Request &, paceline::Response>()));
+    PLACE("Http::on_end", http.on_end(movable_of<const paceline::RequestEnd &>()));
     const auto of_a_body = [](paceline::Body &body) {
         PLACE("Body::on_writable", body.on_writable(movable()));
         PLACE("Body::pump", body.pump(movable(Flow::Done)));
