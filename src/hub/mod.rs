@@ -196,6 +196,8 @@ struct Core {
     /// The books of subscriptions that have ended.
     ended: Mutex<Books>,
     closed: AtomicBool,
+    /// Publishers that wait for room in mailboxes of handlers: a drain waits for them.
+    held_up: AtomicU32,
     /// Changes when something has ended that a thread may wait for.
     changed: Futex,
     /// Threads that wait for that.
@@ -312,6 +314,7 @@ impl HubBuilder<'_> {
             replays: Mutex::default(),
             ended: Mutex::default(),
             closed: AtomicBool::new(false),
+            held_up: AtomicU32::new(0),
             changed: Futex::new(0),
             waiters: AtomicU32::new(0),
             shared,
@@ -511,7 +514,11 @@ impl Core {
 
 impl Served for Core {
     fn remains(&self, deadline: u64) -> Remains {
-        self.ready.remains(deadline)
+        // First: whoever waited for room is not counted any more when its message is in the list.
+        match self.held_up.load(Acquire) {
+            0 => self.ready.remains(deadline),
+            _ => Remains::Work,
+        }
     }
 
     fn left(&self) -> u64 {

@@ -13,7 +13,7 @@ use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, NAP, SHORT_NAP, Work};
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
-use crate::sync::atomic::Ordering::Acquire;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -162,8 +162,9 @@ impl Hub {
     /// [`INLINE`](super::INLINE) bytes is not even allocated. Any thread, any handler.
     ///
     /// It waits while a mailbox that [lets publishers wait](Overflow::Block) is full, which is the default of handlers'
-    /// mailboxes; but not on a thread of the pool or in a handler, where it fails instead: see
-    /// [`Publication::no_wait`]. It also waits if a history on disk has no room: by default it writes there then, or
+    /// mailboxes; but not on a thread of any pool or in a handler, nor where the hub's pool has no threads and nobody drives
+    /// it: there it fails instead, see [`Publication::no_wait`]. A publisher that holds a lock which the handler takes
+    /// waits for ever. It also waits if a history on disk has no room: by default it writes there then, or
     /// waits for up to 10 seconds ([`WhenFull`](super::history::WhenFull)).
     ///
     /// # Errors
@@ -252,9 +253,10 @@ impl Hub {
 }
 
 impl Core {
-    /// Whether this thread waits for room. Whoever does must not be one who makes it.
+    /// Whether this thread waits for room. Whoever does must not be one who makes it; nor a member of another pool, whose
+    /// members may wait for this one.
     pub(super) fn may_wait(&self, if_full: Mode) -> bool {
-        if_full == Mode::Wait && !self.is_inside() && !super::execute::is_in_handler()
+        if_full == Mode::Wait && !crate::pool::is_member() && !super::execute::is_in_handler()
     }
 
     /// Refuses a publication that is only tried, if somebody would have it wait.
@@ -603,6 +605,8 @@ impl Core {
                 }
             };
         }
+        // It goes last, when the message is in the list.
+        let mut waiting = None;
         // Acquire: pairs with the Release in `deliver_batch`.
         let begun = || subscriber.begun.load(Acquire);
         let mut mail = subscriber.mail();
@@ -619,7 +623,8 @@ impl Core {
         let mut has_lost = mail.losses() > lost && offer != Offer::Replaced;
         drop(mail);
         if offer == Offer::Full && if_full == IfFull::Wait {
-            offer = wait_for_room(self, subscriber, stored);
+            offer =
+                wait_for_room(waiting.insert(Waiting::new(self, subscriber)), subscriber, stored);
             has_lost = offer == Offer::Rejected;
         }
         if has_lost {
@@ -651,23 +656,25 @@ impl Core {
     #[cold]
     fn offer_to_strand(&self, stored: &Stored, passed: &[u64], may_wait: bool, told: &mut Told) {
         let (mut schedule, mut dead) = (false, Vec::new());
-        let mut strand = match may_wait {
-            true => self.strand_with_room(stored),
-            false => self.strand(),
+        // It goes last, when the messages are in the list.
+        let mut waiting = None;
+        let (mut strand, stops) = match may_wait {
+            true => self.strand_with_room(stored, passed, &mut waiting),
+            false => (self.strand(), false),
         };
         let mut deliver = |channel: &Arc<Channel>| {
             for subscriber in channel.snapshot().iter() {
-                let filtered = || subscriber.care().is_some_and(Care::has_filter);
-                if subscriber.rules.execution != Execution::Strand
-                    || (filtered() && !passed.contains(&subscriber.id()))
-                {
+                if !subscriber.gets_on_strand(passed) {
                     continue;
                 }
                 let mut mail = subscriber.mail();
                 // Acquire: pairs with the Release where messages begin.
                 let begun = subscriber.begun.load(Acquire);
                 let lost = mail.losses();
-                let offer = mail.offer(&subscriber.rules, begun, stored, false);
+                let offer = match subscriber.rules.overflow {
+                    Overflow::Block(_) if stops => mail.refuse(),
+                    _ => mail.offer(&subscriber.rules, begun, stored, false),
+                };
                 drop(mail);
                 match offer {
                     Offer::Enqueued { number, .. } => schedule |= strand.append(subscriber, number),
@@ -726,6 +733,12 @@ impl Subscriber {
         }
     }
 
+    /// Whether it is on the strand and gets a message whose filters have let it pass to these.
+    fn gets_on_strand(&self, passed: &[u64]) -> bool {
+        self.rules.execution == Execution::Strand
+            && (!self.care().is_some_and(Care::has_filter) || passed.contains(&self.id()))
+    }
+
     /// Whether it would have a publisher wait for room.
     fn has_no_room(&self) -> bool {
         if !matches!(self.rules.overflow, Overflow::Block(_)) {
@@ -756,10 +769,13 @@ impl Core {
         group: &Arc<super::share::Shared>,
         stored: &Stored,
     ) -> Offer {
-        let mut waiting = Waiting::new(member);
+        let mut waiting = Waiting::new(self, member);
         loop {
-            let nap = waiting.nap(self);
-            match group.offer(self, stored, nap.is_some()) {
+            let nap = waiting.nap(member);
+            if nap == Err(Over::Pool) {
+                return group.refuse();
+            }
+            match group.offer(self, stored, nap.is_ok()) {
                 Offer::Full => {}
                 other => return other,
             }
@@ -768,75 +784,131 @@ impl Core {
         }
     }
 
-    /// The strand, when all who are on it and get this message have room, or no longer wait.
+    /// The strand, when all who are on it and get this message have room, or no longer wait. Whether the pool stops
+    /// instead.
     #[cold]
-    fn strand_with_room(&self, stored: &Stored) -> MutexGuard<'_, super::Strand> {
-        let mut waiting: Option<Waiting> = None;
+    fn strand_with_room<'a>(
+        &'a self,
+        stored: &Stored,
+        passed: &[u64],
+        waiting: &mut Option<Waiting<'a>>,
+    ) -> (MutexGuard<'a, super::Strand>, bool) {
         loop {
+            if waiting.is_some() && self.shared.must_stop() {
+                return (self.strand(), true);
+            }
             let strand = self.strand();
             let mut full = None;
             let mut look = |channel: &Arc<Channel>| {
                 let members = channel.snapshot();
-                let on_strand = |one: &&Arc<Subscriber>| one.rules.execution == Execution::Strand;
+                let on_strand = |one: &&Arc<Subscriber>| one.gets_on_strand(passed);
                 let found = members.iter().filter(on_strand).find(|one| one.has_no_room());
                 full = full.take().or(found.map(Arc::clone));
             };
             look(stored.key.channel());
             self.router.with_patterns(&stored.key, &mut look);
-            let Some(full) = full else { return strand };
+            let Some(full) = full else { return (strand, false) };
             drop(strand);
-            let waiting = waiting.get_or_insert_with(|| Waiting::new(&full));
-            match waiting.nap(self) {
-                Some(nap) => full.wait_for_room(nap),
-                None => return self.strand(),
+            match waiting.get_or_insert_with(|| Waiting::new(self, &full)).nap(&full) {
+                Ok(nap) => full.wait_for_room(nap),
+                Err(over) => return (self.strand(), over == Over::Pool),
             }
         }
     }
 }
 
-/// How long a publisher waits for room.
-struct Waiting {
+/// A publisher that waits for room. While it waits for that of a handler, a drain waits for it: it is to be dropped when
+/// the message has been offered, and not under a lock.
+pub(super) struct Waiting<'a> {
+    core: &'a Core,
+    /// Whether it counts among the `held_up`.
+    counts: bool,
     deadline: Option<Instant>,
     nap: Duration,
+    /// How often in turn nobody was there who could make room.
+    absent: u8,
 }
 
-impl Waiting {
-    fn new(subscriber: &Subscriber) -> Self {
+/// Why a publisher waits no longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Over {
+    /// The mailbox's time is over, or nobody could make room: it may be offered once more.
+    Time,
+    /// The pool stops: what is accepted now would not be handled.
+    Pool,
+}
+
+impl<'a> Waiting<'a> {
+    pub(super) fn new(core: &'a Core, subscriber: &Subscriber) -> Self {
         let timeout = match subscriber.rules.overflow {
             Overflow::Block(timeout) => timeout,
             _ => Duration::ZERO,
         };
-        Self { deadline: Instant::now().checked_add(timeout), nap: SHORT_NAP }
+        let deadline = Instant::now().checked_add(timeout);
+        let mut waiting = Self { core, counts: false, deadline, nap: SHORT_NAP, absent: 0 };
+        waiting.count(subscriber.rules.execution != Execution::Pull);
+        waiting
     }
 
-    /// The next nap; none: it is not waited any longer. Not under a lock: it may be this thread that ends the drain,
-    /// for which it looks at the ready list.
-    fn nap(&mut self, core: &Core) -> Option<Duration> {
+    fn count(&mut self, counts: bool) {
+        if counts == self.counts {
+            return;
+        }
+        self.counts = counts;
+        if counts {
+            self.core.held_up.fetch_add(1, AcqRel);
+        } else if self.core.held_up.fetch_sub(1, AcqRel) == 1 {
+            self.core.shared.recheck_drain();
+        }
+    }
+
+    /// The next nap, before which it is for this subscription that it waits. Not under a lock: it may be this thread that
+    /// ends the drain, for which it looks at the ready list.
+    pub(super) fn nap(&mut self, subscriber: &Subscriber) -> core::result::Result<Duration, Over> {
+        /// Hosts come and go.
+        const ABSENT: u8 = 4;
+        let is_pulled = subscriber.rules.execution == Execution::Pull;
+        self.count(!is_pulled);
+        if self.core.shared.must_stop() {
+            return Err(Over::Pool);
+        }
+        self.absent = match is_pulled || self.core.shared.has_servers() {
+            true => 0,
+            false => self.absent + 1,
+        };
         let left =
             self.deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() || core.shared.must_stop() {
-            return None;
+        if left.is_zero() || self.absent >= ABSENT {
+            return Err(Over::Time);
         }
         let nap = left.min(self.nap);
         self.nap = (self.nap * 2).min(NAP);
-        Some(nap)
+        Ok(nap)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count(false);
     }
 }
 
 /// Waits for room in a mailbox that blocks, and offers the message again.
 #[cold]
-fn wait_for_room(core: &Core, subscriber: &Subscriber, stored: &Stored) -> Offer {
+fn wait_for_room(waiting: &mut Waiting<'_>, subscriber: &Subscriber, stored: &Stored) -> Offer {
     // Who takes messages tells; that one has begun, which makes room, too, nobody does.
-    let mut waiting = Waiting::new(subscriber);
     loop {
-        let nap = waiting.nap(core);
+        let nap = waiting.nap(subscriber);
         let mut mail = subscriber.mail();
+        if nap == Err(Over::Pool) {
+            return mail.refuse();
+        }
         let begun = subscriber.begun.load(Acquire);
         match mail.offer(&subscriber.rules, begun, stored, true) {
             Offer::Full => {}
             other => return other,
         }
-        let Some(nap) = nap else { return mail.refuse() };
+        let Ok(nap) = nap else { return mail.refuse() };
         debug_assert_eq!(mail.phase(), Phase::Open);
         mail.has_waiters = true;
         let waited = subscriber.room().wait_timeout(mail, nap);

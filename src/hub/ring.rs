@@ -67,20 +67,18 @@ use super::handler::Handler;
 use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Settled};
 use super::message::{Draft, Headers, Payload, Stored};
 use super::own::Snapshot;
-use super::publish::count;
+use super::publish::{Over, Waiting, count};
 use super::ready::Call;
 use super::receipt::Told;
 use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
-use super::{Core, NAP, SHORT_NAP, Work};
+use super::{Core, Work};
 use crate::queue::{Page, Pen, SHOWN, Shown};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Light, Locked, Mutex, MutexGuard};
-use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 /// Slots of a segment.
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
@@ -972,20 +970,26 @@ impl Channel {
         may_wait: bool,
         told: &mut Told,
     ) -> Option<Snapshot> {
+        // It goes last, when the message is in the list.
+        let mut waiting = None;
         let mut state = self.lock();
-        let full = match state.ring.is_full() {
+        let (full, stops) = match state.ring.is_full() {
             true => {
-                let (waited, full) = self.wait_for_room(core, state, may_wait);
+                let (waited, full, stops) = self.wait_for_room(core, state, may_wait, &mut waiting);
                 state = waited;
-                full
+                (full, stops)
             }
-            false => Vec::new(),
+            false => (Vec::new(), false),
         };
         // Before anybody is moved: those who are, are offered it here.
         let own = self.snapshot_of(&state);
         for member in &full {
             self.apart(&mut state, member);
-            count(told, member.offer_apart(stored), || member.refused());
+            let offer = match member.rules.overflow {
+                Overflow::Block(_) if stops => member.mail().refuse(),
+                _ => member.offer_apart(stored),
+            };
+            count(told, offer, || member.refused());
         }
         let ring = &mut state.ring;
         let members = ring.members().len() as u64;
@@ -1001,48 +1005,52 @@ impl Channel {
         own
     }
 
-    /// Waits while those who are full let the publisher wait. Answers those who are full then.
+    /// Waits while those who are full let the publisher wait. Answers those who are full then; or, if the pool stops, also
+    /// all who let publishers wait, and that it does.
     #[cold]
-    fn wait_for_room<'a>(
+    fn wait_for_room<'a, 'b>(
         &'a self,
-        core: &Core,
+        core: &'b Core,
         mut state: Locked<'a, State, Light>,
         may_wait: bool,
-    ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>) {
-        let mut until: Option<Instant> = None;
-        let (mut look, mut nap, mut stops) = (0, SHORT_NAP, false);
+        waiting: &mut Option<Waiting<'b>>,
+    ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>, bool) {
+        let blocks = |member: &&Arc<Subscriber>| {
+            may_wait && matches!(member.rules.overflow, Overflow::Block(_))
+        };
+        let (mut look, mut next) = (0, None);
         loop {
-            let full = state.ring.survey();
-            let timeout = |member: &&Arc<Subscriber>| match member.rules.overflow {
-                Overflow::Block(timeout) if may_wait => Some(timeout),
-                _ => None,
-            };
-            let blocking = full.iter().find(|member| timeout(member).is_some());
-            let Some(member) = blocking else { return (state, full) };
+            let mut full = state.ring.survey();
+            if next == Some(Err(Over::Pool)) {
+                let is_full =
+                    |one: &Arc<Subscriber>| full.iter().any(|other| Arc::ptr_eq(other, one));
+                let others = state.ring.members().iter().filter(blocks);
+                let others: Vec<_> = others.filter(|one| !is_full(one)).cloned().collect();
+                full.extend(others);
+                return (state, full, true);
+            }
+            let Some(member) = full.iter().find(blocks) else { return (state, full, false) };
+            match next {
+                None => drop(state),
+                Some(Ok(nap)) => {
+                    let mut mail = member.mail();
+                    mail.has_waiters = true;
+                    // Whoever takes messages comes by the mailbox's lock and tells. Room is made when one begins, too,
+                    // which nobody tells: hence short naps.
+                    drop(state);
+                    let waited = member.room().wait_timeout(mail, nap);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                }
+                Some(Err(_)) => return (state, full, false),
+            }
             if look < LOOKS {
                 // A handler that is at work has made room before this thread were asleep.
-                drop(state);
                 pause(look);
                 look += 1;
-                state = self.lock();
-                continue;
+            } else {
+                // Not under the lock: it may be this thread that ends the drain, for which others' work may be dropped.
+                next = Some(waiting.get_or_insert_with(|| Waiting::new(core, member)).nap(member));
             }
-            let timeout = timeout(&member).unwrap_or_default().min(FOREVER);
-            let at = *until.get_or_insert_with(|| Instant::now() + timeout);
-            let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() || stops {
-                return (state, full);
-            }
-            let mut mail = member.mail();
-            mail.has_waiters = true;
-            // Whoever takes messages comes by the mailbox's lock and tells. Room is made when one begins, too, which
-            // nobody tells: hence short naps.
-            drop(state);
-            let waited = member.room().wait_timeout(mail, left.min(nap));
-            nap = (nap * 2).min(NAP);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
-            // Not under the lock: it may be this thread that ends the drain, for which others' work may be dropped.
-            stops = core.shared.must_stop();
             state = self.lock();
         }
     }
@@ -1133,9 +1141,6 @@ impl Subscriber {
         mail.offer(&self.rules, begun, stored, false)
     }
 }
-
-/// Nobody waits for longer.
-const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// The position with these last bits that is next to another.
 fn near(position: u64, bits: u32) -> u64 {

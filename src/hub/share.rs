@@ -187,6 +187,14 @@ impl Shared {
         if most == 0 { Offer::Closed } else { Offer::Full }
     }
 
+    /// A message that was refused after waiting for room.
+    pub(super) fn refuse(&self) -> Offer {
+        let mut state = self.lock();
+        state.books.offered += 1;
+        state.books.rejected += 1;
+        Offer::Rejected
+    }
+
     /// A message that a member had got has come to its end.
     pub(super) fn finished(&self, core: &Core, stored: &Stored) {
         if !self.is_fenced {

@@ -869,8 +869,12 @@ impl Shared {
     /// left that could bring the end about: where hosts drive the pool, they come and go.
     pub(crate) fn wait_outside(&self, mut ended: impl FnMut(Duration) -> bool) {
         const LOOK_AGAIN: Duration = Duration::from_millis(100);
-        let some = || self.present() > 0 || self.crew.ordinary > 0 && !self.is_stopping();
-        while !context::is_inside(self) && some() && !ended(LOOK_AGAIN) {}
+        while !context::is_inside(self) && self.has_servers() && !ended(LOOK_AGAIN) {}
+    }
+
+    /// Whether there is a member, or one to come, that could do what somebody waits for.
+    pub(crate) fn has_servers(&self) -> bool {
+        self.present() > 0 || self.crew.ordinary > 0 && !self.is_stopping()
     }
 
     /// Sleeps until [`announce_change`](Self::announce_change), unless `ended` holds already.

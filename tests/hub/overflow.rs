@@ -2,11 +2,12 @@
 
 use crate::common::{Count, Gate, hang_guard, quiet_panic, until};
 use crate::kit::{Log, at_rest, hub, settle, text, told};
-use paceline::Error;
 use paceline::hub::{
-    Balance, Execution, Failure, Filter, Hub, Intensity, Message, Overflow, Priority, Subscription,
-    Unsubscribe, Unsubscribed,
+    Balance, Execution, Failure, Filter, Headers, Hub, Intensity, Message, Overflow, Priority,
+    Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed,
 };
+use paceline::{Error, Pool};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -204,6 +205,114 @@ fn nobody_waits_inside_handlers_and_on_threads_of_the_pool() {
     assert_eq!(log.lines(), [&*told; 3]);
     gate.open();
     drop((publishes, outer, outside));
+    settle(&hub);
+}
+
+/// Goal: nobody waits where no member of the pool is there to make room. Method: a pool without threads that nobody drives;
+/// then what was taken is handled when somebody does.
+#[test]
+fn nobody_waits_where_nobody_serves() {
+    let _guard = hang_guard();
+    let hub = Hub::new(&Pool::builder().threads(0).max_joined(1).build().unwrap()).unwrap();
+    let log = Log::default();
+    let into = log.clone();
+    let settings = hub.subscription("k").capacity(4);
+    let _handled = settings.serve(move |message: &Message<'_>| into.add(text(message))).unwrap();
+    for number in 0..4 {
+        assert_eq!(hub.publish("k", number.to_string()).unwrap().enqueued, 1);
+    }
+    assert!(matches!(hub.publish("k", "4"), Err(Error::MailboxFull { capacity: 4, .. })));
+    while log.len() < 4 {
+        hub.pool().join(Duration::from_millis(1)).unwrap();
+    }
+    settle(&hub);
+    assert_eq!(log.lines(), ["0", "1", "2", "3"]);
+}
+
+/// Goal: members of two pools never wait for each other. Method: two pools of one thread; while both are in a task, each
+/// publishes to the other's hub, whose mailbox is full.
+#[test]
+fn members_of_two_pools_do_not_wait_for_each_other() {
+    let _guard = hang_guard();
+    let hubs = [hub(1), hub(1)];
+    let log = Log::default();
+    let handled: Vec<_> = hubs
+        .iter()
+        .map(|hub| hub.subscription("k").capacity(1).serve(|_: &Message<'_>| ()).unwrap())
+        .collect();
+    let both = Arc::new(Barrier::new(2));
+    for place in [0, 1] {
+        let (other, into, both) = (hubs[1 - place].clone(), log.clone(), Arc::clone(&both));
+        let publishes = move || {
+            both.wait();
+            assert_eq!(other.publish("k", "").unwrap().enqueued, 1);
+            let refused = matches!(other.publish("k", ""), Err(Error::MailboxFull { .. }));
+            into.add(format!("refused: {refused}"));
+            both.wait();
+        };
+        hubs[place].pool().post(publishes).unwrap();
+    }
+    until("both have published", || log.len() == 2);
+    assert_eq!(log.lines(), ["refused: true"; 2]);
+    drop(handled);
+    hubs.iter().for_each(settle);
+}
+
+/// Goal: what a publisher is told is accepted is handled, also if it has waited for room when the pool began to end.
+/// Method: publishers wait at a mailbox in the ring of its channel and at one of its own, whose first two messages take
+/// long; the pool's time to drain is enough for all.
+#[test]
+fn a_drain_waits_for_publishers_that_wait() {
+    for execution in [Execution::Serial, Execution::Concurrent(2), Execution::Strand] {
+        let _guard = hang_guard();
+        let hub = hub(2);
+        let count = Count::default();
+        let handled = count.clone();
+        let settings = hub.subscription("k").capacity(1).execution(execution.clone());
+        let subscription = settings
+            .serve_shared(move |_: &Message<'_>| {
+                handled.up();
+                thread::sleep(Duration::from_millis(if handled.get() <= 2 { 150 } else { 1 }));
+            })
+            .unwrap();
+        thread::scope(|scope| {
+            let publish = || scope.spawn(|| hub.publish("k", "").is_ok());
+            let publishers: Vec<_> = (0..8).map(|_| publish()).collect();
+            until("the first one", || count.get() > 0);
+            thread::sleep(Duration::from_millis(30));
+            assert!(hub.pool().shutdown(Duration::from_secs(20)).drained, "{execution:?}");
+            let told = publishers.into_iter().map(|one| one.join().unwrap());
+            let accepted = told.filter(|&is_ok| is_ok).count();
+            assert_eq!((accepted, count.get()), (8, 8), "{execution:?}");
+        });
+        drop(subscription);
+    }
+}
+
+/// Goal: nobody waits for a subscription on the strand whose filter keeps the message away. Method: its mailbox is full, and
+/// its handler is held.
+#[test]
+fn nobody_waits_for_whom_a_filter_keeps_out() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let gate = Gate::new();
+    let wait = gate.clone();
+    fn strand(settings: SubscriptionBuilder<'_>) -> SubscriptionBuilder<'_> {
+        settings.execution(Execution::Strand)
+    }
+    let keeps = strand(hub.subscription("k").capacity(1)).filter(Filter::header("for", "held"));
+    let held = keeps.serve(move |_: &Message<'_>| wait.wait()).unwrap();
+    let free = strand(hub.subscription("k")).serve(|_: &Message<'_>| ()).unwrap();
+    let publish = |name: &str| {
+        let headers = Headers::new([("for", name)]).unwrap();
+        hub.message("k").headers(headers).publish().unwrap().enqueued
+    };
+    assert_eq!(publish("held"), 2);
+    gate.until_entered(1);
+    assert_eq!(publish("held"), 2);
+    assert_eq!(publish("free"), 1);
+    gate.open();
+    drop((held, free));
     settle(&hub);
 }
 
