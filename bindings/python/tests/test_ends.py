@@ -221,5 +221,27 @@ class Ends(Case):
         self.assertEqual(found - {*WAITS, *CALL_NOTHING}, set())
 
 
+class Shutdowns(Case):
+    """How a pool ends with what stands on it."""
+
+    def test_handlers_of_a_hub_begin_no_more(self) -> None:
+        for drain in (0.0, 0.1):
+            pool, busy = Pool(1), Busy()
+            hub = Hub(pool)
+            subscription = hub.subscribe("a", busy)
+            for _ in range(100):
+                hub.publish("a", b"x")
+            self.assertTrue(busy.entered.wait(LONG))
+            report = pool.shutdown(drain)
+            busy.over = True
+            self.assertTrue(subscription.wait(LONG))
+            self.assertFalse(report.drained)
+            # One of them may have been with the handler.
+            self.assertIn(report.left, (100 - busy.done, 101 - busy.done))
+            self.assertEqual(busy.late, 0)
+            self.assertEqual(pool.shutdown().left, report.left)
+            hub.close()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -155,6 +155,9 @@ class Hosts:
     def left(self) -> int:
         return 0
 
+    def end_handlers(self) -> None:
+        """Nothing: natively all has ended."""
+
     # --- what differs ----------------------------------------------------------------------------
 
     def hand(self) -> Any:

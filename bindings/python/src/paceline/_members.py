@@ -156,6 +156,9 @@ class Part(Protocol):
     def left(self) -> int:
         """How many messages they have taken and not handled."""
 
+    def end_handlers(self) -> None:
+        """The pool has ended: handlers of messages begin no more."""
+
 
 class Members(Crew):
     """A crew that handles events too."""
@@ -185,6 +188,8 @@ class Members(Crew):
         self.connections = 0
         #: How the native pool has ended.
         self.ended: Optional[layout.Report] = None
+        #: How many messages were left then: in mailboxes, or in the hands of host threads.
+        self.left: Optional[int] = None
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
     def refusal(self) -> Exception:
@@ -599,6 +604,11 @@ class Members(Crew):
             else:
                 # Host threads may have taken since what was left.
                 self.ended.left, self.ended.drained = last.left, last.drained
+            parts = list(self.parts)
+            if self.left is None:
+                self.left = last.left + sum(part.left() for part in parts)
+            for part in parts:
+                part.end_handlers()
             for entry in list(self.entries.values()):
                 entry.closed = True
                 entry.end()

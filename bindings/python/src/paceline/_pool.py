@@ -534,7 +534,9 @@ def _report(
 ) -> Report:
     ended = crew.ended or layout.Report()
     # In mailboxes, or in the hands of host threads.
-    left = ended.left + sum(part.left() for part in list(crew.parts))
+    left = crew.left
+    if left is None:
+        left = ended.left + sum(part.left() for part in list(crew.parts))
     connections = ended.connections + crew.connections
     lost = left + ended.worker_tasks + connections
     return Report(

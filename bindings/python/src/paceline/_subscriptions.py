@@ -637,6 +637,11 @@ class Core(Hosts):
         with self.lock:
             self.looped.discard(served)
 
+    def end_handlers(self) -> None:
+        with self.lock:
+            served = [*self.served.values(), *self.looped]
+        _call_all(_ends_of(served))
+
     def close_native(self) -> None:
         with self.lock:
             # Whatever comes from here on sees that it is closed.
@@ -645,14 +650,7 @@ class Core(Hosts):
             asking = list(self.requests.values())
         ends: list[Callable[[], object]] = [each.close for each in asking]
         ends += [each.close for each in mailboxes]
-        for one in served:
-            ends += (one.cancel, one.mailbox.close, one.hurry)
-        for end in ends:
-            try:
-                end()
-            except BaseException as raised:
-                # Whoever waits for another one of them is to be told still.
-                report("something of a hub could not be closed", raised=raised)
+        _call_all([*ends, *_ends_of(served)])
         # Threads end when nothing is left to be handled.
         if self.poll is not None:
             os.write(self.wake[1], b"x")
@@ -733,6 +731,20 @@ class Hand:
                 each.busy.release()
                 each.over.set()
         return -1
+
+
+def _ends_of(served: list[Served]) -> list[Callable[[], object]]:
+    """What ends them at once."""
+    return [end for one in served for end in (one.cancel, one.mailbox.close, one.hurry)]
+
+
+def _call_all(ends: list[Callable[[], object]]) -> None:
+    for end in ends:
+        try:
+            end()
+        except BaseException as raised:
+            # Whoever waits for another one of them is to be told still.
+            report("something of a hub could not be closed", raised=raised)
 
 
 def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
