@@ -181,7 +181,7 @@ pub unsafe extern "C" fn pace_replies_pull(
         }
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
-        if timeout_ns > 0 && replies.shared.is_inside() {
+        if timeout_ns > 0 && replies.shared.may_not_wait() {
             return Err(crate::Error::WouldDeadlock.into());
         }
         let mut taken = Vec::new();

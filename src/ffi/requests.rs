@@ -160,11 +160,13 @@ pub unsafe extern "C" fn pace_requests_pull(
         parts.clear();
         let mut got = Vec::new();
         let pulled = place.requests.pull(&mut got, capacity, nanos(timeout_ns));
+        if !got.is_empty() {
+            place.pool.shared().note_pulled();
+        }
         place.enter(got, &mut parts, |index, event| {
             // SAFETY: no more than `capacity` were pulled, and there is room for as many.
             unsafe { events.add(index).write(event) };
         });
-        place.pool.shared().note_pulled();
         let is_safe = parts.is_empty() || PARTS.try_with(|place| place.replace(parts)).is_ok();
         match pulled.ok_or(Error::ShutDown)? {
             // A thread that ends has no place for parts any more.

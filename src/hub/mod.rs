@@ -433,10 +433,10 @@ impl Core {
         if self.closed.load(Relaxed) { Err(Error::ShutDown) } else { Ok(()) }
     }
 
-    /// Whether this thread is one of the pool's.
+    /// Whether this thread is one of the pool's, or sweeps it up.
     #[inline]
     fn is_inside(&self) -> bool {
-        self.shared.is_inside()
+        self.shared.may_not_wait()
     }
 
     fn published(&self) -> u64 {

@@ -394,7 +394,6 @@ impl Mailbox {
         if core.shared.is_forked() {
             return Err(Error::Forked);
         }
-        core.shared.note_pulled();
         self.puller().pulled_at.store(clock::now(), Relaxed);
         let (mut count, mut over) = (0, false);
         while count < most {
@@ -414,6 +413,9 @@ impl Mailbox {
             if count == most {
                 self.puller().notify_next();
             }
+        }
+        if count > 0 {
+            core.shared.note_pulled();
         }
         if count < most {
             self.puller().pollable.found_nothing(|| self.is_worth_a_look());

@@ -450,6 +450,7 @@ impl Connection {
             return Err(self.orderly());
         }
         self.phase = Phase::Lingering;
+        self.link().service.lingers();
         self.active = clock::now();
         self.input = Input::default();
         self.readable = true;
@@ -845,9 +846,10 @@ impl AsFd for Connection {
 impl Drop for Connection {
     /// The pool has closed it.
     fn drop(&mut self) {
-        self.end(Reason::PoolEnded);
+        let lingers = self.phase == Phase::Lingering;
+        self.end(if lingers { self.orderly() } else { Reason::PoolEnded });
         self.socket = None;
         // It is free when the descriptor is.
-        drop(Seat::of(self.link()));
+        drop(Seat::of(self.link(), lingers));
     }
 }

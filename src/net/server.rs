@@ -331,6 +331,8 @@ pub(super) struct Service {
     listening: AtomicUsize,
     /// Seats that are taken at all origins.
     open: AtomicUsize,
+    /// Of these, those whose connection does more than linger: the end of the pool waits for these.
+    at_work: AtomicUsize,
     /// Bumped when `listening` or `open` falls to zero.
     changed: Futex,
 }
@@ -360,6 +362,7 @@ impl Service {
             cut: AtomicBool::new(false),
             listening: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
+            at_work: AtomicUsize::new(0),
             changed: Futex::new(0),
         }
     }
@@ -531,6 +534,12 @@ impl Service {
         lock(self.shard(id)).insert(id.to_bits(), Arc::clone(link));
     }
 
+    /// A connection does nothing any more but wait for its peer's end: the end of the pool does not wait for it.
+    pub(super) fn lingers(&self) {
+        // AcqRel: whoever sees zero sees what the connections did.
+        self.at_work.fetch_sub(1, AcqRel);
+    }
+
     /// It has ended, and its handler is gone.
     pub(super) fn remove(&self, link: &Link, reason: Reason, close_panicked: bool) {
         let id = link.id();
@@ -658,7 +667,8 @@ impl Served for Service {
     }
 
     fn remains(&self, _deadline: u64) -> Remains {
-        if self.is_gone() { Remains::Nothing } else { Remains::Work }
+        let nothing = self.listening.load(Acquire) == 0 && self.at_work.load(Acquire) == 0;
+        if nothing { Remains::Nothing } else { Remains::Work }
     }
 
     fn cut_off(&self) -> u64 {
@@ -686,6 +696,7 @@ fn lock<T>(mutex: &Mutex<T>) -> impl core::ops::DerefMut<Target = T> + '_ {
 pub(super) struct Seat<'a> {
     service: &'a Service,
     origin: &'a Origin,
+    lingers: bool,
 }
 
 impl<'a> Seat<'a> {
@@ -693,7 +704,8 @@ impl<'a> Seat<'a> {
     fn take(service: &'a Service, origin: &'a Origin) -> Option<Self> {
         origin.sit_down().then(|| {
             service.open.fetch_add(1, Relaxed);
-            Self { service, origin }
+            service.at_work.fetch_add(1, Relaxed);
+            Self { service, origin, lingers: false }
         })
     }
 
@@ -702,9 +714,9 @@ impl<'a> Seat<'a> {
         core::mem::forget(self);
     }
 
-    /// The one that a connection has kept.
-    pub(super) fn of(link: &'a Link) -> Self {
-        Self { service: &link.service, origin: &link.origin }
+    /// The one that a connection has kept; whether it [lingered](Service::lingers) to its end.
+    pub(super) fn of(link: &'a Link, lingers: bool) -> Self {
+        Self { service: &link.service, origin: &link.origin, lingers }
     }
 }
 
@@ -712,6 +724,9 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let service = self.service;
         self.origin.stand_up();
+        if !self.lingers {
+            service.lingers();
+        }
         // AcqRel: whoever sees zero sees what the connections did.
         let is_last = service.open.fetch_sub(1, AcqRel) == 1;
         // Against *the last listener ends, then look whether anything is open*.

@@ -21,6 +21,8 @@ thread_local! {
     static SEAT: Cell<usize> = const { Cell::new(0) };
     /// The address of the pool of whose things this thread has pulled some last, or 0. It is only compared.
     static PULLED: Cell<usize> = const { Cell::new(0) };
+    /// The address of the pool that this thread sweeps up, or 0. It is only compared.
+    static SWEEPS: Cell<usize> = const { Cell::new(0) };
     /// Grows with each task that this thread has run as a member, and with whatever else it does.
     static LAP: Cell<u64> = const { Cell::new(0) };
     static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
@@ -46,6 +48,23 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
 #[inline]
 pub(crate) fn is_inside(shared: &Shared) -> bool {
     POOL.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
+}
+
+/// This thread sweeps `shared` up until the guard is dropped.
+pub(super) fn sweep(shared: &Shared) -> impl Drop + use<> {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            let _ = SWEEPS.try_with(|sweeps| sweeps.set(self.0));
+        }
+    }
+    let own = core::ptr::from_ref(shared).addr();
+    Before(SWEEPS.try_with(|sweeps| sweeps.replace(own)).unwrap_or(0))
+}
+
+/// Whether this thread sweeps `shared` up.
+pub(super) fn sweeps(shared: &Shared) -> bool {
+    SWEEPS.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
 }
 
 /// Something of `shared`, or of what stands on it, was pulled here: this thread is a host that handles it.

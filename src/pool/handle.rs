@@ -2,7 +2,7 @@
 
 use super::pull::HandleId;
 use super::slots::{Activity, Close, Key, NEVER, Payload, Start, Traits};
-use super::{Flow, Pool, Shared, context};
+use super::{Flow, Pool, Shared};
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -159,7 +159,7 @@ impl<S> Handle<S> {
         }
         // Nobody waits for a host: it may be the thread that calls.
         let pulled = self.shared.slots.slot(key.index).traits().pulled;
-        let inside = pulled || context::is_inside(&self.shared);
+        let inside = pulled || self.shared.may_not_wait();
         match self.shared.close(key, !inside) {
             (Close::Mine, payload) => payload.ok_or(STALE),
             (Close::Stale, _) => Err(STALE),

@@ -274,13 +274,6 @@ impl Shared {
         self.crew.members.len()
     }
 
-    /// Whether this thread is a member.
-    #[cfg(feature = "hub")]
-    #[inline]
-    pub(crate) fn is_inside(&self) -> bool {
-        context::is_inside(self)
-    }
-
     /// Keeps something until the pool has been swept up.
     #[cfg(feature = "tasks")]
     pub(crate) fn keep(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
@@ -865,16 +858,23 @@ impl Shared {
     }
 
     /// What a destructor waits for (docs/GUIDE.md): until `ended`, which sleeps for up to the time that it is given, says
-    /// so. A member does not wait, since two of them could wait for each other. Nor does anybody once no member is
-    /// left that could bring the end about: where hosts drive the pool, they come and go.
+    /// so. A member does not wait, since two of them could wait for each other; nor does who sweeps the pool
+    /// up, since that is to end though a handler is stuck. Nor does anybody once no member is left that could bring the
+    /// end about: where hosts drive the pool, they come and go.
     pub(crate) fn wait_outside(&self, mut ended: impl FnMut(Duration) -> bool) {
         const LOOK_AGAIN: Duration = Duration::from_millis(100);
-        while !context::is_inside(self) && self.has_servers() && !ended(LOOK_AGAIN) {}
+        while !self.may_not_wait() && self.has_servers() && !ended(LOOK_AGAIN) {}
     }
 
     /// Whether there is a member, or one to come, that could do what somebody waits for.
     pub(crate) fn has_servers(&self) -> bool {
         self.present() > 0 || self.crew.ordinary > 0 && !self.is_stopping()
+    }
+
+    /// Whether this thread is one that must not wait for what the pool's threads do: a member, or who sweeps up.
+    #[inline]
+    pub(crate) fn may_not_wait(&self) -> bool {
+        context::is_inside(self) || context::sweeps(self)
     }
 
     /// Sleeps until [`announce_change`](Self::announce_change), unless `ended` holds already.
@@ -1261,6 +1261,7 @@ impl Shared {
     pub(crate) fn sweep(&self) {
         // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
         store_load_barrier();
+        let _sweeping = context::sweep(self);
         let mut turn = Turn::default();
         let hand = Hand::new();
         loop {
@@ -1278,14 +1279,20 @@ impl Shared {
             }
         }
         self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
-        for index in self.slots.indices() {
-            let Some(slot) = self.slots.get(index) else { continue };
-            let key = Key { index, generation: slot.generation() };
-            let (_, payload) = self.close(key, false);
-            if matches!(payload, Some(Payload::Once(_))) {
-                self.dropped.fetch_add(1, Relaxed);
+        // One-shot timers come last: those of what ends before are cancelled by that, and are no work that was dropped.
+        for once in [false, true] {
+            for index in self.slots.indices() {
+                let Some(slot) = self.slots.get(index) else { continue };
+                if !once && slot.traits().once {
+                    continue;
+                }
+                let key = Key { index, generation: slot.generation() };
+                let (_, payload) = self.close(key, false);
+                if matches!(payload, Some(Payload::Once(_))) {
+                    self.dropped.fetch_add(1, Relaxed);
+                }
+                let _panicked = context::contain(|| drop(payload));
             }
-            let _panicked = context::contain(|| drop(payload));
         }
         #[cfg(feature = "tasks")]
         {

@@ -57,8 +57,6 @@ fn the_end_of_a_pool_waits_for_answers() {
             move || pool.shutdown(time)
         });
         assert!(resting.client.rest().is_empty());
-        // One that lingers is not through.
-        drop(resting);
         if answers {
             kept.lock().unwrap().pop().unwrap().send("at last").unwrap();
             assert_eq!(asker.answer().text(), "at last");
@@ -76,6 +74,25 @@ fn the_end_of_a_pool_waits_for_answers() {
             (1 + u64::from(answers), (!answers).into())
         );
         kept.lock().unwrap().clear();
+    }
+}
+
+/// Goal: a client that keeps its answered connection open holds the end of the pool up by nothing.
+#[test]
+fn the_end_of_a_pool_does_not_wait_for_clients_that_keep_alive() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) =
+            serve(&pool, kind, |builder| root(builder).server(|builder| builder.linger(2 * LONG)));
+        let mut asker = Asker::connect(&address);
+        assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).text(), "root");
+        let report = pool.shutdown(LONG);
+        let counts = (report.drained, report.connections, report.cancelled);
+        assert_eq!(counts, (true, 0, 0), "{report:?}");
+        assert!(asker.client.rest().is_empty());
+        let HttpStats { answered, aborted, .. } = balanced(&server);
+        assert_eq!((answered.successful, aborted.total()), (1, 0));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mailboxes that the host empties.
 
-use crate::common::{LONG, hang_guard, readable, until};
+use crate::common::{Gate, LONG, hang_guard, readable, until};
 use crate::kit::{hub, settle};
 use paceline::Error;
 use paceline::hub::{DeadFilter, DeadReason, Overflow, Received, Unsubscribe, Unsubscribed};
@@ -35,6 +35,24 @@ fn messages_wait_until_they_are_taken() {
     drop(mailbox);
     assert_eq!(hub.publish("a.b", "").unwrap().matched, 0);
     settle(&hub);
+}
+
+/// Goal: only a thread that has got something is a host that handles, and may go on in a drain.
+#[test]
+fn who_has_found_nothing_has_nothing_to_finish() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a", 1).unwrap();
+    assert_eq!(mailbox.try_recv().unwrap(), None);
+    let gate = Gate::new();
+    let wait = gate.clone();
+    hub.pool().post(move || wait.wait()).unwrap();
+    gate.until_entered(1);
+    let pool = hub.pool().clone();
+    let ending = thread::spawn(move || pool.shutdown(LONG));
+    until("the refusal", || hub.pool().post(|| ()).is_err());
+    gate.open();
+    assert!(ending.join().unwrap().drained);
 }
 
 /// Goal: nobody sleeps through a message. Method: pullers that wait without an end, and publishers; every

@@ -1,11 +1,13 @@
 //! The end of subscriptions.
 
-use crate::common::{Count, Gate, hang_guard, until};
+use crate::common::{Count, Gate, LONG, hang_guard, until};
 use crate::kit::{Log, at_rest, hub, settle};
+use paceline::Flow;
 use paceline::hub::{Execution, Message, Subscription, Unsubscribe, Unsubscribed};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn async_discards_what_waits_and_drops_the_handler_after_it_returned() {
@@ -167,6 +169,29 @@ fn a_drop_waits_for_the_handler_that_runs() {
         });
     }
     settle(&hub);
+}
+
+/// Goal: the end of a pool waits for a stuck handler no longer than it says, whatever it drops. Method: what a timer
+/// owns that never runs is dropped by whoever ends the pool: the subscription of the handler, and a periodic timer.
+#[test]
+fn the_end_of_a_pool_does_not_wait_where_it_drops() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (gate, far) = (Gate::new(), 2 * LONG);
+    let (waits, ticks) = (gate.clone(), gate.clone());
+    let subscription = hub.subscribe("a", move |_: &Message<'_>| waits.wait()).unwrap();
+    let tick = move || {
+        ticks.wait();
+        Flow::Wait
+    };
+    let timer = hub.pool().every(Duration::from_millis(1), tick).unwrap();
+    let _ = hub.publish("a", "").unwrap();
+    gate.until_entered(2);
+    let _subscription = hub.pool().after(far, move || drop(subscription)).unwrap();
+    let _timer = hub.pool().after(far, move || drop(timer)).unwrap();
+    let report = hub.pool().stop_now();
+    gate.open();
+    assert_eq!((report.drained, report.stuck.len(), report.cancelled), (false, 2, 2), "{report:?}");
 }
 
 #[test]

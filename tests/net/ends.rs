@@ -41,6 +41,25 @@ fn a_drain_closes_idle_connections_and_the_listener() {
     });
 }
 
+/// Goal: a connection that rests holds the end of the pool up by nothing, though its client does not close its side, and
+/// counts as drained. Method: a linger beyond the drain.
+#[test]
+fn the_end_of_a_pool_does_not_wait_for_clients_that_rest() {
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, log) = echo(&pool, kind, |builder| builder.linger(2 * LONG));
+        let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&server.addresses()[0])).collect();
+        log.opened.until(3);
+        let report = pool.shutdown(LONG);
+        let counts = (report.drained, report.connections, report.cancelled);
+        assert_eq!(counts, (true, 0, 0), "{report:?}");
+        let stats = server.stats();
+        assert_eq!((stats.closed.drained, stats.closed.total(), stats.open), (3, 3, 0));
+        clients.iter_mut().for_each(|client| assert!(client.rest().is_empty()));
+    }
+}
+
 /// Writes down its errors and its end, in order.
 struct Writes(Log, Arc<Mutex<Vec<String>>>);
 
