@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import pkgutil
@@ -12,6 +13,7 @@ import time
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from typing import Any
 
 import paceline
@@ -221,6 +223,15 @@ class Ends(Case):
         self.assertEqual(found - {*WAITS, *CALL_NOTHING}, set())
 
 
+def ask_often(address: str, times: int) -> None:
+    asked = b"GET / HTTP/1.1\r\nHost: a\r\n"
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), LONG) as client:
+        client.sendall((asked + b"\r\n") * (times - 1) + asked + b"Connection: close\r\n\r\n")
+        while client.recv(1 << 16):
+            pass
+
+
 class Shutdowns(Case):
     """How a pool ends with what stands on it."""
 
@@ -241,6 +252,132 @@ class Shutdowns(Case):
             self.assertEqual(busy.late, 0)
             self.assertEqual(pool.shutdown().left, report.left)
             hub.close()
+
+    def test_in_a_handler_on_the_thread_of_the_user_a_drain_is_a_request(self) -> None:
+        with Pool(1) as pool, paceline.WorkerPool(pool, threads=0) as workers:
+            task = workers.task(lambda: pool.shutdown(LONG)).submit()
+            while not task.done():
+                workers.run()
+            self.assertTrue(task.result(LONG).requested)
+            while pool._crew.left is None:
+                workers.run()
+        for coroutine in (False, True):
+            with self.subTest(coroutine=coroutine):
+                self.drain_in_a_loop(coroutine)
+
+    def drain_in_a_loop(self, coroutine: bool) -> None:
+        answered: list[bytes] = []
+        reports = []
+
+        async def main() -> None:
+            pool = Pool(1)
+            server = paceline.Http(pool, threads=0)
+
+            def answer(_: paceline.Request) -> str:
+                reports.append(pool.shutdown(LONG))
+                return "answer"
+
+            async def later(request: paceline.Request) -> str:
+                return answer(request)
+
+            server.get("/")(later if coroutine else answer)
+            server.start()
+            server.attach()
+
+            def ask() -> None:
+                client = HTTPConnection(server.addresses[0], timeout=LONG)
+                client.request("GET", "/")
+                answered.append(client.getresponse().read())
+                client.close()
+
+            await asyncio.get_running_loop().run_in_executor(None, ask)
+            server.close()
+            # Nothing stands on it that this loop serves.
+            self.assertFalse(pool.shutdown(LONG).requested)
+
+        asyncio.run(main())
+        self.assertEqual(answered, [b"answer"])
+        self.assertTrue(reports[0].requested)
+
+    def test_a_drain_takes_nothing_from_outside(self) -> None:
+        ways: list[Callable[[Hub], Any]] = [
+            lambda hub: hub.publish("a", b"x"),
+            lambda hub: hub.publish_batch("a", [b"x"]),
+            lambda hub: hub.publish_together([("a", b"x")]),
+            lambda hub: hub.publisher("name").publish("a", b"x"),
+            lambda hub: hub.publisher("name").publish_batch("a", [b"x"]),
+            lambda hub: hub.request("a", b"x", 1),
+        ]
+        pool = Pool(1)
+        hub = Hub(pool)
+        there, go_on = threading.Event(), threading.Event()
+        seen: list[bytes] = []
+
+        def handle(message: paceline.Message) -> None:
+            seen.append(message.payload)
+            if message.payload == b"first":
+                there.set()
+                go_on.wait(LONG)
+                for way in ways[:5]:
+                    way(hub)
+
+        hub.subscribe("a", handle)
+        hub.publish("a", b"first")
+        self.assertTrue(there.wait(LONG))
+        reports: list[Any] = []
+        ends = threading.Thread(target=lambda: reports.append(pool.shutdown(LONG)))
+        ends.start()
+        self.until(lambda: pool._crew.draining)
+        for number, way in enumerate(ways):
+            with self.subTest(number), self.assertRaises(paceline.ShutDownError):
+                way(hub)
+        go_on.set()
+        ends.join(LONG)
+        self.assertTrue(reports[0].drained)
+        self.assertEqual(seen, [b"first", *[b"x"] * 5])
+        hub.close()
+
+    def test_a_loop_that_is_stopped_holds_no_drain(self) -> None:
+        pool, loop = Pool(1), asyncio.new_event_loop()
+        self.addCleanup(loop.close)
+        hub = Hub(pool)
+
+        async def handle(_: paceline.Message) -> None:
+            pass
+
+        async def subscribe() -> None:
+            hub.subscribe("a", handle)
+
+        loop.run_until_complete(subscribe())
+        hub.publish("a", b"x")
+        start = time.monotonic()
+        report = pool.shutdown(LONG)
+        self.assertLess(time.monotonic() - start, LONG / 2)
+        self.assertEqual((report.drained, report.left), (False, 1))
+        hub.close()
+        loop.run_until_complete(asyncio.sleep(0.01))
+
+    def test_what_an_end_has_to_tell_is_told(self) -> None:
+        for threads in (0, 1):
+            told: list[object] = []
+            pool = Pool(1)
+            server = paceline.Http(pool, threads=threads)
+
+            def tell(end: object, told: list[object] = told) -> None:
+                time.sleep(0.01)
+                told.append(end)
+
+            server.on_end(tell)
+            server.get("/")(lambda _: "answer")
+            with pool, server:
+                asked = threading.Thread(target=ask_often, args=(server.addresses[0], 20))
+                asked.start()
+                while asked.is_alive():
+                    if not threads:
+                        server.run()
+                    asked.join(0.001)
+                # The end of with tells what it has to.
+            self.assertEqual(len(told), 20)
 
 
 if __name__ == "__main__":

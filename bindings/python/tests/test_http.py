@@ -297,6 +297,40 @@ class Bodies(Case):
         self.answer = lambda request: Response(pieces())
         self.assertEqual(self.ask(), (200, b"012"))
 
+    def test_a_hook_that_nobody_would_await_is_refused(self) -> None:
+        async def hook(_: Any) -> None:
+            pass
+
+        with Pool(1) as pool, self.assertRaisesRegex(TypeError, "hook is .*coroutine"):
+            Http(pool).on_end(hook)
+
+    def test_json_has_one_type_and_only_what_json_has(self) -> None:
+        self.assertEqual(Response.json(1)._head(), b"Content-Type: application/json\r\n")
+        own = Response.json(1).header("content-type", "application/problem+json")
+        self.assertEqual(own._head(), b"content-type: application/problem+json\r\n")
+        both = Response.json(1).header("a", "b")._head()
+        self.assertEqual(both, b"Content-Type: application/json\r\na: b\r\n")
+        with self.assertRaises(ValueError):
+            Response.json({"a": float("nan")})
+        found: list[object] = []
+
+        def nested(request: Request) -> str:
+            try:
+                request.json()
+            except ValueError as raised:
+                found.append(raised)
+            return "ok"
+
+        pool = Pool(1)
+        server = Http(pool)
+        server.post("/")(nested)
+        with pool, server:
+            client = http.client.HTTPConnection(server.addresses[0], timeout=60)
+            client.request("POST", "/", b"[" * 500_000)
+            self.assertEqual(client.getresponse().read(), b"ok")
+            client.close()
+        self.assertRegex(str(found), "nested too deeply")
+
 
 class Https(Case):
     def setUp(self) -> None:

@@ -56,6 +56,33 @@ class Hubs(Case):
         self.assertEqual(mailbox.pull(10, 0), [])
         self.assertEqual(mailbox.pull(10, 0.001), [])
 
+    def test_who_works_for_others_does_not_wait_for_room(self) -> None:
+        other = self.open()
+        full = self.hub.mailbox("full", capacity=1, overflow="block")
+        self.addCleanup(full.close)
+        self.hub.publish("full")
+        failed: list[object] = []
+        handled = threading.Event()
+        publishes: list[Any] = [
+            lambda: self.hub.publish("full"),
+            lambda: self.hub.publish_batch("full", [b"x"]),
+        ]
+
+        def handle(_: Any) -> None:
+            for publish in publishes:
+                try:
+                    publish()
+                except paceline.MailboxFull:
+                    failed.append(publish)
+            handled.set()
+
+        self.pool.submit(handle, None).result(60)
+        other.subscribe("a", handle)
+        handled.clear()
+        other.publish("a")
+        self.assertTrue(handled.wait(60))
+        self.assertEqual(len(failed), 4)
+
     def test_a_batch_is_what_was_published_in_whatever_mix_of_sizes(self) -> None:
         sizes = (0, 8, 8, 255, 256, 0, 257, 1, 1 << 17)
         for batch in ((8, 8, 8), (0, 0), (0, 8, 255, 256), (257, 0, 8), sizes):

@@ -52,7 +52,7 @@ from ._attempt import Attempt, here
 from ._contain import interrupts, report, shown, told, without_frame
 from ._crew import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
-from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of
+from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, hosts_here, serve_here
 from ._library import check, error, lib, nanoseconds, quick
 from ._future import Mark, Raised
 from ._members import current
@@ -142,9 +142,12 @@ class Core(Hosts):
     def turn(self) -> int:
         self.check_idle()
         hand = self._spare()
+        outer = hosts_here()
         try:
+            serve_here(self)
             return hand.run(NOT_AT_ALL)
         finally:
+            serve_here(outer)
             self._idle.append(hand)
 
     def _spare(self) -> Hand:
@@ -545,7 +548,8 @@ class Hand:
 
     def let_out(self, raised: BaseException) -> None:
         """Raises what interrupts, if this is a thread of the user's."""
-        if interrupts(raised) and not self.core.is_inside():
+        core = self.core
+        if interrupts(raised) and (core.most == 0 or not core.is_inside()):
             raise raised
 
     def _succeed(self, task: Any, calls: Calls[Any], value: object) -> None:

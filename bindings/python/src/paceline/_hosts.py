@@ -106,6 +106,11 @@ def hosts_here() -> Optional[Hosts]:
     return getattr(_here, "hosts", None)
 
 
+def serve_here(hosts: Optional[Hosts]) -> None:
+    """From now on this is a thread of these."""
+    _here.hosts = hosts
+
+
 class Hosts:
     """What a server's host threads share. It knows nothing of the Server or Http before it, so that a
     lost one is collected."""
@@ -141,6 +146,9 @@ class Hosts:
 
     def serves(self) -> bool:
         return bool(self.server) and not self.closed
+
+    def is_served_by(self, loop: Any) -> bool:
+        return self.loop is loop and not self.closed
 
     def drain_connections(self, left: Optional[float]) -> int:
         before, report = layout.ServerStats(), layout.DrainReport()
@@ -229,13 +237,18 @@ class Hosts:
         """The same; −1 when all is over. Raises KeyboardInterrupt or SystemExit if a handler has."""
         self.check_idle()
         count = None
+        outer = hosts_here()
         try:
-            count = int(self.mine.run(NOT_AT_ALL))
-        except BaseException as raised:
-            self.leaving = raised
-        if count is None:
-            # A handler of a signal has raised: what was pulled is handled before that is let out.
-            count = int(self.mine.run(NOT_AT_ALL))
+            serve_here(self)
+            try:
+                count = int(self.mine.run(NOT_AT_ALL))
+            except BaseException as raised:
+                self.leaving = raised
+            if count is None:
+                # A handler of a signal has raised: what was pulled is handled before that is let out.
+                count = int(self.mine.run(NOT_AT_ALL))
+        finally:
+            serve_here(outer)
         leaving, self.leaving = self.leaving, None
         if leaving is not None:
             raise leaving
@@ -280,6 +293,8 @@ class Hosts:
                 self.pool.join(0)
             if not self.run():
                 time.sleep(0.001)
+        while self.run():
+            pass
         if failed:
             raise failed[0]
 

@@ -23,7 +23,7 @@ from typing import Any, Optional, TypeVar, Union
 from urllib.parse import parse_qsl
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, items, text, whole, wrong
+from ._arguments import BytesLike, function, items, plain, text, whole, wrong
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
@@ -121,8 +121,9 @@ class Response:
 
     @classmethod
     def json(cls, value: Any, status: int = 200) -> Response:
-        """A value as JSON."""
-        response = cls(json.dumps(value).encode(), status)
+        """A value as JSON, with a Content-Type unless ``header`` says another one. Raises ValueError: there is a number
+        in it that JSON has not (NaN, infinity); TypeError."""
+        response = cls(json.dumps(value, allow_nan=False).encode(), status)
         response._lines = _JSON
         return response
 
@@ -131,10 +132,10 @@ class Response:
         if self.headers is None:
             return _TEXT if isinstance(self.body, str) else self._lines
         pairs = _pairs(self.headers)
-        lines = self._lines + _lines(pairs)
-        if isinstance(self.body, str) and all(name.lower() != "content-type" for name, _ in pairs):
-            lines += _TEXT
-        return lines
+        lines = _lines(pairs)
+        if any(name.lower() == "content-type" for name, _ in pairs):
+            return lines
+        return self._lines + lines + (_TEXT if isinstance(self.body, str) else b"")
 
 
 Fields = Union[Mapping[str, str], Iterable[tuple[str, str]]]
@@ -340,7 +341,10 @@ class Request:
 
     def json(self) -> Any:
         """The body as JSON. Raises ValueError."""
-        return json.loads(self.body)
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("the body is JSON that is nested too deeply") from None
 
     @property
     def peer(self) -> str:
@@ -671,7 +675,7 @@ class Core(Hosts):
         self.patterns.append(None)
 
     def end_hook(self, hook: Callable[[RequestEnd], object]) -> None:
-        function("hook", hook)
+        plain("hook", hook)
         check(lib.pace_http_on_end_pulled(self.http.pointer, self.requests.pointer))
         self.on_end = hook
 
@@ -1210,7 +1214,7 @@ class Http(Serving):
         is a coroutine function, ``await next(request)`` gives the result. ``request.pattern`` says which route it is.
 
         A request that is refused for its head, its body's length or for want of room is not seen here, but by
-        ``on_end``. Raises InvalidError when the server has been started."""
+        ``on_end``; nor is ``OPTIONS`` where no route has it, which the server answers by itself. Raises InvalidError when the server has been started."""
         self._core.around(middleware)
         return middleware
 

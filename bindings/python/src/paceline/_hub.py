@@ -229,8 +229,8 @@ class Hub:
     ) -> Receipt:
         """Copies the payload once, for all who subscribe. Up to 64 headers of up to 65536 bytes in all; ``priority``
         is "low", "normal", "high" or "critical", and counts for mailboxes that are ``by_priority``. It waits while a
-        full mailbox asks for that ("block"), but not in a handler of the hub, nor where an event loop runs, nor with
-        ``no_wait``; signals are looked at meanwhile. If a history on disk has no room it writes there, or waits for up
+        full mailbox asks for that ("block"), but not in a task or handler of a pool or of what stands on
+        one, nor where an event loop runs, nor with ``no_wait``; signals are looked at meanwhile. If a history on disk has no room it writes there, or waits for up
         to ``History.disk_wait`` seconds, also in an event loop.
 
         Raises MailboxFull: a mailbox has refused it, and all others have got it, as its ``receipt`` says. Nobody got
@@ -251,6 +251,8 @@ class Hub:
         no_wait: bool,
     ) -> Receipt:
         core, sent, receipt = self._core, data("payload", payload), new_receipt()
+        if core.crew.draining:
+            core.check_draining()
         pointer, size, at = core.pointer(), len(sent), ctypes.byref(receipt)
         view = core.view(size)
         if headers is None and priority == "normal" and not no_wait:
@@ -278,6 +280,7 @@ class Hub:
         signals are looked at when it is over. Raises as ``publish``. MailboxFull: all were published, and its
         ``receipt`` says how many deliveries were refused; Full: those before that were; else none was."""
         self._core.pointer()
+        self._core.check_draining()
         receipt, own = new_receipt(), self._own(key)
         pieces, count, kept = pieces_of(payloads)
         at, flags = ctypes.byref(receipt), self._core.flags(no_wait)
@@ -295,6 +298,7 @@ class Hub:
         Raises Full: a mailbox would refuse, or a history has no room; InvalidError as ``publish``, and for a key
         that a group subscribes to; ShutDownError, ForkedError. Nobody got anything then."""
         pointer, receipt = self._core.pointer(), new_receipt()
+        self._core.check_draining()
         all = items("messages", messages, "an iterable of tuples")
         rows = (layout.Together * len(all))()
         kept: list[Any] = []
@@ -338,6 +342,7 @@ class Hub:
         Raises NoRespondersError: nobody subscribes to the key; Full: nobody who does has taken it; TimeoutError;
         and as ``publish``."""
         self._core.pointer()
+        self._core.check_draining()
         own, sent, reply = self._own(key), data("payload", payload), layout.Message()
         publication, kept = publication_of(headers, priority)
         timeout = patience("timeout", timeout)
@@ -368,6 +373,7 @@ class Hub:
         asked of a hub, and no thread waits. Cancelled, it gives the request up. Raises as ``request``, and
         ShutDownError when the hub is closed meanwhile; it may be called in a handler of the hub."""
         core, loop = self._core, asyncio.get_running_loop()
+        core.check_draining()
         requests = core.requests_of(loop)
         own, sent = self._own(key), data("payload", payload)
         publication, kept = publication_of(headers, priority)

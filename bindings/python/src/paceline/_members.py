@@ -144,8 +144,14 @@ class Entry:
 class Part(Protocol):
     """What stands on a pool, as far as the pool's end is concerned."""
 
+    #: The event loop that does what host threads would do.
+    loop: Any
+
     def serves(self) -> bool:
         """Whether it is a server that runs."""
+
+    def is_served_by(self, loop: Any) -> bool:
+        """Whether handlers of it run in that event loop."""
 
     def drain_connections(self, left: Optional[float]) -> int:
         """A server's drain, for up to so many seconds; how many connections were cut off."""

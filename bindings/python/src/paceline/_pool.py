@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import weakref
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from itertools import repeat
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, Union
+from typing import Any, Optional, Protocol, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import function, instance, nanos, number, patience, plain, some_plain, within, wrong
@@ -551,11 +552,32 @@ def _report(
 
 
 def _is_host_on(pool: Pool) -> bool:
-    """Whether this is a host thread of what stands on the pool: nobody else completes what it has in hand."""
+    """Whether this is a thread, or the event loop, that serves what stands on the pool: nobody else completes what it
+    has in hand."""
     from ._hosts import hosts_here
 
     hosts = hosts_here()
-    return hosts is not None and hosts.pool is pool
+    if hosts is not None and hosts.pool is pool:
+        return True
+    loop = loop_here()
+    return loop is not None and any(part.loop is loop and part.serves() for part in list(pool._crew.parts))
+
+
+def belongs_to(pool: Pool) -> bool:
+    """Whether what runs here is a task or handler of the pool, or of what stands on it."""
+    member = current()
+    if member is not None and member.crew is pool._crew or _is_host_on(pool):
+        return True
+    loop = loop_here()
+    return loop is not None and any(part.is_served_by(loop) for part in list(pool._crew.parts))
+
+
+def loop_here() -> Optional[asyncio.AbstractEventLoop]:
+    """The event loop that runs here."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def promote_new_leader() -> None:

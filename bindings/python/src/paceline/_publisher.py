@@ -107,6 +107,7 @@ class Publisher:
 
     def _key(self, key: Union[Key, str]) -> Key:
         self._hub._core.pointer()
+        self._hub._core.check_draining()
         return self._hub._own(key)
 
     def __reduce__(self) -> Any:

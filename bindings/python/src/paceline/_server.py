@@ -711,8 +711,9 @@ class Hosted:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            if kind is None and not self._core.closed:
-                self.drain()
+            if kind is None and not self._core.closed and self._core.drain(10).drained:
+                # What lies in the outbox is handled before that is closed.
+                self._core.join(10)
         finally:
             self.close()
 

@@ -33,12 +33,13 @@ from ._arguments import instance, items, nanos, one_of, patience, text, within
 from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
-from ._hosts import SLICE, Hosts, Native
+from ._hosts import SLICE, Hosts, Native, hosts_here
 from ._library import check, lib, nanoseconds, quick
 from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
+from ._members import current
 from ._message import LARGE, Batch, Message, Receipt, answered
-from ._pool import Pool
+from ._pool import Pool, belongs_to, loop_here
 from ._requests import Requests
 from ._supervision import Care
 
@@ -172,8 +173,8 @@ class Served:
         if self.keeps or self.cancelled or self.care.suspended:
             return False
         task = self.task
-        if task is not None and _runs_here(task.get_loop()):
-            # Nobody handles them as long as its thread waits.
+        if task is not None and (not task.get_loop().is_running() or _runs_here(task.get_loop())):
+            # Nobody handles them: its loop is stopped, or its thread waits.
             return False
         return self.taken() > 0 or self.mailbox.stats().waiting > 0
 
@@ -442,6 +443,7 @@ class Core(Hosts):
         count_keys: int,
     ) -> None:
         super().__init__(pool, name, threads)
+        self.crew = pool._crew
         #: What names it without keeping it.
         self.identity = object()
         within("threads", threads, 1, 1000)
@@ -499,6 +501,16 @@ class Core(Hosts):
             raise ShutDownError("the hub is closed")
         return self.native.pointer
 
+    def is_served_by(self, loop: Any) -> bool:
+        with self.lock:
+            tasks = [each.task for each in self.looped]
+        return any(task is not None and task.get_loop() is loop for task in tasks)
+
+    def check_draining(self) -> None:
+        """In a drain, what stands on the pool may publish still, and nobody else. Raises ShutDownError."""
+        if self.pool._crew.draining and not belongs_to(self.pool):
+            raise ShutDownError("the pool is shut down")
+
     def view(self, size: int) -> Any:
         """The library for a publication of so many bytes: others go on meanwhile if it may wait or copies much."""
         return lib if self.waits or size >= LARGE else quick
@@ -508,14 +520,9 @@ class Core(Hosts):
         return called_back() if self.tests else _NOTHING
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait for room: it must not be one who makes it, and an event loop waits for nobody."""
-        if self.is_inside():
-            return False
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return True
-        return False
+        """Whether this thread may wait for room: it must not be one who makes it, also by what others wait for, and an
+        event loop waits for nobody."""
+        return hosts_here() is None and current() is None and loop_here() is None
 
     def flags(self, no_wait: bool) -> int:
         """Those of a publication of several messages, which others go on beside."""
