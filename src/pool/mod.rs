@@ -127,7 +127,7 @@ pub use timer::Timer;
 pub(crate) use context::current;
 #[cfg(any(feature = "http", feature = "hub", feature = "tasks"))]
 pub(crate) use context::discard;
-#[cfg(feature = "log")]
+#[cfg(any(feature = "hub", feature = "log"))]
 pub(crate) use context::is_member;
 pub(crate) use context::lap;
 #[cfg(all(test, feature = "tasks", not(loom)))]
