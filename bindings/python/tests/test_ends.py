@@ -223,13 +223,14 @@ class Ends(Case):
         self.assertEqual(found - {*WAITS, *CALL_NOTHING}, set())
 
 
-def ask_often(address: str, times: int) -> None:
-    asked = b"GET / HTTP/1.1\r\nHost: a\r\n"
-    host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), LONG) as client:
-        client.sendall((asked + b"\r\n") * (times - 1) + asked + b"Connection: close\r\n\r\n")
-        while client.recv(1 << 16):
-            pass
+def refused(address: str, times: int) -> None:
+    """Makes so many requests that are none."""
+    for _ in range(times):
+        host, port = address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), LONG) as client:
+            client.sendall(b"nonsense\r\n\r\n")
+            while client.recv(1 << 16):
+                pass
 
 
 class Shutdowns(Case):
@@ -360,24 +361,25 @@ class Shutdowns(Case):
     def test_what_an_end_has_to_tell_is_told(self) -> None:
         for threads in (0, 1):
             told: list[object] = []
+            entered, go_on = threading.Event(), threading.Event()
             pool = Pool(1)
             server = paceline.Http(pool, threads=threads)
 
-            def tell(end: object, told: list[object] = told) -> None:
-                time.sleep(0.01)
+            def tell(end: object, told: list[object] = told, entered: Any = entered, go_on: Any = go_on) -> None:
+                entered.set()
+                go_on.wait(LONG)
+                time.sleep(0.005)
                 told.append(end)
 
             server.on_end(tell)
-            server.get("/")(lambda _: "answer")
             with pool, server:
-                asked = threading.Thread(target=ask_often, args=(server.addresses[0], 20))
-                asked.start()
-                while asked.is_alive():
-                    if not threads:
-                        server.run()
-                    asked.join(0.001)
-                # The end of with tells what it has to.
-            self.assertEqual(len(told), 20)
+                # What the server refuses waits for nobody; a host thread takes up to 64 ends at once.
+                refused(server.addresses[0], 1)
+                if threads:
+                    self.assertTrue(entered.wait(LONG))
+                refused(server.addresses[0], 99)
+                go_on.set()
+            self.assertEqual(len(told), 100)
 
 
 if __name__ == "__main__":

@@ -1214,7 +1214,8 @@ class Http(Serving):
         is a coroutine function, ``await next(request)`` gives the result. ``request.pattern`` says which route it is.
 
         A request that is refused for its head, its body's length or for want of room is not seen here, but by
-        ``on_end``; nor is ``OPTIONS`` where no route has it, which the server answers by itself. Raises InvalidError when the server has been started."""
+        ``on_end``; nor is ``OPTIONS`` where no route has it, which the server answers by itself. Raises InvalidError
+        when the server has been started."""
         self._core.around(middleware)
         return middleware
 

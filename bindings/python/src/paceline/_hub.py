@@ -229,9 +229,10 @@ class Hub:
     ) -> Receipt:
         """Copies the payload once, for all who subscribe. Up to 64 headers of up to 65536 bytes in all; ``priority``
         is "low", "normal", "high" or "critical", and counts for mailboxes that are ``by_priority``. It waits while a
-        full mailbox asks for that ("block"), but not in a task or handler of a pool or of what stands on
-        one, nor where an event loop runs, nor with ``no_wait``; signals are looked at meanwhile. If a history on disk has no room it writes there, or waits for up
-        to ``History.disk_wait`` seconds, also in an event loop.
+        full mailbox asks for that ("block"), but not in a task or handler of a pool or of what stands on one, nor
+        where an event loop runs, nor with ``no_wait``; signals are looked at meanwhile. If a history on disk has no
+        room it writes there, or waits for up to ``History.disk_wait`` seconds, also in an event loop. While the pool
+        drains, only tasks and handlers of the pool, and of what stands on it, may publish.
 
         Raises MailboxFull: a mailbox has refused it, and all others have got it, as its ``receipt`` says. Nobody got
         it otherwise: InvalidError: a bad key, too large a payload; Full: a history on disk had no room;

@@ -402,8 +402,9 @@ class Pool:
 
         In this order: tasks; then what stands on the pool: servers answer the requests that they have taken and
         close their connections, worker pools run their tasks with the retries that are due in time, hubs deliver
-        what was published. Connections that are not through in time are cut off, and counted. What has host threads
-        of its own, or none, has to go on pulling meanwhile.
+        what was published; others than tasks and handlers may publish no more, and get ShutDownError. Connections
+        that are not through in time are cut off, and counted. What has host threads of its own, or none, has to go on
+        pulling meanwhile.
 
         Waits for what runs as long. Inside a handler of the pool, or of what stands on it, it is only a request: it
         waits for nothing, and the rest is done by a thread of its own. Calling it again is allowed."""
