@@ -6427,14 +6427,17 @@ pace_status_t pace_key_publish(const pace_key_t *key,
 
 /**
  * Waits for up to `time_ns` until nobody who gets messages with the key would have a publisher wait for room; see
- * PACE_PUBLISH_TRY. On a thread of the pool and in a handler it does not wait.
+ * PACE_PUBLISH_TRY. `waited_ns`: for how long the same publication has waited before, 0 at first. On a thread of a pool
+ * and in a handler it does not wait.
  *
- * PACE_ETIMEDOUT; PACE_ESHUTDOWN.
+ * PACE_ETIMEDOUT; PACE_EFULL: with `waited_ns` it has waited for as long as a full mailbox has publishers wait
+ * (`block_ns`), so that it is to be published with PACE_PUBLISH_NO_WAIT; PACE_ESHUTDOWN.
  *
  * Threads: any. In handlers: yes, it never waits there. It waits outside.
  */
 pace_status_t pace_key_await_room(const pace_key_t *key,
-                                  uint64_t time_ns);
+                                  uint64_t time_ns,
+                                  uint64_t waited_ns);
 
 /**
  * As pace_key_publish(), with the text of the key, which is looked up.

@@ -7704,9 +7704,10 @@ public:
                                             terms.flags, &receipt),
                       receipt, told);
     }
-    /// Waits for up to `time` until nobody who gets messages with the key would have a publisher wait. Code::TimedOut.
-    Result<void> await_room(Duration time) const {
-        return detail::outcome(pace_key_await_room(raw_, detail::nanos(time)));
+    /// Waits for up to `time` until nobody who gets messages with the key would have a publisher wait. Code::TimedOut;
+    /// Code::Full: with what it has `waited` before it has waited for as long as a full mailbox has publishers wait.
+    Result<void> await_room(Duration time, Duration waited = Duration()) const {
+        return detail::outcome(pace_key_await_room(raw_, detail::nanos(time), detail::nanos(waited)));
     }
     /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
     /// this thread asks or pulls again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken

@@ -391,20 +391,23 @@ pub unsafe extern "C" fn pace_key_publish(
 }
 
 /// Waits for up to `time_ns` until nobody who gets messages with the key would have a publisher wait for room; see
-/// PACE_PUBLISH_TRY. On a thread of the pool and in a handler it does not wait.
+/// PACE_PUBLISH_TRY. `waited_ns`: for how long the same publication has waited before, 0 at first. On a thread of a pool
+/// and in a handler it does not wait.
 ///
-/// PACE_ETIMEDOUT; PACE_ESHUTDOWN.
+/// PACE_ETIMEDOUT; PACE_EFULL: with `waited_ns` it has waited for as long as a full mailbox has publishers wait
+/// (`block_ns`), so that it is to be published with PACE_PUBLISH_NO_WAIT; PACE_ESHUTDOWN.
 ///
 /// Threads: any. In handlers: yes, it never waits there. It waits outside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_await_room(
     key: *const pace_key_t,
     time_ns: u64,
+    waited_ns: u64,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let key = unsafe { open_key(key) }?;
-        match key.hub.wait_for_room(&key.key, nanos(time_ns))? {
+        match key.hub.wait_for_room(&key.key, nanos(time_ns), nanos(waited_ns))? {
             true => Ok(()),
             false => Err(boundary::TIMED_OUT),
         }

@@ -208,22 +208,39 @@ impl Hub {
     }
 
     /// Waits for up to `timeout` until nobody who gets messages with the key would have a publisher wait. False: it
-    /// took longer, or the pool has ended.
+    /// took longer, or the pool has ended. [`Error::MailboxFull`]: the publisher, which has `waited` for so long before,
+    /// has waited for as long as a mailbox lets it.
     #[cfg(feature = "capi")]
-    pub(crate) fn wait_for_room(&self, key: &Key, timeout: Duration) -> Result<bool> {
+    pub(crate) fn wait_for_room(
+        &self,
+        key: &Key,
+        timeout: Duration,
+        waited: Duration,
+    ) -> Result<bool> {
         self.core.check_open()?;
         if !self.core.may_wait(Mode::Wait) {
             return Ok(self.core.first_full(key).is_none());
         }
-        let deadline = Instant::now().checked_add(timeout);
+        let begun = Instant::now();
+        let deadline = begun.checked_add(timeout);
         while let Some(full) = self.core.first_full(key) {
             let stops = self.core.shared.must_stop();
+            let patience = match full.rules.overflow {
+                Overflow::Block(time) => {
+                    time.saturating_sub(waited.saturating_add(begun.elapsed()))
+                }
+                _ => Duration::MAX,
+            };
+            if patience.is_zero() {
+                let refused = Some(full.refused());
+                return Told { refused, ..Told::default() }.result().map(|_| false);
+            }
             let left =
                 deadline.map_or(NAP, |at| at.saturating_duration_since(Instant::now()).min(NAP));
             if left.is_zero() || stops {
                 return Ok(false);
             }
-            full.wait_for_room(left.min(SHORT_NAP));
+            full.wait_for_room(left.min(SHORT_NAP).min(patience));
         }
         Ok(true)
     }
@@ -418,7 +435,7 @@ impl Core {
             let members = key.channel().push_one(self, &mut draft);
             if members > 0 {
                 let receipt = Receipt::of_all(sequence, members);
-                return Told { receipt, refused: None };
+                return Told { receipt, ..Told::default() };
             }
         }
         let stored = draft.expect("it was not pushed").into_stored();
@@ -533,29 +550,48 @@ impl Core {
         let key = &stored.key;
         let mut told = Told::new(stored.sequence);
         let may_wait = self.may_wait(terms.if_full);
-        let if_full = if may_wait { IfFull::Wait } else { IfFull::Refuse };
+        // What was recorded is not to be recorded twice.
+        let tries = terms.if_full == Mode::Try && self.histories.takers(key).is_nobody();
         let mut on_strand = false;
         // Those on the strand whose filters it has passed.
         let mut passed = Vec::new();
         // Groups that have got it.
         let mut groups = Vec::new();
         let mut deliver = |channel: &Arc<Channel>| {
+            if told.again {
+                return;
+            }
             let shared = channel.is_shared();
+            let tries_ring = tries && told.receipt.matched == 0;
             // The key's own channel is the first.
             let ahead = ahead.take().filter(|_| !shared);
             let loaded = match shared {
-                true => channel.offer_shared(self, stored, may_wait, &mut told),
+                true => channel.offer_shared(self, stored, may_wait, tries_ring, &mut told),
                 false => ahead.is_none().then(|| channel.snapshot()),
             };
             for subscriber in ahead.or(loaded.as_ref()).into_iter().flat_map(|own| own.iter()) {
+                if told.again {
+                    return;
+                }
                 if subscriber.care().is_some_and(|care| !care.passes(stored)) {
                     continue;
                 }
+                // Once somebody has got it, it is not published again.
+                let if_full = match may_wait {
+                    true => IfFull::Wait,
+                    false if tries && told.receipt.matched == 0 => IfFull::Answer,
+                    false => IfFull::Refuse,
+                };
+                let answers = if_full == IfFull::Answer;
                 if let Some(group) = subscriber.group() {
                     // The first of its members brings it to the group.
                     if !groups.contains(&Arc::as_ptr(group)) {
                         groups.push(Arc::as_ptr(group));
-                        let mut offer = group.offer(self, stored, may_wait);
+                        let mut offer = group.offer(self, stored, may_wait || answers);
+                        if offer == Offer::Full && answers {
+                            told.again = true;
+                            return;
+                        }
                         if offer == Offer::Full {
                             offer = self.wait_for_group(subscriber, group, stored);
                         }
@@ -571,6 +607,10 @@ impl Core {
                     Execution::Strand => on_strand = true,
                     _ => {
                         let offer = self.offer(subscriber, stored, if_full);
+                        if offer == Offer::Full && answers {
+                            told.again = true;
+                            return;
+                        }
                         count(&mut told, offer, || subscriber.refused());
                     }
                 }
@@ -578,7 +618,7 @@ impl Core {
         };
         deliver(key.channel());
         self.router.with_patterns(key, &mut deliver);
-        if on_strand {
+        if on_strand && !told.again {
             self.offer_to_strand(stored, &passed, may_wait, &mut told);
         }
         told
@@ -699,7 +739,7 @@ impl Core {
 
 /// Counts what became of an offer; `by` says whose it was.
 pub(super) fn count(told: &mut Told, offer: Offer, by: impl FnOnce() -> Refused) {
-    let Told { receipt, refused } = told;
+    let Told { receipt, refused, .. } = told;
     receipt.matched += u64::from(offer != Offer::Closed);
     match offer {
         Offer::Closed => {}

@@ -281,10 +281,10 @@ impl Publisher {
         inner.note_of_others(seat, published, enqueued, lost);
     }
 
-    /// Counts what was not published. What a mailbox has refused was.
+    /// Counts what was not published. What a mailbox has refused was; what was only tried comes again.
     #[inline]
     fn note_if_refused(&self, published: &Result<Receipt>) {
-        if Receipt::of(published).is_none() {
+        if Receipt::of(published).is_none() && !matches!(published, Err(Error::TimedOut)) {
             self.inner.refused.fetch_add(1, Relaxed);
         }
     }

@@ -69,6 +69,8 @@ pub(super) struct Told {
     pub(super) receipt: Receipt,
     /// Who was the first to refuse it.
     pub(super) refused: Option<Refused>,
+    /// It was only tried, would have to wait, and nobody has got it.
+    pub(super) again: bool,
 }
 
 /// What is full, and how many messages it holds.
@@ -76,7 +78,7 @@ pub(super) type Refused = (Box<str>, usize);
 
 impl Told {
     pub(super) fn new(sequence: u64) -> Self {
-        Self { receipt: Receipt { sequence, ..Receipt::default() }, refused: None }
+        Self { receipt: Receipt { sequence, ..Receipt::default() }, ..Told::default() }
     }
 
     /// Adds what became of a later message of the same batch.
@@ -87,6 +89,9 @@ impl Told {
 
     /// What the publisher is told.
     pub(super) fn result(self) -> Result<Receipt> {
+        if self.again {
+            return Err(Error::TimedOut);
+        }
         match self.refused {
             None => Ok(self.receipt),
             Some((mailbox, capacity)) => {

@@ -962,12 +962,13 @@ impl Channel {
     }
 
     /// Offers a message to all who are in the ring. Who is on his own is answered, to be offered it by the
-    /// caller; none, if nobody is.
+    /// caller; none, if nobody is. With `tries` nobody gets it where somebody would have the publisher wait.
     pub(super) fn offer_shared(
         &self,
         core: &Core,
         stored: &Stored,
         may_wait: bool,
+        tries: bool,
         told: &mut Told,
     ) -> Option<Snapshot> {
         // It goes last, when the message is in the list.
@@ -981,6 +982,11 @@ impl Channel {
             }
             false => (Vec::new(), false),
         };
+        let blocks = |member: &Arc<Subscriber>| matches!(member.rules.overflow, Overflow::Block(_));
+        if tries && full.iter().any(blocks) {
+            told.again = true;
+            return None;
+        }
         // Before anybody is moved: those who are, are offered it here.
         let own = self.snapshot_of(&state);
         for member in &full {

@@ -218,12 +218,13 @@ static void blocked(pace_pool_t *pool) {
                                       PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT, NULL));
     told.matched = 7;
     SAYS(PACE_ETIMEDOUT, pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told)); /* nobody has got it */
-    SAYS(PACE_ETIMEDOUT, pace_key_await_room(key, MILLI));
+    SAYS(PACE_ETIMEDOUT, pace_key_await_room(key, MILLI, 0));
+    SAYS(PACE_EFULL, pace_key_await_room(key, PACE_FOREVER, 240 * SECOND)); /* as long as it may */
     SAYS(PACE_EINVAL, pace_key_publish(key, NULL, 0, 0, NULL)); /* a receipt is left out by name only */
     SAYS(PACE_EINVAL, pace_key_publish(key, NULL, 0, 8, &told));
     SAYS(PACE_EINVAL, pace_key_publish_batch(key, NULL, 0, PACE_PUBLISH_TRY, &told));
     atomic_store(&seen.hold, false);
-    OK(pace_key_await_room(key, PACE_FOREVER));
+    OK(pace_key_await_room(key, PACE_FOREVER, 0));
     OK(pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told));
     for (int i = 0; i < 99; i++) {
         OK(pace_key_publish(key, NULL, 0, 0, &told));

@@ -588,7 +588,7 @@ static pace_status_t do_key_text(things_t *t) {
     pace_text_t text;
     return pace_key_text(t->key, &text);
 }
-static pace_status_t do_key_await_room(things_t *t) { return pace_key_await_room(t->key, 1); }
+static pace_status_t do_key_await_room(things_t *t) { return pace_key_await_room(t->key, 1, 0); }
 static pace_status_t do_key_publish(things_t *t) { return pace_key_publish(t->key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL); }
 static pace_status_t do_key_publish_with(things_t *t) {
     pace_publication_t with;

@@ -9,6 +9,7 @@ import pickle
 import sys
 import signal
 import threading
+import time
 import unittest
 import weakref
 from collections.abc import Iterator
@@ -301,6 +302,41 @@ class Hubs(Case):
             self.hub.publish_batch("h", [b"", b""])
         self.assertEqual(raised.exception.receipt[1:5], (2, 1, 0, 1))
         self.assertEqual(hasty.stats().rejected, 1)
+
+    def test_who_waits_for_room_gives_up_when_the_mailbox_says(self) -> None:
+        mailbox = self.hub.mailbox("k", capacity=1, overflow="block", block=0.3)
+        publisher = self.hub.publisher("patient")
+        for publish in (self.hub.publish, publisher.publish):
+            self.publish("k", range(1))
+            begun = time.monotonic()
+            with self.assertRaises(paceline.MailboxFull) as raised:
+                publish("k", b"1")
+            self.assertEqual(raised.exception.receipt.rejected, 1)
+            self.assertGreaterEqual(time.monotonic() - begun, 0.3)
+            self.assertEqual(len(mailbox.pull(10, 0)), 1)
+        self.assertEqual(mailbox.stats().rejected, 2)
+        stats = publisher.stats()
+        self.assertEqual((stats.published, stats.refused, stats.lost), (1, 0, 1))
+
+    def test_publishers_that_compete_for_room_are_not_refused(self) -> None:
+        subscription = self.hub.subscribe("k", lambda _: None, capacity=2)
+        failed: list[BaseException] = []
+
+        def publish() -> None:
+            try:
+                for _ in range(500):
+                    self.hub.publish("k", b"x")
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=publish) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+        self.until(lambda: subscription.stats().delivered == 2000)
+        self.assertEqual(subscription.stats().rejected, 0)
 
     def test_a_loop_of_a_hundred_thousand_loses_nothing(self) -> None:
         came = [0]

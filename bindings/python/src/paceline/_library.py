@@ -312,7 +312,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_hub_publish": (_STATUS, [c_void_p, c_char_p, c_char_p, c_size_t, c_uint32, c_void_p]),
     "pace_key_publish_with": (_STATUS, [c_void_p, c_void_p, c_char_p, c_size_t, c_uint32, c_void_p]),
     "pace_key_publish_batch": (_STATUS, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p]),
-    "pace_key_await_room": (_STATUS, [c_void_p, c_uint64]),
+    "pace_key_await_room": (_STATUS, [c_void_p, c_uint64, c_uint64]),
     "pace_hub_publish_together": (_STATUS, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p]),
     "pace_hub_audit": (_STATUS, [c_void_p, c_void_p]),
     "pace_hub_subscriber_count": (_STATUS, [c_void_p, c_char_p, POINTER(c_size_t)]),

@@ -530,13 +530,13 @@ class Core(Hosts):
 
     def publish(self, key: Any, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool) -> Receipt:
         """Publishes by a call with flags. It waits for room, if it may, without the interpreter's lock, which handlers
-        need, and in slices, so that signals are looked at."""
+        need, and in slices, so that signals are looked at; and for no longer than the mailbox says."""
+        begun = time.monotonic()
         flags = layout.PUBLISH_NO_WAIT if no_wait else layout.PUBLISH_TRY
         status = call(flags)
         while status == layout.ETIMEDOUT:
-            if self.may_wait():
-                lib.pace_key_await_room(key, nanoseconds(SLICE))
-            else:
+            waited = nanoseconds(time.monotonic() - begun)
+            if not self.may_wait() or lib.pace_key_await_room(key, nanoseconds(SLICE), waited) == layout.EFULL:
                 flags = layout.PUBLISH_NO_WAIT
             status = call(flags)
         return answered(status, receipt)
