@@ -48,7 +48,7 @@ const PARTS: [&str; 17] = [
 #[test]
 fn gcc_as_cpp17() {
     // Optimized, because that is when it warns of what may be used before it is set.
-    run_tests("g++", "c++17", "-O2");
+    run_tests("g++", "c++17", "-O1");
 }
 
 #[test]
