@@ -50,7 +50,7 @@ fn who_has_found_nothing_has_nothing_to_finish() {
     gate.until_entered(1);
     let pool = hub.pool().clone();
     let ending = thread::spawn(move || pool.shutdown(LONG));
-    until("the refusal", || hub.pool().post(|| ()).is_err());
+    until("the refusal", || matches!(hub.publish("b", ""), Err(Error::ShutDown)));
     gate.open();
     assert!(ending.join().unwrap().drained);
 }
