@@ -96,6 +96,8 @@ def listeners(places: Places, settings: dict[str, Any]) -> list[Listen]:
     """All that is listened at. ``settings`` hold for what is no Listen."""
     if isinstance(places, (str, Listen)) or not isinstance(places, Iterable):
         places = [places]
+    # Once: an iterator has each of them once.
+    places = list(places)
     for each in places:
         if not isinstance(each, (str, Listen)) and not callable(getattr(each, "fileno", None)):
             raise wrong("listen", each, "an address, a socket that listens, a Listen, or several of them")
