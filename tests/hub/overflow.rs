@@ -268,7 +268,7 @@ fn a_drain_waits_for_publishers_that_wait() {
         let hub = hub(2);
         let count = Count::default();
         let handled = count.clone();
-        let settings = hub.subscription("k").capacity(1).execution(execution.clone());
+        let settings = hub.subscription("k").capacity(1).execution(execution);
         let subscription = settings
             .serve_shared(move |_: &Message<'_>| {
                 handled.up();
