@@ -272,7 +272,7 @@ fn a_drain_waits_for_publishers_that_wait() {
         let subscription = settings
             .serve_shared(move |_: &Message<'_>| {
                 handled.up();
-                thread::sleep(Duration::from_millis(if handled.get() <= 2 { 150 } else { 1 }));
+                thread::sleep(Duration::from_millis(if handled.get() <= 2 { 400 } else { 1 }));
             })
             .unwrap();
         thread::scope(|scope| {
