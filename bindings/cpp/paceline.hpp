@@ -381,8 +381,10 @@ public:
     template <class F, class = if_callable<std::decay_t<F>>>
     Function(F &&f) {
         using D = std::decay_t<F>;
-        if constexpr (std::is_pointer_v<D> || std::is_member_pointer_v<D> ||
-                      std::is_same_v<D, std::function<R(A...)>>) {
+        // A function itself is never null, and compilers warn of whoever asks.
+        constexpr bool is_function = std::is_function_v<std::remove_reference_t<F>>;
+        if constexpr (!is_function && (std::is_pointer_v<D> || std::is_member_pointer_v<D> ||
+                                       std::is_same_v<D, std::function<R(A...)>>)) {
             if (f == nullptr) {
                 return;
             }
