@@ -200,6 +200,27 @@ fn a_thread_that_does_not_come_back_is_told() {
 }
 
 #[test]
+fn a_host_that_is_elsewhere_is_no_fault() {
+    let _guard = hang_guard();
+    let (log, told) = Told::log("trace");
+    let pool = Pool::builder().threads(0).max_joined(1).log(&log).build().unwrap();
+    let gate = Gate::new();
+    let held = gate.clone();
+    pool.post(move || held.wait()).unwrap();
+    let host = std::thread::spawn({
+        let pool = pool.clone();
+        move || pool.join(PATIENCE)
+    });
+    gate.until_entered(1);
+    let report = pool.shutdown(Duration::ZERO);
+    assert_eq!(report.stuck.len(), 1);
+    told.until("pool.stopped");
+    assert_eq!(told.of("pool.thread_stuck").len(), 0);
+    gate.open();
+    host.join().unwrap().unwrap();
+}
+
+#[test]
 #[cfg(feature = "net")]
 fn a_server_tells_of_listeners_and_of_connections_that_fare_badly() {
     use paceline::net::{Conn, ConnHandler, Server};

@@ -52,7 +52,8 @@ impl Shared {
         if !self.log.is_first(STOPPED) {
             return;
         }
-        for thread in &report.stuck {
+        // A host's thread is the program's own, which may just not have been given a processor yet.
+        for thread in report.stuck.iter().filter(|&&member| member < self.crew.threads) {
             self.log.error(Component::Pool, "pool.thread_stuck", |record| {
                 record.with("thread", *thread).say("a handler has not returned; its thread stays");
             });
