@@ -194,7 +194,7 @@ pub(crate) fn tell(
     level: Level,
     event: &'static str,
     pool: &str,
-    fill: impl FnOnce(&mut Record),
+    fill: &mut dyn FnMut(&mut Record),
 ) {
     let told = was_told(event);
     if told || QUIET.load(Relaxed) {

@@ -372,19 +372,40 @@ impl Logger {
         fill: impl FnOnce(&mut Record),
     ) {
         #[cfg(feature = "log")]
-        if let Some((to, log)) = self.logs_to() {
-            if log.is_on(component, level) {
-                log.emit(&to.pool, component, level, event, fill);
-            }
-            return;
+        let is_told = match self.logs_to() {
+            Some((_, log)) => log.is_on(component, level),
+            None => level <= Level::Warn && !heard,
+        };
+        #[cfg(not(feature = "log"))]
+        let is_told = level <= Level::Warn && !heard;
+        if is_told {
+            let mut fill = Some(fill);
+            self.tell_now(component, level, event, &mut |record| {
+                if let Some(fill) = fill.take() {
+                    fill(record);
+                }
+            });
         }
-        if level <= Level::Warn && !heard {
-            #[cfg(feature = "log")]
-            let pool = self.to.as_ref().map_or("", |to| &*to.pool);
-            #[cfg(not(feature = "log"))]
-            let pool = "";
-            loud::tell(component, level, event, pool, fill);
-        }
+    }
+
+    /// Compiled once, whoever tells.
+    #[cold]
+    #[inline(never)]
+    fn tell_now(
+        &self,
+        component: Component,
+        level: Level,
+        event: &'static str,
+        fill: &mut dyn FnMut(&mut Record),
+    ) {
+        #[cfg(feature = "log")]
+        let pool = match self.logs_to() {
+            Some((to, log)) => return log.emit(&to.pool, component, level, event, fill),
+            None => self.to.as_ref().map_or("", |to| &*to.pool),
+        };
+        #[cfg(not(feature = "log"))]
+        let pool = "";
+        loud::tell(component, level, event, pool, fill);
     }
 
     pub(crate) fn error(

@@ -217,7 +217,7 @@ impl Log {
         component: Component,
         level: Level,
         event: &'static str,
-        fill: impl FnOnce(&mut Record),
+        fill: &mut dyn FnMut(&mut Record),
     ) {
         if self.inner.teller.is_for_this_thread() {
             let mut record = new_record(component, level, event, Arc::clone(pool));

@@ -109,7 +109,7 @@ struct Books {
 impl Books {
     fn error(&self, count: u64, error: String) {
         // Not by the log itself, which might fail again.
-        super::loud::tell(Component::Log, Level::Warn, "log.failed", "", |record| {
+        super::loud::tell(Component::Log, Level::Warn, "log.failed", "", &mut |record| {
             record.say(error.as_str());
         });
         *lock(&self.last_error) = Some(error);
