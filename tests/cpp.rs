@@ -48,7 +48,7 @@ const PARTS: [&str; 17] = [
 #[test]
 fn gcc_as_cpp17() {
     // Optimized, because that is when it warns of what may be used before it is set.
-    run_tests("g++", "c++17", "-O1");
+    run_tests("g++", "c++17", "-O2");
 }
 
 #[test]
@@ -447,11 +447,8 @@ fn run_tests(compiler: &str, standard: &str, more: &str) {
     let flags = format!("-std={standard} {STRICT} {more}");
     let main = source("bindings/cpp/tests/main.cpp");
     let program = build(compiler, &flags, &[unit, main], &name);
-    let Output { status, stdout, stderr } = Command::new(program).output().expect("it starts");
-    let (text, told) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    // The tests have faults on purpose, which the library says.
-    let others: Vec<&str> = told.lines().filter(|line| !line.starts_with("paceline: ")).collect();
-    assert!(status.success() && text.contains("SUCCESS!") && others.is_empty(), "{text}{told}");
+    let text = printed(&mut Command::new(program));
+    assert!(text.contains("SUCCESS!"), "{text}");
 }
 
 /// Compiles the tests and makes no code, which would take most of the time: whether everything is

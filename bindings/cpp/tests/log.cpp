@@ -166,6 +166,7 @@ std::vector<std::string> said_by(void (*body)()) {
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         ::close(ends[0]);
+        paceline::quiet(false);
         body();
         _exit(0);
     }
