@@ -9,6 +9,7 @@ use super::status::*;
 use super::task::ignore;
 use super::work::Work;
 use crate::Timer;
+use crate::pool::AskedFor;
 use core::ffi::c_void;
 use core::mem::forget;
 
@@ -33,8 +34,8 @@ pub unsafe extern "C" fn pace_pool_after(
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(timer, "timer") }?;
         let work = Work::new(run, user_data, drop)?;
-        match pool.pool.shared().after_or_back(nanos(delay_ns), move || ignore(work.run()), |_| ())
-        {
+        let work = AskedFor(move || ignore(work.run()));
+        match pool.pool.shared().after_or_back(nanos(delay_ns), work, |_| ()) {
             Ok(timer) => {
                 to.set(name(&timer));
                 Ok(())

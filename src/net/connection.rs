@@ -786,10 +786,10 @@ impl Connection {
         };
         let delay = Duration::from_nanos(at.saturating_sub(clock::now()));
         let service = &self.link().service;
-        match service.pool().map(|pool| pool.after(delay, ring)) {
+        match service.pool().map(|pool| pool.shared().after_or_back(delay, ring, |_| ())) {
             Some(Ok(timer)) => self.alarm = Alarm { timer: timer.key(), at },
             // The next run tries again.
-            Some(Err(Error::Full { .. })) => service.note_untimed(),
+            Some(Err((Error::Full { .. }, _))) => service.note_untimed(),
             // The pool ends, or the time is longer than any timer's.
             _ => {}
         }

@@ -231,7 +231,7 @@ impl Server {
             let later = Arc::downgrade(service);
             let cut_off = move || later.upgrade().into_iter().for_each(|service| service.cut_off());
             // A pool that ends ends its connections too.
-            let _ = pool.after(time, cut_off);
+            let _ = pool.shared().after_or_back(time, cut_off, |_| ());
             return DrainReport { drained: false, requested: true, stats: service.stats() };
         }
         let drained = service.wait_until_gone(Deadline::after(Some(time)), false);

@@ -691,7 +691,7 @@ impl UdpSocket {
                 let _ = later.upgrade().is_some_and(|core| core.end_by(Calls::CUT));
             };
             // A pool that ends ends its sockets too.
-            let _ = pool.after(time, cut);
+            let _ = pool.shared().after_or_back(time, cut, |_| ());
             return report(false, true);
         }
         let drained = core.port.wait_until_ended(Deadline::after(Some(time)));

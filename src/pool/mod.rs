@@ -156,6 +156,8 @@ pub(crate) use slots::NEVER;
 #[cfg(feature = "net")]
 pub(crate) use slots::Slot;
 pub(crate) use submit::message_of;
+#[cfg(feature = "capi")]
+pub(crate) use timer::AskedFor;
 
 use crate::error::Result;
 use core::fmt;

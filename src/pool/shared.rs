@@ -1279,20 +1279,16 @@ impl Shared {
             }
         }
         self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
-        // One-shot timers come last: those of what ends before are cancelled by that, and are no work that was dropped.
-        for once in [false, true] {
-            for index in self.slots.indices() {
-                let Some(slot) = self.slots.get(index) else { continue };
-                if !once && slot.traits().once {
-                    continue;
-                }
-                let key = Key { index, generation: slot.generation() };
-                let (_, payload) = self.close(key, false);
-                if matches!(payload, Some(Payload::Once(_))) {
-                    self.dropped.fetch_add(1, Relaxed);
-                }
-                let _panicked = context::contain(|| drop(payload));
+        for index in self.slots.indices() {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let key = Key { index, generation: slot.generation() };
+            let of_the_library = slot.traits().service;
+            let (_, payload) = self.close(key, false);
+            if matches!(payload, Some(Payload::Once(_))) {
+                let count = if of_the_library { &self.timers_cancelled } else { &self.dropped };
+                count.fetch_add(1, Relaxed);
             }
+            let _panicked = context::contain(|| drop(payload));
         }
         #[cfg(feature = "tasks")]
         {

@@ -831,7 +831,8 @@ impl SlotTable {
         place: u32,
     ) -> Key {
         let plain = const { !core::mem::needs_drop::<F>() && Erased::fits::<F>() };
-        let traits = Traits { set, timer: true, once: true, plain, ..Traits::default() };
+        let service = const { !F::ASKED_FOR };
+        let traits = Traits { set, timer: true, once: true, plain, service, ..Traits::default() };
         let slot = self.slot(index);
         slot.traits.store(traits.pack(), Relaxed);
         slot.descriptor.store(-1, Relaxed);

@@ -85,6 +85,19 @@ fn nanos_within(delay: Duration) -> u64 {
     delay.as_secs() * 1_000_000_000 + u64::from(delay.subsec_nanos())
 }
 
+/// The work of a timer that the program has asked for: it has a number that the program knows, and if the pool ends
+/// before it is due it is among what the report counts as cancelled.
+pub(crate) struct AskedFor<F>(pub(crate) F);
+
+impl<F: FnOnce() + Send + 'static> Run for AskedFor<F> {
+    const ASKED_FOR: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        (self.0)()
+    }
+}
+
 impl Pool {
     /// Runs `work` once, `delay` (up to 100 years) from now: never early, and as a rule at most 10 µs
     /// plus the scheduler's delay late. Allocates nothing if the closure has at most 48 bytes, but for
@@ -98,14 +111,15 @@ impl Pool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared().after_or_back(delay, work, |_| ()).map_err(|(error, _)| error)
+        self.shared().after_or_back(delay, AskedFor(work), |_| ()).map_err(|(error, _)| error)
     }
 
     /// The timer that a number from outside names. None: no timer lives in that slot.
     #[cfg(feature = "capi")]
     pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
         let shared = self.shared();
-        let is_timer = shared.slots.get(key.index)?.traits().once;
+        let traits = shared.slots.get(key.index)?.traits();
+        let is_timer = traits.once && !traits.service;
         is_timer.then(|| Timer::new(Arc::clone(shared), key))
     }
 }
@@ -201,8 +215,9 @@ impl Shared {
         if let Err(error) = shared.check_open() {
             return Err((error, work));
         }
+        let set = shared.pick_set();
         let traits =
-            Traits { set: shared.pick_set(), timer: true, once: true, ..Traits::default() };
+            Traits { set, timer: true, once: true, service: !F::ASKED_FOR, ..Traits::default() };
         let key = match shared.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
             Ok(key) => key,
             Err(Payload::Once(work)) => {

@@ -19,6 +19,9 @@ pub(crate) const INLINE_ALIGN: usize = 8;
 /// What a task is made of: any `FnOnce() + Send`, or a type that wraps one and must be able to give
 /// it back when the task is refused.
 pub(crate) trait Run: Send + 'static {
+    /// Whether, as a timer, it is one that the program has asked for, and not one of the library's own.
+    const ASKED_FOR: bool = false;
+
     fn run(self);
 }
 

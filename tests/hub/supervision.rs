@@ -292,6 +292,10 @@ fn a_suspension_holds_up_no_end() {
     let _ = hub.publish("a", "panic").unwrap();
     until("both are suspended", || one.is_suspended() && other.is_suspended());
     assert_eq!(one.unsubscribe(Unsubscribe::Sync).unwrap(), Unsubscribed::Now);
+    // The program's own; the ends of suspensions are timers of the library's, and not told.
+    let _timer = hub.pool().after(HOUR, || ()).unwrap();
+    let report = hub.pool().shutdown(LONG);
+    assert_eq!((report.drained, report.cancelled), (true, 1), "{report:?}");
     settle(&hub);
     drop(other);
 }
