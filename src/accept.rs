@@ -40,10 +40,12 @@ fn weight(accept: &str, offer: &str) -> u32 {
 
 /// What is no number from 0 to 1 is taken for 1.
 fn thousandths(quality: &str) -> u32 {
-    match quality.parse::<f32>() {
-        Ok(quality) if (0.0..=1.0).contains(&quality) => (quality * 1000.0) as u32,
-        _ => 1000,
+    let (whole, decimals) = quality.split_once('.').unwrap_or((quality, ""));
+    if !matches!(whole, "0" | "1") || !decimals.bytes().all(|digit| digit.is_ascii_digit()) {
+        return 1000;
     }
+    let digits = whole.bytes().chain(decimals.bytes()).chain(*b"000");
+    digits.take(4).fold(0, |value, digit| value * 10 + u32::from(digit - b'0')).min(1000)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -66,6 +68,9 @@ mod tests {
             ("*/*, text/plain;q=0", 1),
             ("text/html;q=0.2;level=1, text/plain;q=0.1", 2),
             ("text/html;q=x, text/plain;q=2", 0),
+            ("text/plain;q=0.1999, text/html;q=0.2, application/json;q=0.1", 2),
+            ("text/plain;q=0.9, text/html;q=1.5", 2),
+            ("text/plain;q=0., text/html;q=0.001", 2),
             (",;,/,*,text", 0),
         ] {
             assert_eq!(preferred(accept, &offers), expected, "{accept}");

@@ -185,14 +185,15 @@ pub enum Value {
     /// A number that may be negative.
     I64(i64),
     /// A figure.
+    #[cfg(any(feature = "hub", feature = "log"))]
     F64(f64),
     /// A text.
     Text(String),
 }
 
 macro_rules! value_from {
-    ($($from:ty => $kind:ident ($to:ty);)+) => {
-        $(impl From<$from> for Value {
+    ($($(#[$only:meta])? $from:ty => $kind:ident ($to:ty);)+) => {
+        $($(#[$only])? impl From<$from> for Value {
             fn from(value: $from) -> Self {
                 Self::$kind(value as $to)
             }
@@ -207,7 +208,7 @@ value_from! {
     usize => U64(u64);
     i64 => I64(i64);
     i32 => I64(i64);
-    f64 => F64(f64);
+    #[cfg(any(feature = "hub", feature = "log"))] f64 => F64(f64);
     String => Text(String);
 }
 
@@ -222,6 +223,7 @@ impl fmt::Display for Value {
         match self {
             Self::U64(value) => value.fmt(f),
             Self::I64(value) => value.fmt(f),
+            #[cfg(any(feature = "hub", feature = "log"))]
             Self::F64(value) => value.fmt(f),
             // Quoted if it is not one plain word.
             Self::Text(text) if text.is_empty() || text.contains(needs_quotes) => {
