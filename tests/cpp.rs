@@ -483,7 +483,8 @@ fn build(compiler: &str, flags: &str, sources: &[PathBuf], name: &str) -> PathBu
     let mut command = Command::new(compiler);
     command
         .args(flags.split_whitespace())
-        .args(["-g", "-pthread", "-I"])
+        // Lines for what a sanitizer tells; and assertions that take less time to compile.
+        .args(["-g1", "-DDOCTEST_CONFIG_SUPER_FAST_ASSERTS", "-pthread", "-I"])
         .arg(source("include"))
         .arg("-I")
         .arg(source("bindings/cpp"))

@@ -10,7 +10,7 @@ use skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SONAME: &str = concat!(
@@ -169,11 +169,8 @@ fn configure(source: &Path, build: &Path, settings: &[(&str, &Path)]) {
     printed(&mut command);
 }
 
-/// Flags for this test's own build, such as a sanitizer's, are not for what is installed. One at a time, since
-/// each needs a core and much memory.
+/// Flags for this test's own build, such as a sanitizer's, are not for what is installed.
 fn build_all(build: &Path) {
-    static BUILDING: Mutex<()> = Mutex::new(());
-    let _alone = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     printed(Command::new("cmake").arg("--build").arg(build).env_remove("RUSTFLAGS"));
 }
 
