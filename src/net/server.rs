@@ -277,7 +277,7 @@ impl Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        match *self.left.get_mut() {
+        match self.left.load(Relaxed) {
             true => _ = self.stop(),
             false => self.stop_and_wait(),
         }
