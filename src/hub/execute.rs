@@ -9,11 +9,13 @@ use super::ring::{Following, InPlace, Next, SEGMENT, Taken};
 use super::subscribe::Subscriber;
 use super::{Core, Strand, Work};
 use crate::Flow;
+use crate::contain::Contained;
 use crate::pool::Shared;
 use crate::sync::atomic::Ordering::Release;
 use core::cell::Cell;
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 /// How many things a service takes from the ready list before other work of the pool has its turn.
@@ -77,7 +79,7 @@ impl Service {
     }
 
     pub(super) fn serve(&mut self) -> Flow {
-        let Some(core) = self.core.upgrade() else { return Flow::Done };
+        let Some(core) = self.core.upgrade().map(Contained::new) else { return Flow::Done };
         core.ready.begin();
         for _ in 0..TURNS {
             if core.shared.must_stop() {
@@ -86,20 +88,13 @@ impl Service {
             }
             let Some((work, call)) = core.ready.pop(self.number) else { return Flow::Wait };
             core.call(call);
-            let again = match work {
-                Work::Mailbox(subscriber) => subscriber.serve(&core, &mut self.batch, None),
-                Work::Lingering(subscriber, taken) => {
-                    subscriber.serve(&core, &mut self.batch, Some(taken))
-                }
-                Work::Replay(replaying) => replaying.run(&core).then_some(Work::Replay(replaying)),
-                Work::Strand => core.run_strand().then_some(Work::Strand),
-                Work::Notices => core.run_notices().then_some(Work::Notices),
-                Work::Reply(ended) => {
-                    ended.call();
-                    core.shared.end_if_forked();
-                    None
-                }
-            };
+            // What is dropped with the last reference to it, a handler that has ended say, is the program's, and may
+            // panic. A service that unwound would be lost to the hub.
+            let again = catch_unwind(AssertUnwindSafe(|| self.perform(&core, work)));
+            let again = again.unwrap_or_else(|panic| {
+                core.shared.tell_panic("handler", panic);
+                None
+            });
             match again {
                 Some(work @ Work::Lingering(..)) => core.ready.linger(work),
                 Some(work) => core.call(core.ready.push_back(self.number, work)),
@@ -108,6 +103,24 @@ impl Service {
         }
         core.ready.yields();
         Flow::Again
+    }
+
+    /// Does a piece of the hub's work; what is to be put on the list again.
+    fn perform(&mut self, core: &Arc<Core>, work: Work) -> Option<Work> {
+        match work {
+            Work::Mailbox(subscriber) => subscriber.serve(core, &mut self.batch, None),
+            Work::Lingering(subscriber, taken) => {
+                subscriber.serve(core, &mut self.batch, Some(taken))
+            }
+            Work::Replay(replaying) => replaying.run(core).then_some(Work::Replay(replaying)),
+            Work::Strand => core.run_strand().then_some(Work::Strand),
+            Work::Notices => core.run_notices().then_some(Work::Notices),
+            Work::Reply(ended) => {
+                ended.call();
+                core.shared.end_if_forked();
+                None
+            }
+        }
     }
 }
 

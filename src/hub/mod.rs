@@ -193,6 +193,8 @@ struct Core {
     key_counts: Option<figures::KeyCounts>,
     publishers: Mutex<Vec<Weak<publisher::Inner>>>,
     replays: Mutex<Vec<Weak<Replaying>>>,
+    /// Those that nobody else keeps, whether they wait for messages, a retry, or the end of a suspension.
+    detached: Mutex<Vec<Arc<Replaying>>>,
     /// The books of subscriptions that have ended.
     ended: Mutex<Books>,
     closed: AtomicBool,
@@ -312,6 +314,7 @@ impl HubBuilder<'_> {
             key_counts,
             publishers: Mutex::default(),
             replays: Mutex::default(),
+            detached: Mutex::default(),
             ended: Mutex::default(),
             closed: AtomicBool::new(false),
             held_up: AtomicU32::new(0),
@@ -461,6 +464,12 @@ impl Core {
         replays.push(Arc::downgrade(replaying));
     }
 
+    /// Keeps a replay as long as the hub.
+    fn keep_replay(&self, replaying: &Arc<Replaying>) {
+        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        detached.push(Arc::clone(replaying));
+    }
+
     /// All replays with a handler that there are.
     fn replays(&self) -> Vec<Arc<Replaying>> {
         let replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
@@ -538,6 +547,10 @@ impl Drop for Core {
             let keys = self.keys.all();
             keys.iter().for_each(|key| key.channel().clear());
             self.router.channels().iter().for_each(|channel| channel.clear());
+            let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+            let detached = core::mem::take(&mut *detached);
+            detached.iter().for_each(Replaying::leave_log);
+            let _panicked = pool::contain(|| drop(detached));
         }
     }
 }

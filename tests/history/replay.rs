@@ -528,6 +528,38 @@ fn a_suspended_replay_goes_on_where_it_was() {
     finish(&pool);
 }
 
+/// Goal: one that is detached lasts as long as its hub, though nothing else refers to it while it is suspended or
+/// holds a message back; and no longer.
+#[test]
+fn a_detached_replay_lasts_as_long_as_its_hub() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = hub(&pool, all_kept("a.>"));
+    let (calls, dropped) = (Arc::default(), Count::new());
+    let (mut picky, on_drop) = (picky(&calls), dropped.on_drop());
+    let handler = move |message: &Message<'_>| {
+        let _held = &on_drop;
+        picky(message)
+    };
+    let moment = Duration::from_millis(5);
+    let builder = hub
+        .replay("a.>", ReplayFrom::Now)
+        .on_failure(OnFailure::dead_letter().retry(Retry::fixed(2, moment)));
+    builder
+        .intensity(Intensity::new(0, HOUR).resume_after(moment, moment))
+        .serve(handler)
+        .unwrap()
+        .detach();
+    for text in ["panic", "1", "once", "2", "panic", "panic", "3"] {
+        let _ = hub.publish("a.x", text).unwrap();
+    }
+    until("the last", || calls.lock().unwrap().last().is_some_and(|last| last == "3 1"));
+    finish(&pool);
+    assert_eq!(dropped.get(), 0);
+    drop(hub);
+    dropped.until(1);
+}
+
 /// Goal: one that holds a message back ends at once when it is closed, and a drain does not wait for it any more.
 #[test]
 fn a_replay_that_holds_a_message_back_ends() {

@@ -300,6 +300,33 @@ fn a_suspension_holds_up_no_end() {
     drop(other);
 }
 
+/// Goal: what a subscription leaves is dropped by a thread of the pool, which goes on serving the hub although that
+/// panics. Method: more of them than the hub has services.
+#[test]
+fn a_destructor_that_panics_takes_no_service_from_the_hub() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            quiet_panic("a destructor's fault")
+        }
+    }
+    let _guard = hang_guard();
+    let hub = hub(1);
+    for _ in 0..20 {
+        let (gate, bomb) = (Gate::new(), Bomb);
+        let entered = gate.clone();
+        let builder = hub.subscription("a").on_restart(move |_| _ = &bomb);
+        let subscription = builder.serve(move |_: &Message<'_>| entered.wait()).unwrap();
+        let _ = hub.publish("a", "").unwrap();
+        gate.until_entered(1);
+        assert_eq!(subscription.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
+        drop(subscription);
+        gate.open();
+        at_rest(&hub);
+    }
+    settle(&hub);
+}
+
 #[test]
 fn an_inline_handler_is_suspended_too() {
     let _guard = hang_guard();

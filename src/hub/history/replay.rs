@@ -55,7 +55,7 @@ use crate::hub::notice::Severity;
 use crate::hub::pull::check_key;
 use crate::hub::subscribe::{Unsubscribe, Unsubscribed};
 use crate::hub::supervise::{Intensity, OnFailure, Supervisor};
-use crate::hub::{Core, Hub, NAP, Work, execute};
+use crate::hub::{self, Core, Hub, Work, execute};
 use crate::pool::contain;
 use crate::queue::Pollable;
 use crate::sync::atomic::AtomicBool;
@@ -646,6 +646,12 @@ impl Replaying {
         }
     }
 
+    /// The hub ends: nobody wakes it any more.
+    pub(in crate::hub) fn leave_log(self: &Arc<Self>) {
+        let sleeper: Arc<dyn Sleeper> = Arc::<Self>::clone(self);
+        self.log.forget(&sleeper);
+    }
+
     fn end(&self, core: &Core) {
         let ended = (lock(&self.work).take(), core::mem::take(&mut *lock(&self.again)));
         let _panicked = contain(|| drop(ended));
@@ -812,6 +818,7 @@ impl Replay {
 
     /// Lets it last as long as its hub.
     pub fn detach(mut self) {
+        self.core.keep_replay(&self.replaying);
         self.detached = true;
     }
 }
@@ -1077,7 +1084,7 @@ impl ReplayMailbox {
         if self.core.shared.must_stop() {
             return Err(Error::ShutDown);
         }
-        let nap = left.unwrap_or(NAP).min(NAP);
+        let nap = left.unwrap_or(hub::NAP).min(hub::NAP);
         let state = self.pulling.state();
         let changed = &self.pulling.changed;
         drop(changed.wait_timeout_while(state, nap, |state| state.rung == rung));
