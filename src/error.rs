@@ -3,9 +3,20 @@
 use core::fmt;
 use std::io;
 
-/// Every failure that paceline reports, apart from refused work (see [`Rejected`]).
+/// Every failure that paceline reports. Refused work comes back in a [`Rejected`] or a [`Full`](crate::Full), which
+/// convert into this by `?`; the work is dropped then.
 ///
 /// A message names the thing, its value and what would be right.
+///
+/// ```
+/// # fn main() -> paceline::Result<()> {
+/// let pool = paceline::Pool::new()?;
+/// pool.post(|| ())?; // a `Rejected` becomes an `Error`
+/// let refused = paceline::Pool::builder().threads(5000).build().unwrap_err();
+/// assert_eq!(refused.to_string(), "threads is 5000, but must be 0 to 1024");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,6 +65,11 @@ pub enum Error {
         what: &'static str,
         /// How many there are.
         capacity: usize,
+    },
+    /// A lane or a queue has no room at this moment, and the work was not accepted.
+    NoRoom {
+        /// What is full: "lane" or "queue".
+        what: &'static str,
     },
     /// A message was published, and a subscription has refused it because its mailbox is full. Others may have taken
     /// it: the receipt says so.
@@ -114,6 +130,7 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
+            Self::NoRoom { what } => write!(f, "the {what} is full"),
             #[cfg(feature = "hub")]
             Self::MailboxFull { mailbox, capacity, receipt } => {
                 write!(f, "{mailbox} is full ({capacity} messages); ")?;
@@ -202,6 +219,17 @@ impl<F> fmt::Debug for Rejected<F> {
 }
 
 impl<F> std::error::Error for Rejected<F> {}
+
+/// The work is dropped.
+impl<F> From<Rejected<F>> for Error {
+    fn from(rejected: Rejected<F>) -> Self {
+        match rejected {
+            Rejected::Full(_) => Self::NoRoom { what: "lane" },
+            Rejected::ShutDown(_) => Self::ShutDown,
+            Rejected::Forked(_) => Self::Forked,
+        }
+    }
+}
 
 /// One thing that is wrong with settings. Its text names where it stands, its key, its value and what
 /// would be right.

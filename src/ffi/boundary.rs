@@ -95,7 +95,7 @@ impl From<Error> for Failure {
             Error::Panicked { .. } => PACE_EPANIC,
             Error::Cancelled => PACE_ECANCELLED,
             Error::Stale { .. } => PACE_ESTALE,
-            Error::Full { .. } => PACE_EFULL,
+            Error::Full { .. } | Error::NoRoom { .. } => PACE_EFULL,
             #[cfg(feature = "hub")]
             Error::MailboxFull { .. } => PACE_EFULL,
             Error::GivenUp { .. } => PACE_EGIVENUP,

@@ -22,11 +22,11 @@
 #![allow(unsafe_code, reason = "moves items out of a vector into slots")]
 
 use super::mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError, keep_off};
-use crate::Result;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::futex::Futex;
+use crate::{Error, Result};
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::time::Duration;
@@ -402,6 +402,16 @@ impl<T> fmt::Debug for Full<T> {
 }
 
 impl<T> std::error::Error for Full<T> {}
+
+/// The item is dropped.
+impl<T> From<Full<T>> for Error {
+    fn from(full: Full<T>) -> Self {
+        match full.closed {
+            true => Self::Stale { what: "queue" },
+            false => Self::NoRoom { what: "queue" },
+        }
+    }
+}
 
 /// Where threads sleep until something changes. See the module's documentation.
 struct WaitPoint {
