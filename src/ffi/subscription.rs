@@ -306,7 +306,7 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         // SAFETY: as the header demands.
         let mut builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
         if options.unique {
-            builder = builder.unique(handler as usize, user_data as usize);
+            builder = builder.unique((handler as usize, user_data as usize));
         }
         let entry = Named::default();
         let name = pace_subscription_t { id: hub.subscriptions.reserve()?.fill(entry.clone()) };

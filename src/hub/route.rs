@@ -128,8 +128,8 @@ fn add(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) {
     list.push(Arc::clone(subscriber));
 }
 
-/// What tells a handler with its data from others.
-pub(super) type Identity = (usize, usize);
+/// What tells a unique subscription from others: two hashes of what the program calls it by.
+pub(super) type Identity = (u64, u64);
 
 impl Channel {
     fn new(pattern: &str, hub: u32) -> Arc<Self> {

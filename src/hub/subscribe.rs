@@ -17,8 +17,10 @@ use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use serde_json::{Value, json};
+use std::hash::DefaultHasher;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -55,7 +57,8 @@ pub struct SubscriptionBuilder<'a> {
     overflow: Option<Overflow>,
     pub(super) execution: Execution,
     ranked: bool,
-    identity: Option<Identity>,
+    /// With how it is shown.
+    identity: Option<(Identity, Box<str>)>,
     pub(super) lease: Option<Duration>,
     pub(super) care: care::Terms,
     pub(super) group: Option<(Box<str>, Balance)>,
@@ -113,10 +116,30 @@ impl<'a> SubscriptionBuilder<'a> {
         self
     }
 
-    /// Refuses this subscription if the pattern has one with the same identity: two numbers that stand
-    /// for the handler and its data, say their addresses.
-    pub fn unique(mut self, handler: usize, data: usize) -> Self {
-        self.identity = Some((handler, data));
+    /// Refuses this subscription with [`Error::Invalid`] if its pattern has one of the same identity. An identity is
+    /// anything that can be hashed and shown: a name, an id of the program's, a tuple. Default: a subscription has
+    /// none, and a pattern may have the same handler more than once.
+    ///
+    /// ```
+    /// # use paceline::{Pool, hub::{Hub, Message}};
+    /// # fn main() -> paceline::Result<()> {
+    /// let hub = Hub::new(&Pool::new()?)?;
+    /// let subscribe =
+    ///     || hub.subscription("orders.>").unique("audit").serve(|_: &Message<'_>| ());
+    /// let first = subscribe()?;
+    /// assert!(subscribe().unwrap_err().to_string().contains("is \"audit\""));
+    /// # drop(first);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unique(mut self, identity: impl Hash + fmt::Debug) -> Self {
+        // Two hashes of 64 bits, as a collision would refuse a subscription wrongly.
+        let hash = |salt: u64| {
+            let mut hasher = DefaultHasher::new();
+            (salt, &identity).hash(&mut hasher);
+            hasher.finish()
+        };
+        self.identity = Some(((hash(0), hash(1)), format!("{identity:?}").into()));
         self
     }
 
@@ -216,7 +239,7 @@ impl<'a> SubscriptionBuilder<'a> {
         let supervisor = self.care.supervisor.clone();
         let care = Care::new(self.care)?;
         let extra = Extra {
-            identity: self.identity,
+            identity: self.identity.as_ref().map(|(identity, _)| *identity),
             puller: (self.execution == Execution::Pull).then(Puller::new),
             care: care.map_or_else(OnceLock::new, OnceLock::from),
             group,
@@ -246,7 +269,7 @@ impl<'a> SubscriptionBuilder<'a> {
             false => core.router.join_pattern(self.pattern, make),
         };
         if !joined {
-            let value = format!("{:?}", self.identity.unwrap_or_default());
+            let value = self.identity.map(|(_, shown)| shown).unwrap_or_default();
             let allowed = "one that does not subscribe to this pattern already";
             return Err(Error::invalid("the identity of a unique handler", value, allowed));
         }

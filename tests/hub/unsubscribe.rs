@@ -216,7 +216,7 @@ fn a_unique_handler_subscribes_once() {
             let dropped = Count::new();
             let on_drop = dropped.on_drop();
             let result =
-                hub.subscription(pattern).unique(id, data).serve(move |_: &Message<'_>| {
+                hub.subscription(pattern).unique((id, data)).serve(move |_: &Message<'_>| {
                     let _held = &on_drop;
                 });
             assert_eq!(dropped.get(), u64::from(result.is_err()));
