@@ -171,6 +171,20 @@ impl std::error::Error for Error {
 }
 
 /// Work that was not accepted, handed back.
+///
+/// ```
+/// use paceline::{Pool, Rejected};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// pool.shutdown(Duration::ZERO);
+/// match pool.submit(|| 42) {
+///     Err(Rejected::ShutDown(work)) => assert_eq!(work(), 42), // the closure comes back
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rejected<F> {
     /// The lane is full.

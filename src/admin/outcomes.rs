@@ -206,6 +206,16 @@ pub type OutcomeLogStats = LogStats;
 /// A log of outcomes; give it to [`WorkerPoolBuilder::observe`](crate::task::WorkerPoolBuilder::observe).
 /// When the last worker pool that uses it is gone, and it is dropped, its thread tells what waits and ends. If there is a
 /// callback, that drop returns when the callback has been dropped, unless it is on a thread of a pool or of the log.
+///
+/// ```
+/// use paceline::{Pool, admin::OutcomeLog, task::{Attempt, WorkerPool}};
+/// # fn main() -> paceline::Result<()> {
+/// let log = OutcomeLog::builder().callback(|outcome| println!("{outcome:?}")).build()?;
+/// let workers = WorkerPool::builder(&Pool::new()?).observe(log).build()?;
+/// workers.task("hello", |_: &Attempt<'_>| Ok::<_, String>(())).submit()?.wait()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct OutcomeLog {
     teller: Teller<Outcome>,
 }

@@ -26,6 +26,18 @@ pub(crate) const MAX_LENGTH: usize = 255;
 
 /// A key of a hub, made by [`Hub::key`](super::Hub::key). Clones are the same key; making one costs an
 /// increment.
+///
+/// ```
+/// use paceline::{Pool, hub::Hub};
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let key = hub.key("orders.eu.created")?; // looked up once
+/// assert_eq!(key.tokens().collect::<Vec<_>>(), ["orders", "eu", "created"]);
+/// let receipt = hub.publish(&key, "order 1")?;
+/// assert_eq!(receipt.matched, 0); // nobody has subscribed to it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Key {
     channel: Arc<Channel>,

@@ -159,6 +159,15 @@ impl fmt::Debug for Payload {
 
 /// Names and values beside a payload, in the order in which they were given; a name may come more than
 /// once. Clones are the same headers: those that many messages have are made once.
+///
+/// ```
+/// use paceline::hub::Headers;
+/// # fn main() -> paceline::Result<()> {
+/// let headers = Headers::new([("content-type", "text/plain"), ("trace", "17")])?;
+/// assert_eq!((headers.len(), headers.get("trace")), (2, Some("17")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(Option<Arc<Pairs>>);
 
@@ -398,6 +407,22 @@ impl Draft<'_> {
 }
 
 /// A message that a handler is lent: what is stored, and what only this subscription knows of it.
+///
+/// ```
+/// use paceline::{Pool, hub::{Hub, Message}};
+/// use std::sync::mpsc;
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let (seen, saw) = mpsc::channel();
+/// let _subscription = hub.subscribe("orders.>", move |message: &Message<'_>| {
+///     let text = String::from_utf8_lossy(message.payload()).into_owned();
+///     let _receiver_may_be_gone = seen.send((message.key().to_string(), text));
+/// })?;
+/// hub.publish("orders.eu", "order 1")?;
+/// assert_eq!(saw.recv().unwrap(), ("orders.eu".into(), "order 1".into()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub(crate) stored: &'a Stored,

@@ -105,6 +105,21 @@ pub(super) enum IfFull {
 }
 
 /// A message that is being put together; see [`Hub::message`].
+///
+/// ```
+/// use paceline::{Pool, hub::{Headers, Hub, Priority}};
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let receipt = hub
+///     .message("orders.eu")
+///     .payload("order 1")
+///     .headers(Headers::new([("trace", "17")])?)
+///     .priority(Priority::High)
+///     .publish()?;
+/// assert!(receipt.is_complete());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is published before `publish`"]
 pub struct Publication<'a, K> {
     pub(super) hub: &'a Hub,

@@ -82,6 +82,18 @@ impl<'a> PublisherBuilder<'a> {
 }
 
 /// A publisher with a name; clones are the same one. Any thread.
+///
+/// ```
+/// use paceline::{Error, Pool, hub::Hub};
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let sensor = hub.publisher("sensor 1").allow("temperature.*").build()?;
+/// sensor.publish("temperature.roof", "21.5")?;
+/// assert!(matches!(sensor.publish("orders.eu", "x"), Err(Error::Invalid { .. })));
+/// assert_eq!(sensor.stats().refused, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Publisher {
     hub: Hub,

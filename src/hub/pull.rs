@@ -204,6 +204,20 @@ pub(super) fn check_key(pattern: &str, text: &str) -> Result<()> {
 
 /// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
 /// unsubscribes.
+///
+/// ```
+/// use paceline::{Pool, hub::Hub};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let mailbox = hub.mailbox("orders.>", 100)?; // pulled by a thread of the program's own
+/// hub.publish("orders.eu", "order 1")?;
+/// let message = mailbox.recv_timeout(Duration::from_secs(1))?;
+/// assert_eq!(message.payload(), b"order 1");
+/// assert!(mailbox.try_recv()?.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it unsubscribes"]
 pub struct Mailbox {
     subscription: Subscription,

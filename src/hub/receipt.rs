@@ -4,6 +4,21 @@ use crate::error::{Error, Result};
 
 /// What became of a publication at the moment of publishing. Each subscription that matched is in exactly
 /// one of `enqueued`, `dropped`, `rejected` and `dead_lettered`.
+///
+/// ```
+/// use paceline::{Error, Pool, hub::Hub};
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let mailbox = hub.mailbox("a", 1)?; // with room for one message
+/// assert!(hub.publish("a", "first")?.is_complete());
+/// match hub.publish("a", "second") {
+///     Err(Error::MailboxFull { receipt, .. }) => assert_eq!((receipt.matched, receipt.rejected), (1, 1)),
+///     other => panic!("{other:?}"),
+/// }
+/// # drop(mailbox);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 #[must_use = "it says whether all who matched will get the message"]

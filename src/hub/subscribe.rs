@@ -49,6 +49,26 @@ const DEFAULT_CAPACITY: usize = 1024;
 const MAX_CONCURRENT: u32 = 1024;
 
 /// Settings of a subscription.
+///
+/// ```
+/// use paceline::{Pool, Retry, hub::{Failure, Hub, Message, OnFailure, Overflow}};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let subscription = hub
+///     .subscription("orders.*")
+///     .capacity(1000)
+///     .overflow(Overflow::Block(Duration::from_secs(1)))
+///     .on_failure(OnFailure::dead_letter().retry(Retry::fixed(3, Duration::from_millis(100))))
+///     .serve(|message: &Message<'_>| match message.payload().is_empty() {
+///         true => Err(Failure::permanent("an order without a text")),
+///         false => Ok(()),
+///     })?;
+/// hub.publish("orders.eu", "order 1")?;
+/// # drop(subscription);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until `serve`"]
 pub struct SubscriptionBuilder<'a> {
     hub: &'a Hub,
@@ -487,6 +507,18 @@ pub enum Unsubscribed {
 /// outside the pool the drop returns when no handler runs and the handler has been dropped. Inside a handler, and on a
 /// thread of the pool, it does not wait; nor does it after `unsubscribe(Unsubscribe::Async)`.
 /// [`detach`](Self::detach) keeps the subscription.
+///
+/// ```
+/// use paceline::{Pool, hub::{Hub, Message, Unsubscribe, Unsubscribed}};
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// let subscription = hub.subscribe("a", |_: &Message<'_>| println!("it came"))?;
+/// hub.publish("a", "x")?;
+/// // Takes nothing more, and returns when no handler runs: what its handler uses may go now.
+/// assert_eq!(subscription.unsubscribe(Unsubscribe::Sync)?, Unsubscribed::Now);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it unsubscribes"]
 pub struct Subscription {
     pub(super) core: Arc<Core>,

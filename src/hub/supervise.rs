@@ -259,6 +259,23 @@ pub enum RestartStrategy {
 
 /// Counts the restarts of one or more subscriptions, and suspends all of them when there are too many.
 /// A subscription that is given none has one of its own. Clones are the same supervisor.
+///
+/// ```
+/// use paceline::{Pool, hub::{Hub, Intensity, Message, RestartStrategy, Supervisor}};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::new(&Pool::new()?)?;
+/// // More than five panics in a minute suspend both subscriptions, for a second at first.
+/// let intensity = Intensity::new(5, Duration::from_secs(60))
+///     .resume_after(Duration::from_secs(1), Duration::from_secs(60));
+/// let supervisor = Supervisor::new(RestartStrategy::OneForAll, intensity)?;
+/// let serve = |pattern| hub.subscription(pattern).supervisor(&supervisor).serve(|_: &Message<'_>| ());
+/// let both = (serve("orders.>")?, serve("payments.>")?);
+/// assert!(!supervisor.is_suspended());
+/// # drop(both);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Supervisor {
     inner: Arc<Inner>,

@@ -18,6 +18,21 @@ type Callback = Box<dyn FnMut(&Record) + Send>;
 static INSTALLED: OnceLock<Log> = OnceLock::new();
 
 /// Settings of a [`Log`].
+///
+/// ```
+/// use paceline::{Pool, log::Log};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let log = Log::builder()
+///     .levels("info,net=debug".parse()?)
+///     .callback(|record| println!("{record}"))
+///     .build()?;
+/// let pool = Pool::builder().log(&log).build()?;
+/// pool.shutdown(Duration::from_secs(1));
+/// log.flush(Duration::from_secs(1))?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until `build`"]
 #[derive(Default)]
 pub struct LogBuilder {

@@ -47,6 +47,18 @@ pub(super) const HIGHEST: u64 = 3;
 
 /// A distribution of values. Clones are the same histogram; any thread. Each thread that records has some
 /// 43 KB of counts in each histogram.
+///
+/// ```
+/// use paceline::metrics::{Registry, Unit};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let registry = Registry::new();
+/// let latency = registry.histogram("latency", "Of answers", &[], Unit::Time)?;
+/// latency.record_time(Duration::from_millis(5));
+/// assert_eq!(latency.snapshot().count(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Histogram(Arc<Core>);
 

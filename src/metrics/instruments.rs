@@ -5,6 +5,18 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, CachePadded};
 
 /// A number that only grows. Clones are the same counter; any thread.
+///
+/// ```
+/// use paceline::metrics::{Registry, TextFormat};
+/// # fn main() -> paceline::Result<()> {
+/// let registry = Registry::new();
+/// let orders = registry.counter("orders", "Orders taken", &[("region", "eu")])?;
+/// orders.inc();
+/// orders.add(2);
+/// assert_eq!(orders.get(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Counter(Arc<CachePadded<AtomicU64>>);
 
@@ -29,6 +41,18 @@ impl Counter {
 }
 
 /// A number that goes up and down. Clones are the same gauge; any thread.
+///
+/// ```
+/// use paceline::metrics::Registry;
+/// # fn main() -> paceline::Result<()> {
+/// let registry = Registry::new();
+/// let temperature = registry.gauge("temperature_celsius", "Of the room", &[])?;
+/// temperature.set(21.5);
+/// temperature.add(-0.5);
+/// assert_eq!(temperature.get(), 21.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Gauge(Arc<CachePadded<AtomicU64>>);
 

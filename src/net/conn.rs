@@ -20,6 +20,26 @@ use std::sync::Arc;
 /// pool, and should not block (or call [`promote_new_leader`](crate::promote_new_leader) before).
 ///
 /// A hook that panics closes its connection with [`Reason::Panicked`], and is counted.
+///
+/// ```
+/// use paceline::{Pool, net::{Conn, ConnHandler, Server}};
+///
+/// struct Echo;
+///
+/// impl ConnHandler for Echo {
+///     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+///         let _written = conn.write(bytes);
+///         bytes.len() // all of it was taken
+///     }
+/// }
+///
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let server = Server::builder(&pool).listen("127.0.0.1:0").serve(|_: &Conn| Echo)?;
+/// println!("listening on {}", server.addresses()[0]);
+/// # Ok(())
+/// # }
+/// ```
 pub trait ConnHandler: Send + 'static {
     /// The connection is there. Called once, before all others but `close`.
     fn open(&mut self, conn: &Conn) -> Verdict {

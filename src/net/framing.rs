@@ -46,6 +46,14 @@ pub enum Frame<'a> {
 }
 
 /// Messages that end with a delimiter.
+///
+/// ```
+/// use paceline::net::{Delimited, Frame};
+///
+/// let mut lines = Delimited::lines(80);
+/// assert_eq!(lines.next(b"first\nsec"), Frame::Message { body: b"first", length: 6 });
+/// assert_eq!(lines.next(b"sec"), Frame::Partial);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Delimited {
     delimiter: Box<[u8]>,
@@ -139,6 +147,17 @@ impl FixedLength {
 
 /// Messages with their length in front, an unsigned number in network order that does not count
 /// itself.
+///
+/// ```
+/// use paceline::net::{Frame, LengthPrefixed};
+/// # fn main() -> paceline::Result<()> {
+/// let framing = LengthPrefixed::new(2, 1000)?; // two bytes of length, at most 1000 bytes of body
+/// let bytes = [0, 2, b'h', b'i', 0];
+/// assert_eq!(framing.next(&bytes), Frame::Message { body: b"hi", length: 4 });
+/// assert_eq!(framing.next(&bytes[4..]), Frame::Partial);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LengthPrefixed {
     width: usize,

@@ -48,6 +48,21 @@ pub(crate) const MAX_JOINED: usize = 1024;
 const DEFAULT_MAX_HANDLES: usize = 1 << 22;
 
 /// Settings of a [`Pool`]; see [`Pool::builder`].
+///
+/// ```
+/// use paceline::{Pin, Pool, Promotion};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::builder()
+///     .name("io")
+///     .threads(2)
+///     .pin(Pin::None)
+///     .promotion(Promotion::Deferred)
+///     .lane_capacity(1024)
+///     .build()?;
+/// pool.submit(|| println!("on a thread with the name io-0 or io-1"))?.wait()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {

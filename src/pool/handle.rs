@@ -15,6 +15,28 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// How a descriptor is waited for; see [`Pool::register_with`].
+///
+/// ```
+/// use paceline::{Flow, HandleOptions, Interest, Pool};
+/// use std::io::Read;
+/// use std::os::unix::net::UnixStream;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = Pool::new()?;
+/// let (inside, _outside) = UnixStream::pair()?;
+/// inside.set_nonblocking(true)?;
+/// // Called again as long as something is left to read; its handler may block for long.
+/// let options = HandleOptions::new().interest(Interest::READABLE).level().may_block();
+/// let handle = pool.register_with(inside, options, |stream, _ready| {
+///     let mut bytes = [0; 64];
+///     match stream.read(&mut bytes) {
+///         Ok(0) => Flow::Done,
+///         _ => Flow::Wait,
+///     }
+/// })?;
+/// assert!(handle.is_open());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct HandleOptions {
@@ -84,6 +106,28 @@ impl HandleOptions {
 /// Dropping it deregisters and drops `S`; [`detach`](Self::detach) lets it live on until its handler
 /// returns [`Flow::Done`] or the pool shuts down. All methods may be called by any thread, also from
 /// handlers.
+///
+/// ```
+/// use paceline::{Flow, Pool};
+/// use std::os::unix::net::UnixDatagram;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = Pool::new()?;
+/// let (inside, outside) = UnixDatagram::pair()?;
+/// inside.set_nonblocking(true)?;
+/// let echo = pool.register(inside, |socket, _ready| {
+///     let mut bytes = [0; 64];
+///     while let Ok(size) = socket.recv(&mut bytes) {
+///         let _sent = socket.send(&bytes[..size]);
+///     }
+///     Flow::Wait
+/// })?;
+/// outside.send(b"ping")?;
+/// let mut bytes = [0; 64];
+/// assert_eq!(outside.recv(&mut bytes)?, 4);
+/// let _socket = echo.deregister()?; // when no handler runs
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a Handle deregisters it; use `detach` to let it live on"]
 pub struct Handle<S> {
     shared: Arc<Shared>,

@@ -166,6 +166,25 @@ use shutdown::{Life, Threads};
 use std::sync::Arc;
 
 /// What a handler answers.
+///
+/// ```
+/// use paceline::{Flow, Pool};
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let (ticks, ticked) = mpsc::channel();
+/// let mut left = 3;
+/// pool.every(Duration::from_millis(1), move || {
+///     let _receiver_may_be_gone = ticks.send(left);
+///     left -= 1;
+///     if left == 0 { Flow::Done } else { Flow::Wait } // three calls, then it is deregistered
+/// })?
+/// .detach();
+/// assert_eq!(ticked.iter().collect::<Vec<_>>(), [3, 2, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Flow {
@@ -195,6 +214,19 @@ pub struct SlowReport {
 
 /// A fixed set of threads and the event sources that they serve. Clones are the same pool; when the
 /// last one is dropped, the pool runs what it has accepted and shuts down.
+///
+/// ```
+/// use paceline::Pool;
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?; // one thread for each CPU that the process may use
+/// let answer = pool.submit(|| 6 * 7)?;
+/// assert_eq!(answer.wait()?, 42);
+/// let report = pool.shutdown(Duration::from_secs(10));
+/// assert!(report.drained);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Pool {
     life: Arc<Life>,
@@ -262,6 +294,19 @@ impl fmt::Debug for Pool {
 
 /// Says "I am about to block": another thread of this thread's pool is called to lead and to take
 /// over what this one has claimed. Call it inside a handler or task; elsewhere it does nothing.
+///
+/// ```
+/// use paceline::{Pool, promote_new_leader};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::builder().threads(2).build()?;
+/// let task = pool.submit(|| {
+///     promote_new_leader(); // what follows may block: another thread leads from now on
+///     std::fs::read_to_string("/proc/self/comm")
+/// })?;
+/// assert!(task.wait()?.is_ok());
+/// # Ok(())
+/// # }
+/// ```
 pub fn promote_new_leader() {
     if let Some((shared, _)) = context::current() {
         shared.promote_for_blocking();

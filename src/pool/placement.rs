@@ -39,6 +39,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// CPUs are taken from the mask of the thread that builds the pool, distinct physical cores before
 /// hyper-threads, and free ones before those that another pool of this process has. More threads
 /// than CPUs go round again.
+///
+/// ```
+/// use paceline::{Pin, Pool};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::builder().threads(2).pin(Pin::Spread).build()?;
+/// // Where each thread is pinned; `None` where it is not.
+/// for thread in &pool.stats().threads[..2] {
+///     println!("{:?}", thread.cpu);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Pin {
     /// The scheduler moves the threads as it likes within the mask of the thread that builds the

@@ -33,6 +33,27 @@ const BATCH: usize = 256;
 /// refuses more; what has been published is still handled, and the drain of a shutdown waits for it.
 /// On a thread outside the pool, dropping the last clone waits until all of that was handled and the handler has been
 /// dropped. On a thread of the pool it does not wait.
+///
+/// ```
+/// use paceline::{Pool, Ring};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let sum = Arc::new(AtomicU64::new(0));
+/// let total = Arc::clone(&sum);
+/// let ring = Ring::serial(&pool, 1024, move |events: &[u64]| {
+///     total.fetch_add(events.iter().sum(), Ordering::Relaxed);
+/// })?;
+/// for event in 1..=100 {
+///     ring.publish(event)?; // from any thread; waits if the ring is full
+/// }
+/// assert!(pool.shutdown(Duration::from_secs(10)).drained);
+/// assert_eq!(sum.load(Ordering::Relaxed), 5050);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Ring<T: Copy + Send + Sync + 'static> {
     owner: Arc<Owner<T>>,
 }

@@ -14,6 +14,21 @@ use std::sync::{Arc, PoisonError, Weak};
 
 /// Watches for signals while it lives: see [`Signals::new`]. Dropped, it watches no more; the signals
 /// stay blocked, so that one that comes late does not end the process.
+///
+/// ```
+/// use paceline::{Pool, Signals};
+/// use std::time::Duration;
+///
+/// fn main() -> paceline::Result<()> {
+///     // First in `main`: SIGTERM and SIGINT are blocked in this thread, and in those that it starts.
+///     let pool = Pool::new()?;
+///     let signals = Signals::shut_down(&pool, Duration::from_secs(10))?;
+///     // … servers …
+/// # pool.shutdown(Duration::ZERO);
+///     signals.wait(); // until a signal has begun the shutdown, or the pool was shut down otherwise
+///     Ok(())
+/// }
+/// ```
 #[must_use = "dropped, it watches for nothing"]
 pub struct Signals {
     arrived: Arc<Arrived>,

@@ -6,6 +6,20 @@ use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// A snapshot of a pool. Counts are since the start and never fall.
+///
+/// ```
+/// use paceline::Pool;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::builder().threads(2).build()?;
+/// pool.submit(|| ())?.wait()?;
+/// let stats = pool.stats();
+/// // Its two threads, and then the seats of host threads.
+/// for (index, thread) in stats.threads.iter().take(2).enumerate() {
+///     println!("thread {index} is {:?} and has led {} times", thread.role, thread.terms);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -97,6 +111,22 @@ pub struct SetStats {
 
 /// The books of a pool. At rest they balance exactly; while it works the numbers are read one after
 /// another, so they may be apart by what happened in between.
+///
+/// ```
+/// use paceline::Pool;
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// for _ in 0..10 {
+///     pool.post(|| ())?;
+/// }
+/// pool.shutdown(Duration::from_secs(10));
+/// let audit = pool.audit();
+/// assert!(audit.balances());
+/// assert_eq!((audit.accepted, audit.completed, audit.cancelled), (10, 10, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audit {

@@ -29,6 +29,23 @@ const RUN: usize = 32;
 /// Runs tasks one at a time, in the order in which they were posted, on whatever thread of the pool
 /// is free. Clones are the same strand. It ends by itself when the last clone is dropped and its
 /// tasks have run.
+///
+/// ```
+/// use paceline::Pool;
+/// use std::sync::{Arc, Mutex};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let strand = pool.strand()?;
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// for n in 0..100 {
+///     let log = Arc::clone(&log);
+///     strand.post(move || log.lock().unwrap().push(n))?; // one at a time, in this order
+/// }
+/// strand.submit(|| ())?.wait()?;
+/// assert!(log.lock().unwrap().is_sorted());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Strand {
     owner: Arc<Owner>,

@@ -227,6 +227,20 @@ impl<T> Drop for Completer<T> {
 /// The result of submitted work. It can be waited for by any thread, or awaited.
 ///
 /// Dropping it lets the task run on unobserved; its result is dropped where it ends.
+///
+/// ```
+/// use paceline::Pool;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let squares = [1, 2, 3].map(|n| pool.submit(move || n * n));
+/// let mut sum = 0;
+/// for square in squares {
+///     sum += square?.wait()?; // a task that panics is an `Error::Panicked` here
+/// }
+/// assert_eq!(sum, 14);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a Task detaches it; use `post` for work whose result nobody needs"]
 pub struct Task<T> {
     cell: NonNull<TaskCell>,

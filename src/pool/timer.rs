@@ -12,6 +12,19 @@ use core::time::Duration;
 use std::sync::Arc;
 
 /// A closure that waits for its time. Dropping it lets it run; [`cancel`](Self::cancel) does not.
+///
+/// ```
+/// use paceline::Pool;
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let timer = pool.after(Duration::from_secs(3600), || println!("an hour has passed"))?;
+/// assert!(timer.is_pending());
+/// assert!(timer.cancel()); // it will not run
+/// assert!(!timer.cancel()); // it was cancelled before
+/// # Ok(())
+/// # }
+/// ```
 pub struct Timer {
     shared: ManuallyDrop<Arc<Shared>>,
     key: Key,

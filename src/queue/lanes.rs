@@ -102,6 +102,17 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 /// waits for them. When something has waited in a lane for longer than
 /// [`Builder::ageing`](crate::Builder::ageing), every fourth pick is of such lanes, in turn. Several threads pick
 /// each for itself.
+///
+/// ```
+/// use paceline::{Lane, Pool};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// pool.lane(Lane::Low).post(|| println!("some day"))?;
+/// let urgent = pool.lane(Lane::Critical).submit(|| "at once")?;
+/// assert_eq!(urgent.wait()?, "at once");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Lane {

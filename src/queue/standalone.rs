@@ -371,6 +371,18 @@ impl CopyWait {
 }
 
 /// An item that a [`Queue`] did not take.
+///
+/// ```
+/// # fn main() -> paceline::Result<()> {
+/// let queue = paceline::Queue::new(2)?;
+/// queue.push(1)?;
+/// queue.push(2)?;
+/// let full = queue.push(3).unwrap_err();
+/// assert!(!full.is_closed());
+/// assert_eq!(full.into_inner(), 3); // the item comes back
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T> {
     item: T,

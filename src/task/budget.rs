@@ -29,6 +29,22 @@ const TOKEN: u64 = 1_000_000_000;
 
 /// How many retries the tasks of one name may make together: the default is a fifth of the first
 /// attempts, and 10 in a second besides, of which 100 can be saved up.
+///
+/// ```
+/// use paceline::{Pool, Retry, task::{RetryBudget, WorkerPool}};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let workers = WorkerPool::new(&Pool::new()?);
+/// // When all calls fail, a tenth of them is tried again, and not three times as many are made.
+/// let call = workers
+///     .kind("call")
+///     .retry(Retry::fixed(3, Duration::from_millis(10)))
+///     .retry_budget(RetryBudget::new(0.1))
+///     .build()?;
+/// # drop(call);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RetryBudget {
     ratio: f64,

@@ -235,6 +235,26 @@ impl KindInner {
 /// A task's name with the settings and statistics that all tasks of that name share; see
 /// [`WorkerPool::kind`]. Clones are the same. What is known of a name is kept as long as the pool lives, and
 /// the name itself as long as the process, so names should be few: "resize", not "resize image 17".
+///
+/// ```
+/// use paceline::{Pool, Retry, task::{Attempt, Status, WorkerPool}};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// let workers = WorkerPool::new(&Pool::new()?);
+/// let fetch = workers
+///     .kind("fetch")
+///     .retry(Retry::fixed(3, Duration::from_millis(1)))
+///     .timeout(Duration::from_secs(5))
+///     .build()?;
+/// let task = fetch.submit(|attempt: &Attempt<'_>| match attempt.number() {
+///     1 => Err("the line was busy"),
+///     _ => Ok("a page"),
+/// })?;
+/// let report = task.wait()?;
+/// assert_eq!((report.status, report.attempts), (Status::Completed, 2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Kind {
     inner: &'static KindInner,

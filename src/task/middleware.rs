@@ -16,6 +16,29 @@ use std::sync::Arc;
 /// Something that runs around each attempt of every task of a worker pool, on the attempt's own thread
 /// and within its time; see [`WorkerPoolBuilder::middleware`](super::WorkerPoolBuilder::middleware). It
 /// runs at several threads at once, and should be short.
+///
+/// ```
+/// use paceline::{Pool, task::{Attempt, Fault, Middleware, WorkerPool}};
+/// use std::sync::Arc;
+///
+/// struct NoMondays;
+///
+/// impl Middleware for NoMondays {
+///     fn before(&self, attempt: &Attempt<'_>) -> Result<(), Fault> {
+///         match attempt.name() {
+///             "monday" => Err(Fault::permanent("not on a Monday")),
+///             _ => Ok(()),
+///         }
+///     }
+/// }
+///
+/// # fn main() -> paceline::Result<()> {
+/// let workers = WorkerPool::builder(&Pool::new()?).middleware(Arc::new(NoMondays)).build()?;
+/// let task = workers.task("monday", |_: &Attempt<'_>| Ok::<_, String>(())).submit()?;
+/// assert_eq!(task.wait()?.result.unwrap_err().to_string(), "not on a Monday");
+/// # Ok(())
+/// # }
+/// ```
 pub trait Middleware: Send + Sync {
     /// Before the function.
     ///

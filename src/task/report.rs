@@ -71,6 +71,17 @@ impl fmt::Display for Status {
 }
 
 /// How a task ended.
+///
+/// ```
+/// use paceline::{Pool, task::{Attempt, Status, WorkerPool}};
+/// # fn main() -> paceline::Result<()> {
+/// let workers = WorkerPool::new(&Pool::new()?);
+/// let report = workers.task("divide", |_: &Attempt<'_>| Ok::<_, String>(84 / 2)).submit()?.wait()?;
+/// assert_eq!((report.status, report.result.unwrap()), (Status::Completed, 42));
+/// println!("it waited {:?} and ran {:?}", report.queue_time, report.run_time);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TaskReport<T> {

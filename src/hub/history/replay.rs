@@ -78,6 +78,23 @@ const READS: usize = 4;
 const AGAIN: usize = 1024;
 
 /// Where a replay begins.
+///
+/// ```
+/// use paceline::{Pool, hub::{Hub, Message, history::{History, ReplayFrom}}};
+/// use std::sync::mpsc;
+/// # fn main() -> paceline::Result<()> {
+/// let hub = Hub::builder(&Pool::new()?).history(History::of("a")).build()?;
+/// hub.publish("a", "before")?;
+/// let (seen, saw) = mpsc::channel();
+/// // What was kept, and then what comes, without a gap.
+/// let _replay = hub.replay("a", ReplayFrom::Beginning).serve(move |message: &Message<'_>| {
+///     let _receiver_may_be_gone = seen.send(message.payload().to_vec());
+/// })?;
+/// hub.publish("a", "after")?;
+/// assert_eq!([saw.recv().unwrap(), saw.recv().unwrap()], [&b"before"[..], b"after"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReplayFrom {

@@ -21,6 +21,20 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What a hub keeps of the messages that a pattern matches; give it to
 /// [`HubBuilder::history`](crate::hub::HubBuilder::history).
+///
+/// ```
+/// use paceline::{Pool, hub::{Hub, history::{History, Limits, Query}}};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let hub = Hub::builder(&pool).history(History::of("orders.>").keep(Limits::of_count(100))).build()?;
+/// hub.publish("orders.eu", "order 1")?;
+/// hub.publish("orders.us", "order 2")?;
+/// let found = hub.query(&Query::of("orders.us")?)?;
+/// assert_eq!(found.len(), 1);
+/// assert_eq!(found[0].payload(), b"order 2");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct History {

@@ -52,6 +52,25 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// A request, for as long as its handler runs.
+///
+/// ```
+/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// # fn main() -> paceline::Result<()> {
+/// # let pool = Pool::new()?;
+/// let server = Http::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .route("GET", "/hello/{name}", |request: &Request<'_>, response: Response| {
+///         let name = request.param("name").unwrap_or_default();
+///         match request.query_pairs().find(|(key, _)| key == "polite") {
+///             Some(_) => response.text(format!("Good day to you, {name}.\n")),
+///             None => response.text(format!("Hello, {name}!\n")),
+///         }
+///     })
+///     .serve()?;
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Request<'a> {
     pub(super) head: &'a Head<'a, 'a>,
     /// None: the route's pattern has none.

@@ -150,6 +150,25 @@ impl Asked {
 /// later; until then the connection's next request waits.
 ///
 /// A response that is dropped is a failure of its handler: the peer gets a 500.
+///
+/// ```
+/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// # fn main() -> paceline::Result<()> {
+/// # let pool = Pool::new()?;
+/// let server = Http::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .route("POST", "/orders", |_: &Request<'_>, response: Response| {
+///         response.status(201).header("Location", "/orders/1").text("created\n")
+///     })
+///     .route("GET", "/later", |_: &Request<'_>, response: Response| {
+///         // From another thread, when there is an answer.
+///         std::thread::spawn(move || response.text("sorry for the delay\n"));
+///     })
+///     .serve()?;
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a Response answers with 500"]
 pub struct Response {
     /// None: completed.
@@ -704,6 +723,28 @@ pub(super) fn refuse(
 /// The body of an answer, written piece by piece by whoever holds it.
 ///
 /// Dropped before its end, it can never be whole: the connection is reset, so that the peer can tell.
+///
+/// ```
+/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// # fn main() -> paceline::Result<()> {
+/// # let pool = Pool::new()?;
+/// let server = Http::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .route("GET", "/numbers", |_: &Request<'_>, response: Response| {
+///         let mut left = 1_000_000;
+///         // Called again whenever there is room for more: a slow reader costs no memory.
+///         response.stream(None)?.pump(move |body| {
+///             left -= 1;
+///             body.write(format!("{left}\n").as_bytes())?;
+///             Ok(left > 0)
+///         });
+///         Ok::<_, paceline::Error>(())
+///     })
+///     .serve()?;
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a Body before its end resets the connection"]
 pub struct Body {
     /// None: finished.

@@ -122,6 +122,27 @@ fn of_outgoing(told: &Limits) -> Limits {
 }
 
 /// Settings of an HTTP server; see [`Http::builder`].
+///
+/// ```
+/// use paceline::{Pool, net::http::{Http, Next, Request, RequestEnd, Response}};
+/// use std::time::Duration;
+/// # fn main() -> paceline::Result<()> {
+/// # let pool = Pool::new()?;
+/// let server = Http::builder(&pool)
+///     .listen("127.0.0.1:0")
+///     .max_body(1 << 20)
+///     .head_timeout(Duration::from_secs(5))
+///     .around(|request: &Request<'_>, response: Response, next: Next<'_>| {
+///         next.run(request, response.header("Server", "example"));
+///     })
+///     .on_end(|end: &RequestEnd<'_>| println!("{} {} {:?}", end.method, end.target, end.status))
+///     .route("GET", "/", |_: &Request<'_>, response: Response| response.text("root\n"))
+///     .fallback(|_: &Request<'_>, response: Response| response.status(404).text("no such page\n"))
+///     .serve()?;
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub struct HttpBuilder {
     server: ServerBuilder,
