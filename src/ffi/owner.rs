@@ -158,6 +158,15 @@ impl Drop for Owner {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | user_data of C's | `drop` forgotten when the handler ends before the call returns | it never runs |
+
     use super::*;
     use core::sync::atomic::AtomicUsize;
     use core::sync::atomic::Ordering::Relaxed;

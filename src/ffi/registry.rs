@@ -312,6 +312,15 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | C's numbers | a value is taken though somebody looks at it; two hold it | an access beside another |
+
     use super::*;
     use crate::sync::Arc;
     use loom::cell::Cell;

@@ -431,9 +431,17 @@ mod tests {
     }
 }
 
-/// It has been seen to fail under the mutations that docs/TESTING.md names for it.
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | a key of a group that moves | a key goes to its new owner while the old one has open messages | two handlers of the key at once |
+
     use super::*;
     use crate::sync::{Arc, Mutex, UnsafeCell};
     use loom::thread;

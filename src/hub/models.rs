@@ -3,6 +3,23 @@
 //! Each model has a twin with a fault put in, which must fail: so it is known what the model sees. What lies
 //! behind `arc-swap` and `OnceLock` (snapshots) is not modelled: loom does not see inside of them. The segments
 //! of the ring have their model in `queue/page.rs`.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | a run's next segment against a publisher | what has begun is read before the mailbox's lock is taken | there is room in a full mailbox |
+//! | the hub's mailboxes | a run rests under one lock and gives its handler back under another | the next run finds none |
+//! | the end of a subscription beside inline deliveries | runs are not waited for | a handler runs after its end |
+//! | the hub's ready list | a service leaves without a look at the list | something is left on it |
+//! | a run that takes from the hub's ring without the channel's lock | it does not look at the mailbox, nor whether it is in the ring still | a message is lost or comes twice; a later one comes first; a publisher waits on |
+//! | suspending beside the end | a run that finds a suspension stays scheduled; dead messages are counted before they are buried | a message waits for ever; statistics name dead letters that are not there |
+//! | what lingers, and what is held for a retry | nobody is called by who enters a handler and leaves something lingering, whether it had waited or lingered itself; a timer lets go before it lists | it lingers behind a handler that does not return; a drain ends too early |
+//! | messages together | who has room in one mailbox publishes there at once | one mailbox has it, and the other has not |
+//! | a request with a function: reply, end of time, giving up | the end looks whether it is open, and calls before it takes | it is called twice |
 
 use super::key::Key;
 use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Rules, Settled};

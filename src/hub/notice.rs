@@ -777,6 +777,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | losses in a burst | the timer closes a burst without a second look | a loss is told by nobody |
+
     use super::*;
 
     #[test]

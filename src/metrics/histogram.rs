@@ -331,6 +331,15 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | a histogram's shard from thread to thread | it is given up, or claimed, Relaxed | a value is lost |
+
     use super::*;
     use loom::thread;
 

@@ -569,6 +569,18 @@ impl Link {
 /// variable, which keeps a poke of a running slot as the slot word does (its own models show that).
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | calls of a connection | the call's bit set Relaxed | a run does not see what it was called for |
+    //! | a full wire | what a send took of a write is queued once more | a byte leaves twice |
+    //! | close against a write | a closed output still accepts | a write is accepted and goes nowhere |
+    //! | the end of an output | the end is told again at each flush, or before the last byte | it comes twice, or is not the last |
+
     use super::*;
     use crate::net::limits::Marks;
     use crate::sync::{Condvar, Mutex};

@@ -1044,6 +1044,17 @@ mod tests {
 /// condition variable, which keeps a poke as the slot word does (its own models show that).
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | a datagram socket's end | the descriptor is used outside the lock, or the end told before it is closed | something is sent behind a close, or the port is not free |
+    //! |  | the end is told Relaxed, or to nobody | the port is not free; who waits sleeps for ever |
+    //! |  | closing says yes to both of two | one's reason is lost |
+
     use super::*;
     use crate::sync::atomic::{AtomicBool, AtomicU32};
     use crate::sync::{Condvar, Mutex};

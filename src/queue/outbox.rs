@@ -285,6 +285,16 @@ impl<T, S: Store<T>> Outbox<T, S> {
 /// The descriptor stays out of this: it is raised and lowered under the lock, beside the queue.
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | a host's batch: put against sleep | nobody is called; who comes back, or is too late, leaves the call standing | deadlock |
+    //! |  | the end is told to one only; it comes before the last has left, or before the rest was taken | deadlock; an item is lost |
+
     use super::*;
     use loom::thread;
     use std::sync::Arc;

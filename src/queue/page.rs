@@ -272,6 +272,15 @@ mod tests {
 /// Readers beside a pen that pushes, and resets when nobody seems to read.
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | the slots that a hub's ring is made of | a page is reset while somebody reads | two threads touch a slot |
+
     use super::*;
     use loom::thread;
 

@@ -159,6 +159,16 @@ impl<L: Line> Pollable<L> {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | a queue's descriptor | no barrier before the second look; no second look after clearing | a push is missed |
+    //! |  | LOUD before the descriptor is raised | the host would spin |
+
     use super::*;
     use crate::queue::Queue;
     use loom::sync::atomic::AtomicBool;

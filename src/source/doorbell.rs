@@ -184,6 +184,15 @@ mod tests {
 /// Each model's leader sleeps without a time-out, so a lost ring shows as a deadlock.
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | doorbell | no barrier in `arm`, or in the ringer; Relaxed `disarm`; no sound while polling; a store for the CAS that falls asleep | a ring is lost, the leader sleeps for ever |
+
     use super::*;
     use crate::sync::atomic::AtomicUsize;
     use crate::sync::{Arc, UnsafeCell};

@@ -470,6 +470,16 @@ fn nanos(duration: Duration) -> u64 {
 /// nobody notices shows as a deadlock.
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | scripted source | no notify in `advance` or `ring`; the clock moved without the lock | the leader sleeps through its time |
+    //! |  | `wait_until` counts from the wait, not from the look at the clock | likewise |
+
     use super::super::Source;
     use super::*;
     use crate::sync::store_load_barrier;

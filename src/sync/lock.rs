@@ -321,6 +321,17 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | the lock of a connection's output | it is given back Relaxed; nobody is woken; who was woken does not say that others sleep | an access beside another; deadlock; no end |
+    //! | the lock of a hub's channel, given back by a plain store | nobody is woken, or before `asleep` is cleared; no light barrier, or no heavy one; no look behind it | deadlock |
+    //! |  | it is given back Relaxed; who was woken does not say again that somebody sleeps | an access beside another; no end |
+
     use super::*;
     use crate::sync::{Arc, UnsafeCell};
     use loom::thread;

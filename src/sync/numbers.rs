@@ -217,6 +217,15 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | numbers that one thread takes without a locked instruction | a turn does not look at the word again; who moves it has no heavy barrier, or does not wait for a turn; all owners have one mark for their turns | a number given out twice, or that does not grow |
+
     use super::*;
     use crate::sync::Arc;
     use loom::thread;

@@ -444,6 +444,17 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | places of those that run | who leaves gives no place back; who was let go takes another | one is left in the line |
+    //! |  | who lets go stops under another lock than that of its last look | likewise |
+    //! |  | who is let go has no place; a place is taken twice | too many places; two run at once |
+
     use super::*;
     use crate::sync::{Arc, UnsafeCell};
     use loom::thread;

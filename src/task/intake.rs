@@ -337,6 +337,17 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | tasks that may be dropped | a ticket is not counted, or not used up | a task is left without a ticket |
+    //! |  | the oldest goes under one lock, and the new one comes under another | likewise |
+    //! |  | who goes is counted still | the list is full for ever |
+
     use super::*;
     use crate::sync::Arc;
     use loom::thread;

@@ -176,7 +176,8 @@ mod tests {
     }
 }
 
-/// Each has been seen to fail under the mutation that docs/TESTING.md names for it.
+/// Each has been seen to fail when the look at the queue and the removal of the key were not under one lock: a task
+/// that comes in between is lost.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

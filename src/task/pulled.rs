@@ -866,6 +866,19 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | attempts that are pulled | a job comes in after all were taken out | it is never pulled, and its task never ends |
+    //! |  | what a shutdown takes out is not dropped, or ends go with it | a host does not hear of an end |
+    //! |  | it is over before the ends of what waited are told | likewise |
+    //! |  | a number does not change when its attempt is completed | the next attempt is completed by it |
+    //! |  | who is refused is counted as waiting | new tasks are refused for nothing |
+
     use super::*;
     use crate::pool::models::explore;
     use crate::pool::models::record::{CANCELLED, COMPLETED, Case, Counted, Noted, TIMED_OUT};

@@ -413,6 +413,18 @@ impl<M: Meta> Drop for Alarm<M> {
 
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | sleepers and their keeper, by the real pool | the keeper rests without a last look, or is not called; its slot rests ARMED | somebody is never woken |
+    //! |  | another alarm comes, and it stands in still | the keeper looks for ever |
+    //! |  | who found no timer forgets the one that the keeper has armed since; an alarm that was superseded is not cancelled | a timer that nobody can cancel |
+    //! |  | no look whether it is too late; a keeper that is dropped stops nobody | somebody sleeps on when the pool has ended |
+
     use super::*;
     use crate::pool::models::explore;
     use crate::pool::models::house::House;

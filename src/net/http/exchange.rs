@@ -562,6 +562,15 @@ impl Pieces<'_> {
 /// running slot as the slot word does (its own models show that).
 #[cfg(all(test, loom))]
 mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | an HTTP answer against the run that waits | `finish` Relaxed, or its old phase not looked at | an answer that is done cannot be seen, or nobody is notified |
+
     use super::*;
     use crate::sync::Condvar;
     use loom::thread;

@@ -7,6 +7,16 @@
 //! wake word and parkers. Ready work, hands and what the kernel has are counts. No handler returns,
 //! so there are as many riders as there is work, and each must find some. Two leaders of one set
 //! would meet in its tools, which loom reports.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | promotion | the set's word Relaxed, in `promote` or in `try_lead` | two leaders in the set's tools |
+//! |  | eager: no barrier between `promote` and the look at who sleeps | a follower sleeps beside an offered set |
 
 use super::explore;
 use super::heap::Heap;

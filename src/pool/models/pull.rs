@@ -3,6 +3,17 @@
 //!
 //! The outbox is loom's mutex around a queue, as the real one is std's. The steps are those of
 //! `Shared::{hand_out, complete, finish, close, dispose}` and `Pool::pull`.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | pulled events | the hold's number not compared | a late completion takes the next event away |
+//! |  | PULLED not required | an event is completed that nobody has got |
+//! |  | an `unhold` that does not clear | an event is completed twice |
 #![allow(unsafe_code, reason = "payloads are taken by the rules that are modelled here")]
 
 use super::explore;

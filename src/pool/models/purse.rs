@@ -1,4 +1,14 @@
 //! A purse against the pool's end: each reference is given up once, by whomever.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | references at hand: a turn against the pool's end | no barrier in a turn, before the look at the end or behind it; none between closing and the look who is busy | a reference is given up twice, or never |
+//! |  | no barrier where a purse is opened; it is shut by a store instead of an exchange | likewise |
 
 use super::explore;
 use crate::pool::purse::Purse;

@@ -4,6 +4,32 @@
 //! The word, both ends, the table and its slab are the real ones. What an end does to counters and
 //! callbacks is counted in plain memory; the record's `UnsafeCell` lets loom see a value that is read
 //! before it is written, or a room with two users.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | a task's record: cancel against start | `begin` from an end; an end that does not ask, or that takes another's place | a cancelled task begins, or a task ends twice |
+//! | time-out against completion | no `ending` mark, or its clearing frees nothing | the record is freed while it is told, or never |
+//! |  | the runner that lost takes no notice of the end, or of its value | two ends; a value that is not dropped |
+//! |  | `finish` Relaxed | a value is read while it is written |
+//! | an end against a waiter | nobody is woken; no new epoch; the epoch read after the mark | deadlock |
+//! | the handle's going | its load or its change of the word Relaxed; no look at `ending` | a value is taken while it is written; the record is freed while it is told |
+//! |  | the runner leaves before it tells; a value that nobody wants is left | likewise; a value is not dropped |
+//! | a request to be told | the end does not linger for it, or does not answer | nobody is told |
+//! | a kind that is freed behind the ends of its tasks | `free` Relaxed | it is freed while an end looks at it |
+//! | a closure that is dropped unrun | its task does not end, or it does not leave | deadlock; the record is never free |
+//! | a late look | attempts are not counted, or not compared | the next attempt is marked, or ended |
+//! | who asks as an attempt begins | what was noted is compared once only | one too many have begun |
+//! | the next tenant | the generation does not grow | it is ended by who looked at the last |
+//! | a closure that waits for its time | `parked` set, or an end left, Relaxed; `unfile` takes what is not marked | a closure is taken while it is written, or twice |
+//! |  | `unfile` does not free; the handle does not look at `filed` | the record is never free, or is let while a wheel has it |
+//! | a retry that overtakes against the return | `claim` does not look, or `overtake` does not look for `returned`; nothing keeps the record | a task has two runners, or a record is freed under an attempt |
+//! | a submission that meets a shutdown | no second look at the phase; no barrier before it, or in the shutdown | a function uses what the shutdown has taken away |
+//! |  | accepted too late; ended Relaxed | likewise |
 #![allow(unsafe_code, reason = "an attempt is overtaken, whose type the record does not know")]
 
 use super::explore;

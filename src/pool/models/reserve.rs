@@ -6,6 +6,18 @@
 //! `Shared::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
 //! sets. Ready work is a count per kind. No ordinary handler returns: whatever one leaves behind,
 //! another must come for.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | reserved threads | an ordinary member sleeps, or leads, without a look at hands | a hand lies beside those who are free |
+//! |  | a reserved one sleeps without seeing that an ordinary one watches | likewise |
+//! |  | no barrier in a post to its lane | a task of the lane lies beside it |
+//! |  | no reserved watch for an offered set, from either side; no barrier before the look whether anybody watches | nobody leads |
 
 use super::explore;
 use super::heap::Heap;

@@ -2,6 +2,16 @@
 //!
 //! `Shared::{post, drain}` and a lane of one place are the real ones; the consumer takes the steps of
 //! `Worker::claim_tasks`. A producer that sleeps on is a deadlock.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | producers that wait for room | no barrier in the producer, or in the consumer | a producer sleeps beside free places |
+//! |  | a drain dismisses nobody | a producer sleeps for ever |
 
 use super::explore;
 use super::house::{House, Record};

@@ -4,6 +4,18 @@
 //! The pool's state is the real one, by a clock that stands still. `Follower` takes the steps of
 //! `Worker::{step, run_activation, follow, sleep, leave}`; the model of a whole pool runs
 //! `Worker::run` itself. A drain that does not end is a deadlock.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | post against shutdown | hands are not swept | a task is neither run nor cancelled |
+//! |  | strands are looked at before members | a drain ends while a task has just posted |
+//! |  | no barrier in a post to a strand; no look after a refused one | a drain ends too early, or not by itself |
+//! |  | a strand ends when it was seen empty *before* its close | its last task is cancelled |
 
 use super::explore;
 use super::house::{House, post};

@@ -1,4 +1,13 @@
 //! The slab's free list: no entry has two tenants, though indices come back (ABA).
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! |  | no tag in the free list's head | an entry is given out twice |
 #![allow(unsafe_code, reason = "the entries' tenants write to them")]
 
 use super::explore;

@@ -5,6 +5,20 @@
 //! `Shared::{finish, end_registering, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
 //! the expiry in `Leadership::sort_out`, without an event source. loom reports a payload that two
 //! threads are in.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | handle word | the CAS of whoever brings readiness, or of the claim, Relaxed | an event is not seen |
+//! |  | the CAS at a handler's end Relaxed | two runners in one handler |
+//! | deregister against a handler | the look whether it is handed over Relaxed | the payload is taken while the handler is in it |
+//! | against a stale ready entry | the closer's last CAS Relaxed | the next tenant moves in while the closer is in |
+//! | timer: cancel against fire | the claim's CAS Relaxed | a closure is taken while it is written |
+//! | generation reuse | no generation in the CAS | the next tenant hears what was meant for the last one |
 #![allow(unsafe_code, reason = "payloads are taken by the rules that are modelled here")]
 
 use super::explore;

@@ -1,6 +1,18 @@
 //! Staged timers: none is left in its shard while the leader sleeps on, and each has one end.
 //!
 //! The handle set and the shards are the real ones. A leader that sleeps through a timer is a deadlock.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | staged timers | no barrier in `stage`, before a visit, between a question and its ring, or behind what is handed over | the leader sleeps through a timer |
+//! |  | no visit before a longer sleep; no look whether it was asked; the question taken Relaxed; none behind what is handed over | likewise |
+//! |  | no barrier in `stage`, of a pool that stops | a timer is neither run nor cancelled |
+//! |  | a staged timer is closed as one in a wheel, or one in a wheel as a staged one | a slot is never free; an entry names a free slot |
 
 use super::explore;
 use super::house::House;

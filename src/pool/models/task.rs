@@ -2,6 +2,16 @@
 //!
 //! Both ends and the table are the real ones. A result counts its drops in plain memory; the cell's
 //! `UnsafeCell` lets loom see a result that is read before it is written.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | task handle | `finished` set Relaxed | the result is read while it is written |
+//! |  | `detached` set Relaxed | the cell's next tenant meets the last one |
 
 use super::explore;
 use crate::Error;

@@ -2,6 +2,16 @@
 //!
 //! The handle set is the real one, and so is `Shared::refresh_alarm`, which leads for a host that
 //! polls. A leader that sleeps through a timer is a deadlock.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | timers on their way | no barrier in `HandleSet::arm`, or in the doorbell's `arm` | the leader sleeps through a timer |
+//! |  | no barrier when the alarm has been refreshed | a follower sleeps beside an offered set |
 
 use super::explore;
 use super::house::House;

@@ -3,6 +3,19 @@
 //! `Member` takes the steps of `Worker::{step, follow, sleep, woken, found_work, give_up_search,
 //! watch, tick, leave_watch, end_watch, leave}`, with the real [`WakeWord`] and [`Parker`]. Ready
 //! work is a count, and what others hold (a hand, a chain, an offered set) is another one.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | wake word: leave | no barrier after announcing sleep | a task lies beside sleepers |
+//! | clear | no barrier after giving the searching mark up | deadlock: both members asleep |
+//! | time-out | no barrier after the watch ends | a hand lies beside a sleeper |
+//! | threads that are set aside | nobody is called back, or only some are | deadlock |
+//! |  | the searching mark is kept; a watch that steps aside does not hand on | a task, or a hand, lies beside a sleeper |
 
 use super::explore;
 use super::heap::Heap;

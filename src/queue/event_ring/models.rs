@@ -1,5 +1,15 @@
 //! One model per race. A lost call or a lost wake-up shows as a deadlock, a place that is written
 //! while it is read as a causality violation of its cell.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | event ring | Relaxed on the stamp, the gate, `released` or `done`, on either side | an event is read before it is written, or its place written while it is read |
+//! |  | no barrier in the publisher, at rest, in release, close or the waiter; no second look before resting | an event or a waiter is forgotten |
 
 use super::*;
 use crate::sync::{Parker, Wakes};

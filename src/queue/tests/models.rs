@@ -3,6 +3,18 @@
 //! lost wake-up), or a failed assertion.
 //!
 //! Capacities are 1 to 4, so that positions wrap within a few operations.
+//!
+//! # Seeded faults
+//!
+//! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+//! shows.
+//!
+//! | race | fault | how it shows |
+//! |---|---|---|
+//! | ring: push, pop, wrap, drop | a slot published, or given back, or the head moved, Relaxed | a value is read while it is written; "empty" after one's own push |
+//! | batch claims | a slot's state loaded Relaxed | a value is read while it is written |
+//! | hands | `install`, or the end of `steal`, Relaxed | a task is read while it is written, or its place written while it is read |
+//! | activations | the stack's push, a chain's `install`, or the surplus ring's tail Relaxed | an object is taken twice, or never |
 
 use crate::queue::Origin::{Inside, Outside};
 use crate::queue::activations::{Chain, NONE};

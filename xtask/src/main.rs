@@ -1,0 +1,137 @@
+//! One word for each habit: `cargo xtask` lists them. Each runs the commands that it shows.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// A word, what it takes, what it does, and the commands. `{}` stands for what follows the word.
+struct Habit {
+    word: &'static str,
+    takes: &'static str,
+    does: &'static str,
+    commands: &'static [&'static str],
+}
+
+const HABITS: &[Habit] = &[
+    Habit {
+        word: "test",
+        takes: "[arguments of cargo test]",
+        does: "all tests in all four languages, or some of them: cargo xtask test --test hub requests",
+        commands: &["cargo test {}"],
+    },
+    Habit {
+        word: "lint",
+        takes: "",
+        does: "formatting, clippy of the whole workspace",
+        commands: &[
+            "cargo fmt --all --check",
+            "cargo clippy --all-targets --workspace -- -D warnings",
+        ],
+    },
+    Habit {
+        word: "model",
+        takes: "[name]",
+        does: "the loom models, or those whose path contains the name: cargo xtask model pool::models::wake",
+        commands: &[
+            "RUSTFLAGS=--cfg=loom CARGO_TARGET_DIR=target/loom cargo test --release --lib {models}",
+        ],
+    },
+    Habit {
+        word: "bench",
+        takes: "<echo|http|resp|submit|tasks|hub|queue> [arguments]",
+        does: "paceline beside other engines; add --quick for a first look",
+        commands: &["cargo run --release --package comparison -- {}"],
+    },
+    Habit {
+        word: "header",
+        takes: "",
+        does: "renews include/paceline.h from src/ffi, and the listing of the public interface in Rust",
+        commands: &[
+            "PACELINE_BLESS=1 cargo test --test header",
+            "PACELINE_BLESS=1 cargo test --test public_api",
+        ],
+    },
+    Habit {
+        word: "abi",
+        takes: "",
+        does: "takes today's header as the baseline of the binary interface, when a struct or function was added",
+        commands: &["PACELINE_BLESS=1 cargo test --test abi nothing_changes"],
+    },
+    Habit {
+        word: "fuzz",
+        takes: "[seconds]",
+        does: "each fuzz target for so many seconds (20); needs a nightly compiler",
+        commands: &["fuzz/run {}"],
+    },
+    Habit {
+        word: "docs",
+        takes: "",
+        does: "the documentation, with all features, without warnings",
+        commands: &["RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps"],
+    },
+    Habit {
+        word: "ci",
+        takes: "",
+        does: "everything that must hold before a change is taken (half an hour on two cores)",
+        commands: &[".ci/run"],
+    },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    let word = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    let Some(habit) = HABITS.iter().find(|habit| habit.word == word) else {
+        list();
+        let is_asked_for = ["", "help", "--help", "-h"].contains(&&*word);
+        if !is_asked_for {
+            eprintln!("\ncargo xtask: there is no word {word:?}");
+        }
+        return if is_asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    };
+    for command in habit.commands {
+        if !run(command, &rest) {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn list() {
+    println!("cargo xtask <word>\n");
+    for Habit { word, takes, does, commands } in HABITS {
+        println!("  {word} {takes}\n      {does}");
+        for command in *commands {
+            println!("      $ {}", command.replace("{models}", "models").replace(" {}", ""));
+        }
+    }
+}
+
+/// Runs one command at the root of the repository. Whether it went well.
+fn run(command: &str, rest: &[String]) -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository");
+    let mut words = command.split(' ').peekable();
+    let mut variables = Vec::new();
+    while let Some((name, value)) = words.peek().and_then(|word| word.split_once('=')) {
+        variables.push((name, value));
+        words.next();
+    }
+    let mut process = Command::new(words.next().expect("a command has a program"));
+    process.current_dir(root).envs(variables);
+    for word in words {
+        match word {
+            "{}" => _ = process.args(rest),
+            "{models}" if rest.is_empty() => _ = process.arg("models"),
+            "{models}" => _ = process.args(rest),
+            word => _ = process.arg(word),
+        }
+    }
+    println!("$ {command}");
+    match process.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cargo xtask: {command}: {error}");
+            false
+        }
+    }
+}
