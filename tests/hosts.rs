@@ -5,8 +5,9 @@ mod common;
 
 use common::{Count, Fd, Gate, LONG, Random, finish, hang_guard, settled, until};
 use paceline::{Error, Flow, Pool, Rejected, SourceKind};
+use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -395,4 +396,231 @@ fn only_a_pool_without_threads_and_with_descriptors_can_be_polled() {
     let ring = Pool::builder().threads(0).source(SourceKind::Ring).build().unwrap();
     assert!(matches!(ring.pollable(), Err(Error::Invalid { name: "source", .. })));
     finish(&ring);
+}
+
+// --- what an end waits for ---------------------------------------------------------------------------
+
+/// What a destructor must not return before: the code of the user that its object calls, which says so here.
+#[derive(Clone, Default)]
+struct Code(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    /// Nothing may be called or dropped any more.
+    over: AtomicBool,
+    calls: AtomicU64,
+    /// Of these, those that were not through before that.
+    late: AtomicU64,
+    /// Objects that have it.
+    held: AtomicU64,
+}
+
+/// What a handler has.
+struct Part(Code);
+
+impl Part {
+    fn call(&self) {
+        self.0.0.calls.fetch_add(1, SeqCst);
+        thread::yield_now();
+        self.0.0.late.fetch_add(self.0.0.over.load(SeqCst).into(), SeqCst);
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.0.0.held.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Code {
+    fn part(&self) -> Part {
+        self.0.held.fetch_add(1, SeqCst);
+        Part(self.clone())
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.calls.load(SeqCst)
+    }
+
+    fn late(&self) -> u64 {
+        self.0.late.load(SeqCst)
+    }
+
+    /// The destructor has returned.
+    #[track_caller]
+    fn is_over(&self) {
+        self.0.over.store(true, SeqCst);
+        assert_eq!(self.0.held.load(SeqCst), 0, "its handlers are still there");
+    }
+}
+
+/// Makes an object that has something to call, and says when it has come to that: then it is dropped.
+type Make = fn(&Pool, &Code) -> Box<dyn Any>;
+
+fn serial(pool: &Pool, code: &Code) -> Box<dyn Any> {
+    let part = code.part();
+    let ring = paceline::Ring::serial(pool, 64, move |_: &[u64]| part.call()).unwrap();
+    ring.publish(1).unwrap();
+    Box::new(ring)
+}
+
+fn concurrent(pool: &Pool, code: &Code) -> Box<dyn Any> {
+    let part = code.part();
+    let ring = paceline::Ring::concurrent(pool, 64, move |_: &[u64]| part.call()).unwrap();
+    (0..10).for_each(|event| ring.publish(event).unwrap());
+    Box::new(ring)
+}
+
+fn timer(pool: &Pool, code: &Code) -> Box<dyn Any> {
+    let part = code.part();
+    let timer = pool.every(Duration::from_micros(10), move || {
+        part.call();
+        Flow::Wait
+    });
+    Box::new(timer.unwrap())
+}
+
+#[cfg(feature = "net")]
+mod served {
+    use super::*;
+    use paceline::net::{Conn, ConnHandler, DatagramHandler, Datagrams, Reason, Server, UdpSocket};
+
+    impl ConnHandler for Part {
+        fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
+            self.call();
+            bytes.len()
+        }
+        fn close(&mut self, _: &Conn, reason: Reason) {
+            assert_eq!(reason, Reason::CutOff);
+            self.call();
+        }
+    }
+
+    impl DatagramHandler for Part {
+        fn data(&mut self, _: &UdpSocket, _: Datagrams<'_>) {
+            self.call();
+        }
+        fn close(&mut self, _: &UdpSocket, reason: Reason) {
+            assert_eq!(reason, Reason::CutOff);
+            self.call();
+        }
+    }
+
+    /// With connections that it has taken in, and one that waits.
+    pub fn server(pool: &Pool, code: &Code) -> Box<dyn Any> {
+        use std::io::Write;
+        let inner = code.clone();
+        let server = Server::builder(pool).listen("127.0.0.1:0").serve(move |_| inner.part());
+        let server = server.unwrap();
+        let connect = || {
+            let address = server.addresses()[0].tcp().unwrap();
+            let mut client = std::net::TcpStream::connect(address).unwrap();
+            client.write_all(b"x").unwrap();
+            client
+        };
+        let clients: Vec<_> = (0..3).map(|_| connect()).collect();
+        while code.calls() < 3 {
+            pool.join(Duration::ZERO).unwrap();
+        }
+        let waits = connect();
+        Box::new((server, clients, waits))
+    }
+
+    pub fn socket(pool: &Pool, code: &Code) -> Box<dyn Any> {
+        let socket = UdpSocket::builder(pool).bind("127.0.0.1:0").serve(code.part()).unwrap();
+        let to = socket.address();
+        std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", to).unwrap();
+        Box::new(socket)
+    }
+}
+
+#[cfg(feature = "hub")]
+fn subscription(pool: &Pool, code: &Code) -> Box<dyn Any> {
+    let hub = paceline::hub::Hub::new(pool).unwrap();
+    let part = code.part();
+    let subscription = hub.subscribe("orders", move |_: &paceline::hub::Message<'_>| part.call());
+    let _ = hub.publish_batch("orders", ["x"; 10]).unwrap();
+    Box::new((subscription.unwrap(), hub))
+}
+
+#[cfg(feature = "tasks")]
+fn periodic(pool: &Pool, code: &Code) -> Box<dyn Any> {
+    use paceline::task::{Attempt, Missed, WorkerPool};
+    let (workers, part) = (WorkerPool::new(pool), code.part());
+    let task = workers.task("again", move |_: &Attempt<'_>| part.call());
+    let periodic = task.every(Duration::from_micros(10), Missed::Skip).unwrap();
+    // A run waits in its lane.
+    while periodic.runs() == 0 {
+        pool.join(Duration::ZERO).unwrap();
+    }
+    Box::new((periodic, workers))
+}
+
+/// Each with what it is called when nobody drives the pool meanwhile: what its drop promises to handle, and what it
+/// promises to call at the end.
+const ENDS: &[(&str, Make, u64)] = &[
+    ("serial ring", serial, 1),
+    ("concurrent ring", concurrent, 1),
+    ("timer", timer, 0),
+    #[cfg(feature = "net")]
+    ("server", served::server, 3),
+    #[cfg(feature = "net")]
+    ("socket", served::socket, 1),
+    #[cfg(feature = "hub")]
+    ("subscription", subscription, 0),
+    #[cfg(feature = "tasks")]
+    ("periodic task", periodic, 0),
+];
+
+/// Goal: when a destructor has returned nothing of the object is called any more, though no host is in the pool, and
+/// none comes before it has returned. Method: objects with work that hosts have not begun, and a host afterwards.
+#[test]
+fn an_end_that_no_host_sees_is_an_end() {
+    let _guard = hang_guard();
+    for &(name, make, least) in ENDS {
+        let (pool, code) = (hosted(1), Code::default());
+        let object = make(&pool, &code);
+        let before = code.calls();
+        drop(object);
+        code.is_over();
+        assert!(code.calls() - before >= least, "{name}: {} calls", code.calls() - before);
+        for _ in 0..5 {
+            pool.join(Duration::ZERO).unwrap();
+        }
+        assert_eq!(code.late(), 0, "{name}");
+        finish(&pool);
+    }
+}
+
+/// Goal: an end waits for what a host runs, and nothing begins after it, wherever between two stays of hosts it comes.
+/// Method: two hosts in a hurry, which come and go.
+#[test]
+fn an_end_waits_for_hosts_that_come_and_go() {
+    let _guard = hang_guard();
+    for &(name, make, _) in ENDS {
+        let (pool, over, mut codes) = (hosted(3), AtomicBool::new(false), Vec::new());
+        thread::scope(|scope| {
+            for time in [Duration::ZERO, Duration::from_micros(50)] {
+                let (pool, over) = (&pool, &over);
+                scope.spawn(move || {
+                    while !over.load(SeqCst) {
+                        pool.join(time).unwrap();
+                    }
+                });
+            }
+            for round in 0..100 {
+                let code = Code::default();
+                let object = make(&pool, &code);
+                if round % 2 == 0 {
+                    thread::yield_now();
+                }
+                drop(object);
+                code.is_over();
+                codes.push(code);
+            }
+            over.store(true, SeqCst);
+        });
+        assert!(codes.iter().all(|code| code.late() == 0), "{name}: called when it must not be");
+        finish(&pool);
+    }
 }

@@ -367,10 +367,10 @@ impl Place {
         self.home.is_forked()
     }
 
-    /// As [`Shared::wait_outside`].
+    /// As [`Shared::wait_outside`], for what lives here.
     pub(super) fn wait_outside(&self, ended: impl FnMut(Duration) -> bool) {
         if let Some(shared) = self.home.shared.upgrade() {
-            shared.wait_outside(ended);
+            shared.wait_outside(|| self.key(), ended);
         }
     }
 }
@@ -430,13 +430,17 @@ impl Link {
         self.key.get_or_init(|| key);
     }
 
+    pub(super) fn key(&self) -> Option<Key> {
+        self.key.get().copied()
+    }
+
     pub(super) fn id(&self) -> ConnId {
-        ConnId::new(self.key.get().copied().map_or(u64::MAX, Key::token))
+        ConnId::new(self.key().map_or(u64::MAX, Key::token))
     }
 
     /// Makes its slot runnable; a running one runs again.
     pub(super) fn poke(&self) {
-        self.service.home.poke(self.key.get().copied());
+        self.service.home.poke(self.key());
     }
 
     /// See [`Home::is_forked`].

@@ -19,7 +19,7 @@ use super::socket::{self, OwnFile};
 use crate::contain::{Contained, contain};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger};
-use crate::pool::{Deadline, HandleOptions, Pool, Remains, Served, WeakPool};
+use crate::pool::{Deadline, HandleOptions, Key, Pool, Remains, Served, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -270,7 +270,7 @@ impl Life {
     fn stop_and_wait(&self) {
         if self.stop() {
             let gone = |time| self.service.wait_until_gone(Deadline::after(Some(time)), false);
-            self.pool.shared().wait_outside(gone);
+            self.pool.shared().wait_outside(|| self.service.activities(), gone);
         }
     }
 }
@@ -568,6 +568,16 @@ impl Service {
         }
     }
 
+    /// Where its listeners and connections live. They are called without a lock.
+    fn activities(&self) -> Vec<Key> {
+        let mut keys: Vec<_> =
+            lock(&self.listeners).iter().filter_map(|place| place.key()).collect();
+        for shard in &self.registry {
+            keys.extend(lock(shard).values().filter_map(|link| link.key()));
+        }
+        keys
+    }
+
     /// A connection has found no room for a timer.
     #[cold]
     pub(super) fn note_untimed(&self) {
@@ -603,7 +613,7 @@ impl Service {
         self.draining.store(true, Release);
         // Against *register, then look whether it drains*, and *end a request, then look*.
         store_load_barrier();
-        let listeners = core::mem::take(&mut *lock(&self.listeners));
+        let listeners = lock(&self.listeners).clone();
         listeners.iter().for_each(|place| place.resume());
         self.call_all(Calls::DRAIN);
         self.announce();

@@ -319,7 +319,8 @@ impl<T: Copy + Send + Sync + 'static> Drop for Owner<T> {
         self.close();
         // Acquire: pairs with the Release in the drop of `Serves`.
         let ended = || self.serving.load(Acquire) == 0;
-        self.shared.wait_outside(|time| self.shared.wait_for_change(time, ended));
+        let slots = || self.slots.iter().copied();
+        self.shared.wait_outside(slots, |time| self.shared.wait_for_change(time, ended));
     }
 }
 

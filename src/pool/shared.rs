@@ -839,9 +839,12 @@ impl Shared {
     pub(crate) fn close(&self, key: Key, wait: bool) -> (Close, Option<Payload>) {
         let Some(slot) = self.slots.get(key.index) else { return (Close::Stale, None) };
         let closed = slot.close(key.generation, wait);
-        if closed != Close::Mine {
-            return (closed, None);
-        }
+        (closed, (closed == Close::Mine).then(|| self.take_closed(key)))
+    }
+
+    /// Takes the payload of a slot that this thread has closed while its handler did not run, and lets the slot go.
+    fn take_closed(&self, key: Key) -> Payload {
+        let slot = self.slots.slot(key.index);
         let payload = self.take_payload(key.index);
         let timer = slot.traits().timer;
         let set = &self.sets[slot.traits().set as usize];
@@ -854,16 +857,49 @@ impl Shared {
             }
             self.slots.free(key.index);
         }
-        (closed, Some(payload))
+        payload
     }
 
     /// What a destructor waits for (docs/GUIDE.md): until `ended`, which sleeps for up to the time that it is given, says
     /// so. A member does not wait, since two of them could wait for each other; nor does who sweeps the pool
-    /// up, since that is to end though a handler is stuck. Nor does anybody once no member is left that could bring the
-    /// end about: where hosts drive the pool, they come and go.
-    pub(crate) fn wait_outside(&self, mut ended: impl FnMut(Duration) -> bool) {
+    /// up, since that is to end though a handler is stuck. Nor does anybody once the pool has stopped and no member is
+    /// left that could bring the end about.
+    ///
+    /// Where hosts drive the pool, they come and go, and the only one may be the thread that calls. So nothing is left
+    /// to them that they have not begun: this thread [ends](Self::end_here) the `activities`, which have been told to
+    /// end, and waits only for those that run.
+    pub(crate) fn wait_outside<K: IntoIterator<Item = Key>>(
+        &self,
+        activities: impl Fn() -> K,
+        mut ended: impl FnMut(Duration) -> bool,
+    ) {
         const LOOK_AGAIN: Duration = Duration::from_millis(100);
-        while !self.may_not_wait() && self.has_servers() && !ended(LOOK_AGAIN) {}
+        /// One that has run is not told of, if its host leaves before it runs again.
+        const HAS_RUN: Duration = Duration::from_millis(1);
+        if self.crew.ordinary > 0 {
+            while !self.may_not_wait() && self.has_servers() && !ended(LOOK_AGAIN) {}
+            return;
+        }
+        while !self.may_not_wait() {
+            activities().into_iter().for_each(|key| self.end_here(key));
+            if ended(HAS_RUN) {
+                return;
+            }
+        }
+    }
+
+    /// Has an activity that was told to end do so on this thread, unless a member runs it now: it is taken off its slot,
+    /// so that nobody else can begin it, runs until it has nothing more to do, and is dropped.
+    fn end_here(&self, key: Key) {
+        let Some(slot) = self.slots.get(key.index) else { return };
+        if !slot.withdraw(key.generation) {
+            return;
+        }
+        let mut payload = self.take_closed(key);
+        if let Payload::Activity(activity) = &mut payload {
+            self.run_hook(|| while activity.run(Ready::NONE) == Flow::Again {});
+        }
+        let _panicked = context::contain(|| drop(payload));
     }
 
     /// Whether there is a member, or one to come, that could do what somebody waits for.

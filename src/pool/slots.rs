@@ -591,16 +591,19 @@ impl Slot {
     /// to fetch once `is_handed_over`.
     pub(crate) fn close(&self, generation: u32, wait: bool) -> Close {
         self.change(generation, |word| match word & STATE {
-            IDLE => Some((word & !STATE | CLOSED, Close::Mine)),
-            ARMED if word & STAGED != 0 => Some((word & !(STATE | STAGED) | CLOSED, Close::Mine)),
-            ARMED | QUEUED => Some((word & !STATE | ORPHAN, Close::Mine)),
             RUNNING => {
                 let waited = if wait { WAITED } else { 0 };
                 Some((word & !STATE | CLOSING | waited, Close::Running))
             }
-            _ => None,
+            _ => Some((withdrawn(word)?, Close::Mine)),
         })
         .unwrap_or(Close::Stale)
+    }
+
+    /// Closes tenant `generation` unless its handler runs, which goes on then. True: the payload is the caller's.
+    #[must_use]
+    pub(crate) fn withdraw(&self, generation: u32) -> bool {
+        self.change(generation, |word| Some((withdrawn(word)?, ()))).is_some()
     }
 
     /// After `Close::Running` with `wait`: the runner has handed the payload over.
@@ -690,6 +693,16 @@ impl Slot {
 fn begins(word: u64) -> u64 {
     let told = if word & PAUSED != 0 { TOLD } else { 0 };
     word & !(STATE | READY) | RUNNING | told
+}
+
+/// What a close makes of a slot whose handler does not run. None: it runs, or the slot is closed already.
+fn withdrawn(word: u64) -> Option<u64> {
+    match word & STATE {
+        IDLE => Some(word & !STATE | CLOSED),
+        ARMED if word & STAGED != 0 => Some(word & !(STATE | STAGED) | CLOSED),
+        ARMED | QUEUED => Some(word & !STATE | ORPHAN),
+        _ => None,
+    }
 }
 
 /// RUNNING or CLOSING → what the handler's answer makes of it. `passes`: what [passes a pause](PASSES_PAUSE), if

@@ -107,7 +107,9 @@ impl Drop for Periodic {
         let _cancelled = run.is_some_and(Known::cancel);
         // Acquire: pairs with the Release in the drop of `Source`.
         let ended = || beat.dropped.load(Acquire);
-        self.shared.wait_outside(|time| self.shared.wait_for_change(time, ended));
+        // The tick's is closed already.
+        let none = || None;
+        self.shared.wait_outside(none, |time| self.shared.wait_for_change(time, ended));
     }
 }
 

@@ -199,6 +199,102 @@ const std::map<std::string, Ends> WAITS{
      }},
 };
 
+/// What handlers have, in a pool that only this thread drives.
+struct Unbegun {
+    bool over = false;
+    int late = 0, left = 0;
+};
+
+/// It must have been destroyed before the destructor returns, and is not called later.
+class Lent {
+public:
+    explicit Lent(Unbegun &code) : code_(&code) { ++code_->left; }
+    Lent(const Lent &other) : Lent(*other.code_) {}
+    Lent &operator=(const Lent &) = delete;
+    ~Lent() {
+        (*this)();
+        --code_->left;
+    }
+    void operator()() const { code_->late += code_->over ? 1 : 0; }
+
+private:
+    Unbegun *code_;
+};
+
+struct Closes : ConnHandler {
+    explicit Closes(Unbegun &code) : lent(code) {}
+    std::size_t data(Conn &, std::string_view bytes) override {
+        lent();
+        return bytes.size();
+    }
+    void close(Conn &, paceline::Reason) override { lent(); }
+    const Lent lent;
+};
+
+/// Makes an object whose callable is due, and lets it go before anybody has called that.
+const std::map<std::string, void (*)(const Pool &pool, Unbegun &code)> UNBEGUN{
+    {"Handle", [](const Pool &pool, Unbegun &code) {
+         const auto handle = pool.every(1us, [lent = Lent(code)] { return lent(), Flow::Wait; }).value();
+     }},
+    {"Ring", [](const Pool &pool, Unbegun &code) {
+         const auto serial =
+             paceline::Ring<int>::serial(pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
+         const auto concurrent =
+             paceline::Ring<int>::concurrent(pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
+         serial.value().publish(1).value();
+         concurrent.value().publish(1).value();
+     }},
+    {"Server", [](const Pool &pool, Unbegun &code) {
+         int opened = 0;
+         const auto server = paceline::Server::create(
+                                 pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
+                                 [&](Conn &) {
+                                     ++opened;
+                                     return std::make_unique<Closes>(code);
+                                 })
+                                 .value();
+         Client client(server);
+         while (opened == 0) {
+             pool.join(1ms).value();
+         }
+         client.send("x");
+     }},
+    {"Http", [](const Pool &pool, Unbegun &code) {
+         auto http = paceline::Http::create(pool).value();
+         http.route("GET", "/", [lent = Lent(code)](const Request &, Response response) {
+                 lent();
+                 (void)response.send("");
+             }).value();
+         http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
+         Client client(http);
+         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+         pool.join(0ns).value();
+     }},
+    {"Udp", [](const Pool &pool, Unbegun &code) {
+         const auto udp = socket_for(pool, [lent = Lent(code)] { lent(); });
+     }},
+    {"Periodic", [](const Pool &pool, Unbegun &code) {
+         const auto workers = paceline::WorkerPool::create(pool).value();
+         const auto kind = workers.kind("waits").value();
+         const auto periodic = kind.every(1us, [lent = Lent(code)] { lent(); }).value();
+         // The first tick, which submits a run.
+         while (periodic.counts().value().runs == 0) {
+             pool.join(0ns).value();
+         }
+     }},
+    {"Subscription", [](const Pool &pool, Unbegun &code) {
+         const auto hub = Hub::create(pool).value();
+         const auto handler = hub.subscribe("a", [lent = Lent(code)](const Message &) { lent(); }).value();
+         (void)hub.publish("a", "x").value();
+     }},
+    {"Replay", [](const Pool &pool, Unbegun &code) {
+         const auto hub = hub_with_history(pool);
+         const auto replay =
+             hub.replay("a", paceline::ReplayFrom::now(), [lent = Lent(code)](const Message &) { lent(); }).value();
+         (void)hub.publish("a", "x").value();
+     }},
+};
+
 /// Those that do not wait, or have nothing to wait for, each with the reason.
 const std::map<std::string, const char *> DO_NOT_WAIT{
     // What was handed over once runs once, by itself: these only name it.
@@ -307,6 +403,40 @@ TEST_CASE("a destructor waits for the callable that runs") {
         CHECK(busy.is_over());
     }
     CHECK_FALSE(DO_NOT_WAIT.empty());
+}
+
+/// The same where hosts drive the pool, and this thread is between two of their stays at any moment.
+TEST_CASE("a destructor waits for the callable that a host runs which comes and goes") {
+    const Pool pool = Pool::create(paceline::Config().set_threads(0).set_max_joined(2)).value();
+    std::atomic<bool> over{false};
+    std::thread host([&] {
+        for (int n = 0; !over; ++n) {
+            pool.join(n % 2 == 0 ? 0ns : 1ms).value();
+        }
+    });
+    for (const auto &each : WAITS) {
+        INFO(each.first);
+        Busy busy;
+        each.second(pool, busy);
+        CHECK(busy.is_over());
+    }
+    over = true;
+    host.join();
+}
+
+TEST_CASE("what no host has begun does not begin behind the destructor") {
+    for (const auto &each : UNBEGUN) {
+        INFO(each.first);
+        const Pool pool = Pool::create(paceline::Config().set_threads(0)).value();
+        Unbegun code;
+        each.second(pool, code);
+        code.over = true;
+        CHECK(code.left == 0);
+        for (int n = 0; n < 5; ++n) {
+            pool.join(0ns).value();
+        }
+        CHECK(code.late == 0);
+    }
 }
 
 TEST_CASE("an object that goes inside its own callable does not wait for it") {
