@@ -140,7 +140,8 @@ impl fmt::Display for Error {
                     _ => write!(
                         f,
                         "of {matched} deliveries {rejected} were refused and {enqueued} accepted; more \
-                         capacity helps, or an overflow policy that waits or drops"
+                         capacity helps, an overflow policy that drops, or one that waits where the publisher \
+                         may: outside of handlers and of the threads of pools"
                     ),
                 }
             }

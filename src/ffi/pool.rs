@@ -114,26 +114,28 @@ pub struct pace_pool_config_t {
 pub struct pace_report_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
+    /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
+    /// If it is false, the counts say what was.
     pub drained: bool,
     /// It was called inside a handler, so it was only a request.
     pub requested: bool,
     /// Zero.
     pub reserved: [u8; 2],
     /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
-    /// `drained`.)
+    /// `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
     pub cancelled: u64,
     /// Threads whose handlers have not returned; pace_pool_thread_stats() tells which: their role is
     /// not PACE_ROLE_AWAY.
     pub stuck: u32,
     /// Zero.
     pub reserved2: u32,
-    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
+    /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
+    /// be handled.
     pub left: u64,
-    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
-    /// among them.
+    /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
+    /// host has pulled and not completed.
     pub worker_tasks: u64,
-    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    /// Of servers: connections that were cut off, as they were not through.
     pub connections: u64,
 }
 

@@ -198,7 +198,8 @@ struct Core {
     /// The books of subscriptions that have ended.
     ended: Mutex<Books>,
     closed: AtomicBool,
-    /// Publishers that wait for room in mailboxes of handlers: a drain waits for them.
+    /// Publishers that wait for room in mailboxes of handlers: a drain waits for them. Whom the end of the pool has turned
+    /// away stays counted.
     held_up: AtomicU32,
     /// Changes when something has ended that a thread may wait for.
     changed: Futex,
@@ -531,7 +532,7 @@ impl Served for Core {
     }
 
     fn left(&self) -> u64 {
-        self.audit().waiting
+        self.audit().waiting + u64::from(self.held_up.load(Acquire))
     }
 
     fn close(&self) {

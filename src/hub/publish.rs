@@ -925,6 +925,8 @@ impl<'a> Waiting<'a> {
         let is_pulled = subscriber.rules.execution == Execution::Pull;
         self.count(!is_pulled);
         if self.core.shared.must_stop() {
+            // The end of the pool has not waited for it: it stays counted, for the report.
+            self.counts = false;
             return Err(Over::Pool);
         }
         self.absent = match is_pulled || self.core.shared.has_servers() {

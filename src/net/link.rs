@@ -367,6 +367,13 @@ impl Place {
         self.home.is_forked()
     }
 
+    /// As [`Shared::end_here`], for what lives here.
+    pub(super) fn end_here(&self) {
+        if let (Some(shared), Some(key)) = (self.home.shared.upgrade(), self.key()) {
+            shared.end_here(key);
+        }
+    }
+
     /// As [`Shared::wait_outside`], for what lives here.
     pub(super) fn wait_outside(&self, ended: impl FnMut(Duration) -> bool) {
         if let Some(shared) = self.home.shared.upgrade() {

@@ -688,9 +688,13 @@ impl Served for Service {
         closed.cut_off + closed.pool_ended + doomed as u64
     }
 
-    /// Only what waits for its end is told: that it drains, so that it is over when all connections are gone.
+    /// Listeners end here and now, unless they run: they may have found no thread to do so, and who waits at them is cut
+    /// off, and counted, as any connection. What waits for the server's end is told that it drains, so that it is over
+    /// when all connections are gone.
     fn close(&self) {
         self.draining.store(true, Release);
+        let listeners = lock(&self.listeners).clone();
+        listeners.iter().for_each(|place| place.end_here());
         // Against *the last one ends, then look whether it drains*.
         store_load_barrier();
         self.announce();

@@ -8,6 +8,7 @@ use super::pace::Sharing;
 use super::placement::Placement;
 use super::pull::Outbox;
 use super::set::HandleSet;
+use super::shutdown::Before;
 use super::slots::{Close, Finish, Key, Payload, Slot, SlotTable, Traits};
 use super::task::TaskTable;
 use super::wake::Watchers;
@@ -26,7 +27,7 @@ use crate::sync::{CachePadded, is_asymmetric, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use crate::sys::futex::Futex;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The watch relaxes to this while no handler is slow.
 const COARSE_PERIOD: u64 = 2_000_000;
@@ -86,8 +87,12 @@ pub(crate) struct Shared {
     pub(crate) in_strands: AtomicU64,
     pub(crate) strands_accepted: AtomicU64,
     pub(crate) rejected: AtomicU64,
-    /// Tasks and timers that the end of the pool has left unrun, outside of a member's own count.
+    /// Tasks, and timers that were due, that the end of the pool has left unrun, outside of a member's own count.
     pub(crate) dropped: AtomicU64,
+    /// Timers that were not due when the pool ended.
+    pub(crate) undue: AtomicU64,
+    /// The books when the end began.
+    pub(super) before: OnceLock<Before>,
     /// Timers that were cancelled by a call. Those that were staged count in their shards.
     pub(crate) timers_cancelled: AtomicU64,
     pub(crate) timers_armed: AtomicU64,
@@ -145,6 +150,10 @@ pub(crate) trait Served: Send + Sync {
     }
     /// How many tasks of a worker pool were cancelled so far.
     fn cancelled(&self) -> u64 {
+        0
+    }
+    /// How many tasks of a worker pool a host has pulled and not completed.
+    fn out(&self) -> u64 {
         0
     }
     /// How many connections of a server were cut off so far, by its own end or the pool's.
@@ -226,6 +235,8 @@ impl Shared {
             strands_accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            undue: AtomicU64::new(0),
+            before: OnceLock::new(),
             timers_cancelled: AtomicU64::new(0),
             timers_armed: AtomicU64::new(0),
             was_drained: AtomicBool::new(false),
@@ -890,7 +901,7 @@ impl Shared {
 
     /// Has an activity that was told to end do so on this thread, unless a member runs it now: it is taken off its slot,
     /// so that nobody else can begin it, runs until it has nothing more to do, and is dropped.
-    fn end_here(&self, key: Key) {
+    pub(crate) fn end_here(&self, key: Key) {
         let Some(slot) = self.slots.get(key.index) else { return };
         if !slot.withdraw(key.generation) {
             return;
@@ -1114,6 +1125,7 @@ impl Shared {
     /// Refuses work from outside and lets members finish what was accepted, until `deadline`.
     pub(crate) fn drain(&self, deadline: u64) {
         self.tell_drain(deadline.saturating_sub(self.now()));
+        self.before.get_or_init(|| Before::of(self));
         self.drain_deadline.fetch_min(deadline, Relaxed);
         self.tasks.close_outside();
         self.outbox.close_outside();
@@ -1189,16 +1201,6 @@ impl Shared {
     /// Events and messages that were taken and not handled.
     pub(crate) fn left_in_parts(&self) -> u64 {
         self.parts().map(|part| part.left()).sum()
-    }
-
-    /// Tasks of worker pools that were cancelled so far.
-    pub(crate) fn cancelled_in_parts(&self) -> u64 {
-        self.parts().map(|part| part.cancelled()).sum()
-    }
-
-    /// Connections that were cut off so far.
-    pub(crate) fn cut_off_in_parts(&self) -> u64 {
-        self.parts().map(|part| part.cut_off()).sum()
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
@@ -1298,6 +1300,7 @@ impl Shared {
         // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
         store_load_barrier();
         let _sweeping = context::sweep(self);
+        let now = self.now();
         let mut turn = Turn::default();
         let hand = Hand::new();
         loop {
@@ -1319,9 +1322,14 @@ impl Shared {
             let Some(slot) = self.slots.get(index) else { continue };
             let key = Key { index, generation: slot.generation() };
             let of_the_library = slot.traits().service;
+            let is_due = slot.is_due_timer() || slot.deadline() <= now;
             let (_, payload) = self.close(key, false);
             if matches!(payload, Some(Payload::Once(_))) {
-                let count = if of_the_library { &self.timers_cancelled } else { &self.dropped };
+                let count = match is_due {
+                    _ if of_the_library => &self.timers_cancelled,
+                    true => &self.dropped,
+                    false => &self.undue,
+                };
                 count.fetch_add(1, Relaxed);
             }
             let _panicked = context::contain(|| drop(payload));

@@ -11,18 +11,24 @@
 //! what was published; rings hand out their events. Until all of them are through, handlers may go on to submit, publish
 //! and send datagrams: so it does not matter which part another one needs.
 //!
+//! Whether all of it has ended is looked at in the books, when the pool has stopped: the report says `drained` unless
+//! something was lost since the end began ([`Before`]), which is counted there, or a thread is stuck. That a listener has
+//! found no thread to end on loses nothing: it takes in who waits, to be counted among the connections, and ends where
+//! the pool is stopped.
+//!
 //! Refusal is atomic with acceptance: the close bits are in each lane's tail word, so a task is either
 //! accepted before and then run or counted as cancelled, or refused. Whoever is last to leave sweeps;
 //! if a handler never returns, the caller of `shutdown` sweeps what that handler does not use, and
 //! the rest stays allocated for it.
 
-use super::shared::DRAIN_LOOK;
+use super::shared::{DRAIN_LOOK, Served};
 use super::{Pool, Shared, context};
+use crate::contain::Contained;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sys::thread::JoinHandle;
 use core::time::Duration;
 use crossbeam_queue::SegQueue;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How long threads may take to leave after the drain, before they are called stuck.
 const GRACE: u64 = 100_000_000;
@@ -35,20 +41,22 @@ const LAST_DRAIN: Duration = Duration::from_secs(30);
 #[must_use]
 #[non_exhaustive]
 pub struct Report {
-    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
+    /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
+    /// If it is false, the counts say what was.
     pub drained: bool,
     /// This was called inside a handler, so it was only a request: the pool shuts down when its
     /// handlers have returned.
     pub requested: bool,
     /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
-    /// `drained`.)
+    /// `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
     pub cancelled: u64,
-    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
-    /// among them.
+    /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
+    /// host has pulled and not completed.
     pub worker_tasks: u64,
-    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    /// Of servers: connections that were cut off, as they were not through.
     pub connections: u64,
-    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
+    /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
+    /// be handled.
     pub left: u64,
     /// Indices of threads whose handlers have not returned. They end when those do.
     pub stuck: Vec<usize>,
@@ -125,25 +133,12 @@ impl Shared {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
         // So that none of them takes its counts along.
         let _parts: Vec<_> = self.parts().collect();
-        let (dropped, cancelled) = (self.dropped.load(Relaxed), self.cancelled_in_parts());
-        let cut_off = self.cut_off_in_parts();
         self.drain(deadline);
         if context::is_inside(self) {
             return Report { requested: true, ..Report::default() };
         }
         self.wait_for_members(deadline);
-        let left = self.left_in_parts();
-        let worker_tasks = self.cancelled_in_parts().saturating_sub(cancelled);
-        let connections = self.cut_off_in_parts().saturating_sub(cut_off);
-        let report = Report {
-            drained: self.ended_drained() && worker_tasks + connections + left == 0,
-            requested: false,
-            cancelled: self.dropped.load(Relaxed) - dropped,
-            worker_tasks,
-            connections,
-            left,
-            stuck: self.stuck(),
-        };
+        let report = self.report();
         // By the machine's clock, whatever the pool's is.
         threads.reap(crate::sys::clock::now());
         self.tell_end(&report);
@@ -183,6 +178,26 @@ impl Shared {
         self.sweep();
     }
 
+    /// What has become of everything, by now.
+    fn report(&self) -> Report {
+        let before = self.before.get_or_init(|| Before::of(self));
+        let (worker_tasks, connections) = before.lost_in_parts(self);
+        let dropped = self.dropped.load(Relaxed) - before.dropped;
+        let undue = self.undue.load(Relaxed) - before.undue;
+        let (left, stuck) = (self.left_in_parts(), self.stuck());
+        // A thread that has nothing more to do may just not have been given a processor yet.
+        let all_have_ended = stuck.is_empty() || self.ended_drained();
+        Report {
+            drained: all_have_ended && dropped + worker_tasks + connections + left == 0,
+            requested: false,
+            cancelled: dropped + undue,
+            worker_tasks,
+            connections,
+            left,
+            stuck,
+        }
+    }
+
     /// The pool's own threads that have not left.
     fn stuck(&self) -> Vec<usize> {
         let members = self.crew.members.iter().enumerate();
@@ -190,6 +205,43 @@ impl Shared {
             .filter(|(_, member)| member.role() != super::Role::Away)
             .map(|(index, _)| index)
             .collect()
+    }
+}
+
+/// What had been lost when the end of the pool began.
+pub(crate) struct Before {
+    dropped: u64,
+    undue: u64,
+    /// Tasks cancelled, and connections cut off, by part.
+    parts: Vec<(Weak<dyn Served>, u64, u64)>,
+}
+
+impl Before {
+    pub(super) fn of(shared: &Shared) -> Self {
+        let part = |part: Contained<Arc<dyn Served>>| {
+            (Arc::downgrade(&part), part.cancelled(), part.cut_off())
+        };
+        Self {
+            dropped: shared.dropped.load(Relaxed),
+            undue: shared.undue.load(Relaxed),
+            parts: shared.parts().map(part).collect(),
+        }
+    }
+
+    /// Tasks of worker pools, and connections, that have been lost since. Parts that came later had lost none.
+    fn lost_in_parts(&self, shared: &Shared) -> (u64, u64) {
+        let lost = |part: Contained<Arc<dyn Served>>| {
+            let is_it =
+                |known: &Weak<dyn Served>| core::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(&part));
+            let known = self.parts.iter().find(|(known, ..)| is_it(known));
+            let (cancelled, cut_off) =
+                known.map_or((0, 0), |&(_, cancelled, cut_off)| (cancelled, cut_off));
+            (
+                part.cancelled().saturating_sub(cancelled) + part.out(),
+                part.cut_off().saturating_sub(cut_off),
+            )
+        };
+        shared.parts().map(lost).fold((0, 0), |sum, lost| (sum.0 + lost.0, sum.1 + lost.1))
     }
 }
 

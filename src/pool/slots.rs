@@ -36,6 +36,8 @@
 //!   └────── close ───────────────────│──────── entry found first ──► CLOSED
 //! ```
 //!
+//! A *withdrawal* is a close that leaves a slot alone whose handler runs.
+//!
 //! # Invariants
 //!
 //! 1. At most one entry in any queue, stack, intake or wheel names a slot, and a slot with an entry is

@@ -236,7 +236,8 @@ impl Shared {
         let ended = sum(|tally| tally.tasks.get());
         let failed = sum(|tally| tally.failed.get());
         let cancelled = sum(|tally| tally.cancelled.get());
-        let dropped = self.dropped.load(Acquire) + self.timers_cancelled.load(Acquire);
+        let timers = self.undue.load(Acquire) + self.timers_cancelled.load(Acquire);
+        let dropped = self.dropped.load(Acquire) + timers;
         let (staged, unstaged) = self.staged();
         let (pulled_accepted, pulled, posted) = self.outbox.books();
         let in_flight = self.in_flight() + posted;

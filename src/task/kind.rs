@@ -158,8 +158,8 @@ impl KindInner {
         self.common.upgrade()
     }
 
-    pub(super) fn is_of(&self, common: &Arc<Common>) -> bool {
-        core::ptr::eq(self.common.as_ptr(), Arc::as_ptr(common))
+    pub(super) fn is_of(&self, common: &Common) -> bool {
+        core::ptr::eq(self.common.as_ptr(), common)
     }
 
     /// Whether its tasks run in that pool. The address is only compared.

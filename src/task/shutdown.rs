@@ -110,6 +110,13 @@ impl Served for Common {
         self.kinds.all().into_iter().map(|kind| kind.stats.get(Event::Cancelled)).sum()
     }
 
+    fn out(&self) -> u64 {
+        let is_out = |&(head, seen): &(Head, record::Look)| {
+            record::is(seen, Status::Running) && head.worker().is_none()
+        };
+        record::live(&pin(), |kind| kind.is_of(self)).filter(is_out).count() as u64
+    }
+
     /// The lanes refuse what comes.
     fn close(&self) {}
 }

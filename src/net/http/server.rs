@@ -294,7 +294,8 @@ impl HttpBuilder {
 
     /// Requests that no route takes go to this handler, without their body, which is dropped. The response has the
     /// status that they would get otherwise, 404, 405 (with `Allow`), 501, or 400 for a parameter that cannot be
-    /// decoded: [`Response::error`] answers as the server does, and [`Response::status`] sets another status.
+    /// decoded: [`Response::error`] answers as the server does, and [`Response::status`] sets another status. The last
+    /// fallback that was told is the one.
     pub fn fallback<R>(
         mut self,
         handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
@@ -309,7 +310,7 @@ impl HttpBuilder {
     ///
     /// It runs on a thread of the pool, in the connection's run, which waits for it. One that panics is counted
     /// ([`HttpStats::panics`]), and changes nothing else. With it, all requests are counted as
-    /// [in work](HttpStats::in_work) from their beginning.
+    /// [in work](HttpStats::in_work) from their beginning. The last function that was told is the one.
     pub fn on_end(mut self, hook: impl Fn(&RequestEnd<'_>) + Send + Sync + 'static) -> Self {
         self.on_end = Some(Box::new(hook));
         self

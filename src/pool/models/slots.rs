@@ -240,9 +240,16 @@ impl Bench {
     fn close(&self, key: Key, wait: bool) -> (Close, Option<Payload>) {
         let slot = self.slots.slot(key.index);
         let closed = slot.close(key.generation, wait);
-        if closed != Close::Mine {
-            return (closed, None);
-        }
+        (closed, (closed == Close::Mine).then(|| self.take_closed(key)))
+    }
+
+    /// `Shared::end_here`, up to the run.
+    fn withdraw(&self, key: Key) -> Option<Payload> {
+        self.slots.slot(key.index).withdraw(key.generation).then(|| self.take_closed(key))
+    }
+
+    fn take_closed(&self, key: Key) -> Payload {
+        let slot = self.slots.slot(key.index);
         let payload = self.take_payload(key.index);
         let timer = slot.traits().timer;
         if timer {
@@ -254,7 +261,7 @@ impl Bench {
             }
             self.slots.free(key.index);
         }
-        (closed, Some(payload))
+        payload
     }
 
     /// `Handle::deregister` outside of handlers.
@@ -399,6 +406,37 @@ fn done_against_close() {
         drop(bench.close(key, false));
         runner.join().unwrap();
         leader.join().unwrap();
+        bench.is_empty_after_all();
+        assert_eq!(record.drops(), 1);
+    });
+}
+
+/// Goal: who ends an activity himself has it alone, or it runs, and is open and ends later; no event that names it then
+/// meets it. Method: a run, and an event beside it, against a withdrawal, and another one at the end.
+#[test]
+fn a_withdrawal_meets_no_run() {
+    explore(3, || {
+        let bench = Arc::new(Bench::new());
+        let (key, record, _) = bench.let_to(Flow::Wait, Start::Idle);
+        bench.ready(key, Ready::READABLE);
+        let runner = spawn(&bench, |bench| bench.run_next());
+        let leader = spawn(&bench, move |bench| bench.ready(key, Ready::WRITABLE));
+        let mine = bench.withdraw(key);
+        let runs = record.runs();
+        runner.join().unwrap();
+        leader.join().unwrap();
+        while bench.run_next() {}
+        match mine {
+            Some(payload) => {
+                assert_eq!((record.runs(), record.drops()), (runs, 0));
+                drop(payload);
+                assert!(bench.withdraw(key).is_none());
+            }
+            None => {
+                assert!(record.runs() > 0);
+                drop(bench.withdraw(key).expect("nobody has closed it"));
+            }
+        }
         bench.is_empty_after_all();
         assert_eq!(record.drops(), 1);
     });

@@ -121,7 +121,8 @@ class Stats:
 class Report:
     """What a shutdown came to."""
 
-    #: Everything that was accepted ended in time: nothing was cut off, cancelled or left.
+    #: Everything that was accepted has ended: nothing was cut off, cancelled or left, and no handler still runs. If it
+    #: is false, the counts say what was, since the first shutdown of the pool began.
     drained: bool
     #: Called inside the pool, or in a handler of what stands on it: it ends when that has returned.
     requested: bool
@@ -129,9 +130,11 @@ class Report:
     cancelled: int
     #: Threads that were still in a handler or task when the time was over.
     stuck: int
-    #: Messages in mailboxes of its hubs, and events of its rings, which will not be handled.
+    #: Messages of its hubs, in mailboxes or with publishers that waited for room there, and events of its rings, which
+    #: will not be handled.
     left: int = 0
-    #: Of its worker pools: tasks that were cancelled, those that waited for another attempt among them.
+    #: Of its worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that
+    #: a host has pulled and not completed.
     worker_tasks: int = 0
     #: Of its servers: connections that were cut off, as they were not through.
     connections: int = 0
