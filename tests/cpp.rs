@@ -369,6 +369,48 @@ fn every_place_that_takes_a_callable_takes_what_can_only_be_moved() {
     assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
 }
 
+/// What an object holds is gone when it was moved from. So no function of the wrapper reaches through it without a look
+/// whether it is there.
+#[test]
+fn what_was_moved_from_is_never_reached_through() {
+    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let reaches = ["core_->", "state_->", "server_->", "place_->"];
+    // A look, or it has just been made.
+    let looks = [
+        "core_ ?",
+        "(core_)",
+        "!core_",
+        "server_ ?",
+        "(server_)",
+        "valid()",
+        "(id_.id != 0)",
+        "(id_.id == 0)",
+        "core_(std::move(core))",
+    ];
+    let (mut function, mut found, mut reached) = (String::new(), Vec::new(), 0);
+    for line in wrapper.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        function.push_str(line);
+        function.push('\n');
+        // A member function ends, or a declaration or a definition in one line.
+        if line != "    }"
+            && !(line.starts_with("    ")
+                && !line.starts_with("     ")
+                && line.ends_with(['}', ';']))
+        {
+            continue;
+        }
+        let has = |words: &[&str]| words.iter().any(|word| function.contains(word));
+        if has(&reaches) {
+            reached += 1;
+            if !has(&looks) {
+                found.push(std::mem::take(&mut function));
+            }
+        }
+        function.clear();
+    }
+    assert!(reached > 30 && found.is_empty(), "of {reached}: {}", found.concat());
+}
+
 /// Whoever adds a class says what its destructor waits for.
 #[test]
 fn every_class_is_named_where_destructors_are_tested() {

@@ -1634,21 +1634,23 @@ struct Audit {
 
 /// How a shutdown went.
 struct Report {
-    /// Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left.
+    /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
+    /// If it is false, the counts say what was.
     bool drained{};
     /// It was called inside a handler, so it was only a request.
     bool requested{};
     /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count
-    /// against `drained`.)
+    /// against `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
     std::uint64_t cancelled{};
     /// Threads whose handlers have not returned: in Stats::threads, those that are not Role::Away.
     std::uint32_t stuck{};
-    /// Events of rings, and messages in mailboxes of hubs, which will not be handled.
+    /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
+    /// be handled.
     std::uint64_t left{};
-    /// Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
-    /// among them.
+    /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
+    /// host has pulled and not completed.
     std::uint64_t worker_tasks{};
-    /// Of servers: connections that were cut off since the shutdown began, as they were not through.
+    /// Of servers: connections that were cut off, as they were not through.
     std::uint64_t connections{};
 };
 
@@ -2357,7 +2359,7 @@ private:
     template <class F, class Add>
     Result<Handle> add_handler(F &&handler, Add add) const {
         using Box = detail::HandlerBox<std::decay_t<F>>;
-        detail::Boxed<Box> box(new Box{std::forward<F>(handler), core_->pool});
+        detail::Boxed<Box> box(new Box{std::forward<F>(handler), native()});
         pace_handle_t id{};
         const pace_status_t status = add(box.get(), detail::drop_box<Box>, &id);
         if (status != PACE_OK) {
@@ -4967,7 +4969,8 @@ public:
 
     /// Requests that no route takes go to `f(const Request &, Response)`, without their body, which is dropped. The
     /// response has the status that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that
-    /// cannot be decoded. Response::error() answers as the server does, and Response::status() sets another status.
+    /// cannot be decoded. Response::error() answers as the server does, and Response::status() sets another status. The
+    /// last fallback that was told is the one, pulled or not.
     template <class F>
     Result<void> fallback(F &&f) {
         using Route = detail::Route<std::decay_t<F>>;
@@ -4979,7 +4982,7 @@ public:
 
     /// Calls `f(const RequestEnd &)` at the end of each request, once: answered by a handler or refused by the server
     /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs. It must not
-    /// block: the connection waits for it.
+    /// block: the connection waits for it. The last function that was told is the one, pulled or not.
     template <class F>
     Result<void> on_end(F &&f) {
         using Route = detail::Route<std::decay_t<F>>;
@@ -5005,6 +5008,9 @@ public:
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
     Result<void> start(const HttpConfig &config) {
+        if (!core_) {
+            return detail::gone("HTTP server");
+        }
         detail::Listeners listeners(config.listeners);
         pace_http_options_t options{};
         (void)pace_http_options_init(&options, sizeof options);
@@ -7690,9 +7696,9 @@ public:
     }
 
     /// Publishes these bytes, which are copied once, however many subscribe. It waits while a mailbox that lets
-    /// publishers wait is full, but not on a thread of the pool or in a handler. Code::Full: a mailbox has refused it,
-    /// which the error's text names, and all others have got it; `told`, which may be null, gets the receipt in any
-    /// case.
+    /// publishers wait is full, but not on a thread of any pool or in a handler, where it fails instead. Code::Full: a
+    /// mailbox has refused it, which the error's text names, and all others have got it; `told`, which may be null,
+    /// gets the receipt in any case.
     Result<Receipt> publish(std::string_view payload, Receipt *told = nullptr) const {
         Receipt receipt;
         return answer(pace_key_publish(raw_, payload.data(), payload.size(), 0, &receipt), receipt, told);
