@@ -141,7 +141,7 @@ pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
                 record.say(&*what);
             }),
         }
-        loud::note_told();
+        loud::note_told_of_another();
     });
 }
 

@@ -150,6 +150,16 @@ pub(crate) fn note_told() {
     let _ends = NOTE.try_with(|note| note.set((lap(), Note::Told)));
 }
 
+/// Somebody was told of a failure, and there may be another one of the same code to come, of which no line is written
+/// then, unless it is known what that one says.
+#[cfg(feature = "capi")]
+pub(crate) fn note_told_of_another() {
+    let _ends = NOTE.try_with(|note| match note.take() {
+        says @ (at, Note::Says(_)) if at == lap() => note.set(says),
+        _ => note.set((lap(), Note::Told)),
+    });
+}
+
 /// What the failure that is to come says.
 #[cfg(feature = "capi")]
 pub(crate) fn note_text(says: String) {
@@ -283,6 +293,18 @@ mod tests {
         let due = [1, 2, PAUSE_NS, PAUSE_NS + 1, PAUSE_NS + 2].map(|now| kind.is_due(now));
         assert_eq!(due, [true, false, false, true, false]);
         assert_eq!(kind.counted.load(Relaxed), 3);
+    }
+
+    /// Goal: what a failure says that the library has not told yet is told, though other code has failed meanwhile, a
+    /// destructor, say.
+    #[test]
+    #[cfg(feature = "capi")]
+    fn a_text_outlasts_a_failure_that_was_told_at_once() {
+        note_text("the first".into());
+        note_told_of_another();
+        assert_eq!(take_text().as_deref(), Some("the first"));
+        note_told_of_another();
+        assert!(take_text().is_none() && was_told("pool.panicked"));
     }
 
     #[test]
