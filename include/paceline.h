@@ -738,7 +738,10 @@ typedef struct pace_pool_config_t {
 typedef struct pace_report_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Everything that had been accepted ended within the drain's time: nothing was cut off, cancelled or left. */
+    /**
+     * Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
+     * If it is false, the counts say what was.
+     */
     bool drained;
     /** It was called inside a handler, so it was only a request. */
     bool requested;
@@ -746,7 +749,7 @@ typedef struct pace_report_t {
     uint8_t reserved[2];
     /**
      * Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
-     * `drained`.)
+     * `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
      */
     uint64_t cancelled;
     /**
@@ -756,14 +759,17 @@ typedef struct pace_report_t {
     uint32_t stuck;
     /** Zero. */
     uint32_t reserved2;
-    /** Events of rings, and messages in mailboxes of hubs, which will not be handled. */
+    /**
+     * Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
+     * be handled.
+     */
     uint64_t left;
     /**
-     * Of worker pools: tasks that were cancelled since the shutdown began, those that waited for another attempt
-     * among them.
+     * Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
+     * host has pulled and not completed.
      */
     uint64_t worker_tasks;
-    /** Of servers: connections that were cut off since the shutdown began, as they were not through. */
+    /** Of servers: connections that were cut off, as they were not through. */
     uint64_t connections;
 } pace_report_t;
 
@@ -6410,7 +6416,7 @@ void pace_key_free(pace_key_t *key);
  * what became of the message with each subscription; it may be NULL with PACE_PUBLISH_NO_RECEIPT only.
  *
  * It waits while a mailbox that lets publishers wait (PACE_OVERFLOW_BLOCK) is full, which is the default of handlers'
- * mailboxes; but not beyond the end of the pool, nor on a thread of the pool or in a handler, where it fails instead. If
+ * mailboxes; but not beyond the end of the pool, nor on a thread of any pool or in a handler, where it fails instead. If
  * a history on disk has no room it writes there, or waits for that, by default for up to 10 seconds (PACE_DISK_WAIT).
  *
  * PACE_EFULL: a mailbox was full and has refused it, and pace_last_error() names it; all others have got it, which the
@@ -6865,7 +6871,7 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 
 /**
  * Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
- * threads of the pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+ * threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
  */
 #define PACE_OVERFLOW_BLOCK 4
 

@@ -363,7 +363,7 @@ pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
 /// what became of the message with each subscription; it may be NULL with PACE_PUBLISH_NO_RECEIPT only.
 ///
 /// It waits while a mailbox that lets publishers wait (PACE_OVERFLOW_BLOCK) is full, which is the default of handlers'
-/// mailboxes; but not beyond the end of the pool, nor on a thread of the pool or in a handler, where it fails instead. If
+/// mailboxes; but not beyond the end of the pool, nor on a thread of any pool or in a handler, where it fails instead. If
 /// a history on disk has no room it writes there, or waits for that, by default for up to 10 seconds (PACE_DISK_WAIT).
 ///
 /// PACE_EFULL: a mailbox was full and has refused it, and pace_last_error() names it; all others have got it, which the

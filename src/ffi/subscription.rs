@@ -52,7 +52,7 @@ pub const PACE_OVERFLOW_DROP_OLDEST: u32 = 2;
 /// At most one message per key waits, full or not: a newer one takes the place of the older.
 pub const PACE_OVERFLOW_CONFLATE: u32 = 3;
 /// Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
-/// threads of the pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+/// threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
 pub const PACE_OVERFLOW_BLOCK: u32 = 4;
 /// A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
 /// PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.

@@ -77,7 +77,7 @@ pub enum Overflow {
     /// counts as dropped. In a full mailbox the message of another key drops the oldest.
     Conflate,
     /// Its publisher waits for room, for up to this time and not beyond the end of the pool, and then it is refused as by
-    /// [`Reject`](Self::Reject). It is refused at once where waiting is not allowed: on a thread of the pool, in a
+    /// [`Reject`](Self::Reject). It is refused at once where waiting is not allowed: on a thread of any pool, in a
     /// handler, and by a publisher that [does not wait](super::Publication::no_wait).
     Block(Duration),
 }

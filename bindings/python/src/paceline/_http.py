@@ -1222,15 +1222,15 @@ class Http(Serving):
     def fallback(self, handler: H) -> H:
         """Requests that no route takes go to the decorated function, without their body. ``request.refusal`` is the
         status that they would get otherwise: ``return Response.error(request.refusal)`` answers as the server does.
-        Raises InvalidError when the server has been started."""
+        The last fallback that was told is the one. Raises InvalidError when the server has been started."""
         self._core.fallback(handler)
         return handler
 
     def on_end(self, hook: H) -> H:
         """The decorated function is called with a RequestEnd at the end of each request, once: answered by a handler or
         refused by the server (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access
-        log needs. It runs on the server's host threads, soon after the end. One that raises is logged. Raises
-        InvalidError when the server has been started."""
+        log needs. It runs on the server's host threads, soon after the end. One that raises is logged. The last
+        function that was told is the one. Raises InvalidError when the server has been started."""
         self._core.end_hook(hook)
         return hook
 
