@@ -1,23 +1,44 @@
 //! The machine and the versions that a table was measured with.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
+use serde_json::{Value, json};
+
 use crate::sys;
 
-/// Two lines: the machine, and the versions that the build recorded.
-pub fn description() -> String {
+/// The machine, the day, and the versions that the build recorded.
+pub fn description() -> Value {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
-        "machine: {}, {cores} cores usable, Linux {}, load {}\nversions: {}",
-        cpu_model(),
-        kernel.trim(),
-        load(),
-        env!("VERSIONS"),
-    )
+    let programs = programs();
+    let built = env!("VERSIONS").split(", ").filter_map(|entry| entry.split_once(' '));
+    let versions = built.chain(programs.lines().filter_map(|line| line.split_once(' ')));
+    json!({
+        "cpu": cpu_model(),
+        "cores": cores,
+        "kernel": format!("Linux {}", kernel.trim()),
+        "load before": load(),
+        "date": today(),
+        "versions": versions.collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The versions of the rivals and loads that are programs and installed, a line each.
+fn programs() -> String {
+    let packages = ["h2o", "nginx-light", "redis-server", "wrk"];
+    let mut query = Command::new("dpkg-query");
+    let output = query.args(["-W", "-f", "${Package} ${Version}\n"]).args(packages).output();
+    output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+}
+
+fn today() -> String {
+    let output = Command::new("date").args(["-u", "+%F"]).output();
+    output.map_or("unknown".into(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
 fn cpu_model() -> String {

@@ -8,6 +8,7 @@ mod machine;
 mod options;
 mod process;
 mod queue;
+mod render;
 mod report;
 mod resp;
 mod serve;
@@ -16,13 +17,17 @@ mod submit;
 mod sys;
 mod tasks;
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use lexopt::prelude::*;
+use serde_json::json;
 
 use options::Plan;
+use report::Results;
 
 fn main() -> ExitCode {
     match run() {
@@ -68,42 +73,81 @@ fn run() -> Result<(), Failure> {
     };
     match command.as_str() {
         "serve" => serve(parser),
-        "echo" => compare(parser, Duration::from_secs(1), echo::run),
-        "submit" => compare(parser, Duration::from_millis(250), submit::run),
+        name @ "echo" => compare(name, parser, Duration::from_secs(1), echo::run),
+        name @ "submit" => compare(name, parser, Duration::from_millis(250), submit::run),
         "serve-http" => serve_http(parser),
-        "http" => compare(parser, Duration::from_secs(2), http::run),
+        name @ "http" => compare(name, parser, Duration::from_secs(2), http::run),
         "serve-resp" => resp::floor::serve()
             .map_err(|error| Failure::Run(format!("the floor of resp: {error}"))),
-        "resp" => compare(parser, Duration::from_secs(1), resp::run),
+        name @ "resp" => compare(name, parser, Duration::from_secs(1), resp::run),
         "serve-delayed" => serve_delayed(parser),
-        "tasks" => compare(parser, Duration::from_millis(250), tasks::run),
-        "hub" => compare(parser, Duration::from_millis(500), hub::run),
-        "queue" => compare(parser, Duration::from_millis(250), queue::run),
+        name @ "tasks" => compare(name, parser, Duration::from_millis(250), tasks::run),
+        name @ "hub" => compare(name, parser, Duration::from_millis(500), hub::run),
+        name @ "queue" => compare(name, parser, Duration::from_millis(250), queue::run),
+        "render" => render(parser),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
     }
 }
 
 fn compare(
+    name: &str,
     parser: lexopt::Parser,
     window: Duration,
-    measure: fn(&Plan) -> Result<(), String>,
+    measure: fn(&Plan, &mut Results) -> Result<(), String>,
 ) -> Result<(), Failure> {
     let plan = Plan::parse(parser, window)?;
-    if !plan.list {
-        sys::raise_open_files(20_000).map_err(|error| format!("open files: {error}"))?;
-        println!("{}", machine::description());
-        println!("{} rounds, windows of {:?}, medians\n", plan.rounds, plan.window);
+    let mut results = Results::default();
+    if plan.list {
+        return Ok(measure(&plan, &mut results)?);
     }
-    let before = if plan.list { None } else { machine::round_trip() };
+    sys::raise_open_files(20_000).map_err(|error| format!("open files: {error}"))?;
+    let machine = machine::description();
+    println!("{}", report::pretty(&machine, 0));
+    println!("{} rounds, windows of {:?}, medians\n", plan.rounds, plan.window);
+    let before = machine::round_trip();
     let neighbours = machine::Neighbours::now();
-    measure(&plan)?;
-    if !plan.list {
-        let share = neighbours.share_since();
-        if let (Some(before), Some(after)) = (before, machine::round_trip()) {
-            let what = "from one processor to another and back";
-            println!("a word went {what} in {before:.0} ns before, and in {after:.0} ns after");
+    let outcome = measure(&plan, &mut results);
+    let share = neighbours.share_since();
+    let after = machine::round_trip();
+    if let (Some(before), Some(after)) = (before, after) {
+        let what = "from one processor to another and back";
+        println!("a word went {what} in {before:.0} ns before, and in {after:.0} ns after");
+    }
+    println!("other processes used {share:.0} % of the machine's CPU time meanwhile");
+    if let Some(file) = &plan.json {
+        let (scenarios, bars) = results.json();
+        let round_trips = [before, after].map(|ns| ns.map(|ns| ns.round() as u64));
+        let run = json!({
+            "comparison": name,
+            "machine": machine,
+            "quick": plan.quick,
+            "rounds": plan.rounds,
+            "seconds of a window": plan.window.as_secs_f64(),
+            "ns from one processor to another and back": round_trips,
+            "percent of CPU time used by others": share.round() as u64,
+            "scenarios": scenarios,
+            "bars": bars,
+        });
+        let text = report::pretty(&run, 0) + "\n";
+        fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(outcome?)
+}
+
+/// Writes the page beside the directory that the files are in, and the pictures into it.
+fn render(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(file) => files.push(PathBuf::from(file)),
+            _ => return Err(argument.unexpected().into()),
         }
-        println!("other processes used {share:.0} % of the machine's CPU time meanwhile");
+    }
+    let directory = files.first().and_then(|file| file.parent()?.parent());
+    let directory = directory.ok_or(Failure::Usage("render docs/benchmarks/*.json".into()))?;
+    for (name, text) in render::render(&render::read(&files)?)? {
+        let file = directory.join(name);
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::prelude::*;
 
 pub const USAGE: &str = "\
 usage: comparison echo|http|resp|submit|tasks|hub|queue [options]
+       comparison render FILE...   docs/BENCHMARKS.md and its pictures from such JSON files in docs/benchmarks
   --rounds N        rounds of the interleaved run (default 9; 1 with --quick)
   --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, 0.5 for hub, else 0.25)
   --scenario NAME   only this scenario; may be given several times
   --only A,B        only these peers
   --quick           a smoke run of a few seconds; its figures mean nothing
+  --json FILE       write every round's figures and the bars there, too
   --list            print the names of the scenarios and peers
 echo only:
   --echo PATH       the paceline echo program (default: build the example and use it)
@@ -22,6 +25,7 @@ pub struct Plan {
     pub window: Duration,
     pub quick: bool,
     pub list: bool,
+    pub json: Option<PathBuf>,
     pub echo_program: Option<String>,
     pub echo_args: Vec<String>,
     scenarios: Vec<String>,
@@ -36,6 +40,7 @@ impl Plan {
             window: Duration::ZERO,
             quick: false,
             list: false,
+            json: None,
             echo_program: None,
             echo_args: Vec::new(),
             scenarios: Vec::new(),
@@ -48,6 +53,7 @@ impl Plan {
                 Long("scenario") => plan.scenarios.push(parser.value()?.string()?),
                 Long("only") => plan.only = words(&parser.value()?.string()?, ','),
                 Long("quick") => plan.quick = true,
+                Long("json") => plan.json = Some(parser.value()?.into()),
                 Long("list") => plan.list = true,
                 Long("echo") => plan.echo_program = Some(parser.value()?.string()?),
                 Long("echo-args") => plan.echo_args = words(&parser.value()?.string()?, ' '),

@@ -1,12 +1,18 @@
-//! What was measured, the table of its medians, and the bars.
+//! What was measured: tables of medians, the bars, and all of it as JSON.
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use crate::stats::{self, Limit, Verdict};
 
-/// Every value of a run: one series per scenario, peer and metric, one value per round.
+/// Every value of a run: one series per scenario, peer and metric, one value per round. It keeps what it prints.
 #[derive(Default)]
-pub struct Results(BTreeMap<Key, Vec<f64>>);
+pub struct Results {
+    values: BTreeMap<Key, Vec<f64>>,
+    scenarios: Vec<Value>,
+    bars: Vec<Bar>,
+}
 
 type Key = (String, String, &'static str);
 
@@ -20,16 +26,52 @@ pub struct Column {
 impl Results {
     /// Adds one round's value. A round that failed adds NaN, so that the rounds stay aligned.
     pub fn add(&mut self, scenario: &str, peer: &str, metric: &'static str, value: f64) {
-        self.0.entry((scenario.to_owned(), peer.to_owned(), metric)).or_default().push(value);
+        self.values.entry((scenario.to_owned(), peer.to_owned(), metric)).or_default().push(value);
     }
 
     /// The values by round; empty if the peer did not take part.
     pub fn series(&self, scenario: &str, peer: &str, metric: &'static str) -> &[f64] {
-        self.0.get(&(scenario.to_owned(), peer.to_owned(), metric)).map_or(&[], Vec::as_slice)
+        self.values.get(&(scenario.to_owned(), peer.to_owned(), metric)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Prints a scenario's medians, and keeps its rounds for `json`.
+    pub fn print(&mut self, scenario: &str, what: &str, peers: &[&str], columns: &[Column]) {
+        println!("### {scenario}: {what}\n\n{}", self.table(scenario, peers, columns));
+        let metrics = |peer: &str| -> BTreeMap<&str, Vec<f64>> {
+            let metrics = columns.iter().map(|c| (c.metric, self.series(scenario, peer, c.metric)));
+            metrics.map(|(metric, rounds)| (metric, rounded(rounds))).collect()
+        };
+        let rows = peers.iter().map(|peer| json!({ "subject": peer, "rounds": metrics(peer) }));
+        let measured = rows.filter(|row| {
+            let mut all = row["rounds"].as_object().into_iter().flat_map(|r| r.values());
+            all.any(|rounds| rounds.as_array().is_some_and(|r| r.iter().any(Value::is_number)))
+        });
+        let rows: Vec<Value> = measured.collect();
+        let column = |c: &Column| json!({ "metric": c.metric, "decimals": c.decimals });
+        let columns: Vec<Value> = columns.iter().map(column).collect();
+        let scenario = json!({ "name": scenario, "what": what, "columns": columns, "rows": rows });
+        self.scenarios.push(scenario);
+    }
+
+    /// Prints the bars, unless the run was too short to judge anything, and keeps them for `json`.
+    pub fn judge(&mut self, bars: Vec<Bar>, quick: bool) {
+        if !quick && !bars.is_empty() {
+            let head =
+                ["bar (median of the rounds' ratios)", "limit", "median", "interval", "verdict"];
+            let mut rows = vec![head.map(str::to_owned).to_vec()];
+            rows.extend(bars.iter().map(Bar::row));
+            println!("{}", markdown(&rows));
+        }
+        self.bars.extend(bars);
+    }
+
+    /// The scenarios and the bars, as printed so far, with every round. A round that failed is null.
+    pub fn json(&self) -> (Value, Value) {
+        (self.scenarios.clone().into(), self.bars.iter().map(Bar::json).collect())
     }
 
     /// A Markdown table of medians, with a row for each peer that was measured.
-    pub fn table(&self, scenario: &str, peers: &[&str], columns: &[Column]) -> String {
+    fn table(&self, scenario: &str, peers: &[&str], columns: &[Column]) -> String {
         let head = ["".to_owned()].into_iter().chain(columns.iter().map(|c| c.metric.to_owned()));
         let mut rows = vec![head.collect::<Vec<_>>()];
         for peer in peers {
@@ -48,7 +90,7 @@ impl Results {
 }
 
 /// A number with thousands set apart, or a dash where nothing was measured.
-fn number(value: f64, decimals: usize) -> String {
+pub fn number(value: f64, decimals: usize) -> String {
     if value.is_nan() {
         return "–".into();
     }
@@ -64,9 +106,33 @@ fn number(value: f64, decimals: usize) -> String {
     if fraction.is_empty() { grouped } else { format!("{grouped}.{fraction}") }
 }
 
+/// Six digits are more than any of these figures is worth.
+fn rounded(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|value| format!("{value:.5e}").parse().unwrap_or(f64::NAN)).collect()
+}
+
+/// JSON whose values of up to a hundred characters have a line each.
+pub fn pretty(value: &Value, indent: usize) -> String {
+    let flat = value.to_string();
+    let inner = " ".repeat(indent + 1);
+    let lines: Vec<String> = match value {
+        Value::Array(items) if flat.len() > 100 => {
+            items.iter().map(|item| format!("{inner}{}", pretty(item, indent + 1))).collect()
+        }
+        Value::Object(fields) if flat.len() > 100 => {
+            let line =
+                |(name, field)| format!("{inner}{}: {}", json!(name), pretty(field, indent + 1));
+            fields.iter().map(line).collect()
+        }
+        _ => return flat,
+    };
+    let (open, close) = if value.is_array() { ('[', ']') } else { ('{', '}') };
+    format!("{open}\n{}\n{}{close}", lines.join(",\n"), " ".repeat(indent))
+}
+
 /// Rows of equal length as an aligned Markdown table: the first row is the head, the first column
 /// is flush left.
-fn markdown(rows: &[Vec<String>]) -> String {
+pub fn markdown(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -107,32 +173,46 @@ impl Bar {
         Self { what: what.into(), limit, rounds: ours.to_vec() }
     }
 
-    fn row(&self) -> Vec<String> {
-        let limit = match self.limit {
+    fn limit(&self) -> String {
+        match self.limit {
             Limit::AtLeast(bar) => format!("≥ {bar}"),
             Limit::AtMost(bar) => format!("≤ {bar}"),
-        };
-        if stats::median(&self.rounds).is_nan() {
-            return vec![self.what.clone(), limit, "–".into(), "–".into(), "not measured".into()];
         }
-        let (low, high) = stats::interval(&self.rounds);
-        let verdict = match self.limit.judge((low, high)) {
+    }
+
+    fn verdict(&self) -> &'static str {
+        if stats::median(&self.rounds).is_nan() {
+            return "not measured";
+        }
+        match self.limit.judge(stats::interval(&self.rounds)) {
             Verdict::Pass => "PASS",
             Verdict::Fail => "FAIL",
             Verdict::WithinNoise => "within noise",
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let (low, high) = stats::interval(&self.rounds);
+        let range = match low.is_nan() {
+            true => "–".into(),
+            false => format!("{} … {}", number(low, 3), number(high, 3)),
         };
         let median = number(stats::median(&self.rounds), 3);
-        let range = format!("{} … {}", number(low, 3), number(high, 3));
-        vec![self.what.clone(), limit, median, range, verdict.into()]
+        vec![self.what.clone(), self.limit(), median, range, self.verdict().into()]
     }
-}
 
-/// The bars as a table, the verdict last.
-pub fn bars(bars: &[Bar]) -> String {
-    let head = ["bar (median of the rounds' ratios)", "limit", "median", "interval", "verdict"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(bars.iter().map(Bar::row));
-    markdown(&rows)
+    fn json(&self) -> Value {
+        let (low, high) = stats::interval(&self.rounds);
+        let figures = rounded(&[stats::median(&self.rounds), low, high]);
+        json!({
+            "what": self.what,
+            "limit": self.limit(),
+            "rounds": rounded(&self.rounds),
+            "median": figures[0],
+            "interval": figures[1..],
+            "verdict": self.verdict(),
+        })
+    }
 }
 
 /// The end of a run: an error if anything could not be measured.
@@ -158,6 +238,30 @@ mod tests {
         assert_eq!(number(999.5, 1), "999.5");
         assert_eq!(number(-1234.0, 0), "-1 234");
         assert_eq!(number(f64::NAN, 2), "–");
+    }
+
+    #[test]
+    fn json_has_every_round_and_the_verdicts() {
+        let mut results = Results::default();
+        for value in [1.0, f64::NAN, 1_234_567.0] {
+            results.add("s", "a", "m", value);
+        }
+        results.print(
+            "s",
+            "three rounds",
+            &["a", "absent"],
+            &[Column { metric: "m", decimals: 1 }],
+        );
+        results.judge(vec![Bar::absolute("small", Limit::AtMost(2.0), &[1.0, 0.5])], true);
+        let (scenarios, bars) = results.json();
+        let rows = json!([{ "subject": "a", "rounds": { "m": [1.0, null, 1_234_570.0] } }]);
+        let columns = json!([{ "metric": "m", "decimals": 1 }]);
+        let scenario =
+            json!({ "name": "s", "what": "three rounds", "columns": columns, "rows": rows });
+        assert_eq!(scenarios, json!([scenario]));
+        assert_eq!(bars[0]["verdict"], "PASS");
+        assert_eq!(bars[0]["interval"], json!([0.5, 1.0]));
+        assert_eq!(pretty(&scenarios, 0).parse::<Value>().unwrap(), scenarios);
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Scenario {
 }
 
 /// Runs the whole comparison; the error names what could not be measured.
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let names = SCENARIOS.each_ref().map(|s| s.name);
     if plan.list {
         println!("scenarios: {}\npeers: {}", names.join(", "), PEERS.join(", "));
@@ -150,7 +150,6 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     let chosen = plan.scenarios(&names, &QUICK)?;
     let peers = launches(plan)?;
-    let mut results = Results::default();
     let mut failures = 0;
     for scenario in SCENARIOS.iter().filter(|s| chosen.contains(&s.name)) {
         let peers: Vec<_> = peers.iter().filter(|(peer, _)| scenario.admits(peer)).collect();
@@ -167,12 +166,8 @@ pub fn run(plan: &Plan) -> Result<(), String> {
                 }
             }
         }
-        println!("### {}: {}\n", scenario.name, scenario.what);
-        println!("{}", results.table(scenario.name, &PEERS, &scenario.columns()));
-        let bars = bars(scenario.name, &results);
-        if !bars.is_empty() && !plan.quick {
-            println!("{}", report::bars(&bars));
-        }
+        results.print(scenario.name, scenario.what, &PEERS, &scenario.columns());
+        results.judge(bars(scenario.name, results), plan.quick);
     }
     report::outcome(failures)
 }

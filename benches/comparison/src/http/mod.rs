@@ -114,7 +114,7 @@ impl Scenario {
 }
 
 /// Runs the whole comparison; the error names what could not be measured.
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let names = SCENARIOS.each_ref().map(|s| s.name);
     if plan.list {
         println!("scenarios: {}\npeers: {}", names.join(", "), PEERS.join(", "));
@@ -126,7 +126,6 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         eprintln!("http is left out: {reason}");
         return Ok(());
     }
-    let mut results = Results::default();
     let mut failures = 0;
     for scenario in SCENARIOS.iter().filter(|s| chosen.contains(&s.name)) {
         for round in 1..=plan.rounds {
@@ -142,12 +141,8 @@ pub fn run(plan: &Plan) -> Result<(), String> {
                 }
             }
         }
-        println!("### {}: {}\n", scenario.name, scenario.what);
-        println!("{}", results.table(scenario.name, &PEERS, scenario.columns()));
-        let bars = bars(scenario, &results);
-        if !plan.quick {
-            println!("{}", report::bars(&bars));
-        }
+        results.print(scenario.name, scenario.what, &PEERS, scenario.columns());
+        results.judge(bars(scenario, results), plan.quick);
     }
     report::outcome(failures)
 }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RATE: &str = "M deliveries/s";
 const RATE_COLUMNS: [Column; 1] = [Column { metric: RATE, decimals: 1 }];
 
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let names = fan::ALL.map(|(name, _)| name);
     if plan.list {
         println!("scenarios: {}\npeers: {}", SCENARIOS.join(", "), names.join(", "));
@@ -31,7 +31,6 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     let peers = plan.peers(&names)?;
     let scenarios = plan.scenarios(&SCENARIOS, &SCENARIOS)?;
-    let mut results = Results::default();
     let mut failures = 0;
     for round in 1..=plan.rounds {
         eprintln!("round {round}/{}", plan.rounds);
@@ -55,17 +54,13 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     for scenario in &scenarios {
         if *scenario == COSTS {
-            println!("### costs of paceline\n");
             let columns = [Column { metric: costs::FIGURE, decimals: 2 }];
-            println!("{}", results.table(COSTS, &costs::ALL, &columns));
+            results.print(COSTS, "what paceline's hub costs by itself", &costs::ALL, &columns);
         } else {
-            println!("### {scenario}: {}\n", describe(scenario));
-            println!("{}", results.table(scenario, &names, &RATE_COLUMNS));
+            results.print(scenario, describe(scenario), &names, &RATE_COLUMNS);
         }
     }
-    if !plan.quick {
-        println!("{}", report::bars(&bars(&results)));
-    }
+    results.judge(bars(results), plan.quick);
     report::outcome(failures)
 }
 

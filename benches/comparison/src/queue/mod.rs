@@ -32,7 +32,7 @@ const SCENARIOS: [Scenario; 4] = [
     Scenario { name: "56x65536", bytes: 56, capacity: 65_536 },
 ];
 
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let peers = rivals::names();
     let names = SCENARIOS.each_ref().map(|scenario| scenario.name);
     if plan.list {
@@ -41,22 +41,16 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     let chosen = plan.scenarios(&names, &names[..1])?;
     let taking_part = plan.peers(&peers)?;
-    let mut results = Results::default();
     let mut failures = 0;
     for scenario in SCENARIOS.iter().filter(|s| chosen.contains(&s.name)) {
         for round in 1..=plan.rounds {
             eprintln!("{} {round}/{}", scenario.name, plan.rounds);
-            failures += measure_all(scenario, &taking_part, plan, &mut results);
+            failures += measure_all(scenario, &taking_part, plan, results);
         }
-        println!(
-            "### queue: {} bytes, capacity {}, M items/s\n",
-            scenario.bytes, scenario.capacity
-        );
-        println!("{}", results.table(scenario.name, &peers, &COLUMNS));
+        let what = format!("{} bytes, capacity {}, M items/s", scenario.bytes, scenario.capacity);
+        results.print(scenario.name, &what, &peers, &COLUMNS);
     }
-    if !plan.quick {
-        println!("{}", report::bars(&bars(&results, &chosen)));
-    }
+    results.judge(bars(results, &chosen), plan.quick);
     report::outcome(failures)
 }
 

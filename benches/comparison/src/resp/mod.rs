@@ -86,7 +86,7 @@ const SCENARIOS: [Scenario; 4] = [
 const QUICK: [&str; 2] = ["set", "get16"];
 
 /// Runs the whole comparison; the error names what could not be measured.
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let names = SCENARIOS.each_ref().map(|s| s.name);
     if plan.list {
         println!("scenarios: {}\npeers: {}", names.join(", "), PEERS.join(", "));
@@ -98,7 +98,6 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     let peers = launches(plan)?;
-    let mut results = Results::default();
     let mut failures = 0;
     for scenario in SCENARIOS.iter().filter(|s| chosen.contains(&s.name)) {
         for round in 1..=plan.rounds {
@@ -114,11 +113,8 @@ pub fn run(plan: &Plan) -> Result<(), String> {
                 }
             }
         }
-        println!("### {}: {}\n", scenario.name, scenario.what);
-        println!("{}", results.table(scenario.name, &PEERS, &COLUMNS));
-        if !plan.quick {
-            println!("{}", report::bars(&bars(scenario, &results)));
-        }
+        results.print(scenario.name, scenario.what, &PEERS, &COLUMNS);
+        results.judge(bars(scenario, results), plan.quick);
     }
     report::outcome(failures)
 }

@@ -43,7 +43,7 @@ const COUNTED: usize = 64 * work::BURST;
 const REST: Duration = Duration::from_millis(3);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let pools = pools::all();
     let names: Vec<&str> = pools.iter().map(|(name, _)| *name).collect();
     if plan.list {
@@ -52,7 +52,6 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     let peers = plan.peers(&names)?;
     let scenarios = plan.scenarios(&SCENARIOS, &SCENARIOS)?;
-    let mut results = Results::default();
     let mut failures = 0;
     for round in 1..=plan.rounds {
         for (name, make) in pools.iter().filter(|(name, _)| peers.contains(name)) {
@@ -70,11 +69,8 @@ pub fn run(plan: &Plan) -> Result<(), String> {
             }
         }
     }
-    println!("### submit: empty tasks to 2 workers, ns per task\n");
-    println!("{}", results.table(TABLE, &names, &COLUMNS));
-    if !plan.quick {
-        println!("{}", report::bars(&bars(&results)));
-    }
+    results.print(TABLE, "empty tasks to 2 workers, ns per task", &names, &COLUMNS);
+    results.judge(bars(results), plan.quick);
     report::outcome(failures)
 }
 

@@ -60,7 +60,7 @@ const COUNTED: usize = 64 * work::BURST;
 
 type Measured = Vec<(&'static str, f64)>;
 
-pub fn run(plan: &Plan) -> Result<(), String> {
+pub fn run(plan: &Plan, results: &mut Results) -> Result<(), String> {
     let names = peers::ALL.map(|(name, _)| name);
     if plan.list {
         println!("scenarios: {}\npeers of {TASKS}: {}", SCENARIOS.join(", "), names.join(", "));
@@ -68,7 +68,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     }
     let peers = plan.peers(&names)?;
     let scenarios = plan.scenarios(&SCENARIOS, &SCENARIOS)?;
-    let mut run = Run { plan, results: Results::default(), failures: 0 };
+    let mut run = Run { results, failures: 0 };
     for round in 1..=plan.rounds {
         eprintln!("round {round}/{}", plan.rounds);
         for scenario in &scenarios {
@@ -118,13 +118,12 @@ pub fn run(plan: &Plan) -> Result<(), String> {
             }
         }
     }
-    run.print(&scenarios, &names);
+    run.print(&scenarios, &names, plan.quick);
     report::outcome(run.failures)
 }
 
 struct Run<'a> {
-    plan: &'a Plan,
-    results: Results,
+    results: &'a mut Results,
     failures: usize,
 }
 
@@ -148,39 +147,35 @@ impl Run<'_> {
         }
     }
 
-    fn print(&self, scenarios: &[&str], names: &[&str]) {
-        let results = &self.results;
+    fn print(&mut self, scenarios: &[&str], names: &[&str], quick: bool) {
+        let results = &mut *self.results;
         for scenario in scenarios {
-            let table = match *scenario {
+            match *scenario {
                 TASKS => {
-                    println!("### task: empty tasks to 2 workers, each with its handle redeemed\n");
-                    results.table(TASKS, names, &TASK_COLUMNS)
+                    let what = "empty tasks to 2 workers, each with its handle redeemed";
+                    results.print(TASKS, what, names, &TASK_COLUMNS);
                 }
                 TIMEOUTS => {
-                    println!("### timeout: armed and cancelled, {} at a time\n", timeouts::BURST);
-                    results.table(TIMEOUTS, &timeouts::ALL.map(|(name, _)| name), &TIMEOUT_COLUMNS)
+                    let what = format!("armed and cancelled, {} at a time", timeouts::BURST);
+                    let names = timeouts::ALL.map(|(name, _)| name);
+                    results.print(TIMEOUTS, &what, &names, &TIMEOUT_COLUMNS);
                 }
                 DELAYED => {
-                    println!("### delayed: {}\n", delayed::description(self.plan.quick));
-                    results.table(DELAYED, &delayed::ALL, &DELAYED_COLUMNS)
+                    let what = delayed::description(quick);
+                    results.print(DELAYED, &what, &delayed::ALL, &DELAYED_COLUMNS);
                 }
                 EXECUTOR => {
-                    println!(
-                        "### executor: empty tasks to 2 threads, each with its handle redeemed\n"
-                    );
-                    results.table(EXECUTOR, &executor::ALL, &EXECUTOR_COLUMNS)
+                    let what = "empty tasks to 2 threads, each with its handle redeemed";
+                    results.print(EXECUTOR, what, &executor::ALL, &EXECUTOR_COLUMNS);
                 }
                 _ => {
-                    println!("### reserve: a critical task, 2 ordinary threads, 1 reserved\n");
+                    let what = "a critical task, 2 ordinary threads, 1 reserved";
                     let states = reserve::ALL.map(|(state, _)| state);
-                    results.table(RESERVE, &states, &RESERVE_COLUMNS)
+                    results.print(RESERVE, what, &states, &RESERVE_COLUMNS);
                 }
-            };
-            println!("{table}");
+            }
         }
-        if !self.plan.quick {
-            println!("{}", report::bars(&bars(results)));
-        }
+        results.judge(bars(results), quick);
     }
 }
 
