@@ -243,7 +243,10 @@ impl Run {
 
     /// The columns of the table in which the best of the others is better, and by what ratio.
     fn behind(&self, area: &Area) -> String {
-        let is_rival = |name: &&str| !name.starts_with("paceline") && *name != "floor";
+        // A floor is no server, and batches are not compared with what goes one by one.
+        let is_rival = |name: &&str| {
+            !name.starts_with("paceline") && *name != "floor" && !name.ends_with("-x16")
+        };
         let mut behind = Vec::new();
         for Measure { scenario, metric, heading, better } in area.columns {
             let median = |subject: &str| self.median(scenario, subject, metric);
