@@ -72,6 +72,6 @@ pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
 pub use time::{Backoff, GiveUp, Jitter, Retry};
 
 /// The README's code runs as a test.
-#[cfg(all(doctest, feature = "http"))]
+#[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -107,10 +107,15 @@ class Examples(Case):
         self.assertEqual(sorted(lines), sorted(expected))
         self.assertEqual(last, "over after 3 ticks and 1 message")
 
+    def test_readme(self) -> None:
+        # The lines come from two threads.
+        printed = sorted(self.example("readme").splitlines())
+        self.assertEqual(printed, ["20 ms have passed", "the slow task has ended"])
+
     def test_all_are_tested_and_as_old_as_they_may_be(self) -> None:
         names = {path.stem for path in EXAMPLES.glob("*.py")}
         # Those that serve are in test_examples.py.
-        self.assertEqual(names, {*PRINTED, "embed", "hub_history", "http", "chat", "proxy"})
+        self.assertEqual(names, {*PRINTED, "embed", "hub_history", "readme", "http", "chat", "proxy"})
         for path in (*EXAMPLES.glob("*.py"), *PROJECT.glob("src/paceline/*.py")):
             ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
