@@ -131,3 +131,54 @@ fn every_path_of_the_crate_that_is_said_exists() {
     }
     assert!(count > 20 && unknown.is_empty(), "of {count}:\n{}", unknown.join("\n"));
 }
+
+/// Whether a name stands in a text as a whole word, with one of these before it.
+fn stands(text: &str, name: &str, before: &[&str]) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let (head, tail) = (&text[..at], &text[at + name.len()..]);
+        !tail.starts_with(is_word) && before.iter().any(|word| head.ends_with(word))
+    })
+}
+
+/// Goal: docs/FEATURES.md names what there is. Method: of each row that has five cells each name in backquotes must be
+/// declared in the language of its column, part by part. A cell without a name must say that there is none.
+#[test]
+fn every_name_in_the_table_of_features_exists() {
+    let read = |directory, ending| {
+        let files = files(directory, ending).into_iter();
+        files.map(|file| fs::read_to_string(file).expect("it can be read")).collect::<String>()
+    };
+    let rust = read("src", ".rs");
+    let (c, cpp) = (read("include", ".h"), read("bindings/cpp", "paceline.hpp"));
+    let python = read("bindings/python/src", ".py");
+    let (c, cpp) = (declared(&c), declared(&cpp));
+    let (rust_words, python_words) = (
+        ["fn ", "struct ", "enum ", "trait ", "mod ", "type "],
+        ["def ", "class ", "\n    ", "\n        "],
+    );
+    let is_declared = |column: usize, part: &str| match column {
+        1 => rust_words.iter().any(|word| stands(&rust, part, &[&format!("pub {word}")])),
+        2 => c.contains(part),
+        3 => cpp.contains(part),
+        _ => stands(&python, part, &python_words),
+    };
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for line in include_str!("../docs/FEATURES.md").lines() {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let is_row = cells.len() == 5 && cells[0] != "feature" && !cells[0].starts_with("---");
+        for (column, cell) in cells.iter().enumerate().skip(1).filter(|_| is_row) {
+            let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+            if names.is_empty() && !cell.starts_with("no") {
+                wrong.push(format!("{}: neither a name nor a no: {cell}", cells[0]));
+            }
+            for name in names {
+                count += 1;
+                let mut parts = name.split([':', '.']).filter(|part| !part.is_empty());
+                if !parts.all(|part| is_declared(column, part)) {
+                    wrong.push(format!("{}: {name}", cells[0]));
+                }
+            }
+        }
+    }
+    assert!(count > 300 && wrong.is_empty(), "of {count}:\n{}", wrong.join("\n"));
+}
