@@ -182,3 +182,48 @@ fn every_name_in_the_table_of_features_exists() {
     }
     assert!(count > 300 && wrong.is_empty(), "of {count}:\n{}", wrong.join("\n"));
 }
+
+/// The anchor that a forge makes of a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    heading
+        .chars()
+        .filter(|&c| is_word(c) || c == '-' || c == ' ')
+        .collect::<String>()
+        .replace(' ', "-")
+}
+
+/// Goal: what a reader clicks on is there. Method: the links in Markdown that name no other host, with the headings of
+/// the documents that they lead to.
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    let mut places = vec![Path::new(ROOT).join("README.md")];
+    places.extend(files("docs", ".md").into_iter().chain(files("bindings", ".md")));
+    let (mut broken, mut count) = (Vec::new(), 0);
+    for place in places {
+        let text = fs::read_to_string(&place).expect("it can be read");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            // With a blank it is no link, but a closure in C++.
+            if link.contains("://") || link.contains(' ') {
+                continue;
+            }
+            count += 1;
+            let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => place.clone(),
+                path => place.parent().expect("it is in a directory").join(path),
+            };
+            let has = |text: String| {
+                text.lines().any(|line| line.starts_with('#') && anchor(line) == fragment)
+            };
+            let leads = match fragment {
+                "" => target.exists(),
+                _ => fs::read_to_string(&target).is_ok_and(has),
+            };
+            if !leads {
+                broken.push(format!("{}: {link}", place.display()));
+            }
+        }
+    }
+    assert!(count > 50 && broken.is_empty(), "of {count}:\n{}", broken.join("\n"));
+}
