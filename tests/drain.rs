@@ -77,6 +77,20 @@ fn a_timer_that_is_due_runs_in_the_drain() {
     settled(&pool);
 }
 
+/// Goal: a timer that was not due when a drain was through has not been lost, though it becomes due before the last thread
+/// has left. Method: threads that take longer to leave than the timer has to go.
+#[test]
+fn a_timer_that_becomes_due_when_the_drain_is_through_is_not_lost() {
+    let _guard = hang_guard();
+    let leave = |_| thread::sleep(Duration::from_millis(100));
+    let pool = Pool::builder().threads(2).on_stop(leave).build().unwrap();
+    let timer = pool.after(Duration::from_millis(50), || ()).unwrap();
+    let report = pool.shutdown(LONG);
+    assert!(report.drained, "{report:?}");
+    // It may have run in time after all.
+    assert!(report.cancelled <= 1 && !timer.is_pending(), "{report:?}");
+}
+
 /// Goal: what lies in the hand of a thread that is stuck when the pool stops is cancelled, and whoever
 /// waits for it hears of that. Method: tasks that one thread claims together, the first of which does
 /// not return in time.

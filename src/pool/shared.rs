@@ -1300,6 +1300,8 @@ impl Shared {
         // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
         store_load_barrier();
         let _sweeping = context::sweep(self);
+        // No timer was due when a drain was through, whatever becomes due until the last member has left.
+        let drained = self.ended_drained();
         let now = self.now();
         let mut turn = Turn::default();
         let hand = Hand::new();
@@ -1322,7 +1324,7 @@ impl Shared {
             let Some(slot) = self.slots.get(index) else { continue };
             let key = Key { index, generation: slot.generation() };
             let of_the_library = slot.traits().service;
-            let is_due = slot.is_due_timer() || slot.deadline() <= now;
+            let is_due = !drained && (slot.is_due_timer() || slot.deadline() <= now);
             let (_, payload) = self.close(key, false);
             if matches!(payload, Some(Payload::Once(_))) {
                 let count = match is_due {
