@@ -311,6 +311,31 @@ fn a_thread_that_lets_a_signal_through_is_named() {
     });
 }
 
+/// Goal: a thread that blocks a signal, and ends while it is looked at, is not said to let the signal through. Method: threads
+/// that end one after the other, in a child that looks at them again and again.
+#[test]
+fn a_thread_that_ends_lets_nothing_through() {
+    in_child_blocking(&[libc::SIGUSR1], || {
+        let _guard = hang_guard();
+        let pool = Pool::builder().threads(1).build().unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !is_over.load(SeqCst) {
+                        thread::spawn(|| ()).join().unwrap();
+                    }
+                });
+            }
+            let look = || Signals::new(&pool, &[libc::SIGUSR1], |_| ()).map(drop);
+            let looks = (0..3000).try_for_each(|_| look());
+            is_over.store(true, SeqCst);
+            looks.unwrap();
+        });
+        finish(&pool);
+    });
+}
+
 #[test]
 fn senseless_signals_are_refused_by_name() {
     let pool = Pool::builder().threads(1).build().unwrap();

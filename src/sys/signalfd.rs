@@ -52,13 +52,8 @@ impl SignalFd {
                 return None;
             }
             let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
-            let field =
-                |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-            let ends = field("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
-            let blocked = u64::from_str_radix(field("SigBlk:")?, 16).ok()?;
-            let signal = signals.iter().find(|&&signal| blocked >> (signal - 1) & 1 == 0)?;
-            let name = field("Name:").unwrap_or_default().to_owned();
-            (!ends).then_some((*signal, Through { id, name }))
+            let (signal, name) = let_through_by(&status, signals)?;
+            Some((signal, Through { id, name }))
         })
     }
 
@@ -73,8 +68,46 @@ impl SignalFd {
     }
 }
 
+/// The first of `signals` that a thread does not block, by its `status` in `/proc`, and the thread's name. None: it blocks
+/// all of them, or is ending. The kernel writes the state first and the signals later: of a thread that has gone in
+/// between it says that it runs, that its process has no threads, and that it blocks nothing.
+fn let_through_by(status: &str, signals: &[i32]) -> Option<(i32, String)> {
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let has_gone = field("Threads:") == Some("0");
+    if has_gone || field("State:").is_some_and(|state| state.starts_with(['Z', 'X'])) {
+        return None;
+    }
+    let blocked = u64::from_str_radix(field("SigBlk:")?, 16).ok()?;
+    let signal = signals.iter().find(|&&signal| blocked >> (signal - 1) & 1 == 0)?;
+    Some((*signal, field("Name:").unwrap_or_default().to_owned()))
+}
+
 impl AsFd for SignalFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel says of a thread, as far as it matters here.
+    fn status(state: &str, threads: u32, blocked: u64) -> String {
+        format!(
+            "Name:\tone\nState:\t{state}\nThreads:\t{threads}\nSigPnd:\t0\nSigBlk:\t{blocked:016x}\n"
+        )
+    }
+
+    #[test]
+    fn a_thread_lets_through_what_it_does_not_block_while_it_is_there() {
+        let (signals, blocked) = ([libc::SIGHUP, libc::SIGURG], 1 << (libc::SIGHUP - 1));
+        let through = Some((libc::SIGURG, "one".into()));
+        assert_eq!(let_through_by(&status("R (running)", 2, blocked), &signals), through);
+        assert_eq!(let_through_by(&status("S (sleeping)", 2, u64::MAX), &signals), None);
+        assert_eq!(let_through_by(&status("X (dead)", 2, 0), &signals), None);
+        assert_eq!(let_through_by(&status("Z (zombie)", 2, 0), &signals), None);
+        assert_eq!(let_through_by(&status("R (running)", 0, 0), &signals), None, "it has gone");
+        assert_eq!(let_through_by("", &signals), None);
     }
 }

@@ -893,7 +893,7 @@ static void requests_in_work_at_a_listener(void) {
     OK(pace_response_text(taken(3), "second"));
     expect_answer(two, "200", "second");
     close(one), close(two);
-    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)), stats.answered == 2));
+    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)), stats.answered == 2 && stats.in_work == 0 && stats.open == 0));
     CHECK(stats.requests == 2 && stats.balances && stats.busy == 1 && books().refused_busy == 1);
     end();
 }

@@ -47,7 +47,7 @@ static void listens_at_many_places(void) {
         for (int client = 0; client < 3; client++) expect_echo(address);
         pace_server_stats_t stats = {0};
         stats.struct_size = sizeof stats;
-        UNTIL((OK(pace_server_listener_stats(server, i, &stats)), stats.closed_peer == 3 && stats.connected == 0));
+        UNTIL((OK(pace_server_listener_stats(server, i, &stats)), stats.closed_peer == 3 && stats.open == 0));
         CHECK(stats.accepted == 3 && stats.balances);
     }
     CHECK(stats_of(server).accepted == 9);
