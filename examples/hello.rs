@@ -1,7 +1,7 @@
 //! A task, ten tasks, a timer.
 //!
 //! ```text
-//! cargo run --example hello
+//! cargo run -p examples --example hello
 //! ```
 
 use paceline::{Pool, Task};

@@ -2,7 +2,7 @@
 //! cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
 //!
 //! ```text
-//! cargo run --example hub
+//! cargo run -p examples --example hub
 //! ```
 
 use paceline::Pool;

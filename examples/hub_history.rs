@@ -1,7 +1,7 @@
 //! Takes orders, stops, starts again, and replays what was ordered before, with what comes now behind it.
 //!
 //! ```text
-//! cargo run --example hub_history --features archive
+//! cargo run -p examples --example hub_history --features archive
 //! ```
 
 use paceline::Pool;

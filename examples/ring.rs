@@ -5,7 +5,7 @@
 //! come since the last call, so the table simply belongs to the handler.
 //!
 //! ```text
-//! cargo run --example ring
+//! cargo run -p examples --example ring
 //! ```
 
 use paceline::{Pool, Ring};

@@ -2,7 +2,7 @@
 //! task beside them, a graceful stop, and a report.
 //!
 //! ```text
-//! cargo run --example worker
+//! cargo run -p examples --example worker
 //! ```
 
 use paceline::metrics::{Registry, Value};

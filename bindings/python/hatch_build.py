@@ -18,7 +18,7 @@ LIBRARY = "libpaceline.so"
 #: Cargo's profile for what is installed.
 PROFILE = "shipped"
 
-#: What cargo needs of the repository. The benches are named in Cargo.toml.
+#: What cargo needs of the repository: the crate, and what Cargo.toml names as members.
 CRATE = (
     "Cargo.toml",
     "Cargo.lock",
@@ -29,6 +29,9 @@ CRATE = (
     "src",
     "include",
     "benches",
+    "bindings/c",
+    "examples",
+    "xtask",
 )
 
 
@@ -57,8 +60,8 @@ class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
     def build(self, crate: Path) -> Path:
         """Builds the library; says where it is."""
         target = Path(os.environ.get("CARGO_TARGET_DIR") or crate / "target").resolve()
-        command = ["cargo", "rustc", "--profile", PROFILE, "--lib", "--crate-type", "cdylib"]
-        command += ["--locked", "--target-dir", str(target)]
+        command = ["cargo", "rustc", "--package", "paceline-c", "--profile", PROFILE, "--lib"]
+        command += ["--crate-type", "cdylib", "--locked", "--target-dir", str(target)]
         try:
             subprocess.run(command, cwd=crate, check=True)
         except FileNotFoundError:

@@ -1,7 +1,7 @@
 //! A line chat: what one says, all others read, in the same order.
 //!
 //! ```text
-//! cargo run --release --example chat -- --listen 127.0.0.1:7000
+//! cargo run --release -p examples --example chat -- --listen 127.0.0.1:7000
 //! nc 127.0.0.1 7000        # as often as you like
 //! ```
 //!
@@ -62,14 +62,14 @@ fn run() -> Result<(), Failure> {
         }
     }
     let listen = listen.ok_or(lexopt::Error::from("--listen is missing"))?;
-    let mut signals = common::prepare()?;
+    common::raise_open_files()?;
     let pool = common::pool(threads).build()?;
     let room = Arc::new(Room::default());
     let server = Server::builder(&pool).listen(listen).output_marks(LOW, HIGH, MAX).serve({
         let room = Arc::clone(&room);
         move |_| Guest { room: Arc::clone(&room), lines: Delimited::lines(LINE), name: None }
     })?;
-    common::serve_until_interrupted(server.addresses(), &mut signals)?;
+    common::serve_until_interrupted(&pool, server.addresses())?;
     let drained = server.drain(DRAIN).drained;
     print_now(&*room)?;
     if drained { Ok(()) } else { Err("not everybody has gone".into()) }

@@ -2,9 +2,7 @@
 
 use lexopt::ValueExt;
 use paceline::net::{Address, ToAddress};
-use paceline::{Builder, Pool};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use paceline::{Builder, Pool, Signals};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -55,17 +53,16 @@ pub fn print_now(line: impl Display) -> io::Result<()> {
     out.flush()
 }
 
-/// From here on, an interrupt is something to wait for. As many descriptors as the hard limit
-/// allows, since each connection is one.
-pub fn prepare() -> Result<Signals, Failure> {
-    rlimit::increase_nofile_limit(u64::MAX)?;
-    Ok(Signals::new([SIGINT, SIGTERM])?)
+/// As many descriptors as the hard limit allows, since each connection is one.
+pub fn raise_open_files() -> io::Result<()> {
+    rlimit::increase_nofile_limit(u64::MAX).map(drop)
 }
 
 /// Says where the server listens, and waits until it is interrupted.
-pub fn serve_until_interrupted(addresses: &[Address], signals: &mut Signals) -> io::Result<()> {
+pub fn serve_until_interrupted(pool: &Pool, addresses: &[Address]) -> Result<(), Failure> {
+    let signals = Signals::new(pool, &[libc::SIGINT, libc::SIGTERM], |_| ())?;
     addresses.iter().try_for_each(|address| print_now(format_args!("listening on {address}")))?;
-    signals.forever().next();
+    signals.wait();
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! An echo server on a pool whose threads take turns leading.
 //!
 //! ```text
-//! cargo run --release --example echo                             # the demo: drives itself, prints what happened
-//! cargo run --release --example echo -- --listen 127.0.0.1:7000  # serves until SIGINT or SIGTERM
+//! cargo run --release -p examples --example echo                             # the demo: drives itself, prints what happened
+//! cargo run --release -p examples --example echo -- --listen 127.0.0.1:7000  # serves until SIGINT or SIGTERM
 //! ```
 //!
 //! A request whose first byte is 0xBB is slow: it takes a millisecond before it is echoed, which is
@@ -46,9 +46,9 @@ fn run() -> Result<(), Failure> {
 }
 
 fn serve(address: Address, options: &Options) -> Result<(), Failure> {
-    let mut signals = common::prepare()?;
+    common::raise_open_files()?;
     let (pool, server) = start(address, options)?;
-    common::serve_until_interrupted(server.addresses(), &mut signals)?;
+    common::serve_until_interrupted(&pool, server.addresses())?;
     finish(&pool, &server)
 }
 

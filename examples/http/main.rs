@@ -1,7 +1,7 @@
 //! A web server for a directory, and for one small JSON route.
 //!
 //! ```text
-//! cargo run --release --example http -- --listen 127.0.0.1:8080 --directory .
+//! cargo run --release -p examples --example http -- --listen 127.0.0.1:8080 --directory .
 //! curl -i http://127.0.0.1:8080/README.md
 //! curl -i http://127.0.0.1:8080/api/hello/you
 //! ```
@@ -72,7 +72,7 @@ fn run() -> Result<(), Failure> {
     }
     let listen = listen.ok_or(lexopt::Error::from("--listen is missing"))?;
     let files = Arc::new(Files::of(directory.unwrap_or_else(|| ".".into())));
-    let mut signals = common::prepare()?;
+    common::raise_open_files()?;
     let pool = common::pool(threads).build()?;
     let get = move |request: &Request<'_>, response: Response| files.get(request, response);
     let server = Http::builder(&pool)
@@ -81,7 +81,7 @@ fn run() -> Result<(), Failure> {
         .route("GET", "/{*path}", get)
         .route("GET", "/api/hello/{name}", hello)
         .serve()?;
-    common::serve_until_interrupted(server.addresses(), &mut signals)?;
+    common::serve_until_interrupted(&pool, server.addresses())?;
     let drained = server.drain(DRAIN);
     let books = server.stats();
     print_now(format_args!(

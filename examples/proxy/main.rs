@@ -1,7 +1,7 @@
 //! A TCP proxy: whoever connects here talks to whoever listens there.
 //!
 //! ```text
-//! cargo run --release --example proxy -- --listen 127.0.0.1:7000 --to 127.0.0.1:80
+//! cargo run --release -p examples --example proxy -- --listen 127.0.0.1:7000 --to 127.0.0.1:80
 //! ```
 //!
 //! A stream is two connections, and what the one reads is written to the other:
@@ -63,7 +63,7 @@ fn run() -> Result<(), Failure> {
     }
     let missing = |flag| lexopt::Error::from(format!("--{flag} is missing"));
     let (listen, to) = (listen.ok_or(missing("listen"))?, to.ok_or(missing("to"))?);
-    let mut signals = common::prepare()?;
+    common::raise_open_files()?;
     let pool = common::pool(threads).build()?;
     // A server without listeners only connects. Apart from the clients', so that these drain first. Each direction of a
     // stream ends by itself.
@@ -75,7 +75,7 @@ fn run() -> Result<(), Failure> {
         let proxy = Arc::clone(&proxy);
         move |_| Half::new(&proxy, &Arc::default(), None)
     })?;
-    common::serve_until_interrupted(clients.addresses(), &mut signals)?;
+    common::serve_until_interrupted(&pool, clients.addresses())?;
     let books = clients.drain(DRAIN).stats;
     // What the clients have sent last may still be on its way.
     let _ = proxy.upstreams.drain(DRAIN);

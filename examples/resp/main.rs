@@ -1,7 +1,7 @@
 //! A store in memory that speaks the protocol of Redis, on the stream server.
 //!
 //! ```text
-//! cargo run --release --example resp -- --listen 127.0.0.1:6380   # serves until SIGINT or SIGTERM
+//! cargo run --release -p examples --example resp -- --listen 127.0.0.1:6380   # serves until SIGINT or SIGTERM
 //! redis-cli -p 6380
 //! redis-benchmark -p 6380 -t set,get -P 16
 //! ```

@@ -1,7 +1,7 @@
 //! HTTP over TLS: rustls between the sockets and the HTTP server.
 //!
 //! ```text
-//! cargo run --release --example tls -- --listen 127.0.0.1:8443 --certificate /tmp/certificate.pem
+//! cargo run --release -p tls-example --example tls -- --listen 127.0.0.1:8443 --certificate /tmp/certificate.pem
 //! curl --cacert /tmp/certificate.pem https://localhost:8443/hello/you
 //! ```
 //!
@@ -55,7 +55,7 @@ fn run() -> Result<(), Failure> {
     }
     let listen = listen.ok_or(lexopt::Error::from("--listen is missing"))?;
     let config = configure(certificate)?;
-    let mut signals = common::prepare()?;
+    common::raise_open_files()?;
     let pool = common::pool(threads).build()?;
     let server = Http::builder(&pool)
         .listen(Listen::on(listen).filter(move |_| Tls::new(&config)))
@@ -67,7 +67,7 @@ fn run() -> Result<(), Failure> {
             response.send(request.body())
         })
         .serve()?;
-    common::serve_until_interrupted(server.addresses(), &mut signals)?;
+    common::serve_until_interrupted(&pool, server.addresses())?;
     let drained = server.drain(DRAIN);
     let books = server.stats();
     print_now(format_args!(

@@ -33,7 +33,7 @@ const HABITS: &[Habit] = &[
         takes: "[name]",
         does: "the loom models, or those whose path contains the name: cargo xtask model pool::models::wake",
         commands: &[
-            "RUSTFLAGS=--cfg=loom CARGO_TARGET_DIR=target/loom cargo test --release --lib {models}",
+            "RUSTFLAGS=--cfg=loom CARGO_TARGET_DIR=target/loom cargo test --release --package paceline --lib {models}",
         ],
     },
     Habit {
