@@ -247,6 +247,7 @@ fn a_server_tells_of_listeners_and_of_connections_that_fare_badly() {
     assert_eq!((closed.level, &*closed.message), (Level::Debug, "Panicked"));
     assert_eq!(text(&closed, "peer"), first.local_addr().unwrap().to_string());
     assert_eq!(told.until("pool.panicked").message, "a connection's fault");
+    until("its seat is free", || server.stats().open == 0);
     let third = TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();
     until("the third", || server.stats().open == 1);
     assert!(!server.drain(Duration::ZERO).drained);
