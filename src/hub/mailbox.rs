@@ -30,6 +30,9 @@
 //! or nothing that is worth a run yet, in the channel's ring, and stays scheduled for a few looks more, with its
 //! place there (`ready.rs`).
 //!
+//! When the pool ends, each mailbox is *shut*: it takes no more messages, as if it had ended, whatever its phase. (What is
+//! offered to a suspended one still becomes a dead letter.) What waits in it is served, pulled, or counted as left.
+//!
 //! A message that was failed at and is to be tried again is *held* until its time has come, and then *due*:
 //! the next one to be taken. While a serial mailbox holds one that is not due, it *pauses*: nothing is taken
 //! out of it.
@@ -48,7 +51,8 @@
 //!    counts it as taken, so those messages are not refused.
 //! 6. What becomes a dead letter is one before it is counted as one. Until then it is taken, and whoever buries it
 //!    is active: who suspends, or offers to a suspended mailbox, as well as a run.
-//! 7. Each loss is told once, on the message behind it. (`Entry::lost`; when the lost one was the last, on
+//! 7. Behind a shut, a look at what waits sees all messages that were accepted: offers and the shut hold the same lock.
+//! 8. Each loss is told once, on the message behind it. (`Entry::lost`; when the lost one was the last, on
 //!    the next that comes.)
 
 use super::key::Key;
@@ -373,6 +377,8 @@ pub(super) struct Mail<H> {
     taken: u32,
     scheduled: u16,
     phase: Phase,
+    /// The pool ends.
+    shut: bool,
     /// Publishers wait for room, and have not been told.
     pub(super) has_waiters: bool,
 }
@@ -408,12 +414,22 @@ impl<H> Mail<H> {
             taken: 0,
             scheduled: 0,
             phase: Phase::Open,
+            shut: false,
             has_waiters: false,
         }
     }
 
     pub(super) fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// The pool ends: it takes no more messages.
+    pub(super) fn shut(&mut self) {
+        self.shut = true;
+    }
+
+    fn takes_messages(&self) -> bool {
+        self.phase == Phase::Open && !self.shut
     }
 
     /// The books; of one in the channel's ring, by `with_ring` of the channel, which says what is to be added to
@@ -484,8 +500,14 @@ impl<H> Mail<H> {
     }
 
     fn offer_if(&mut self, full: bool, rules: &Rules, stored: &Stored, may_wait: bool) -> Offer {
-        if self.phase != Phase::Open {
-            return self.offer_late();
+        if !self.takes_messages() {
+            // Whoever would wait for room does so until the pool stops, and is turned away then.
+            let waits = may_wait && full && matches!(rules.overflow, Overflow::Block(_));
+            return if waits && self.phase == Phase::Open {
+                Offer::Full
+            } else {
+                self.offer_late()
+            };
         }
         let aside = self.aside.get_or_insert_default();
         let queue = aside.queue.get_or_insert_with(|| Queue::new(rules));
@@ -529,7 +551,7 @@ impl<H> Mail<H> {
 
     /// Keeps room for a message to come, whatever else comes before it. One that does not refuse messages has it.
     pub(super) fn keep_room(&mut self, rules: &Rules, begun: u32) -> Room {
-        if !matches!(self.phase, Phase::Open | Phase::Suspended) {
+        if self.shut || !matches!(self.phase, Phase::Open | Phase::Suspended) {
             return Room::Closed;
         }
         let refuses = matches!(rules.overflow, Overflow::Reject | Overflow::Block(_));
@@ -559,9 +581,9 @@ impl<H> Mail<H> {
         self.offer_if(full, rules, stored, false)
     }
 
-    /// Whether messages are to come.
-    pub(super) fn keeps_room(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.kept > 0)
+    /// Whether it stays out of the channel's ring: messages are to come that room is kept for, or none are to come.
+    pub(super) fn stays_apart(&self) -> bool {
+        self.shut || self.aside.as_ref().is_some_and(|aside| aside.kept > 0)
     }
 
     /// What is as good as taken.
@@ -583,7 +605,7 @@ impl<H> Mail<H> {
         stored: &Stored,
     ) -> Option<Offer> {
         let full = self.waiting(begun) + self.kept(rules) >= rules.capacity as usize;
-        if self.phase != Phase::Open || full {
+        if !self.takes_messages() || full {
             return None;
         }
         self.aside().books.redelivered += 1;
@@ -635,7 +657,7 @@ impl<H> Mail<H> {
     /// A message that the caller delivers itself, on its own thread: its run is active from now on. Says
     /// what was lost before it.
     pub(super) fn enter_inline(&mut self) -> Result<u64, Offer> {
-        if self.phase != Phase::Open {
+        if !self.takes_messages() {
             return Err(self.offer_late());
         }
         self.count_offer();

@@ -433,8 +433,14 @@ impl Core {
     #[inline]
     fn check_open(&self) -> Result<()> {
         self.shared.check_open()?;
-        // Relaxed: a publication beside the end may be before it or after it.
-        if self.closed.load(Relaxed) { Err(Error::ShutDown) } else { Ok(()) }
+        if self.is_closed() { Err(Error::ShutDown) } else { Ok(()) }
+    }
+
+    /// Whether the pool has ended. Relaxed: beside the end a publication learns it from the locks under which it is
+    /// offered.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed)
     }
 
     /// Whether this thread is one of the pool's, or sweeps it up.
@@ -535,8 +541,14 @@ impl Served for Core {
         self.audit().waiting + u64::from(self.held_up.load(Acquire))
     }
 
+    /// Behind this, no mailbox takes a message, and what waits is all there is: see *shut* in `mailbox.rs`.
     fn close(&self) {
-        self.closed.store(true, Relaxed);
+        if self.closed.swap(true, Relaxed) {
+            return;
+        }
+        // What a group does under its lock is done before its members are shut, or sees that the hub is closed.
+        self.for_each_group(|_, _| ());
+        self.for_each_subscriber(|subscriber| subscriber.shut(self));
     }
 }
 

@@ -19,6 +19,7 @@
 //! | suspending beside the end | a run that finds a suspension stays scheduled; dead messages are counted before they are buried | a message waits for ever; statistics name dead letters that are not there |
 //! | what lingers, and what is held for a retry | nobody is called by who enters a handler and leaves something lingering, whether it had waited or lingered itself; a timer lets go before it lists | it lingers behind a handler that does not return; a drain ends too early |
 //! | messages together | who has room in one mailbox publishes there at once | one mailbox has it, and the other has not |
+//! | an offer beside the end of the pool | mailboxes are not shut; what is left is counted before they are | a message is accepted, and is not left |
 //! | a request with a function: reply, end of time, giving up | the end looks whether it is open, and calls before it takes | it is called twice |
 
 use super::key::Key;
@@ -879,4 +880,52 @@ fn a_request_with_a_function_ends_once() {
 #[should_panic]
 fn a_request_that_ends_before_it_is_taken_is_found() {
     model(|| asked(true));
+}
+
+/// What is wrong with an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// Mailboxes are not shut.
+    Open,
+    /// What is left is counted before they are.
+    Early,
+}
+
+/// Goal: a message that is accepted beside the end of the pool is among what is left then. Method: a publisher that has
+/// seen the hub open, beside `Core::close` and the report. Nobody serves the mailbox.
+fn end(flaw: Flaw) {
+    let place = Place::new(Overflow::Reject, 0);
+    let closed = Arc::new(AtomicBool::new(false));
+    let (other, is_closed) = (Arc::clone(&place), Arc::clone(&closed));
+    let publisher = thread::spawn(move || {
+        let offer = || other.mail.lock().unwrap().offer(&other.rules, 0, &message(1), false);
+        !is_closed.load(Relaxed) && matches!(offer(), Offer::Enqueued { .. })
+    });
+    let left = || place.mail.lock().unwrap().waiting(0);
+    closed.store(true, Relaxed);
+    let early = left();
+    if flaw != Flaw::Open {
+        place.mail.lock().unwrap().shut();
+    }
+    let left = if flaw == Flaw::Early { early } else { left() };
+    let accepted = usize::from(publisher.join().unwrap());
+    assert_eq!(left, accepted, "accepted, and not left");
+}
+
+#[test]
+fn what_is_accepted_beside_the_end_is_left() {
+    model(|| end(Flaw::None));
+}
+
+#[test]
+#[should_panic(expected = "accepted, and not left")]
+fn an_end_that_shuts_no_mailbox_is_found() {
+    model(|| end(Flaw::Open));
+}
+
+#[test]
+#[should_panic(expected = "accepted, and not left")]
+fn an_end_that_counts_before_it_shuts_is_found() {
+    model(|| end(Flaw::Early));
 }

@@ -218,7 +218,7 @@ impl Hub {
         key.with_key(self, |key| {
             let terms = Terms { if_full, ..Terms::default() };
             let (told, _, end) = self.core.publish_batch(key, payloads, &terms, || Ok(()));
-            end.and_then(|()| told.result())
+            end.and_then(|()| self.core.result(told))
         })
     }
 
@@ -373,9 +373,19 @@ impl Core {
     ) -> Result<Receipt> {
         let mut other = None;
         match self.publish_lean(key, payload, terms, &mut other) {
-            (_, 0) => other.unwrap_or_default().result(),
+            (_, 0) => self.result(other.unwrap_or_default()),
             (sequence, members) => Ok(Receipt::of_all(sequence, members)),
         }
+    }
+
+    /// What the publisher is told.
+    pub(super) fn result(&self, told: Told) -> Result<Receipt> {
+        if self.comes_too_late(&told) { Err(Error::ShutDown) } else { told.result() }
+    }
+
+    /// Whether nobody has got a message since the pool has ended meanwhile.
+    fn comes_too_late(&self, told: &Told) -> bool {
+        told.receipt.matched == 0 && self.is_closed()
     }
 
     /// The same. Answers the message's number, and how many get it; none: what became of it is in `other`.
@@ -498,7 +508,11 @@ impl Core {
                 if let Err(error) = end.and_then(|()| self.admit(key)) {
                     return (sum, published, Err(error));
                 }
-                sum.add(self.publish_seldom(key, &mut payload, terms));
+                let told = self.publish_seldom(key, &mut payload, terms);
+                if self.comes_too_late(&told) {
+                    return (sum, published, Err(Error::ShutDown));
+                }
+                sum.add(told);
                 published += 1;
             }
             return (sum, published, Ok(()));
@@ -517,21 +531,32 @@ impl Core {
                 }
                 count += 1;
             }
-            self.publish_chunk(key, &mut chunk[..count], terms, &mut sum);
-            published += count as u64;
+            let done = self.publish_chunk(key, &mut chunk[..count], terms, &mut sum);
+            published += done as u64;
+            if done < count {
+                return (sum, published, Err(Error::ShutDown));
+            }
             if count < CHUNK {
                 return (sum, published, end);
             }
         }
     }
 
-    fn publish_chunk(&self, key: &Key, chunk: &mut [Payload], terms: &Terms, sum: &mut Told) {
-        if chunk.is_empty() {
-            return;
+    /// Answers how many were published: all, unless the pool ends.
+    fn publish_chunk(
+        &self,
+        key: &Key,
+        chunk: &mut [Payload],
+        terms: &Terms,
+        sum: &mut Told,
+    ) -> usize {
+        let count = chunk.len();
+        if count == 0 {
+            return 0;
         }
-        self.count_key(key, chunk.len() as u64);
+        self.count_key(key, count as u64);
         let time = crate::sys::clock::recent_unix_nanos();
-        let mut left = chunk.len();
+        let mut left = count;
         let mut sequence = self.sequence.take(left as u64);
         let last = sequence + left as u64;
         let mut messages = chunk.iter_mut().map(|payload| {
@@ -548,10 +573,15 @@ impl Core {
                 left -= pushed;
                 sum.receipt.add(Receipt::of_all(last - left as u64, pushed as u64 * members));
             } else if let Some(draft) = messages.next() {
+                let told = self.publish_stored(&draft.into_stored(), terms, None);
+                if self.comes_too_late(&told) {
+                    break;
+                }
                 left -= 1;
-                sum.add(self.publish_stored(&draft.into_stored(), terms, None));
+                sum.add(told);
             }
         }
+        count - left
     }
 
     /// Whether all who get messages with this key may be in its own channel's ring.

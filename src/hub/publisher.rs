@@ -237,7 +237,7 @@ impl Publisher {
             let permit = || self.take_token();
             let (told, count, end) = self.hub.core.publish_batch(key, payloads, &terms, permit);
             self.note(count, told.receipt.enqueued, told.receipt.lost());
-            end.and_then(|()| told.result())
+            end.and_then(|()| self.hub.core.result(told))
         });
         self.note_if_refused(&published);
         published

@@ -846,10 +846,10 @@ impl Channel {
         let again = match mail.phase() == Phase::Open && mail.is_empty() {
             true if state.ring.waiting(member) > 0 => true,
             true => {
-                if !member.cursor.is_in_ring() && !mail.keeps_room() {
+                if !member.cursor.is_in_ring() && !mail.stays_apart() {
                     self.join_ring(&mut state, member, &mut mail);
                 }
-                // Who has room kept for messages to come is on its own until it has them.
+                // Who has room kept for messages to come is on its own until it has them, and who is shut for good.
                 if member.cursor.is_in_ring() {
                     state.ring.rest(member);
                     state.ring.release(core);
@@ -881,7 +881,7 @@ impl Channel {
         let mut mail = member.mail();
         let over = mail.phase() != Phase::Open;
         let mut count = mail.pull(most, one);
-        let is_apart = over || !mail.is_empty() || mail.keeps_room();
+        let is_apart = over || !mail.is_empty() || mail.stays_apart();
         if !is_apart && !member.cursor.is_in_ring() {
             self.join_ring(&mut state, member, &mut mail);
         }

@@ -170,6 +170,9 @@ impl Shared {
     /// caller comes again.
     pub(super) fn offer(&self, core: &Core, stored: &Stored, may_wait: bool) -> Offer {
         let mut state = self.lock();
+        if core.is_closed() {
+            return Offer::Closed;
+        }
         let key = self.key_of(&state.group, stored);
         // A member that is full leaves the message to the others, where it does not belong to one of them.
         let most = if self.is_fenced { 1 } else { state.members.len() };
@@ -201,8 +204,11 @@ impl Shared {
             return;
         }
         let mut state = self.lock();
-        let key = self.key_of(&state.group, stored);
-        state.finish(core, key);
+        // Else what waits for the key is left there, and counted.
+        if !core.is_closed() {
+            let key = self.key_of(&state.group, stored);
+            state.finish(core, key);
+        }
     }
 
     fn key_of(&self, group: &Group<u64, Stored>, stored: &Stored) -> u64 {

@@ -293,6 +293,10 @@ impl<'a> SubscriptionBuilder<'a> {
             let allowed = "one that does not subscribe to this pattern already";
             return Err(Error::invalid("the identity of a unique handler", value, allowed));
         }
+        if core.is_closed() {
+            // The end of the pool may not have met it.
+            subscriber.shut(core);
+        }
         core.notices.listen(self.pattern);
         if let Some(group) = joins {
             group.join(&subscriber);
@@ -455,6 +459,19 @@ impl Subscriber {
             puller.notify_end();
         }
         self.finish(core, close)
+    }
+
+    /// The pool ends: the mailbox takes no more messages.
+    pub(super) fn shut(self: &Arc<Self>, core: &Core) {
+        // Under the channel's lock, so that it does not come back to the ring in between.
+        let mut state = self.rules.shared.then(|| self.channel.lock());
+        if let Some(state) = &mut state
+            && self.cursor.is_in_ring()
+        {
+            self.channel.apart(state, self);
+            state.ring.release(core);
+        }
+        self.mail().shut();
     }
 
     /// Does what closing has left to do. True: it has ended.

@@ -159,7 +159,7 @@ impl Hub {
         for part in parts {
             sum.add(core.publish_part(part));
         }
-        sum.result()
+        core.result(sum)
     }
 
     fn part<K: ToKey>(&self, message: Publication<'_, K>) -> Result<Part> {

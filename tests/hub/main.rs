@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod ends;
 mod execution;
 mod figures;
 mod groups;
