@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io;
 
-/// Every failure that paceline reports. Refused work comes back in a [`Rejected`] or a [`Full`](crate::Full), which
+/// Every failure that paceline reports. Refused work comes back in a [`Rejected`] or a [`QueueFull`](crate::QueueFull), which
 /// convert into this by `?`; the work is dropped then.
 ///
 /// A message names the thing, its value and what would be right.

@@ -64,10 +64,10 @@ pub use error::{Error, Rejected, Result};
 pub use log::loud::quiet;
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
-    Promotion, Report, Ring, Role, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,
-    ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
+    PoolReport, Promotion, Ring, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,
+    ThreadRole, ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
 };
-pub use queue::{Full, Lane, Queue};
+pub use queue::{Lane, Queue, QueueFull};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
 pub use time::{Backoff, GiveUp, Jitter, Retry};
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Count, Fd, Gate, LONG, Random, finish, hang_guard, settled, threads_named, until};
-use paceline::{Error, Flow, Lane, Pool, Role, SourceKind, ThreadState};
+use paceline::{Error, Flow, Lane, Pool, SourceKind, ThreadRole, ThreadState};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ thread_local! {
 }
 
 fn parked(pool: &Pool) -> usize {
-    pool.stats().threads.iter().filter(|thread| thread.role == Role::Parked).count()
+    pool.stats().threads.iter().filter(|thread| thread.role == ThreadRole::Parked).count()
 }
 
 /// Goal: only active threads run anything, whatever it is. Method: the number goes up and down while
@@ -239,7 +239,7 @@ fn statistics_say_what_each_thread_is_doing() {
         let pool = pool.clone();
         move || {
             quick.wait();
-            pool.stats().threads.iter().any(|thread| thread.role == Role::Task)
+            pool.stats().threads.iter().any(|thread| thread.role == ThreadRole::Task)
         }
     });
     running.open();

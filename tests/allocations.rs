@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Count, Fd, finish, hang_guard, until};
-use paceline::{Builder, Flow, HandleOptions, Interest, Lane, Pool, Role, ThreadStats};
+use paceline::{Builder, Flow, HandleOptions, Interest, Lane, Pool, ThreadRole, ThreadStats};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Allocations {
         let builder = builder.max_joined(0).on_start(move |_| allocations.mark_this_thread());
         let pool = builder.build().unwrap();
         // A thread makes what it needs when it starts.
-        let has_begun = |thread: &ThreadStats| thread.role != Role::Away;
+        let has_begun = |thread: &ThreadStats| thread.role != ThreadRole::Away;
         until("all threads have begun", || pool.stats().threads.iter().all(has_begun));
         allocations.mark_this_thread();
         (pool, allocations)

@@ -210,7 +210,7 @@ fn a_shutdown_sends_hosts_home_after_the_drain() {
         }
         until("they have come", || {
             let roles = pool.stats().threads.into_iter().map(|thread| thread.role);
-            roles.filter(|&role| role != paceline::Role::Away).count() == 2
+            roles.filter(|&role| role != paceline::ThreadRole::Away).count() == 2
         });
         for _ in 0..1000 {
             let done = done.clone();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Count, Fd, Gate, LONG, finish, hang_guard, settled, until};
-use paceline::{Error, Flow, Lane, Pool, Rejected, Report, Strand};
+use paceline::{Error, Flow, Lane, Pool, PoolReport, Rejected, Strand};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn link(pool: &Pool, links: &Count, left: u64) {
 }
 
 #[track_caller]
-fn shut_down_from(start: impl FnOnce(&Pool, mpsc::Sender<Report>)) {
+fn shut_down_from(start: impl FnOnce(&Pool, mpsc::Sender<PoolReport>)) {
     let pool = Pool::builder().threads(4).build().unwrap();
     let after = Count::new();
     let (sender, reports) = mpsc::channel();
@@ -116,7 +116,7 @@ fn shut_down_from(start: impl FnOnce(&Pool, mpsc::Sender<Report>)) {
     finish(&pool);
     assert_eq!(after.get(), 100);
     let roles = pool.stats().threads.into_iter().map(|thread| thread.role);
-    assert!(roles.into_iter().all(|role| role == paceline::Role::Away));
+    assert!(roles.into_iter().all(|role| role == paceline::ThreadRole::Away));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn waiting_for_what_a_stop_cancelled_ends() {
 }
 
 /// Shuts its pool down when it is dropped.
-struct ShutsDown(Option<Pool>, mpsc::Sender<Report>);
+struct ShutsDown(Option<Pool>, mpsc::Sender<PoolReport>);
 
 impl Drop for ShutsDown {
     fn drop(&mut self) {

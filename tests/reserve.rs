@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Count, Fd, Gate, OnDrop, finish, hang_guard, until};
-use paceline::{Error, Flow, Lane, Pool, Promotion, Role};
+use paceline::{Error, Flow, Lane, Pool, Promotion, ThreadRole};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -296,7 +296,7 @@ fn senseless_reserves_are_refused_by_name() {
     let pool = pool.unwrap();
     until("all are there", || {
         let roles = pool.stats().threads.into_iter().map(|thread| thread.role);
-        roles.filter(|&role| role != Role::Away).count() == 3
+        roles.filter(|&role| role != ThreadRole::Away).count() == 3
     });
     finish(&pool);
 }

@@ -5,7 +5,7 @@ use super::boundary::{Failure, call};
 use super::pool::{open, pace_pool_t};
 use super::sized::{Room, Sized};
 use super::status::*;
-use crate::{Role, SetStats, ThreadStats};
+use crate::{SetStats, ThreadRole, ThreadStats};
 
 /// In statistics: no thread, no CPU.
 pub const PACE_NONE: u32 = u32::MAX;
@@ -249,13 +249,13 @@ fn thread_row(row: &ThreadStats) -> pace_thread_stats_t {
     pace_thread_stats_t {
         struct_size: 0,
         role: match row.role {
-            Role::Away => PACE_ROLE_AWAY,
-            Role::Follower => PACE_ROLE_FOLLOWER,
-            Role::Parked => PACE_ROLE_PARKED,
-            Role::Watch => PACE_ROLE_WATCH,
-            Role::Leader => PACE_ROLE_LEADER,
-            Role::Processing => PACE_ROLE_PROCESSING,
-            Role::Task => PACE_ROLE_TASK,
+            ThreadRole::Away => PACE_ROLE_AWAY,
+            ThreadRole::Follower => PACE_ROLE_FOLLOWER,
+            ThreadRole::Parked => PACE_ROLE_PARKED,
+            ThreadRole::Watch => PACE_ROLE_WATCH,
+            ThreadRole::Leader => PACE_ROLE_LEADER,
+            ThreadRole::Processing => PACE_ROLE_PROCESSING,
+            ThreadRole::Task => PACE_ROLE_TASK,
         },
         cpu: or_none(row.cpu),
         pin_failed: row.pin_failed,

@@ -43,7 +43,7 @@
 //! *Change the number, barrier, wake and ring* against *announce, barrier, look at the number*. A
 //! thread that parks takes the wake with Acquire, and so sees the number that it was woken for.
 
-use super::crew::Role;
+use super::crew::ThreadRole;
 use super::worker::Worker;
 use super::{Pool, Shared};
 use crate::error::{Error, Result};
@@ -184,12 +184,12 @@ impl Worker<'_> {
     /// Parks until it is wanted again.
     pub(super) fn stand_aside(&mut self) {
         let shared = self.shared;
-        self.put_down(Role::Parked);
+        self.put_down(ThreadRole::Parked);
         while shared.is_set_aside(self.rank) {
             // Whatever the reason, the number says whether it is for this thread (rule 3).
             let _woken = self.seat.parker.park(shared.oversee(self.rank));
         }
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         // What passed was sleep, and is no handler's.
         self.pace.read_clock(shared, shared.now());
     }

@@ -13,7 +13,7 @@ use core::ops::Range;
 /// What a member is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
-pub enum Role {
+pub enum ThreadRole {
     /// A seat that no thread has taken, or a thread that has ended.
     Away,
     /// Idle: parked until it is woken.
@@ -30,7 +30,7 @@ pub enum Role {
     Parked,
 }
 
-impl Role {
+impl ThreadRole {
     fn from_bits(bits: u32) -> Self {
         match bits {
             1 => Self::Follower,
@@ -141,7 +141,7 @@ impl Tally {
 const ROLE: u32 = 0b111;
 
 #[inline]
-fn changed_to(word: u32, role: Role) -> u32 {
+fn changed_to(word: u32, role: ThreadRole) -> u32 {
     (word | ROLE).wrapping_add(1) | role.bits()
 }
 
@@ -186,14 +186,14 @@ impl Member {
 
     /// Only the owner may call this.
     #[inline]
-    pub(crate) fn set_role(&self, role: Role) {
+    pub(crate) fn set_role(&self, role: ThreadRole) {
         let before = self.role.load(Relaxed);
         // Release: whoever sees that a task has ended sees what it did.
         self.role.store(changed_to(before, role), Release);
     }
 
-    pub(crate) fn role(&self) -> Role {
-        Role::from_bits(self.role.load(Acquire) & ROLE)
+    pub(crate) fn role(&self) -> ThreadRole {
+        ThreadRole::from_bits(self.role.load(Acquire) & ROLE)
     }
 
     /// A value that changes with every change of the role; none if this member runs a task, looks
@@ -204,14 +204,14 @@ impl Member {
         let word = self.role.load(Acquire);
         // An age is loaded with Acquire: pairs with the end of `steal`, so that whoever sees that a
         // hand was emptied sees the role of the thief.
-        (word & ROLE != Role::Task.bits() && self.hand.age().is_none()).then_some(word)
+        (word & ROLE != ThreadRole::Task.bits() && self.hand.age().is_none()).then_some(word)
     }
 
     /// Takes an empty seat.
     fn sit_down(&self) -> bool {
         let before = self.role.load(Relaxed);
-        let taken = changed_to(before, Role::Leader);
-        before & ROLE == Role::Away.bits()
+        let taken = changed_to(before, ThreadRole::Leader);
+        before & ROLE == ThreadRole::Away.bits()
             && self.role.compare_exchange(before, taken, AcqRel, Relaxed).is_ok()
     }
 }

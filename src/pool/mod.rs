@@ -110,12 +110,12 @@ pub(crate) use active::Overseer;
 pub use config::{Builder, Promotion, SourceKind};
 #[cfg(feature = "config")]
 pub(crate) use config::{MAX_JOINED, MAX_THREADS};
-pub use crew::Role;
+pub use crew::ThreadRole;
 pub use handle::{Handle, HandleOptions};
 pub use placement::Pin;
 pub use pull::{Event, EventKind, HandleId};
 pub use ring::Ring;
-pub use shutdown::Report;
+pub use shutdown::PoolReport;
 pub use signals::Signals;
 pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
 pub use strand::Strand;

@@ -55,7 +55,7 @@
 //! watch* before it runs code of the user, or *announces sleep, barrier, looks for an offered set*.
 
 use super::Shared;
-use super::crew::Role;
+use super::crew::ThreadRole;
 use super::set::Leadership;
 use super::worker::{Work, Worker};
 use crate::queue::Lane;
@@ -99,7 +99,7 @@ impl<'a> Worker<'a> {
             return None;
         }
         // Before the claim: a task on its way from the lane to this thread must not look like none.
-        self.set_role(Role::Task);
+        self.set_role(ThreadRole::Task);
         let task = self.shared.tasks.claim_of(lane, &self.seat.hand)?;
         self.shared.made_room();
         Some(Work::Task(task))

@@ -40,7 +40,7 @@ const LAST_DRAIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
-pub struct Report {
+pub struct PoolReport {
     /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
     /// If it is false, the counts say what was.
     pub drained: bool,
@@ -103,10 +103,10 @@ impl Pool {
     /// [done](Self::pull_done).
     ///
     /// The end of a pool's last owner does the same, for up to 30 s.
-    pub fn shutdown(&self, drain: Duration) -> Report {
+    pub fn shutdown(&self, drain: Duration) -> PoolReport {
         let shared = self.shared();
         if shared.is_forked() {
-            return Report::default();
+            return PoolReport::default();
         }
         let drain = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX);
         shared.shut_down(drain, self.threads())
@@ -114,28 +114,28 @@ impl Pool {
 
     /// What the last owner's end does, for owners in other languages.
     #[cfg(feature = "capi")]
-    pub(crate) fn end_with_owner(&self) -> Report {
+    pub(crate) fn end_with_owner(&self) -> PoolReport {
         match self.shared().is_forked() {
-            true => Report::default(),
+            true => PoolReport::default(),
             false => self.shared().end_with_owner(self.threads()),
         }
     }
 
     /// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as
     /// [`shutdown`](Self::shutdown).
-    pub fn stop_now(&self) -> Report {
+    pub fn stop_now(&self) -> PoolReport {
         self.shutdown(Duration::ZERO)
     }
 }
 
 impl Shared {
-    fn shut_down(&self, drain: u64, threads: &Threads) -> Report {
+    fn shut_down(&self, drain: u64, threads: &Threads) -> PoolReport {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
         // So that none of them takes its counts along.
         let _parts: Vec<_> = self.parts().collect();
         self.drain(deadline);
         if context::is_inside(self) {
-            return Report { requested: true, ..Report::default() };
+            return PoolReport { requested: true, ..PoolReport::default() };
         }
         self.wait_for_members(deadline);
         let report = self.report();
@@ -146,7 +146,7 @@ impl Shared {
     }
 
     /// The end of the last owner, who is the only one that could have pulled what waits to be pulled.
-    pub(crate) fn end_with_owner(&self, threads: &Threads) -> Report {
+    pub(crate) fn end_with_owner(&self, threads: &Threads) -> PoolReport {
         self.outbox.close();
         self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
         self.shut_down(LAST_DRAIN.as_nanos() as u64, threads)
@@ -179,7 +179,7 @@ impl Shared {
     }
 
     /// What has become of everything, by now.
-    fn report(&self) -> Report {
+    fn report(&self) -> PoolReport {
         let before = self.before.get_or_init(|| Before::of(self));
         let (worker_tasks, connections) = before.lost_in_parts(self);
         let dropped = self.dropped.load(Relaxed) - before.dropped;
@@ -187,7 +187,7 @@ impl Shared {
         let (left, stuck) = (self.left_in_parts(), self.stuck());
         // A thread that has nothing more to do may just not have been given a processor yet.
         let all_have_ended = stuck.is_empty() || self.ended_drained();
-        Report {
+        PoolReport {
             drained: all_have_ended && dropped + worker_tasks + connections + left == 0,
             requested: false,
             cancelled: dropped + undue,
@@ -202,7 +202,7 @@ impl Shared {
     fn stuck(&self) -> Vec<usize> {
         let members = self.crew.members.iter().enumerate();
         members
-            .filter(|(_, member)| member.role() != super::Role::Away)
+            .filter(|(_, member)| member.role() != super::ThreadRole::Away)
             .map(|(index, _)| index)
             .collect()
     }

@@ -1,6 +1,6 @@
 //! Looking at a pool: statistics, and the books that must balance.
 
-use super::crew::Role;
+use super::crew::ThreadRole;
 use super::{Pool, Shared};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -65,7 +65,7 @@ pub enum ThreadState {
 #[non_exhaustive]
 pub struct ThreadStats {
     /// What it is doing now.
-    pub role: Role,
+    pub role: ThreadRole,
     /// The lane that it is reserved for ([`Builder::reserve`](super::Builder::reserve)).
     pub reserved: Option<Lane>,
     /// What it runs has taken longer than the limit of
@@ -161,12 +161,12 @@ impl ThreadStats {
     #[must_use]
     pub fn state(&self) -> ThreadState {
         match self.role {
-            Role::Away => ThreadState::Away,
-            Role::Follower | Role::Watch => ThreadState::Follower,
-            Role::Leader => ThreadState::Leader,
-            Role::Processing | Role::Task if self.stuck => ThreadState::Stuck,
-            Role::Processing | Role::Task => ThreadState::Processing,
-            Role::Parked => ThreadState::Parked,
+            ThreadRole::Away => ThreadState::Away,
+            ThreadRole::Follower | ThreadRole::Watch => ThreadState::Follower,
+            ThreadRole::Leader => ThreadState::Leader,
+            ThreadRole::Processing | ThreadRole::Task if self.stuck => ThreadState::Stuck,
+            ThreadRole::Processing | ThreadRole::Task => ThreadState::Processing,
+            ThreadRole::Parked => ThreadState::Parked,
         }
     }
 }
@@ -262,7 +262,8 @@ impl Shared {
     fn in_flight(&self) -> u64 {
         let queued: usize = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
         let held: usize = self.crew.members.iter().map(|member| member.hand.len()).sum();
-        let running = self.crew.members.iter().filter(|member| member.role() == Role::Task).count();
+        let running =
+            self.crew.members.iter().filter(|member| member.role() == ThreadRole::Task).count();
         let timers = self.slots.indices().filter(|&index| {
             self.slots.get(index).is_some_and(super::slots::Slot::is_waiting_timer)
         });

@@ -1,6 +1,6 @@
 //! What a pool tells by the log. All of it is rare: no path that is taken for each event comes here.
 
-use super::{Report, Shared, context, message_of};
+use super::{PoolReport, Shared, context, message_of};
 use crate::log::{Component, Level, loud};
 use core::any::Any;
 use core::time::Duration;
@@ -48,7 +48,7 @@ impl Shared {
         });
     }
 
-    pub(super) fn tell_end(&self, report: &Report) {
+    pub(super) fn tell_end(&self, report: &PoolReport) {
         if !self.log.is_first(STOPPED) {
             return;
         }

@@ -9,7 +9,7 @@
 //!   `block`). It is in `WakeWord::announce` and in the doorbell's `arm`.
 
 use super::context;
-use super::crew::{Member, Role};
+use super::crew::{Member, ThreadRole};
 use super::pace::{Pace, Survey};
 use super::set::{HandleSet, Leadership};
 use super::slots::{Claim, Finish, Slot};
@@ -61,7 +61,7 @@ pub(crate) struct Worker<'a> {
     /// This member's group and number in the wake words.
     word: &'a WakeWord,
     number: usize,
-    role: Role,
+    role: ThreadRole,
     /// Holds the searching mark of its group.
     searching: bool,
     /// Was called to lead before anything else.
@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
             seat: &shared.crew.members[me],
             word,
             number,
-            role: Role::Away,
+            role: ThreadRole::Away,
             searching: false,
             called_to_lead: false,
             rescuing: false,
@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
 
     /// Takes part until the pool stops or the time is up.
     pub(crate) fn run(&mut self) {
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         let shared = self.shared;
         match self.only {
             Some(lane) => self.run_reserved(lane),
@@ -155,7 +155,7 @@ impl<'a> Worker<'a> {
     /// Looks at each set once, runs what is ready then, and leaves. What that makes ready in its
     /// turn is for the next time, so this ends.
     pub(crate) fn run_ready(&mut self) {
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         let shared = self.shared;
         shared.await_refresh();
         let _led = (0..shared.sets.len()).all(|_| self.lead());
@@ -183,7 +183,7 @@ impl<'a> Worker<'a> {
         if only_ready {
             return self.run_ready();
         }
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         let mut steps = 0;
         while self.is_wanted() && steps < most {
             let waiting = self.shared.outbox.len();
@@ -285,7 +285,7 @@ impl<'a> Worker<'a> {
         self.until == u64::MAX || self.shared.now() < self.until
     }
 
-    pub(super) fn set_role(&mut self, role: Role) {
+    pub(super) fn set_role(&mut self, role: ThreadRole) {
         if self.role != role {
             self.role = role;
             self.seat.set_role(role);
@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
 
     /// Waits at the source: not at all while work is queued, else until something happens.
     fn demultiplex(&mut self, lead: &mut Leadership<'_>) -> usize {
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         let earliest = lead.take_in_timers(&self.shared.slots);
         if self.has_ready() || self.spin_for_work() {
             return lead.wait(Some(0));
@@ -489,7 +489,7 @@ impl<'a> Worker<'a> {
 
     fn claim_tasks(&mut self) -> Option<Taken<'a>> {
         // Before the claim: a task on its way from the lane to the hand must not look like none.
-        self.set_role(Role::Task);
+        self.set_role(ThreadRole::Task);
         // A host thread may leave after any task, so it claims one at a time.
         let most = if self.until == u64::MAX { self.pace.claim() } else { 1 };
         match self.shared.tasks.claim(&self.seat.hand, &mut self.turn, most) {
@@ -531,7 +531,7 @@ impl<'a> Worker<'a> {
     fn steal(&mut self) -> Option<Work<'a>> {
         let shared = self.shared;
         // As in `claim_tasks`.
-        self.set_role(Role::Task);
+        self.set_role(ThreadRole::Task);
         let others = shared.crew.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
             if let Some(task) = member.hand.steal(&self.seat.hand) {
@@ -579,7 +579,7 @@ impl<'a> Worker<'a> {
     /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
     #[inline]
     fn run_tasks(&mut self, first: impl FnOnce() -> std::thread::Result<()>) {
-        self.before_user_code(Role::Task);
+        self.before_user_code(ThreadRole::Task);
         self.run_task(first);
         while !self.shared.must_stop()
             && let Some(task) = self.seat.hand.next()
@@ -625,7 +625,7 @@ impl<'a> Worker<'a> {
         let traits = slot.traits();
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
-            self.before_user_code(Role::Task);
+            self.before_user_code(ThreadRole::Task);
             let task = shared.take_once(index);
             return self.run_task(|| task.run_caught());
         }
@@ -634,7 +634,7 @@ impl<'a> Worker<'a> {
             return shared.hand_out(index, ready);
         }
         if traits.may_block {
-            self.set_role(Role::Processing);
+            self.set_role(ThreadRole::Processing);
             shared.promote_for_blocking();
         }
         let flow = self.run_handler(slot, ready);
@@ -662,7 +662,7 @@ impl<'a> Worker<'a> {
     /// Runs the handler of a claimed slot once.
     #[inline(always)] // Of each activation.
     fn run_handler(&mut self, slot: &Slot, ready: Ready) -> Flow {
-        self.before_user_code(Role::Processing);
+        self.before_user_code(ThreadRole::Processing);
         self.note_begin();
         self.seat.tally.handled.add(1);
         let ran = catch_unwind(AssertUnwindSafe(|| self.shared.run_claimed(slot, ready)));
@@ -680,7 +680,7 @@ impl<'a> Worker<'a> {
 
     /// Everything that must be true before code of the user runs, which may never return.
     #[inline(always)] // Of each activation.
-    fn before_user_code(&mut self, role: Role) {
+    fn before_user_code(&mut self, role: ThreadRole) {
         context::next_lap();
         if self.searching | self.published | self.owes_watch {
             self.settle(role);
@@ -693,7 +693,7 @@ impl<'a> Worker<'a> {
 
     /// Pays what this thread owes the others.
     #[inline(never)]
-    fn settle(&mut self, role: Role) {
+    fn settle(&mut self, role: ThreadRole) {
         if self.searching {
             self.found_work();
         }
@@ -776,7 +776,7 @@ impl<'a> Worker<'a> {
         }
         self.tasks_since_park = 0;
         self.slept_at = now;
-        self.set_role(Role::Follower);
+        self.set_role(ThreadRole::Follower);
         self.word.announce(self.number);
         self.sleep();
         // What passed was sleep, and is no handler's.
@@ -795,13 +795,13 @@ impl<'a> Worker<'a> {
         let must_go = shared.is_stopping() || shared.is_set_aside(self.rank);
         if self.has_ready() || must_lead || must_go {
             if self.word.retract(self.number) {
-                self.set_role(Role::Leader);
+                self.set_role(ThreadRole::Leader);
                 return false;
             }
         } else if shared.is_drained() {
             if self.word.retract(self.number) {
                 shared.stop_if_drained();
-                self.set_role(Role::Leader);
+                self.set_role(ThreadRole::Leader);
                 return false;
             }
         } else if self.only.is_some() {
@@ -850,7 +850,7 @@ impl<'a> Worker<'a> {
         } else if wakes.contains(Wakes::WATCH) {
             return true;
         } else {
-            self.set_role(Role::Leader);
+            self.set_role(ThreadRole::Leader);
         }
         false
     }
@@ -859,7 +859,7 @@ impl<'a> Worker<'a> {
         self.searching |= wakes.contains(Wakes::SEARCH);
         self.goes_to_bed = false;
         self.called_to_lead |= wakes.contains(Wakes::LEAD);
-        self.set_role(Role::Leader);
+        self.set_role(ThreadRole::Leader);
         if wakes.contains(Wakes::SEARCH) {
             self.shared.sharing.answered(self.shared.surplus_head());
         }
@@ -925,7 +925,7 @@ impl<'a> Worker<'a> {
     /// the latter, and it is announced as idle again.
     fn watch(&mut self) -> bool {
         let shared = self.shared;
-        self.set_role(Role::Watch);
+        self.set_role(ThreadRole::Watch);
         self.goes_to_bed = true;
         self.survey[0].take(shared);
         loop {
@@ -982,7 +982,7 @@ impl<'a> Worker<'a> {
         match self.word.leave_watch(self.number) {
             Some(called) => {
                 self.shared.crew.pass_watch(self.me, called);
-                self.set_role(Role::Leader);
+                self.set_role(ThreadRole::Leader);
             }
             None => self.await_call(),
         }
@@ -990,7 +990,7 @@ impl<'a> Worker<'a> {
 
     /// All is quiet: becomes an idle follower. False: the watch had been taken from this member.
     fn end_watch(&mut self) -> bool {
-        self.set_role(Role::Follower);
+        self.set_role(ThreadRole::Follower);
         let idle = self.word.end_watch(self.number);
         if !idle {
             self.await_call();
@@ -1012,11 +1012,11 @@ impl<'a> Worker<'a> {
     // --- leaving -------------------------------------------------------------------------------
 
     fn leave(&mut self) {
-        self.put_down(Role::Away);
+        self.put_down(ThreadRole::Away);
     }
 
     /// Leaves nothing behind that only this member would come across, and takes `role`.
-    pub(super) fn put_down(&mut self, role: Role) {
+    pub(super) fn put_down(&mut self, role: ThreadRole) {
         let shared = self.shared;
         if self.searching {
             self.searching = false;
@@ -1028,7 +1028,7 @@ impl<'a> Worker<'a> {
             }
         } else {
             while let Some(task) = self.seat.hand.next() {
-                self.before_user_code(Role::Task);
+                self.before_user_code(ThreadRole::Task);
                 self.run_task(|| task.run_caught());
             }
             shared.made_room();
@@ -1036,7 +1036,7 @@ impl<'a> Worker<'a> {
         while let Some(index) = self.seat.chain.pop(&shared.slots) {
             shared.stack.push(index, &shared.slots);
         }
-        if role == Role::Away {
+        if role == ThreadRole::Away {
             // From here on the seat may be somebody else's.
             self.ran = self.seat.tally.ran() - self.ran;
             // A host may stay for one task each time, and they must not all be of the first lane.

@@ -55,7 +55,7 @@ pub(crate) use outbox::Store;
 pub(crate) use page::{Page, Pen, SHOWN, Shown};
 #[cfg(any(feature = "capi", feature = "hub"))]
 pub(crate) use pollable::Pollable;
-pub use standalone::{Full, Queue};
+pub use standalone::{Queue, QueueFull};
 
 #[cfg(test)]
 mod tests;

@@ -90,9 +90,9 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     ///
-    /// [`Full`] gives the item back if there is no room or the queue is closed.
+    /// [`QueueFull`] gives the item back if there is no room or the queue is closed.
     #[inline]
-    pub fn push(&self, item: T) -> Result<(), Full<T>> {
+    pub fn push(&self, item: T) -> Result<(), QueueFull<T>> {
         match self.ring.try_push(item, Origin::Inside) {
             Ok(()) => {}
             Err(refused) => self.push_again(refused)?,
@@ -103,13 +103,13 @@ impl<T> Queue<T> {
 
     /// The slow half of `push`: full for good, or only until a pop has finished copying.
     #[cold]
-    fn push_again(&self, mut refused: PushError<T>) -> Result<(), Full<T>> {
+    fn push_again(&self, mut refused: PushError<T>) -> Result<(), QueueFull<T>> {
         let mut wait = CopyWait::default();
         loop {
             match refused {
-                PushError::Closed(item) => return Err(Full { item, closed: true }),
+                PushError::Closed(item) => return Err(QueueFull { item, closed: true }),
                 PushError::Full(item) if self.is_full() => {
-                    return Err(Full { item, closed: false });
+                    return Err(QueueFull { item, closed: false });
                 }
                 PushError::Full(item) => {
                     wait.wait();
@@ -283,8 +283,8 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     ///
-    /// [`Full`] gives the item back if the time ran out, or at once if the queue is closed.
-    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), Full<T>> {
+    /// [`QueueFull`] gives the item back if the time ran out, or at once if the queue is closed.
+    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), QueueFull<T>> {
         let mut refused = match self.push(item) {
             Ok(()) => return Ok(()),
             Err(full) if full.closed => return Err(full),
@@ -384,12 +384,12 @@ impl CopyWait {
 /// # }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Full<T> {
+pub struct QueueFull<T> {
     item: T,
     closed: bool,
 }
 
-impl<T> Full<T> {
+impl<T> QueueFull<T> {
     /// The item itself.
     pub fn into_inner(self) -> T {
         self.item
@@ -401,23 +401,23 @@ impl<T> Full<T> {
     }
 }
 
-impl<T> fmt::Display for Full<T> {
+impl<T> fmt::Display for QueueFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.closed { "the queue is closed" } else { "the queue is full" })
     }
 }
 
-impl<T> fmt::Debug for Full<T> {
+impl<T> fmt::Debug for QueueFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.closed { "Full(closed)" } else { "Full(..)" })
+        f.write_str(if self.closed { "QueueFull(closed)" } else { "QueueFull(..)" })
     }
 }
 
-impl<T> std::error::Error for Full<T> {}
+impl<T> std::error::Error for QueueFull<T> {}
 
 /// The item is dropped.
-impl<T> From<Full<T>> for Error {
-    fn from(full: Full<T>) -> Self {
+impl<T> From<QueueFull<T>> for Error {
+    fn from(full: QueueFull<T>) -> Self {
         match full.closed {
             true => Self::Stale { what: "queue" },
             false => Self::NoRoom { what: "queue" },

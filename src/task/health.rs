@@ -9,7 +9,7 @@
 
 use super::estate::pin;
 use super::{OPEN, WorkerPool};
-use crate::pool::Role;
+use crate::pool::ThreadRole;
 
 /// How a worker pool is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -56,9 +56,9 @@ impl WorkerPool {
         let late: Vec<_> =
             self.common.guard.stuck(&pin()).into_iter().map(|(_, worker)| worker).collect();
         let is_stuck = |index: &usize| late.contains(index);
-        let busy = |role| matches!(role, Role::Processing | Role::Task);
+        let busy = |role| matches!(role, ThreadRole::Processing | ThreadRole::Task);
         let stuck: Vec<usize> = (0..threads).filter(is_stuck).collect();
-        let at_work = |index: &usize| stats.threads[*index].role != Role::Parked;
+        let at_work = |index: &usize| stats.threads[*index].role != ThreadRole::Parked;
         let left = (0..threads).filter(at_work).filter(|index| !is_stuck(index));
         let reserved = (0..stats.threads.len()).filter(|&at| stats.threads[at].reserved.is_some());
         let health = if self.common.phase() != OPEN || !shared.is_open_to(false) {

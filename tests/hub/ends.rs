@@ -7,7 +7,7 @@ use paceline::hub::history::{History, Query};
 use paceline::hub::{
     Balance, Execution, Hub, Mailbox, Message, Receipt, Subscription, SubscriptionBuilder,
 };
-use paceline::{Error, Report};
+use paceline::{Error, PoolReport};
 use std::thread;
 use std::time::Duration;
 
@@ -174,7 +174,12 @@ fn publish_to_the_end(hub: &Hub) -> u64 {
 }
 
 /// Publishes on some threads while the pool ends, and checks the books: what was accepted, handled and left.
-fn end_beside_publishers(hub: &Hub, places: &[Place], drain: Duration, after: Duration) -> Report {
+fn end_beside_publishers(
+    hub: &Hub,
+    places: &[Place],
+    drain: Duration,
+    after: Duration,
+) -> PoolReport {
     let (accepted, report) = thread::scope(|scope| {
         let publishers: Vec<_> = (0..3).map(|_| scope.spawn(|| publish_to_the_end(hub))).collect();
         thread::sleep(after);

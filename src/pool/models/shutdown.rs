@@ -19,7 +19,7 @@
 
 use super::explore;
 use super::house::{House, post};
-use crate::pool::crew::Role;
+use crate::pool::crew::ThreadRole;
 use crate::pool::{Shared, context};
 use crate::queue::{Claimed, Lane, Taken, Turn};
 use crate::sync::atomic::AtomicU32;
@@ -46,12 +46,12 @@ impl Follower<'_> {
         let shared = self.0;
         let (word, me) = shared.crew.place(0);
         let seat = &shared.crew.members[0];
-        seat.set_role(Role::Follower);
+        seat.set_role(ThreadRole::Follower);
         word.announce(me);
         let busy = !shared.stack.is_empty() || shared.is_stopping();
         if busy || shared.is_drained() {
             if word.retract(me) {
-                return if busy { seat.set_role(Role::Leader) } else { shared.stop() };
+                return if busy { seat.set_role(ThreadRole::Leader) } else { shared.stop() };
             }
         }
         let wakes = seat.parker.park(None);
@@ -60,7 +60,7 @@ impl Follower<'_> {
         } else {
             let _called = word.retract(me);
         }
-        seat.set_role(Role::Leader);
+        seat.set_role(ThreadRole::Leader);
     }
 }
 
@@ -136,18 +136,18 @@ fn a_drain_sees_what_is_being_stolen() {
             assert!(house.shared.try_post(Lane::Normal, work).is_ok());
         }
         let seat = &house.shared.crew.members[1];
-        seat.set_role(Role::Task);
+        seat.set_role(ThreadRole::Task);
         let claimed = house.shared.tasks.claim(&seat.hand, &mut Turn::default(), 2);
         let Claimed::Some(task) = claimed else { panic!("two were there") };
         let task = task.into_task();
         house.shared.drain(LONG);
         let thief = house.spawn(|shared, _| {
             let [thief, victim] = &shared.crew.members[..] else { panic!("two members") };
-            thief.set_role(Role::Task);
+            thief.set_role(ThreadRole::Task);
             if let Some(task) = victim.hand.steal(&thief.hand) {
                 task.run();
             }
-            thief.set_role(Role::Follower);
+            thief.set_role(ThreadRole::Follower);
         });
         let victim = house.spawn(move |shared, _| {
             task.run();
@@ -155,7 +155,7 @@ fn a_drain_sees_what_is_being_stolen() {
             if let Some(task) = seat.hand.next() {
                 task.into_task().run();
             }
-            seat.set_role(Role::Follower);
+            seat.set_role(ThreadRole::Follower);
         });
         // loom tries the others first, and comes to the reversals from there: not the other way round.
         thread::yield_now();
@@ -176,16 +176,16 @@ fn a_drain_sees_what_tasks_post() {
         let house = House::new(1, 4);
         let strand = house.strand();
         let seat = &house.shared.crew.members[0];
-        seat.set_role(Role::Task);
+        seat.set_role(ThreadRole::Task);
         house.shared.drain(LONG);
         // loom's threads are one to the system, so all of them are inside; only the member posts.
         let _inside = context::enter(&house.shared, 0);
         let member = house.spawn(move |shared, record| {
             let seat = &shared.crew.members[0];
             strand.post(record.closure()).unwrap();
-            seat.set_role(Role::Leader);
+            seat.set_role(ThreadRole::Leader);
             assert!(House::run_next(shared));
-            seat.set_role(Role::Follower);
+            seat.set_role(ThreadRole::Follower);
         });
         if house.shared.is_drained() {
             assert_eq!(house.record.runs(), 1);

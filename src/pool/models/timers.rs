@@ -16,7 +16,7 @@
 use super::explore;
 use super::house::House;
 use crate::pool::Shared;
-use crate::pool::crew::Role;
+use crate::pool::crew::ThreadRole;
 use crate::pool::set::Leadership;
 use crate::pool::slots::{Key, Start};
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,7 +114,7 @@ fn who_refreshes_the_alarm_calls_a_follower() {
             let (word, me) = shared.crew.place(0);
             let seat = &shared.crew.members[0];
             while shared.sets[0].try_lead(me).is_none() {
-                seat.set_role(Role::Follower);
+                seat.set_role(ThreadRole::Follower);
                 word.announce(me);
                 if !shared.is_offered() || !word.retract(me) {
                     let wakes = seat.parker.park(None);

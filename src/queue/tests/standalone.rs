@@ -1,5 +1,5 @@
 use super::counted::{Counted, Drops};
-use crate::{Error, Full, Queue};
+use crate::{Error, Queue, QueueFull};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -143,7 +143,7 @@ fn nobody_sleeps_for_ever() {
 fn closing_wakes_a_producer_that_waits_for_room() {
     let queue = queue(1);
     queue.push(1).unwrap();
-    let refused: Full<i32> = thread::scope(|scope| {
+    let refused: QueueFull<i32> = thread::scope(|scope| {
         let waiting = scope.spawn(|| queue.push_timeout(2, FOR_EVER));
         queue.close();
         waiting.join().unwrap().unwrap_err()
