@@ -127,7 +127,8 @@ impl Origin {
     pub(super) fn end_request(&self, answered: bool) {
         let count = if answered { &self.answered } else { &self.requests_aborted };
         count.fetch_add(1, Relaxed);
-        self.in_work.fetch_sub(1, Relaxed);
+        // AcqRel: whoever sees zero sees what became of the requests.
+        self.in_work.fetch_sub(1, AcqRel);
     }
 }
 
@@ -213,11 +214,13 @@ impl ListenerStats {
     }
 
     fn of(at: &Origin) -> Self {
+        // Read first: whoever sees that nothing is under way sees all that has ended.
+        let (open, in_work) = (at.open.load(Acquire), at.in_work.load(Acquire));
         Self {
             address: at.address.clone(),
             accepted: at.begun.load(Relaxed),
             turned_away: at.turned_away.load(Relaxed),
-            open: at.open.load(Acquire),
+            open,
             closed: Closed::of(|index| at.closed[index].load(Relaxed)),
             panics_in_close: at.panics_in_close.load(Relaxed),
             exhausted: at.exhausted.load(Relaxed),
@@ -225,7 +228,7 @@ impl ListenerStats {
             answered: at.answered.load(Relaxed),
             requests_aborted: at.requests_aborted.load(Relaxed),
             busy: at.busy.load(Relaxed),
-            in_work: at.in_work.load(Acquire),
+            in_work,
         }
     }
 }
@@ -275,11 +278,13 @@ impl ServerStats {
         let sum = |count: fn(&Origin) -> &AtomicU64| all().map(|at| count(at).load(Relaxed)).sum();
         let now =
             |count: fn(&Origin) -> &AtomicUsize| all().map(|at| count(at).load(Acquire)).sum();
+        // Read first, as those of a listener.
+        let (open, in_work) = (now(|at| &at.open), now(|at| &at.in_work));
         Self {
             accepted: listeners.iter().map(|at| at.begun.load(Relaxed)).sum(),
             connected: outgoing.begun.load(Relaxed),
             turned_away: sum(|at| &at.turned_away),
-            open: now(|at| &at.open),
+            open,
             closed: Closed::of(|index| all().map(|at| at.closed[index].load(Relaxed)).sum()),
             panics_in_close: sum(|at| &at.panics_in_close),
             exhausted: sum(|at| &at.exhausted),
@@ -287,8 +292,70 @@ impl ServerStats {
             answered: sum(|at| &at.answered),
             requests_aborted: sum(|at| &at.requests_aborted),
             busy: sum(|at| &at.busy),
-            in_work: now(|at| &at.in_work),
+            in_work,
             listeners: listeners.iter().map(|at| ListenerStats::of(at)).collect(),
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    //! # Seeded faults
+    //!
+    //! Each model has been seen to fail with such a fault put into the code under it: the race, the fault, and how it
+    //! shows.
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | the end of a request against a look | what is in work is read after what has ended, or falls Relaxed | nothing is in work, and the books do not balance |
+    //! | the end of a connection against a look | what is open is read after what has ended, or falls Relaxed | nothing is open, and the books do not balance |
+
+    use super::*;
+    use loom::thread;
+
+    fn check(model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
+
+    /// What a look says of an origin, and of the server that has no other.
+    fn looks(origin: &Arc<Origin>) -> (ListenerStats, ServerStats) {
+        let outgoing = Origin::new(Limits::default(), Address::Unnamed);
+        (ListenerStats::of(origin), ServerStats::of(&outgoing, &[Arc::clone(origin)]))
+    }
+
+    /// Goal: who sees that nothing is in work sees all that has ended. Method: the last request ends beside a look.
+    #[test]
+    fn with_nothing_in_work_all_requests_are_accounted_for() {
+        check(|| {
+            let origin = Origin::new(Limits::default(), Address::Unnamed);
+            assert!(origin.begin_request());
+            let worker = Arc::clone(&origin);
+            let worker = thread::spawn(move || worker.end_request(true));
+            let (listener, server) = looks(&origin);
+            assert!(listener.in_work > 0 || listener.balances(), "{listener:?}");
+            assert!(server.in_work > 0 || server.balances(), "{server:?}");
+            worker.join().unwrap();
+        });
+    }
+
+    /// Goal: who sees that nothing is open sees all that has ended. Method: the last connection ends beside a look.
+    #[test]
+    fn with_nothing_open_all_connections_are_accounted_for() {
+        check(|| {
+            let origin = Origin::new(Limits::default(), Address::Unnamed);
+            assert!(origin.sit_down());
+            origin.began();
+            let worker = Arc::clone(&origin);
+            let worker = thread::spawn(move || {
+                worker.ended(Reason::Peer, false);
+                worker.stand_up();
+            });
+            let (listener, server) = looks(&origin);
+            assert!(listener.open > 0 || listener.balances(), "{listener:?}");
+            assert!(server.open > 0 || server.balances(), "{server:?}");
+            worker.join().unwrap();
+        });
     }
 }
