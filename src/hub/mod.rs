@@ -541,11 +541,10 @@ impl Served for Core {
         self.audit().waiting + u64::from(self.held_up.load(Acquire))
     }
 
-    /// Behind this, no mailbox takes a message, and what waits is all there is: see *shut* in `mailbox.rs`.
+    /// Behind this, no mailbox takes a message, and what waits is all there is: see *shut* in `mailbox.rs`. Each thread that
+    /// ends the pool shuts all of them, since another one may not be through yet.
     fn close(&self) {
-        if self.closed.swap(true, Relaxed) {
-            return;
-        }
+        self.closed.store(true, Relaxed);
         // What a group does under its lock is done before its members are shut, or sees that the hub is closed.
         self.for_each_group(|_, _| ());
         self.for_each_subscriber(|subscriber| subscriber.shut(self));

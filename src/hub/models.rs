@@ -19,7 +19,7 @@
 //! | suspending beside the end | a run that finds a suspension stays scheduled; dead messages are counted before they are buried | a message waits for ever; statistics name dead letters that are not there |
 //! | what lingers, and what is held for a retry | nobody is called by who enters a handler and leaves something lingering, whether it had waited or lingered itself; a timer lets go before it lists | it lingers behind a handler that does not return; a drain ends too early |
 //! | messages together | who has room in one mailbox publishes there at once | one mailbox has it, and the other has not |
-//! | an offer beside the end of the pool | mailboxes are not shut; what is left is counted before they are | a message is accepted, and is not left |
+//! | an offer beside the end of the pool | mailboxes are not shut, or left to another thread that ends the pool; what is left is counted before they are | a message is accepted, and is not left |
 //! | a request with a function: reply, end of time, giving up | the end looks whether it is open, and calls before it takes | it is called twice |
 
 use super::key::Key;
@@ -890,11 +890,13 @@ enum Flaw {
     Open,
     /// What is left is counted before they are.
     Early,
+    /// Who finds that another thread ends the pool leaves the mailboxes to that.
+    Hasty,
 }
 
 /// Goal: a message that is accepted beside the end of the pool is among what is left then. Method: a publisher that has
-/// seen the hub open, beside `Core::close` and the report. Nobody serves the mailbox.
-fn end(flaw: Flaw) {
+/// seen the hub open, beside `Core::close` and the report, by one thread or by two. Nobody serves the mailbox.
+fn end(flaw: Flaw, enders: usize) {
     let place = Place::new(Overflow::Reject, 0);
     let closed = Arc::new(AtomicBool::new(false));
     let (other, is_closed) = (Arc::clone(&place), Arc::clone(&closed));
@@ -902,30 +904,47 @@ fn end(flaw: Flaw) {
         let offer = || other.mail.lock().unwrap().offer(&other.rules, 0, &message(1), false);
         !is_closed.load(Relaxed) && matches!(offer(), Offer::Enqueued { .. })
     });
-    let left = || place.mail.lock().unwrap().waiting(0);
-    closed.store(true, Relaxed);
-    let early = left();
-    if flaw != Flaw::Open {
-        place.mail.lock().unwrap().shut();
-    }
-    let left = if flaw == Flaw::Early { early } else { left() };
+    let report = move |place: &Place, closed: &AtomicBool| {
+        let left = || place.mail.lock().unwrap().waiting(0);
+        let was_closed = closed.swap(true, Relaxed);
+        let early = left();
+        if flaw != Flaw::Open && !(flaw == Flaw::Hasty && was_closed) {
+            place.mail.lock().unwrap().shut();
+        }
+        if flaw == Flaw::Early { early } else { left() }
+    };
+    let others: Vec<_> = (1..enders)
+        .map(|_| {
+            let (place, closed) = (Arc::clone(&place), Arc::clone(&closed));
+            thread::spawn(move || report(&place, &closed))
+        })
+        .collect();
+    let mut reports = vec![report(&place, &closed)];
+    reports.extend(others.into_iter().map(|other| other.join().unwrap()));
     let accepted = usize::from(publisher.join().unwrap());
-    assert_eq!(left, accepted, "accepted, and not left");
+    assert!(reports.iter().all(|left| *left == accepted), "accepted, and not left");
 }
 
 #[test]
 fn what_is_accepted_beside_the_end_is_left() {
-    model(|| end(Flaw::None));
+    model(|| end(Flaw::None, 1));
+    model(|| end(Flaw::None, 2));
 }
 
 #[test]
 #[should_panic(expected = "accepted, and not left")]
 fn an_end_that_shuts_no_mailbox_is_found() {
-    model(|| end(Flaw::Open));
+    model(|| end(Flaw::Open, 1));
 }
 
 #[test]
 #[should_panic(expected = "accepted, and not left")]
 fn an_end_that_counts_before_it_shuts_is_found() {
-    model(|| end(Flaw::Early));
+    model(|| end(Flaw::Early, 1));
+}
+
+#[test]
+#[should_panic(expected = "accepted, and not left")]
+fn an_end_that_leaves_mailboxes_to_another_one_is_found() {
+    model(|| end(Flaw::Hasty, 2));
 }

@@ -467,8 +467,14 @@ impl Mailbox {
 
     /// Sleeps until there is something to take. False: nothing was in time.
     fn wait(&self, deadline: Option<Instant>) -> Result<bool> {
-        let mut mail = self.subscriber().mail();
-        while mail.is_empty() && mail.phase() == Phase::Open && !self.subscriber().is_called() {
+        let subscriber = self.subscriber();
+        loop {
+            // Not under the lock: it may be this thread that ends the pool, which shuts the mailbox.
+            let stops = self.subscription.core.shared.must_stop();
+            let mail = subscriber.mail();
+            if !mail.is_empty() || mail.phase() != Phase::Open || subscriber.is_called() {
+                return Ok(true);
+            }
             let left = match deadline {
                 Some(at) => at.saturating_duration_since(Instant::now()),
                 None => Duration::from_secs(3600),
@@ -476,12 +482,11 @@ impl Mailbox {
             if left.is_zero() {
                 return Ok(false);
             }
-            if self.subscription.core.shared.must_stop() {
+            if stops {
                 return Err(Error::ShutDown);
             }
-            mail = self.puller().sleep(mail, left.min(NAP));
+            drop(self.puller().sleep(mail, left.min(NAP)));
         }
-        Ok(true)
     }
 }
 

@@ -202,7 +202,11 @@ impl Channel {
     }
 
     /// Adds a subscription. False: there is one with the same identity.
-    pub(super) fn join(&self, subscriber: &Arc<Subscriber>) -> bool {
+    pub(super) fn join(
+        &self,
+        subscriber: &Arc<Subscriber>,
+        is_closed: impl FnOnce() -> bool,
+    ) -> bool {
         let mut state = self.lock();
         let identity = subscriber.identity();
         if let Some(identity) = identity
@@ -210,7 +214,12 @@ impl Channel {
         {
             return false;
         }
-        match subscriber.rules.shared {
+        // Under the lock that the end of the pool takes to find its members: it finds this one, or was there before.
+        let is_shut = is_closed();
+        if is_shut {
+            subscriber.mail().shut();
+        }
+        match subscriber.rules.shared && !is_shut {
             true => state.ring.join(subscriber, &mut subscriber.mail()),
             false => self.add_own(&mut state, subscriber),
         }
@@ -387,9 +396,10 @@ impl Router {
         &self,
         key: &Key,
         make: impl FnOnce(Arc<Channel>) -> Arc<Subscriber>,
+        is_closed: impl FnOnce() -> bool,
     ) -> (Arc<Subscriber>, bool) {
         let subscriber = make(Arc::clone(key.channel()));
-        let joined = key.channel().join(&subscriber);
+        let joined = key.channel().join(&subscriber, is_closed);
         (subscriber, joined)
     }
 
@@ -398,6 +408,7 @@ impl Router {
         &self,
         pattern: &str,
         make: impl FnOnce(Arc<Channel>) -> Arc<Subscriber>,
+        is_closed: impl FnOnce() -> bool,
     ) -> (Arc<Subscriber>, bool) {
         let mut patterns = self.lock();
         let known = patterns.by_text.get(pattern).cloned();
@@ -405,7 +416,7 @@ impl Router {
         let channel = known.unwrap_or_else(|| Channel::of_pattern(pattern));
         let was_empty = channel.count() == 0;
         let subscriber = make(Arc::clone(&channel));
-        let joined = channel.join(&subscriber);
+        let joined = channel.join(&subscriber, is_closed);
         if !joined {
             // Whoever is there already was added with the pattern.
         } else if is_new {

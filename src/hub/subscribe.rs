@@ -285,17 +285,15 @@ impl<'a> SubscriptionBuilder<'a> {
             })
         };
         let (subscriber, joined) = match key::is_literal(self.pattern) {
-            true => core.router.join_key(&core.keys.intern(self.pattern), make),
-            false => core.router.join_pattern(self.pattern, make),
+            true => {
+                core.router.join_key(&core.keys.intern(self.pattern), make, || core.is_closed())
+            }
+            false => core.router.join_pattern(self.pattern, make, || core.is_closed()),
         };
         if !joined {
             let value = self.identity.map(|(_, shown)| shown).unwrap_or_default();
             let allowed = "one that does not subscribe to this pattern already";
             return Err(Error::invalid("the identity of a unique handler", value, allowed));
-        }
-        if core.is_closed() {
-            // The end of the pool may not have met it.
-            subscriber.shut(core);
         }
         core.notices.listen(self.pattern);
         if let Some(group) = joins {

@@ -177,6 +177,26 @@ fn the_end_of_the_pool_wakes_pullers() {
     });
 }
 
+/// Goal: whoever pulls may be the one to find out that the time to drain is over. Method: the only thread of the pool asks
+/// for the end, and is held then.
+#[test]
+fn a_puller_may_end_the_drain() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.mailbox("a", 8).unwrap();
+    let (gate, pool) = (Gate::new(), hub.pool().clone());
+    let visitor = gate.clone();
+    let held = move || {
+        assert!(pool.shutdown(Duration::from_millis(1)).requested);
+        visitor.wait();
+    };
+    hub.pool().post(held).unwrap();
+    gate.until_entered(1);
+    assert!(matches!(mailbox.recv_timeout(LONG), Err(Error::ShutDown)));
+    gate.open();
+    until("its thread has left", || hub.pool().shutdown(LONG).stuck.is_empty());
+}
+
 /// Goal: mailboxes of one key have the same messages wherever these lie: in the channel's ring, or in the mailbox of
 /// one that fell behind; each loss is told once, and a hand that is left with handlers is in nobody's way.
 /// Method: pulled by different numbers, over the ends of segments; one is slow, and refuses, drops or blocks.
