@@ -211,11 +211,8 @@ public:
         switch (error.code_) {
         case Code::Full:
         case Code::Empty:
-        case Code::TimedOut:
-            break;
-        default:
-            error.text_ = pace_last_error();
-            error.os_error_ = pace_last_os_error();
+        case Code::TimedOut: break;
+        default: error.text_ = pace_last_error(); error.os_error_ = pace_last_os_error();
         }
         return error;
     }
@@ -230,8 +227,7 @@ private:
 /// What Result::value() throws.
 class Exception : public std::runtime_error {
 public:
-    explicit Exception(Error error)
-        : std::runtime_error(error.message()), error_(std::move(error)) {}
+    explicit Exception(Error error) : std::runtime_error(error.message()), error_(std::move(error)) {}
 
     const Error &error() const noexcept { return error_; }
     Code code() const noexcept { return error_.code(); }
@@ -371,7 +367,8 @@ class Function;
 template <class R, class... A>
 class Function<R(A...)> {
     template <class D>
-    using if_callable = std::enable_if_t<!std::is_same_v<D, Function> && std::is_invocable_r_v<R, D &, A...>>;
+    using if_callable =
+        std::enable_if_t<!std::is_same_v<D, Function> && std::is_invocable_r_v<R, D &, A...>>;
 
 public:
     /// Empty.
@@ -570,9 +567,7 @@ private:
 
 /// The library that was loaded, as major << 16 | minor << 8 | patch. PACE_VERSION_* in paceline.h
 /// tell which one the program was compiled for.
-inline std::uint32_t version() noexcept {
-    return pace_version();
-}
+inline std::uint32_t version() noexcept { return pace_version(); }
 
 /// Inside a handler: "I am about to block". Leadership is handed to a thread that is awake, so that
 /// others do not wait for this one. Once per handler; elsewhere it does nothing.
@@ -616,9 +611,7 @@ public:
     constexpr T *end() const noexcept { return data_ + size_; }
     constexpr T &operator[](std::size_t index) const noexcept { return data_[index]; }
     constexpr span first(std::size_t count) const noexcept { return {data_, count}; }
-    constexpr span subspan(std::size_t begin) const noexcept {
-        return {data_ + begin, size_ - begin};
-    }
+    constexpr span subspan(std::size_t begin) const noexcept { return {data_ + begin, size_ - begin}; }
 
 private:
     T *data_ = nullptr;
@@ -642,9 +635,7 @@ inline std::uint64_t nanos(Duration time) noexcept {
 }
 
 /// The same for what is none or the default in C where it finds 0: a limit that is negative is over at once.
-inline std::uint64_t limit_nanos(Duration time) noexcept {
-    return time.count() < 0 ? 1 : nanos(time);
-}
+inline std::uint64_t limit_nanos(Duration time) noexcept { return time.count() < 0 ? 1 : nanos(time); }
 
 /// A time that C has measured.
 inline nanoseconds time_of(std::uint64_t measured) noexcept {
@@ -668,8 +659,7 @@ inline Result<void> outcome(pace_status_t status) {
 
 /// What is answered about an object that was moved from, closed or taken.
 inline Error gone(const char *what) {
-    return Error(Code::Stale,
-                 std::string("this ") + what + " has ended, was moved from, or was taken");
+    return Error(Code::Stale, std::string("this ") + what + " has ended, was moved from, or was taken");
 }
 
 /// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
@@ -778,8 +768,8 @@ std::int32_t guard_flow(F &&f) noexcept {
 
 /// Callables that post_bytes copies into the task's slot.
 template <class F>
-inline constexpr bool fits_slot = std::is_trivially_copyable_v<F> && sizeof(F) <= PACE_INLINE_BYTES
-                                  && alignof(F) <= alignof(std::uint64_t);
+inline constexpr bool fits_slot = std::is_trivially_copyable_v<F> && sizeof(F) <= PACE_INLINE_BYTES &&
+                                  alignof(F) <= alignof(std::uint64_t);
 
 /// Callables that are carried in the bits of user_data.
 template <class F>
@@ -1079,8 +1069,7 @@ class [[nodiscard]] Task {
 public:
     Task() noexcept = default;
     Task(Task &&other) noexcept
-        : core_(std::move(other.core_)), id_(other.id_),
-          place_(std::exchange(other.place_, nullptr)) {}
+        : core_(std::move(other.core_)), id_(other.id_), place_(std::exchange(other.place_, nullptr)) {}
     Task &operator=(Task &&other) noexcept {
         Task(std::move(other)).swap(*this);
         return *this;
@@ -1103,8 +1092,7 @@ public:
             return detail::gone("task");
         }
         std::int32_t reported = PACE_EFAILED;
-        const pace_status_t status =
-            pace_task_wait(core_->pool, id_, detail::nanos(time), &reported);
+        const pace_status_t status = pace_task_wait(core_->pool, id_, detail::nanos(time), &reported);
         if (is_still_there(status)) {
             return Error::last(status);
         }
@@ -1317,11 +1305,10 @@ private:
 
     template <class F, class Call>
     Result<TaskOf<F>> submit_by(F &&f, Call call) const {
-        return Submitter::submit(
-            core_, std::forward<F>(f),
-            [&](pace_task_fn run, void *data, pace_drop_fn drop, pace_task_t *id) {
-                return call(raw(), lane_, run, data, drop, id);
-            });
+        return Submitter::submit(core_, std::forward<F>(f),
+                                 [&](pace_task_fn run, void *data, pace_drop_fn drop, pace_task_t *id) {
+                                     return call(raw(), lane_, run, data, drop, id);
+                                 });
     }
 
     template <class F>
@@ -1628,8 +1615,7 @@ struct Stats {
 /// The books of all tasks. At rest, `balances` is exact.
 struct Audit {
     bool balances{};
-    std::uint64_t submitted{}, accepted{}, rejected{}, completed{}, failed{}, cancelled{},
-        in_flight{};
+    std::uint64_t submitted{}, accepted{}, rejected{}, completed{}, failed{}, cancelled{}, in_flight{};
 };
 
 /// How a shutdown went.
@@ -1855,9 +1841,8 @@ public:
 
 private:
     static void told(void *data, const pace_log_record_t *raw) noexcept {
-        (void)detail::guard([&] {
-            (*static_cast<Function<void(const LogRecord &)> *>(data))(record_of(*raw));
-        });
+        (void)detail::guard(
+            [&] { (*static_cast<Function<void(const LogRecord &)> *>(data))(record_of(*raw)); });
     }
 
     static LogRecord record_of(const pace_log_record_t &raw) {
@@ -1950,9 +1935,7 @@ struct Config {
     Config &set_on_start(Function<void(std::uint32_t)> hook) {
         return on_start = std::move(hook), *this;
     }
-    Config &set_on_stop(Function<void(std::uint32_t)> hook) {
-        return on_stop = std::move(hook), *this;
-    }
+    Config &set_on_stop(Function<void(std::uint32_t)> hook) { return on_stop = std::move(hook), *this; }
     Config &set_on_slow(Duration limit, Function<void(const SlowReport &)> hook) {
         return slow = limit, on_slow = std::move(hook), *this;
     }
@@ -1971,8 +1954,7 @@ struct Hooks {
     static void stop(void *data, std::uint32_t thread) noexcept {
         guard([&] { static_cast<Hooks *>(data)->on_stop(thread); });
     }
-    static void slow(void *data, std::uint32_t thread, std::uint64_t elapsed,
-                     bool running) noexcept {
+    static void slow(void *data, std::uint32_t thread, std::uint64_t elapsed, bool running) noexcept {
         const SlowReport report{thread, time_of(elapsed), running};
         guard([&] { static_cast<Hooks *>(data)->on_slow(report); });
     }
@@ -2159,10 +2141,10 @@ public:
         static_assert(detail::is_ready_handler<D>,
                       "a handler is Flow(int, Ready) or Flow(HandleRef, int, Ready)");
         const pace_handle_options_t raw = options.native();
-        return add_handler(
-            std::forward<F>(handler), [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
-                return pace_pool_register(native(), fd, &raw, box->ready, box, drop, id);
-            });
+        return add_handler(std::forward<F>(handler),
+                           [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
+                               return pace_pool_register(native(), fd, &raw, box->ready, box, drop, id);
+                           });
     }
 
     /// Calls `handler()` or `handler(self)` once in `period`, on one thread at a time, until it
@@ -2171,8 +2153,7 @@ public:
     template <class F>
     Result<Handle> every(Duration period, F &&handler) const {
         using D = std::decay_t<F>;
-        static_assert(detail::is_tick_handler<D>,
-                      "a periodic handler is Flow() or Flow(HandleRef)");
+        static_assert(detail::is_tick_handler<D>, "a periodic handler is Flow() or Flow(HandleRef)");
         return add_handler(
             std::forward<F>(handler), [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
                 return pace_pool_every(native(), detail::nanos(period), box->tick, box, drop, id);
@@ -2187,8 +2168,8 @@ public:
         detail::Packed<F> packed(std::forward<F>(f));
         const pace_work_t &work = packed.work();
         pace_timer_t id{};
-        const pace_status_t status = packed.settle(pace_pool_after(
-            native(), detail::nanos(delay), work.run, work.user_data, work.drop, &id));
+        const pace_status_t status = packed.settle(
+            pace_pool_after(native(), detail::nanos(delay), work.run, work.user_data, work.drop, &id));
         return made(status, [&] { return Timer(core_, id); });
     }
 
@@ -2225,14 +2206,12 @@ public:
 
     /// Completes one event earlier, from any thread, with another answer than Flow::Wait.
     Result<void> pull_complete(pace_handle_t handle, Flow flow) const {
-        return detail::outcome(
-            pace_pull_complete(native(), handle, static_cast<std::int32_t>(flow)));
+        return detail::outcome(pace_pull_complete(native(), handle, static_cast<std::int32_t>(flow)));
     }
 
     /// What register_fd, every, after, post and post_batch are for handlers: `token` comes back with
     /// each event.
-    Result<Handle> pull_register(int fd, std::uint64_t token,
-                                 const HandleOptions &options = {}) const {
+    Result<Handle> pull_register(int fd, std::uint64_t token, const HandleOptions &options = {}) const {
         const pace_handle_options_t raw = options.native();
         pace_handle_t id{};
         const pace_status_t status = pace_pull_register(native(), fd, &raw, token, &id);
@@ -2323,9 +2302,8 @@ private:
         pace_report_t raw{};
         raw.struct_size = sizeof raw;
         return made(f(&raw), [&] {
-            return Report{raw.drained, raw.requested, raw.cancelled,
-                          raw.stuck,   raw.left,      raw.worker_tasks,
-                          raw.connections};
+            return Report{raw.drained, raw.requested,    raw.cancelled,  raw.stuck,
+                          raw.left,    raw.worker_tasks, raw.connections};
         });
     }
 
@@ -2344,9 +2322,7 @@ private:
     explicit Pool(detail::SharedCore core) noexcept : core_(std::move(core)) {}
 
     /// The lane of Pool's own methods, without counting one more owner for each call.
-    detail::Posting<const detail::SharedCore &> normal() const noexcept {
-        return {core_, Lane::Normal};
-    }
+    detail::Posting<const detail::SharedCore &> normal() const noexcept { return {core_, Lane::Normal}; }
 
     template <class Make>
     static auto made(pace_status_t status, Make make) -> Result<decltype(make())> {
@@ -2430,9 +2406,7 @@ public:
 
         iterator() noexcept = default;
 
-        const T &operator*() const noexcept {
-            return *std::launder(reinterpret_cast<const T *>(at_));
-        }
+        const T &operator*() const noexcept { return *std::launder(reinterpret_cast<const T *>(at_)); }
         const T *operator->() const noexcept { return &**this; }
         const T &operator[](std::ptrdiff_t n) const noexcept { return *(*this + n); }
         iterator &operator+=(std::ptrdiff_t n) noexcept { return at_ += n * stride_, *this; }
@@ -2456,8 +2430,7 @@ public:
 
     private:
         friend class Events;
-        iterator(const unsigned char *at, std::ptrdiff_t stride) noexcept
-            : at_(at), stride_(stride) {}
+        iterator(const unsigned char *at, std::ptrdiff_t stride) noexcept : at_(at), stride_(stride) {}
 
         const unsigned char *at_ = nullptr;
         std::ptrdiff_t stride_ = sizeof(T);
@@ -2487,9 +2460,8 @@ private:
 /// of the pool, it does not wait: what was published is handled later.
 template <class T>
 class [[nodiscard]] Ring {
-    static_assert(
-        detail::is_plain<T>,
-        "events are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
+    static_assert(detail::is_plain<T>,
+                  "events are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
 
 public:
     /// `handler(Events<T>)` runs on one thread at a time, and sees the events in the order of their
@@ -2559,16 +2531,15 @@ public:
     pace_ring_t *native() const noexcept { return ring_; }
 
 private:
-    Ring(detail::SharedCore core, pace_ring_t *ring) noexcept
-        : core_(std::move(core)), ring_(ring) {}
+    Ring(detail::SharedCore core, pace_ring_t *ring) noexcept : core_(std::move(core)), ring_(ring) {}
 
     template <class Called, class F, class Make>
     static Result<Ring> make(const Pool &pool, std::size_t capacity, F &&handler, Make make) {
         using D = std::decay_t<F>;
         auto box = detail::boxed(std::forward<F>(handler));
         pace_ring_t *ring = nullptr;
-        const pace_status_t status = make(pool.native(), sizeof(T), capacity, handle<Called>,
-                                          box.get(), detail::drop_box<D>, &ring);
+        const pace_status_t status = make(pool.native(), sizeof(T), capacity, handle<Called>, box.get(),
+                                          detail::drop_box<D>, &ring);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
@@ -2579,8 +2550,7 @@ private:
     }
 
     template <class Called>
-    static void handle(void *data, const void *events, std::size_t stride,
-                       std::size_t count) noexcept {
+    static void handle(void *data, const void *events, std::size_t stride, std::size_t count) noexcept {
         detail::guard([&] { (*static_cast<Called *>(data))(Events<T>(events, stride, count)); });
     }
 
@@ -2591,9 +2561,8 @@ private:
 /// A bounded queue of plain values for any number of threads on both ends. It needs no pool.
 template <class T>
 class [[nodiscard]] Queue {
-    static_assert(
-        detail::is_plain<T>,
-        "items are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
+    static_assert(detail::is_plain<T>,
+                  "items are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
 
 public:
     /// The capacity is rounded up to a power of two.
@@ -2619,8 +2588,7 @@ public:
     /// Pushes what fits, in order: the number pushed. Code::Full if none was.
     Result<std::size_t> push_batch(span<const T> items) const {
         std::size_t pushed = 0;
-        const pace_status_t status =
-            pace_queue_push_batch(queue_, items.data(), items.size(), &pushed);
+        const pace_status_t status = pace_queue_push_batch(queue_, items.data(), items.size(), &pushed);
         if (status != PACE_OK && pushed == 0) {
             return Error::last(status);
         }
@@ -2745,12 +2713,8 @@ public:
     /// errno, if the kind is Failed; else 0.
     constexpr std::int32_t os_error() const noexcept { return kind_ == Failed ? detail_ : 0; }
 
-    friend constexpr bool operator==(Reason reason, Kind kind) noexcept {
-        return reason.kind_ == kind;
-    }
-    friend constexpr bool operator!=(Reason reason, Kind kind) noexcept {
-        return reason.kind_ != kind;
-    }
+    friend constexpr bool operator==(Reason reason, Kind kind) noexcept { return reason.kind_ == kind; }
+    friend constexpr bool operator!=(Reason reason, Kind kind) noexcept { return reason.kind_ != kind; }
 
 private:
     Kind kind_;
@@ -2811,8 +2775,7 @@ Result<Wrote> write_owned(Bytes &&bytes, Write write) {
     auto box = std::make_unique<Bytes>(std::move(bytes));
     const std::string_view view = view_of(*box);
     std::uint32_t what = 0;
-    const pace_status_t status =
-        write(view.data(), view.size(), box.get(), drop_box<Bytes>, &what);
+    const pace_status_t status = write(view.data(), view.size(), box.get(), drop_box<Bytes>, &what);
     if (status == PACE_OK) {
         (void)box.release();
     } else {
@@ -2846,8 +2809,7 @@ public:
     /// server drains.
     Result<Wrote> write(std::string_view bytes) const {
         std::uint32_t what = 0;
-        const auto status =
-            pace_server_conn_write(server(), id_, bytes.data(), bytes.size(), &what);
+        const auto status = pace_server_conn_write(server(), id_, bytes.data(), bytes.size(), &what);
         return detail::wrote(status, what);
     }
     /// Writes all pieces as one.
@@ -2870,8 +2832,8 @@ public:
     /// Writes, and has `written` called with the token when the kernel has all of it.
     Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) const {
         std::uint32_t what = 0;
-        const auto status = pace_server_conn_write_tracked(server(), id_, bytes.data(),
-                                                           bytes.size(), token, &what);
+        const auto status =
+            pace_server_conn_write_tracked(server(), id_, bytes.data(), bytes.size(), token, &what);
         return detail::wrote(status, what);
     }
 
@@ -2915,9 +2877,7 @@ public:
     friend bool operator==(const ConnRef &one, const ConnRef &other) noexcept {
         return one.id_.id == other.id_.id && one.server_ == other.server_;
     }
-    friend bool operator!=(const ConnRef &one, const ConnRef &other) noexcept {
-        return !(one == other);
-    }
+    friend bool operator!=(const ConnRef &one, const ConnRef &other) noexcept { return !(one == other); }
 
 private:
     friend class Conn;
@@ -3018,21 +2978,19 @@ struct FilterBox {
         guard([&] { *filter = factory(Accepted(raw)).release(); });
         return *filter == nullptr ? failed : 0;
     }
-    static std::int32_t received(void *filter, const void *bytes, std::size_t size,
-                                 pace_sink_t *plain, pace_sink_t *wire) noexcept {
+    static std::int32_t received(void *filter, const void *bytes, std::size_t size, pace_sink_t *plain,
+                                 pace_sink_t *wire) noexcept {
         Inflow inflow = Inflow::Failed;
         guard([&] {
-            inflow = of(filter).received({static_cast<const char *>(bytes), size}, Sink(plain),
-                                         Sink(wire));
+            inflow =
+                of(filter).received({static_cast<const char *>(bytes), size}, Sink(plain), Sink(wire));
         });
         return static_cast<std::int32_t>(inflow);
     }
     static std::int32_t written(void *filter, const void *bytes, std::size_t size,
                                 pace_sink_t *wire) noexcept {
         bool good = false;
-        guard([&] {
-            good = of(filter).written({static_cast<const char *>(bytes), size}, Sink(wire));
-        });
+        guard([&] { good = of(filter).written({static_cast<const char *>(bytes), size}, Sink(wire)); });
         return good ? 0 : failed;
     }
     static void finish(void *filter, pace_sink_t *wire) noexcept {
@@ -3139,9 +3097,7 @@ public:
     void resume() { (void)pace_conn_resume(raw_); }
     /// Has `timeout` called with Timeout::Deadline after `time`, in place of what was set before;
     /// `forever`: not at all.
-    void set_deadline(Duration time) {
-        (void)pace_conn_set_deadline(raw_, detail::nanos(time));
-    }
+    void set_deadline(Duration time) { (void)pace_conn_set_deadline(raw_, detail::nanos(time)); }
 
     /// Begins a request that is answered later, by any thread. It counts as in work until its Admission is answered
     /// or gone: meanwhile its connection is not idle, and neither a drain nor a peer that has finished closes it.
@@ -3299,8 +3255,7 @@ struct ConnBox {
         return verdict;
     }
 
-    static std::size_t data(void *data, pace_conn_t *raw, const void *bytes,
-                            std::size_t size) noexcept {
+    static std::size_t data(void *data, pace_conn_t *raw, const void *bytes, std::size_t size) noexcept {
         // More than there was: a failure.
         std::size_t consumed = SIZE_MAX;
         run(data, raw, [&](ConnHandler &handler, Conn &conn) {
@@ -3315,9 +3270,7 @@ struct ConnBox {
     }
 
     static void written(void *data, pace_conn_t *raw, std::uint64_t token) noexcept {
-        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
-            handler.written(conn, token);
-        });
+        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) { handler.written(conn, token); });
     }
 
     static std::int32_t timeout(void *data, pace_conn_t *raw, std::uint32_t kind) noexcept {
@@ -3329,13 +3282,10 @@ struct ConnBox {
     }
 
     static void error(void *data, pace_conn_t *raw, std::int32_t os_error) noexcept {
-        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) {
-            handler.error(conn, os_error);
-        });
+        run_or_fail(data, raw, [=](ConnHandler &handler, Conn &conn) { handler.error(conn, os_error); });
     }
 
-    static void close(void *data, pace_conn_t *raw, std::uint32_t reason,
-                      std::int32_t detail) noexcept {
+    static void close(void *data, pace_conn_t *raw, std::uint32_t reason, std::int32_t detail) noexcept {
         if (data != nullptr) {
             // Nothing of the library's tells of its failure.
             ConnBox &box = of(data);
@@ -3599,9 +3549,7 @@ struct ServerConfig {
     /// accepts no more, with what to log. It is tried again every 50 ms.
     Function<void(const char *)> on_exhausted{};
 
-    ServerConfig &add_listener(Listen value) {
-        return listeners.push_back(std::move(value)), *this;
-    }
+    ServerConfig &add_listener(Listen value) { return listeners.push_back(std::move(value)), *this; }
     ServerConfig &set_outgoing(Listen value) { return outgoing = std::move(value), *this; }
     ServerConfig &set_connect_timeout(Duration value) { return connect_timeout = value, *this; }
     ServerConfig &set_on_exhausted(Function<void(const char *)> hook) {
@@ -3627,8 +3575,7 @@ public:
     /// Starts a server whose connections get handlers from `factory`, which is called on the pool's
     /// threads; if it gives none, the connection is refused. Code::Invalid names the setting, its
     /// value and its bounds, Code::Os the address that could not be listened on.
-    static Result<Server> create(const Pool &pool, const ServerConfig &config,
-                                 ConnFactory factory) {
+    static Result<Server> create(const Pool &pool, const ServerConfig &config, ConnFactory factory) {
         auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
         detail::Listeners listeners(config.listeners);
         pace_server_options_t options{};
@@ -3684,14 +3631,12 @@ public:
         if (!core_ || handler == nullptr) {
             return core_ ? Error(Code::Invalid, "handler is nullptr") : detail::gone("server");
         }
-        auto box = std::unique_ptr<detail::ConnBox>(
-            new detail::ConnBox{std::move(handler), *state_});
+        auto box = std::unique_ptr<detail::ConnBox>(new detail::ConnBox{std::move(handler), *state_});
         pace_conn_hooks_t hooks = detail::ConnBox::hooks();
         hooks.user_data = box.get();
         hooks.drop = detail::drop_box<detail::ConnBox>;
         pace_conn_id_t id{};
-        const pace_status_t status =
-            pace_server_connect(core_->server, address.c_str(), &hooks, &id);
+        const pace_status_t status = pace_server_connect(core_->server, address.c_str(), &hooks, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             handler = std::move(box->own);
@@ -3719,14 +3664,12 @@ public:
     Result<ServerStats> stats() const {
         ServerStats stats;
         const pace_status_t status = pace_server_stats(native(), &stats);
-        return status == PACE_OK ? Result<ServerStats>(stats)
-                                 : Result<ServerStats>(Error::last(status));
+        return status == PACE_OK ? Result<ServerStats>(stats) : Result<ServerStats>(Error::last(status));
     }
     Result<ServerStats> listener_stats(std::size_t index) const {
         ServerStats stats;
         const pace_status_t status = pace_server_listener_stats(native(), index, &stats);
-        return status == PACE_OK ? Result<ServerStats>(stats)
-                                 : Result<ServerStats>(Error::last(status));
+        return status == PACE_OK ? Result<ServerStats>(stats) : Result<ServerStats>(Error::last(status));
     }
 
     /// For calls to paceline.h. Stays the Server's.
@@ -3956,16 +3899,15 @@ public:
     /// part of `events` that was filled. Code::TimedOut; Code::ShutDown: the server has ended.
     Result<span<ConnEvent>> pull(span<ConnEvent> events, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_pulled_pull(native(), events.data(), events.size(),
-                                                      detail::nanos(time), &count);
+        const pace_status_t status =
+            pace_pulled_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
         return status == PACE_OK ? Result<span<ConnEvent>>(events.first(count))
                                  : Result<span<ConnEvent>>(Error::last(status));
     }
     /// Completes events, in order. Each says in `outcome` what has become of it; the error is the first
     /// one's.
     Result<void> complete(span<Completion> completions) const {
-        return detail::outcome(
-            pace_pulled_complete(native(), completions.data(), completions.size()));
+        return detail::outcome(pace_pulled_complete(native(), completions.data(), completions.size()));
     }
     /// As Conn::admit(), while the event is out; the Admission may be kept longer.
     Result<Admission> admit(const ConnEvent &event) const {
@@ -3984,8 +3926,7 @@ public:
     }
 
     /// Connects; what happens to the connection is pulled too.
-    Result<ConnRef> connect(const std::string &address,
-                            std::uint32_t wanted = PACE_WANTED_ALL) const {
+    Result<ConnRef> connect(const std::string &address, std::uint32_t wanted = PACE_WANTED_ALL) const {
         pace_conn_id_t id{};
         const pace_status_t status = pace_pulled_connect(native(), address.c_str(), wanted, &id);
         return status == PACE_OK ? Result<ConnRef>(ConnRef(server_, id))
@@ -4010,8 +3951,7 @@ public:
     Result<ServerStats> stats() const {
         ServerStats stats;
         const pace_status_t status = pace_server_stats(server(), &stats);
-        return status == PACE_OK ? Result<ServerStats>(stats)
-                                 : Result<ServerStats>(Error::last(status));
+        return status == PACE_OK ? Result<ServerStats>(stats) : Result<ServerStats>(Error::last(status));
     }
     /// Stops at once: connections are cut off, and pulls say Code::ShutDown. Waits for nothing.
     Result<void> close() const { return detail::outcome(pace_pulled_close(native())); }
@@ -4088,8 +4028,7 @@ public:
         std::size_t sent = 0;
         const pace_status_t status =
             pace_udp_send_batch(raw_, datagrams.data(), datagrams.size(), &sent);
-        return status == PACE_OK ? Result<std::size_t>(sent)
-                                 : Result<std::size_t>(Error::last(status));
+        return status == PACE_OK ? Result<std::size_t>(sent) : Result<std::size_t>(Error::last(status));
     }
 
     /// Where it receives, with the port that it got.
@@ -4301,8 +4240,8 @@ public:
     }
 
     PulledUdp(PulledUdp &&other) noexcept
-        : UdpRef(std::exchange(other.raw_, nullptr)),
-          pulled_(std::exchange(other.pulled_, nullptr)), core_(other.core_) {}
+        : UdpRef(std::exchange(other.raw_, nullptr)), pulled_(std::exchange(other.pulled_, nullptr)),
+          core_(other.core_) {}
     PulledUdp &operator=(PulledUdp &&other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(pulled_, other.pulled_);
@@ -4315,8 +4254,8 @@ public:
     /// thread pulls datagrams again. Code::TimedOut; Code::ShutDown: it is closed, and nothing is left.
     Result<span<UdpEvent>> pull(span<UdpEvent> events, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_udp_pulled_pull(pulled_, events.data(), events.size(),
-                                                          detail::nanos(time), &count);
+        const pace_status_t status =
+            pace_udp_pulled_pull(pulled_, events.data(), events.size(), detail::nanos(time), &count);
         return status == PACE_OK ? Result<span<UdpEvent>>(events.first(count))
                                  : Result<span<UdpEvent>>(Error::last(status));
     }
@@ -4393,9 +4332,7 @@ public:
         return pairs;
     }
     /// The pattern of the route that it came by: "/hello/{name}". std::nullopt: no route has taken it.
-    std::optional<std::string_view> pattern() const noexcept {
-        return optional(pace_request_pattern);
-    }
+    std::optional<std::string_view> pattern() const noexcept { return optional(pace_request_pattern); }
     /// The whole body. Empty where it is streamed.
     std::string_view body() const noexcept {
         pace_piece_t body{};
@@ -4403,9 +4340,7 @@ public:
         return {static_cast<const char *>(body.bytes), body.size};
     }
     /// The protocol that it asks to upgrade to.
-    std::optional<std::string_view> upgrade() const noexcept {
-        return optional(pace_request_upgrade);
-    }
+    std::optional<std::string_view> upgrade() const noexcept { return optional(pace_request_upgrade); }
     /// The other end.
     Result<std::string> peer() const {
         return detail::text_of(
@@ -4439,9 +4374,8 @@ private:
     }
     template <class Ask>
     std::optional<std::string_view> named(Ask ask, const char *name) const noexcept {
-        return optional([ask, name](const pace_request_t *raw, pace_text_t *text) {
-            return ask(raw, name, text);
-        });
+        return optional(
+            [ask, name](const pace_request_t *raw, pace_text_t *text) { return ask(raw, name, text); });
     }
     template <class Ask>
     std::vector<Field> fields(Ask ask) const {
@@ -4531,8 +4465,7 @@ public:
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<Flow, D &, Body &>, "a producer is Flow(Body &)");
         auto box = detail::boxed(std::forward<F>(f));
-        const pace_status_t status =
-            pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
+        const pace_status_t status = pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {
             (void)box.release();
             raw_ = nullptr;
@@ -4638,8 +4571,7 @@ public:
     /// request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as
     /// RFC 9457 has it) or HTML.
     Result<void> error() {
-        return raw_ == nullptr ? detail::gone("response")
-                               : detail::outcome(pace_response_error(take()));
+        return raw_ == nullptr ? detail::gone("response") : detail::outcome(pace_response_error(take()));
     }
     /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
     /// that is not known. A peer that waits for "100 Continue" is told so first.
@@ -4782,9 +4714,7 @@ struct HttpConfig {
     }
     HttpConfig &set_head_timeout(Duration value) { return head_timeout = value, *this; }
     HttpConfig &set_body_timeout(Duration value) { return body_timeout = value, *this; }
-    HttpConfig &set_keep_alive_timeout(Duration value) {
-        return keep_alive_timeout = value, *this;
-    }
+    HttpConfig &set_keep_alive_timeout(Duration value) { return keep_alive_timeout = value, *this; }
 };
 
 /// The books of an HTTP server. Fields as in pace_http_stats_t.
@@ -4793,15 +4723,15 @@ struct HttpStats : pace_http_stats_t {
 
     /// By handlers, whatever the status.
     std::uint64_t answered() const noexcept {
-        return answered_upgraded + answered_successful + answered_redirected +
-               answered_client_errors + answered_server_errors;
+        return answered_upgraded + answered_successful + answered_redirected + answered_client_errors +
+               answered_server_errors;
     }
     /// Answered by the library in a handler's place.
     std::uint64_t refused() const noexcept {
-        return refused_bad_request + refused_not_found + refused_method_not_allowed +
-               refused_timed_out + refused_body_too_large + refused_target_too_long +
-               refused_expectation + refused_head_too_large + refused_panicked +
-               refused_unanswered + refused_not_implemented + refused_busy + refused_version;
+        return refused_bad_request + refused_not_found + refused_method_not_allowed + refused_timed_out +
+               refused_body_too_large + refused_target_too_long + refused_expectation +
+               refused_head_too_large + refused_panicked + refused_unanswered + refused_not_implemented +
+               refused_busy + refused_version;
     }
     /// Not answered, or not to the end.
     std::uint64_t aborted() const noexcept {
@@ -4914,8 +4844,8 @@ public:
     Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
         using Route = detail::Route<RequestHandler>;
         auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
-        const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle,
-                                                     box.get(), detail::drop_box<Route>);
+        const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle, box.get(),
+                                                     detail::drop_box<Route>);
         if (status == PACE_OK) {
             (void)box.release();
         }
@@ -4934,8 +4864,8 @@ public:
         hooks.begin = Route::begin;
         hooks.data = detail::body_data;
         hooks.end = detail::body_end;
-        const pace_status_t status = pace_http_route_streaming(
-            native(), method, pattern, &hooks, box.get(), detail::drop_box<Route>);
+        const pace_status_t status = pace_http_route_streaming(native(), method, pattern, &hooks,
+                                                               box.get(), detail::drop_box<Route>);
         if (status == PACE_OK) {
             (void)box.release();
         }
@@ -4999,8 +4929,8 @@ public:
     Result<void> fallback_pulled(const PulledRequests &requests, std::uint32_t route = 0);
 
     /// The same for requests that are pulled from `requests`, as events with the number `route`.
-    Result<void> route_pulled(const char *method, const char *pattern,
-                              const PulledRequests &requests, std::uint32_t route = 0);
+    Result<void> route_pulled(const char *method, const char *pattern, const PulledRequests &requests,
+                              std::uint32_t route = 0);
     /// The same, where each part of the body comes after PulledRequests::read().
     Result<void> route_pulled_streaming(const char *method, const char *pattern,
                                         const PulledRequests &requests, std::uint32_t route = 0);
@@ -5252,8 +5182,8 @@ public:
     /// Code::ShutDown: the server has ended, and nothing is left.
     Result<span<RequestEvent>> pull(span<RequestEvent> events, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_requests_pull(raw_, events.data(), events.size(),
-                                                        detail::nanos(time), &count);
+        const pace_status_t status =
+            pace_requests_pull(raw_, events.data(), events.size(), detail::nanos(time), &count);
         return status == PACE_OK ? Result<span<RequestEvent>>(events.first(count))
                                  : Result<span<RequestEvent>>(Error::last(status));
     }
@@ -5280,8 +5210,8 @@ public:
                                   std::string_view headers = {}) const {
         pace_conn_id_t id{};
         const pace_status_t status =
-            pace_requests_upgrade(raw_, request, detail::refused_if_cut(protocol), headers.data(), headers.size(),
-                                  to.native(), wanted, &id);
+            pace_requests_upgrade(raw_, request, detail::refused_if_cut(protocol), headers.data(),
+                                  headers.size(), to.native(), wanted, &id);
         return status == PACE_OK ? Result<std::uint64_t>(id.id)
                                  : Result<std::uint64_t>(Error::last(status));
     }
@@ -5315,13 +5245,11 @@ inline Result<void> Http::fallback_pulled(const PulledRequests &requests, std::u
 
 inline Result<void> Http::route_pulled(const char *method, const char *pattern,
                                        const PulledRequests &requests, std::uint32_t route) {
-    return detail::outcome(
-        pace_http_route_pulled(native(), method, pattern, requests.native(), route));
+    return detail::outcome(pace_http_route_pulled(native(), method, pattern, requests.native(), route));
 }
 
 inline Result<void> Http::route_pulled_streaming(const char *method, const char *pattern,
-                                                 const PulledRequests &requests,
-                                                 std::uint32_t route) {
+                                                 const PulledRequests &requests, std::uint32_t route) {
     return detail::outcome(
         pace_http_route_pulled_streaming(native(), method, pattern, requests.native(), route));
 }
@@ -5383,8 +5311,7 @@ public:
     }
 
 private:
-    Signals(pace_signals_t *raw, detail::SharedCore core) noexcept
-        : raw_(raw), core_(std::move(core)) {}
+    Signals(pace_signals_t *raw, detail::SharedCore core) noexcept : raw_(raw), core_(std::move(core)) {}
 
     pace_signals_t *raw_;
     detail::SharedCore core_;
@@ -5417,8 +5344,7 @@ public:
         return Retry(PACE_RETRY_LINEAR, retries, step, {});
     }
     /// Each twice as late as the one before, with full jitter: from 100 ms to 30 s unless given.
-    static Retry exponential(std::uint32_t retries, Duration first = {},
-                             Duration cap = {}) noexcept {
+    static Retry exponential(std::uint32_t retries, Duration first = {}, Duration cap = {}) noexcept {
         return Retry(PACE_RETRY_EXPONENTIAL, retries, first, cap);
     }
     /// Each anywhere between the two after its failure.
@@ -5615,8 +5541,7 @@ namespace detail {
 
 /// A worker pool's C object, which keeps its pool's.
 struct WorkersCore {
-    WorkersCore(SharedCore core, pace_workers_t *raw) noexcept
-        : pool(std::move(core)), workers(raw) {}
+    WorkersCore(SharedCore core, pace_workers_t *raw) noexcept : pool(std::move(core)), workers(raw) {}
     WorkersCore(const WorkersCore &) = delete;
     WorkersCore &operator=(const WorkersCore &) = delete;
     ~WorkersCore() { pace_workers_free(workers); }
@@ -5689,12 +5614,9 @@ struct WorkPromise {
             keep_promise<T>(self->promise, nullptr, &error);
         };
         switch (static_cast<TaskStatus>(raw)) {
-        case TaskStatus::Completed:
-            return keep_promise<T>(self->promise, self->place, nullptr);
-        case TaskStatus::TimedOut:
-            return fail(Code::TimedOut, "a time of the task was over");
-        case TaskStatus::Cancelled:
-            return fail(Code::Cancelled, "the task was cancelled");
+        case TaskStatus::Completed: return keep_promise<T>(self->promise, self->place, nullptr);
+        case TaskStatus::TimedOut: return fail(Code::TimedOut, "a time of the task was over");
+        case TaskStatus::Cancelled: return fail(Code::Cancelled, "the task was cancelled");
         case TaskStatus::Rejected:
             return fail(Code::Full, "the task was dropped for the sake of others");
         default:
@@ -5824,8 +5746,7 @@ class [[nodiscard]] WorkTask {
 public:
     WorkTask() noexcept = default;
     WorkTask(WorkTask &&other) noexcept
-        : core_(std::move(other.core_)), id_(other.id_),
-          place_(std::exchange(other.place_, nullptr)) {}
+        : core_(std::move(other.core_)), id_(other.id_), place_(std::exchange(other.place_, nullptr)) {}
     WorkTask &operator=(WorkTask &&other) noexcept {
         std::swap(core_, other.core_);
         std::swap(id_, other.id_);
@@ -5845,8 +5766,7 @@ public:
         }
         pace_task_report_t raw{};
         raw.struct_size = sizeof raw;
-        const pace_status_t status =
-            pace_workers_wait(core_->workers, id_, detail::nanos(time), &raw);
+        const pace_status_t status = pace_workers_wait(core_->workers, id_, detail::nanos(time), &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -6078,8 +5998,7 @@ public:
         }
         detail::Packed<F> packed(std::forward<F>(f));
         const pace_work_t &work = packed.work();
-        return detail::outcome(
-            packed.settle(pace_kind_post(raw_, work.run, work.user_data, work.drop)));
+        return detail::outcome(packed.settle(pace_kind_post(raw_, work.run, work.user_data, work.drop)));
     }
 
     /// Submits the callables in order, for whose outcomes nobody waits; says how many were taken. Those
@@ -6103,8 +6022,8 @@ public:
             works.push_back({Box::run, boxes.back(), Box::drop});
         }
         std::size_t accepted = 0;
-        const pace_status_t status = pace_workers_submit_batch(
-            core_->workers, raw_, works.data(), works.size(), &raw, nullptr, &accepted);
+        const pace_status_t status = pace_workers_submit_batch(core_->workers, raw_, works.data(),
+                                                               works.size(), &raw, nullptr, &accepted);
         for (std::size_t n = accepted; n < boxes.size(); ++n) {
             detail::give_back<F>(work[n], *boxes[n]->f);
             Box::drop(boxes[n]);
@@ -6127,9 +6046,9 @@ public:
         const pace_task_options_t raw = detail::to_native(options);
         auto *box = new Box(std::forward<F>(f));
         pace_periodic_t *periodic = nullptr;
-        const pace_status_t status = pace_workers_every(
-            core_->workers, raw_, detail::nanos(period), static_cast<std::uint32_t>(missed),
-            Box::run, box, Box::drop, &raw, &periodic);
+        const pace_status_t status = pace_workers_every(core_->workers, raw_, detail::nanos(period),
+                                                        static_cast<std::uint32_t>(missed), Box::run,
+                                                        box, Box::drop, &raw, &periodic);
         box->release();
         if (status != PACE_OK) {
             Error error = Error::last(status);
@@ -6147,8 +6066,7 @@ public:
         }
         const pace_task_options_t raw = detail::to_native(options);
         pace_task_t id{};
-        const pace_status_t status =
-            pace_workers_submit_pulled(core_->workers, raw_, token, &raw, &id);
+        const pace_status_t status = pace_workers_submit_pulled(core_->workers, raw_, token, &raw, &id);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -6186,8 +6104,7 @@ public:
 private:
     friend class WorkerPool;
 
-    Kind(pace_kind_t *raw, detail::SharedWorkers core) noexcept
-        : raw_(raw), core_(std::move(core)) {}
+    Kind(pace_kind_t *raw, detail::SharedWorkers core) noexcept : raw_(raw), core_(std::move(core)) {}
 
     pace_kind_t *raw_;
     detail::SharedWorkers core_;
@@ -6257,8 +6174,7 @@ public:
         (void)pace_outcome_log_config_init(&raw, sizeof raw);
         if (!config.settings.empty() || config.environment) {
             const char *path = config.settings.empty() ? nullptr : config.settings.c_str();
-            const pace_status_t status =
-                pace_outcome_log_config_load(&raw, path, config.environment);
+            const pace_status_t status = pace_outcome_log_config_load(&raw, path, config.environment);
             if (status != PACE_OK) {
                 return Error::last(status);
             }
@@ -6364,7 +6280,8 @@ struct WorkersConfig {
 namespace detail {
 
 /// A text of figures, which may take more digits when it is asked for again.
-template <class F> Result<std::string> figures_of(F &&ask) {
+template <class F>
+Result<std::string> figures_of(F &&ask) {
     std::string text;
     std::size_t needed = 0;
     for (;;) {
@@ -6507,8 +6424,7 @@ public:
         (void)pace_workers_config_init(&config, sizeof config);
         if (!settings.settings.empty() || settings.environment) {
             const char *path = settings.settings.empty() ? nullptr : settings.settings.c_str();
-            const pace_status_t status =
-                pace_workers_config_load(&config, path, settings.environment);
+            const pace_status_t status = pace_workers_config_load(&config, path, settings.environment);
             if (status != PACE_OK) {
                 return Error::last(status);
             }
@@ -6559,7 +6475,9 @@ public:
     Result<Kind> kind(const char *name, const KindConfig &settings = {}) const {
         pace_kind_config_t raw{};
         (void)pace_kind_config_init(&raw, sizeof raw);
-        const auto limit = [](Duration time) { return time == forever ? PACE_FOREVER : detail::limit_nanos(time); };
+        const auto limit = [](Duration time) {
+            return time == forever ? PACE_FOREVER : detail::limit_nanos(time);
+        };
         raw.lane = static_cast<std::uint32_t>(settings.lane);
         if (settings.retry) {
             raw.retry = settings.retry->native();
@@ -6645,10 +6563,9 @@ public:
     /// Waits for attempts of tasks that have no callable, and for ends; says how many came.
     Result<std::size_t> pull(span<pace_task_event_t> events, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_workers_pull(native(), events.data(), events.size(),
-                                                       detail::nanos(time), &count);
-        return status == PACE_OK ? Result<std::size_t>(count)
-                                 : Result<std::size_t>(Error::last(status));
+        const pace_status_t status =
+            pace_workers_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
+        return status == PACE_OK ? Result<std::size_t>(count) : Result<std::size_t>(Error::last(status));
     }
     /// Completes attempts; each says in its `result` and `status` what came of it.
     Result<void> complete(span<pace_attempt_end_t> ends) const {
@@ -6705,8 +6622,8 @@ public:
         }
         pace_metric_t *made = nullptr;
         const pace_status_t status =
-            pace_workers_metric(native(), static_cast<std::uint32_t>(kind), name.c_str(),
-                                help.c_str(), raw.data(), raw.size(), &made);
+            pace_workers_metric(native(), static_cast<std::uint32_t>(kind), name.c_str(), help.c_str(),
+                                raw.data(), raw.size(), &made);
         return status == PACE_OK ? Result<Metric>(Metric(made, core_))
                                  : Result<Metric>(Error::last(status));
     }
@@ -6787,9 +6704,7 @@ struct Intensity {
     Duration longest_suspension{std::chrono::seconds(60)};
 
     /// Nothing suspends.
-    static Intensity unlimited() noexcept {
-        return Intensity{PACE_UNLIMITED32, nanoseconds(1)};
-    }
+    static Intensity unlimited() noexcept { return Intensity{PACE_UNLIMITED32, nanoseconds(1)}; }
     /// A suspension lasts until resume().
     Intensity &set_suspend_for_good() noexcept { return suspension = forever, *this; }
     /// How long suspensions last.
@@ -6809,11 +6724,10 @@ class [[nodiscard]] Supervisor {
 public:
     static Result<Supervisor> create(RestartStrategy strategy, Intensity intensity = {}) {
         pace_supervisor_t *raw = nullptr;
-        const pace_status_t status =
-            pace_supervisor_new(static_cast<std::uint32_t>(strategy), intensity.restarts,
-                                detail::nanos(intensity.within),
-                                detail::limit_nanos(intensity.suspension),
-                                detail::limit_nanos(intensity.longest_suspension), &raw);
+        const pace_status_t status = pace_supervisor_new(
+            static_cast<std::uint32_t>(strategy), intensity.restarts, detail::nanos(intensity.within),
+            detail::limit_nanos(intensity.suspension), detail::limit_nanos(intensity.longest_suspension),
+            &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -6887,15 +6801,15 @@ public:
     }
     /// So many messages in each `per`, evenly spread, and `burst` at once after a time with fewer. It uses
     /// one up whenever it is asked, so it belongs behind others.
-    static Result<MessageFilter> at_most(std::uint32_t messages,
-                                         Duration per = std::chrono::seconds(1),
+    static Result<MessageFilter> at_most(std::uint32_t messages, Duration per = std::chrono::seconds(1),
                                          std::uint32_t burst = 1) {
         pace_message_filter_t *raw = nullptr;
         return made(pace_message_filter_rate(messages, detail::nanos(per), burst, &raw), raw);
     }
     /// Messages of which a bool(const Message &) says so. Publishers call it, several at once. A message at
     /// which it throws does not pass, and counts in filter_failures.
-    template <class F> static Result<MessageFilter> test(F &&says);
+    template <class F>
+    static Result<MessageFilter> test(F &&says);
 
     friend MessageFilter operator&&(const MessageFilter &a, const MessageFilter &b) {
         pace_message_filter_t *raw = nullptr;
@@ -6966,9 +6880,7 @@ struct SubscriptionConfig {
         return fate = value, retry = before, *this;
     }
     SubscriptionConfig &set_intensity(Intensity value) { return intensity = value, *this; }
-    SubscriptionConfig &set_supervisor(Supervisor value) {
-        return supervisor = std::move(value), *this;
-    }
+    SubscriptionConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
     SubscriptionConfig &set_filter(MessageFilter value) { return filter = std::move(value), *this; }
     SubscriptionConfig &set_group(std::string name, Balance how = Balance::round_robin()) {
         return group = std::move(name), balance = std::move(how), *this;
@@ -7055,10 +6967,10 @@ struct Message : pace_message_t {
 };
 static_assert(sizeof(Message) == sizeof(pace_message_t), "arrays of one are arrays of the other");
 
-template <class F> Result<MessageFilter> MessageFilter::test(F &&says) {
+template <class F>
+Result<MessageFilter> MessageFilter::test(F &&says) {
     using D = std::decay_t<F>;
-    static_assert(std::is_invocable_r_v<bool, D &, const Message &>,
-                  "a test is bool(const Message &)");
+    static_assert(std::is_invocable_r_v<bool, D &, const Message &>, "a test is bool(const Message &)");
     auto box = detail::boxed(std::forward<F>(says));
     const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
         std::int32_t passes = -1;
@@ -7066,8 +6978,7 @@ template <class F> Result<MessageFilter> MessageFilter::test(F &&says) {
         return passes;
     };
     pace_message_filter_t *raw = nullptr;
-    const pace_status_t status =
-        pace_message_filter_test(ask, box.get(), detail::drop_box<D>, &raw);
+    const pace_status_t status = pace_message_filter_test(ask, box.get(), detail::drop_box<D>, &raw);
     if (status == PACE_OK) {
         (void)box.release();
     }
@@ -7196,18 +7107,14 @@ struct HubConfig {
     HubConfig &set_count_keys(std::uint64_t value) { return count_keys = value, *this; }
     HubConfig &set_max_payload(std::uint64_t value) { return max_payload = value, *this; }
     HubConfig &set_dead_letters(std::uint64_t value) { return dead_letters = value, *this; }
-    HubConfig &add_history(HistoryConfig value) {
-        return histories.push_back(std::move(value)), *this;
-    }
+    HubConfig &add_history(HistoryConfig value) { return histories.push_back(std::move(value)), *this; }
 };
 
 /// Where a replay begins.
 class ReplayFrom {
 public:
     static ReplayFrom beginning() noexcept { return {PACE_REPLAY_BEGINNING, 0}; }
-    static ReplayFrom sequence(std::uint64_t number) noexcept {
-        return {PACE_REPLAY_SEQUENCE, number};
-    }
+    static ReplayFrom sequence(std::uint64_t number) noexcept { return {PACE_REPLAY_SEQUENCE, number}; }
     static ReplayFrom time(detail::SystemTime time) noexcept {
         return {PACE_REPLAY_TIME, time.nanos_since_1970};
     }
@@ -7237,9 +7144,7 @@ struct ReplayConfig {
         return fate = value, retry = before, *this;
     }
     ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
-    ReplayConfig &set_supervisor(Supervisor value) {
-        return supervisor = std::move(value), *this;
-    }
+    ReplayConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
 
     pace_replay_options_t native() const noexcept {
         pace_replay_options_t raw{};
@@ -7505,8 +7410,12 @@ inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_me
 inline void collect_record(void *data, const pace_message_t *raw) noexcept {
     Rows<Record>::add(data, [&] {
         const Message message{*raw};
-        return Record{std::string(message.key_text()), std::string(message.text()), headers_of(*raw),
-             raw->sequence, raw->time_ns, static_cast<Priority>(raw->priority)};
+        return Record{std::string(message.key_text()),
+                      std::string(message.text()),
+                      headers_of(*raw),
+                      raw->sequence,
+                      raw->time_ns,
+                      static_cast<Priority>(raw->priority)};
     });
 }
 
@@ -7558,15 +7467,16 @@ inline void collect_error(void *data, const pace_hub_error_t *raw) noexcept {
         error.origin = Message::view(raw->origin);
         error.message = Message::view(raw->message);
         error.number = raw->number;
-        error.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            time_of(raw->time_ns));
+        error.time +=
+            std::chrono::duration_cast<std::chrono::system_clock::duration>(time_of(raw->time_ns));
         error.severity = static_cast<Severity>(raw->severity);
         return error;
     });
 }
 
 /// Tells of a crossing: void(const Crossing &).
-template <class F> void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
+template <class F>
+void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
     (void)guard([&] {
         Crossing crossing;
         crossing.message = Message::view(raw->message);
@@ -7579,7 +7489,8 @@ template <class F> void tell_crossing(void *data, const pace_crossing_t *raw) no
 }
 
 /// A handler with a function that is told of restarts.
-template <class F, class R> struct Supervised {
+template <class F, class R>
+struct Supervised {
     F handler;
     R on_restart;
 
@@ -7588,9 +7499,8 @@ template <class F, class R> struct Supervised {
 
 template <class F, class R>
 void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
-    (void)guard([&] {
-        static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count);
-    });
+    (void)guard(
+        [&] { static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count); });
 }
 
 /// A handler of messages: void(const Message &), or Result<void>(const Message &). What it throws is a failure of its
@@ -7659,8 +7569,8 @@ public:
     /// the pool.
     Result<span<Reply>> pull(span<Reply> rows, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_replies_pull(raw_.get(), rows.data(), rows.size(),
-                                                       detail::nanos(time), &count);
+        const pace_status_t status =
+            pace_replies_pull(raw_.get(), rows.data(), rows.size(), detail::nanos(time), &count);
         return status == PACE_OK ? Result<span<Reply>>(rows.first(count))
                                  : Result<span<Reply>>(Error::last(status));
     }
@@ -7701,7 +7611,8 @@ public:
     /// gets the receipt in any case.
     Result<Receipt> publish(std::string_view payload, Receipt *told = nullptr) const {
         Receipt receipt;
-        return answer(pace_key_publish(raw_, payload.data(), payload.size(), 0, &receipt), receipt, told);
+        return answer(pace_key_publish(raw_, payload.data(), payload.size(), 0, &receipt), receipt,
+                      told);
     }
     /// The same, with headers, a priority, or without waiting.
     Result<Receipt> publish(std::string_view payload, const Publication &with,
@@ -7724,8 +7635,8 @@ public:
                             const Publication &with = {}) const {
         const detail::RawPublication terms(with);
         Message reply{};
-        const pace_status_t status = pace_key_request(raw_, &terms.raw, payload.data(),
-                                                      payload.size(), detail::nanos(time), &reply);
+        const pace_status_t status = pace_key_request(raw_, &terms.raw, payload.data(), payload.size(),
+                                                      detail::nanos(time), &reply);
         return status == PACE_OK ? Result<Message>(reply) : Result<Message>(Error::last(status));
     }
     /// As request(), and waits for nothing: a thread of the pool calls `on_reply`, void(Result<Message>), once,
@@ -7742,9 +7653,9 @@ public:
         const detail::RawPublication terms(with);
         auto box = detail::boxed(std::forward<F>(on_reply));
         Asked asked;
-        const pace_status_t status = pace_key_request_async(
-            raw_, &terms.raw, payload.data(), payload.size(), detail::nanos(time),
-            detail::tell_reply<D>, box.get(), detail::drop_box<D>, &asked.raw);
+        const pace_status_t status =
+            pace_key_request_async(raw_, &terms.raw, payload.data(), payload.size(), detail::nanos(time),
+                                   detail::tell_reply<D>, box.get(), detail::drop_box<D>, &asked.raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(on_reply, *box);
@@ -7765,12 +7676,11 @@ public:
     }
     /// Publishes several messages in order. The receipt is the sum of theirs, as is that of Code::Full, which `told`
     /// gets. Any other error: none was.
-    Result<Receipt> publish_batch(span<const std::string_view> payloads,
-                                  Receipt *told = nullptr) const {
+    Result<Receipt> publish_batch(span<const std::string_view> payloads, Receipt *told = nullptr) const {
         const auto pieces = detail::pieces_of(payloads);
         Receipt receipt;
-        return answer(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), 0, &receipt),
-                      receipt, told);
+        return answer(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), 0, &receipt), receipt,
+                      told);
     }
 
     /// For calls to paceline.h. Stays the Key's.
@@ -7826,9 +7736,8 @@ public:
                             Receipt *told = nullptr) const {
         const detail::RawPublication terms(with);
         Receipt receipt;
-        return Key::answer(pace_publisher_publish(raw_.get(), key.native(), &terms.raw,
-                                                  payload.data(), payload.size(), terms.flags,
-                                                  &receipt),
+        return Key::answer(pace_publisher_publish(raw_.get(), key.native(), &terms.raw, payload.data(),
+                                                  payload.size(), terms.flags, &receipt),
                            receipt, told);
     }
     /// As Key::publish_batch(). Those before the first that is beyond the quota are published.
@@ -7881,8 +7790,8 @@ public:
             return detail::gone("Subscription");
         }
         bool ended = false;
-        const pace_status_t status = pace_hub_unsubscribe(
-            core_->hub, std::exchange(id_, {}), static_cast<std::uint32_t>(how), &ended);
+        const pace_status_t status = pace_hub_unsubscribe(core_->hub, std::exchange(id_, {}),
+                                                          static_cast<std::uint32_t>(how), &ended);
         return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
     }
     /// Ends it as with Unsubscribe::Drain, and waits for up to `within` until all that waits has been handled.
@@ -7949,8 +7858,8 @@ public:
     /// until this thread pulls again. Code::TimedOut; Code::Stale: it has ended, and nothing is left.
     Result<span<Message>> pull(span<Message> messages, Duration time) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_mailbox_pull(raw_, messages.data(), messages.size(),
-                                                       detail::nanos(time), &count);
+        const pace_status_t status =
+            pace_mailbox_pull(raw_, messages.data(), messages.size(), detail::nanos(time), &count);
         return status == PACE_OK ? Result<span<Message>>(messages.first(count))
                                  : Result<span<Message>>(Error::last(status));
     }
@@ -7997,8 +7906,7 @@ public:
     Result<ReplayStats> stats() const {
         ReplayStats stats;
         const pace_status_t status = pace_replay_stats(raw_.get(), &stats);
-        return status == PACE_OK ? Result<ReplayStats>(stats)
-                                 : Result<ReplayStats>(Error::last(status));
+        return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
     }
     /// Ends its suspension, and that of all others of its supervisor: it goes on with the message behind the
     /// last that its handler was called with. False: none was suspended.
@@ -8040,8 +7948,7 @@ public:
     /// Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
     /// and no longer as delivered.
     Result<void> bury(const Message &message, const char *failure, std::uint32_t attempts = 1) const {
-        return detail::outcome(
-            pace_replay_mailbox_bury(raw_.get(), &message, failure, attempts));
+        return detail::outcome(pace_replay_mailbox_bury(raw_.get(), &message, failure, attempts));
     }
     /// A descriptor, readable while a message may wait, or when it has ended. Not to be read or closed.
     Result<int> pollable() const {
@@ -8053,8 +7960,7 @@ public:
     Result<ReplayStats> stats() const {
         ReplayStats stats;
         const pace_status_t status = pace_replay_mailbox_stats(raw_.get(), &stats);
-        return status == PACE_OK ? Result<ReplayStats>(stats)
-                                 : Result<ReplayStats>(Error::last(status));
+        return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
     }
     /// Ends it: nothing can be pulled any more, and who waits gets Code::Stale.
     Result<void> end() const { return detail::outcome(pace_replay_mailbox_end(raw_.get())); }
@@ -8068,7 +7974,8 @@ private:
     std::unique_ptr<pace_replay_mailbox_t, void (*)(pace_replay_mailbox_t *)> raw_;
 };
 
-template <class T, class C> class Topic;
+template <class T, class C>
+class Topic;
 
 /// Keyed publish/subscribe on a pool. Copies are the same hub; with the last of them and of its
 /// subscriptions it is gone. Then subscriptions that were detached end, and that waits for their handlers as
@@ -8123,8 +8030,7 @@ public:
     }
 
     /// As Key::publish(), with the text of the key, which is looked up.
-    Result<Receipt> publish(const char *key, std::string_view payload,
-                            Receipt *told = nullptr) const {
+    Result<Receipt> publish(const char *key, std::string_view payload, Receipt *told = nullptr) const {
         Receipt receipt;
         const pace_status_t status =
             pace_hub_publish(native(), key, payload.data(), payload.size(), 0, &receipt);
@@ -8182,9 +8088,8 @@ public:
         const pace_subscription_options_t options = config.native();
         auto box = detail::boxed(std::forward<F>(handler));
         pace_subscription_t id{};
-        const pace_status_t status =
-            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<D>, box.get(),
-                               detail::drop_box<D>, &id);
+        const pace_status_t status = pace_hub_subscribe(
+            native(), pattern, &options, detail::handle_message<D>, box.get(), detail::drop_box<D>, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
@@ -8198,8 +8103,9 @@ public:
     /// count), on the thread that runs the handler, before its next message: after the handler has thrown what is
     /// no std::exception, when another of its supervisor has, and after a suspension. A failure without text is
     /// another's.
-    template <class F, class R, class = std::enable_if_t<std::is_invocable_v<
-                                    std::decay_t<R> &, std::string_view, std::uint64_t>>>
+    template <class F, class R,
+              class = std::enable_if_t<
+                  std::is_invocable_v<std::decay_t<R> &, std::string_view, std::uint64_t>>>
     Result<Subscription> subscribe(const char *pattern, F &&handler, R &&on_restart,
                                    const SubscriptionConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
@@ -8207,9 +8113,8 @@ public:
         options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
         auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_subscription_t id{};
-        const pace_status_t status =
-            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<S>, box.get(),
-                               detail::drop_box<S>, &id);
+        const pace_status_t status = pace_hub_subscribe(
+            native(), pattern, &options, detail::handle_message<S>, box.get(), detail::drop_box<S>, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, box->handler);
@@ -8249,8 +8154,7 @@ public:
     Result<std::vector<Record>> query(const Query &query = {}) const {
         detail::Rows<Record> rows;
         const pace_query_t raw = query.native();
-        return rows.taken(
-            pace_hub_query(native(), &raw, detail::collect_record, &rows, nullptr));
+        return rows.taken(pace_hub_query(native(), &raw, detail::collect_record, &rows, nullptr));
     }
     /// Replays what a history has kept of the keys that the pattern matches, and goes on with what is
     /// published: each message once, in the order of their sequences. The handler is as of subscribe(); a
@@ -8287,8 +8191,8 @@ public:
         auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
-            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<D>,
-                                       box.get(), detail::drop_box<D>, &raw);
+            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<D>, box.get(),
+                                       detail::drop_box<D>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
@@ -8298,8 +8202,9 @@ public:
         return Replay(core_, raw);
     }
     /// As above, with a function that is told of restarts, as of subscribe().
-    template <class F, class R, class = std::enable_if_t<std::is_invocable_v<
-                                    std::decay_t<R> &, std::string_view, std::uint64_t>>>
+    template <class F, class R,
+              class = std::enable_if_t<
+                  std::is_invocable_v<std::decay_t<R> &, std::string_view, std::uint64_t>>>
     Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler, R &&on_restart,
                           const ReplayConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
@@ -8310,8 +8215,8 @@ public:
         auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
-            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<S>,
-                                       box.get(), detail::drop_box<S>, &raw);
+            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<S>, box.get(),
+                                       detail::drop_box<S>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, box->handler);
@@ -8340,31 +8245,29 @@ public:
     /// What each history has done.
     Result<std::vector<HistoryStats>> history_stats() const {
         detail::Rows<HistoryStats> rows;
-        return rows.taken(
-            pace_hub_history_stats(native(), detail::collect_history, &rows));
+        return rows.taken(pace_hub_history_stats(native(), detail::collect_history, &rows));
     }
 
     /// The topic of a key, or of all keys that a pattern matches: its messages are values of one type. The
     /// codec has `Result<std::string> encode(const T &) const` and `Result<T> decode(std::string_view) const`,
     /// which several threads may call.
-    template <class T, class C> Topic<T, C> topic(std::string pattern, C codec) const {
+    template <class T, class C>
+    Topic<T, C> topic(std::string pattern, C codec) const {
         return Topic<T, C>(*this, std::move(pattern), std::move(codec));
     }
 
     /// Replies to a request; the first reply counts. Code::Invalid: it is no request.
     Result<Receipt> reply(const Message &request, std::string_view payload) const {
         Receipt receipt;
-        return Key::answer(
-            pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt), receipt,
-            nullptr);
+        return Key::answer(pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt),
+                           receipt, nullptr);
     }
 
     /// Copies of the dead letters that the filter names, the oldest first.
     Result<std::vector<DeadLetter>> dead_letters(const DeadFilter &filter = {}) const {
         detail::Rows<DeadLetter> rows;
         const pace_dead_filter_t raw = filter.native();
-        return rows.taken(
-            pace_hub_dead_letters(native(), &raw, detail::collect_letter, &rows, nullptr));
+        return rows.taken(pace_hub_dead_letters(native(), &raw, detail::collect_letter, &rows, nullptr));
     }
     /// As dead_letters(), and takes them out.
     Result<std::vector<DeadLetter>> remove_dead_letters(const DeadFilter &filter = {}) const {
@@ -8404,8 +8307,7 @@ public:
     Result<std::size_t> subscriber_count(const char *key) const {
         std::size_t count = 0;
         const pace_status_t status = pace_hub_subscriber_count(native(), key, &count);
-        return status == PACE_OK ? Result<std::size_t>(count)
-                                 : Result<std::size_t>(Error::last(status));
+        return status == PACE_OK ? Result<std::size_t>(count) : Result<std::size_t>(Error::last(status));
     }
     /// All patterns that somebody subscribes to, with the number of subscriptions, sorted.
     Result<std::vector<std::pair<std::string, std::size_t>>> patterns() const {
@@ -8423,8 +8325,7 @@ public:
     Result<std::vector<HubError>> errors(const ErrorFilter &filter = {}) const {
         detail::Rows<HubError> rows;
         const pace_error_filter_t raw = filter.native();
-        return rows.taken(
-            pace_hub_errors(native(), &raw, detail::collect_error, &rows, nullptr));
+        return rows.taken(pace_hub_errors(native(), &raw, detail::collect_error, &rows, nullptr));
     }
     /// What it has and has told, beside its books.
     Result<HubStats> stats() const {
@@ -8459,10 +8360,9 @@ public:
         }
         auto box = detail::boxed(std::forward<F>(on_crossing));
         pace_watch_t *made = nullptr;
-        const pace_status_t status =
-            pace_hub_watch(native(), workers != nullptr ? workers->native() : nullptr,
-                           detail::nanos(every), raw.data(), raw.size(), detail::tell_crossing<D>,
-                           box.get(), detail::drop_box<D>, &made);
+        const pace_status_t status = pace_hub_watch(
+            native(), workers != nullptr ? workers->native() : nullptr, detail::nanos(every), raw.data(),
+            raw.size(), detail::tell_crossing<D>, box.get(), detail::drop_box<D>, &made);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(on_crossing, *box);
@@ -8591,7 +8491,8 @@ public:
     /// bool() twice in its time, and feeds it when the answer is true; what it throws is a no. Where no systemd
     /// has started the process, nothing is told and nobody asks. Code::Unsupported: the library was built
     /// without the feature `systemd`; Code::Os: systemd cannot be told.
-    template <class F> static Result<Service> start(const Pool &pool, F &&is_well) {
+    template <class F>
+    static Result<Service> start(const Pool &pool, F &&is_well) {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<bool, D &>, "whether it is well is told by a bool()");
         auto box = detail::boxed(std::forward<F>(is_well));
@@ -8614,8 +8515,7 @@ public:
     /// It is well as long as the pool comes round to telling it.
     static Result<Service> start(const Pool &pool) {
         pace_service_t *raw = nullptr;
-        const pace_status_t status =
-            pace_service_start(pool.native(), nullptr, nullptr, nullptr, &raw);
+        const pace_status_t status = pace_service_start(pool.native(), nullptr, nullptr, nullptr, &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -8637,7 +8537,8 @@ private:
 };
 
 /// A key, or a pattern, whose messages are values of one type; see Hub::topic(). Copies are the same topic.
-template <class T, class C> class Topic {
+template <class T, class C>
+class Topic {
 public:
     /// Publishes a value with the topic's key. Code::Invalid if it has wildcards; what encode() says.
     Result<Receipt> publish(const T &value) const { return publish_to(pattern_.c_str(), value); }
@@ -8654,8 +8555,8 @@ public:
     /// is not called.
     template <class F>
     Result<Subscription> subscribe(F &&handler, const SubscriptionConfig &config = {}) const {
-        auto take = [codec = codec_,
-                     handler = std::forward<F>(handler)](const Message &message) mutable -> Result<void> {
+        auto take = [codec = codec_, handler = std::forward<F>(handler)](
+                        const Message &message) mutable -> Result<void> {
             const Result<T> value = codec->decode(message.text());
             if (!value) {
                 return value.error();

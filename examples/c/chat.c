@@ -136,8 +136,10 @@ static size_t printable(const char *line, size_t size, char *out) {
         const size_t length = character(text, size);
         const bool is_control = length == 1 ? text[0] < 0x20 || text[0] == 0x7f
                                             : length == 2 && text[0] == 0xc2 && text[1] < 0xa0;
-        if (length == 0) out = stpcpy(out, "\xef\xbf\xbd");
-        else if (!is_control) out = (char *)memcpy(out, text, length) + length;
+        if (length == 0)
+            out = stpcpy(out, "\xef\xbf\xbd");
+        else if (!is_control)
+            out = (char *)memcpy(out, text, length) + length;
         count += !is_control;
         text += length > 0 ? length : 1;
         size -= length > 0 ? length : 1;
@@ -151,9 +153,12 @@ static const char *take_line(guest_t *guest, pace_conn_t *conn, const char *byte
     char line[ROOM(LINE)];
     const size_t count = printable(bytes, size, line);
     if (strcmp(line, "/quit") == 0) return "* bye\n";
-    if (guest->name[0] != 0) say(guest, line);
-    else if (count == 0 || count > NAME) tell(conn, "* a name has 1 to 32 characters; yours?\n");
-    else if (!enter(guest, conn, line)) tell(conn, "* somebody has that name; yours?\n");
+    if (guest->name[0] != 0)
+        say(guest, line);
+    else if (count == 0 || count > NAME)
+        tell(conn, "* a name has 1 to 32 characters; yours?\n");
+    else if (!enter(guest, conn, line))
+        tell(conn, "* somebody has that name; yours?\n");
     return NULL;
 }
 
@@ -171,9 +176,12 @@ static size_t data(void *user_data, pace_conn_t *conn, const void *bytes, size_t
     for (;;) {
         const char *last = NULL;
         feed = memchr(rest, '\n', (size_t)(end - rest));
-        if ((feed == NULL ? end : feed) - rest > LINE) last = "* too long a line\n";
-        else if (feed == NULL) return (size_t)(rest - (const char *)bytes);
-        else last = take_line(user_data, conn, rest, (size_t)(feed - rest));
+        if ((feed == NULL ? end : feed) - rest > LINE)
+            last = "* too long a line\n";
+        else if (feed == NULL)
+            return (size_t)(rest - (const char *)bytes);
+        else
+            last = take_line(user_data, conn, rest, (size_t)(feed - rest));
         if (last != NULL) {
             tell(conn, last);
             must(pace_conn_close(conn));

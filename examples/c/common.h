@@ -18,12 +18,12 @@ static const char *program;
 
 /* Ends with one line, and 2 for a command line that makes no sense. What the library refuses as
  * invalid came from a flag. */
-#define FAIL(code, ...)                                                                            \
-    do {                                                                                           \
-        fprintf(stderr, "%s: ", program);                                                          \
-        fprintf(stderr, __VA_ARGS__);                                                              \
-        fputc('\n', stderr);                                                                       \
-        exit(code);                                                                                \
+#define FAIL(code, ...)                                                                                 \
+    do {                                                                                                \
+        fprintf(stderr, "%s: ", program);                                                               \
+        fprintf(stderr, __VA_ARGS__);                                                                   \
+        fputc('\n', stderr);                                                                            \
+        exit(code);                                                                                     \
     } while (0)
 
 static inline void must(pace_status_t status) {
@@ -45,7 +45,8 @@ static inline void common_flags(int argc, char **argv, const char *help, const c
             puts(help);
             exit(0);
         }
-        while (at < count && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, flags[at].name) != 0))
+        while (at < count &&
+               (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, flags[at].name) != 0))
             at++;
         if (at == count) FAIL(2, "invalid option '%s'", argv[i]);
         if (i + 1 == argc) FAIL(2, "missing argument for option '%s'", argv[i]);

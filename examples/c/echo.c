@@ -150,9 +150,12 @@ int main(int argc, char **argv) {
             return 0;
         }
         need(i + 1 < argc, "see --help");
-        if (strcmp(argv[i], "--listen") == 0) address = argv[++i];
-        else if (strcmp(argv[i], "--threads") == 0) config.threads = (uint32_t)atoi(argv[++i]);
-        else need(false, "see --help");
+        if (strcmp(argv[i], "--listen") == 0)
+            address = argv[++i];
+        else if (strcmp(argv[i], "--threads") == 0)
+            config.threads = (uint32_t)atoi(argv[++i]);
+        else
+            need(false, "see --help");
     }
 
     /* Threads of the pool block signals anyway; this one waits for them. */

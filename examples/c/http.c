@@ -132,7 +132,8 @@ static bool number(const char *text, size_t size, uint64_t *value) {
  * whole. */
 static wanted_t read_range(pace_text_t text, uint64_t size, uint64_t *from, uint64_t *to) {
     const char *equals = memchr(text.text, '=', text.size), *end = text.text + text.size;
-    if (equals == NULL || equals - text.text != 5 || strncasecmp(text.text, "bytes", 5) != 0) return WHOLE;
+    if (equals == NULL || equals - text.text != 5 || strncasecmp(text.text, "bytes", 5) != 0)
+        return WHOLE;
     const char *first = equals + 1;
     while (first < end && (*first == ' ' || *first == '\t')) first++;
     const char *dash = memchr(first, '-', (size_t)(end - first));
@@ -215,8 +216,10 @@ static void send_at_once(part_t part, pace_response_t *response) {
     while (filled < size && read_some(part.fd, bytes + filled, size - filled, part.at + filled, &count))
         filled += count;
     close(part.fd);
-    if (filled == size) sent(pace_response_send(response, bytes, size));
-    else plain(response, 500, "the file cannot be read\n");
+    if (filled == size)
+        sent(pace_response_send(response, bytes, size));
+    else
+        plain(response, 500, "the file cannot be read\n");
 }
 
 static void send_part(part_t part, bool is_head, pace_response_t *response) {
@@ -252,14 +255,15 @@ static uint32_t unmet(const pace_request_t *request, time_t modified) {
     const pace_text_t match = header(request, "If-Match"), none = header(request, "If-None-Match");
     time_t date;
     if (match.text != NULL && !is(match, "*")) return 412;
-    if (match.text == NULL && read_date(header(request, "If-Unmodified-Since"), &date) && modified > date)
+    if (match.text == NULL && read_date(header(request, "If-Unmodified-Since"), &date) &&
+        modified > date)
         return 412;
     if (none.text != NULL) return is(none, "*") ? 304 : 0;
     return read_date(header(request, "If-Modified-Since"), &date) && modified <= date ? 304 : 0;
 }
 
-static void send_file(const pace_request_t *request, pace_response_t *response, const char *path,
-                      int fd, const struct stat *file) {
+static void send_file(const pace_request_t *request, pace_response_t *response, const char *path, int fd,
+                      const struct stat *file) {
     pace_text_t method, range = header(request, "Range"), condition = header(request, "If-Range");
     part_t part = {fd, 0, (uint64_t)file->st_size};
     char modified[DATE];
@@ -345,8 +349,10 @@ static void get(void *user_data, const pace_request_t *request, pace_response_t 
     }
     if (fd >= 0) close(fd);
     /* With a slash at its end, `find` would have looked for its index. */
-    if (is_open && S_ISDIR(file.st_mode) && path.text[path.size - 1] != '/') redirect(request, response, path);
-    else plain(response, 404, "not found\n");
+    if (is_open && S_ISDIR(file.st_mode) && path.text[path.size - 1] != '/')
+        redirect(request, response, path);
+    else
+        plain(response, 404, "not found\n");
 }
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
@@ -363,9 +369,12 @@ static void hello(void *user_data, const pace_request_t *request, pace_response_
     for (size_t i = 0; i < name.size; i++) {
         static const char shorts[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
         const char *place = strchr(shorts, name.text[i]);
-        if (place != NULL) to += sprintf(to, "\\%c", letters[place - shorts]);
-        else if ((unsigned char)name.text[i] < 0x20) to += sprintf(to, "\\u%04x", name.text[i]);
-        else *to++ = name.text[i];
+        if (place != NULL)
+            to += sprintf(to, "\\%c", letters[place - shorts]);
+        else if ((unsigned char)name.text[i] < 0x20)
+            to += sprintf(to, "\\u%04x", name.text[i]);
+        else
+            *to++ = name.text[i];
     }
     to = stpcpy(to, end);
     sent(pace_response_send(response, json, (size_t)(to - json)));
@@ -374,7 +383,8 @@ static void hello(void *user_data, const pace_request_t *request, pace_response_
 
 int main(int argc, char **argv) {
     const char *listen = NULL, *threads = NULL;
-    const common_flag_t flags[] = {{"listen", &listen}, {"directory", &directory}, {"threads", &threads}};
+    const common_flag_t flags[] = {
+        {"listen", &listen}, {"directory", &directory}, {"threads", &threads}};
     struct stat file;
     pace_http_t *http;
     pace_server_t *server;

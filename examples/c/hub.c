@@ -72,7 +72,8 @@ static void *measure(void *data) {
     thermometer_t *own = (thermometer_t *)data;
     for (int number = 0; number < READINGS; number++) {
         int64_t degrees = number == own->broken_at ? BROKEN : number % 41 - 10;
-        must(pace_publisher_publish(own->publisher, own->key, NULL, &degrees, sizeof degrees, PACE_PUBLISH_NO_RECEIPT, NULL));
+        must(pace_publisher_publish(own->publisher, own->key, NULL, &degrees, sizeof degrees,
+                                    PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     return NULL;
 }
@@ -150,7 +151,8 @@ int main(void) {
         return EXIT_FAILURE;
     pthread_join(up, NULL);
     pthread_join(down, NULL);
-    pace_status_t refused = pace_publisher_publish(roof.publisher, room.key, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL);
+    pace_status_t refused =
+        pace_publisher_publish(roof.publisher, room.key, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL);
     printf("the roof may not publish for the room: %s\n", refused == PACE_EINVAL ? "true" : "false");
 
     /* Everything that waits is delivered before the pool has drained. */

@@ -104,7 +104,8 @@ static size_t pass_on(void *user_data, pace_conn_t *conn, const void *bytes, siz
         must(pace_conn_pause(conn));
         (void)pace_server_conn_queued(half->at, half->other, &queued);
         unsigned long long before = atomic_load(&peak);
-        while (before < queued && !atomic_compare_exchange_weak(&peak, &before, queued)) {}
+        while (before < queued && !atomic_compare_exchange_weak(&peak, &before, queued)) {
+        }
         /* It fails if the other has ended, and then the other's `close` ends this one. */
         (void)pace_server_conn_write_tracked(half->at, half->other, NULL, 0, 0, NULL);
     }

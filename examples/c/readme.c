@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 static void say(void *text, int32_t *outcome) { *outcome = puts(text) < 0; }
-static void slow(void *text, int32_t *outcome) { sleep(1); say(text, outcome); }
+static void slow(void *text, int32_t *outcome) { *outcome = sleep(1) != 0 || puts(text) < 0; }
 
 int main(void) {
     pace_pool_t *pool;
-    if (pace_pool_new(NULL, &pool) != PACE_OK || /* one thread per CPU */
-        pace_pool_post(pool, PACE_LANE_NORMAL, slow, "the slow task has ended", NULL) != PACE_OK ||
-        pace_pool_after(pool, 20000000, say, "20 ms have passed", NULL, NULL) != PACE_OK) return 1;
+    if (pace_pool_new(NULL, &pool) != PACE_OK) return 1; /* one thread per CPU */
+    if (pace_pool_post(pool, PACE_LANE_NORMAL, slow, "the slow task has ended", NULL) != PACE_OK)
+        return 1;
+    if (pace_pool_after(pool, 20000000, say, "20 ms have passed", NULL, NULL) != PACE_OK) return 1;
     pace_pool_free(pool); /* waits for the slow task */
 }

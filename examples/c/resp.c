@@ -35,9 +35,7 @@ static void need(bool holds, const char *what) {
     exit(EXIT_FAILURE);
 }
 
-static void must(pace_status_t status) {
-    need(status == PACE_OK, pace_last_error());
-}
+static void must(pace_status_t status) { need(status == PACE_OK, pace_last_error()); }
 
 static void *more(void *old, size_t size) {
     void *place = realloc(old, size);
@@ -130,9 +128,7 @@ static uint64_t hash_of(text_t key) {
     return (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
-static shard_t *shard_of(text_t key) {
-    return &shards[hash_of(key) >> 58];
-}
+static shard_t *shard_of(text_t key) { return &shards[hash_of(key) >> 58]; }
 
 static size_t place_of(const table_t *table, text_t key, uint64_t hash) {
     size_t place = hash & table->mask;
@@ -246,8 +242,10 @@ static int32_t sweep(void *user_data, pace_handle_t self) {
         for (size_t i = 0; i < SWEPT && shard->table.count > 0; i++) {
             if (shard->swept >= shard->table.count) shard->swept = 0;
             entry_t *entry = &shard->table.entries[shard->swept];
-            if (entry->expires <= time) take_out(&shard->table, entry);
-            else shard->swept++;
+            if (entry->expires <= time)
+                take_out(&shard->table, entry);
+            else
+                shard->swept++;
         }
         pthread_mutex_unlock(&shard->lock);
     }
@@ -408,9 +406,7 @@ static void append(call_t *call, const char *bytes, size_t size) {
     call->size += size;
 }
 
-static void say(call_t *call, const char *reply) {
-    append(call, reply, strlen(reply));
-}
+static void say(call_t *call, const char *reply) { append(call, reply, strlen(reply)); }
 
 static void reply(call_t *call, const char *format, ...) {
     char text[512];
@@ -423,9 +419,7 @@ static void reply(call_t *call, const char *format, ...) {
 
 #define QUOTED 128 /* so much of what a client sent is shown in an error */
 
-static int quoted(text_t text, size_t most) {
-    return (int)(text.size < most ? text.size : most);
-}
+static int quoted(text_t text, size_t most) { return (int)(text.size < most ? text.size : most); }
 
 /* An error that quotes a client: what it sent must not end the line. */
 static void error_line(call_t *call, char *text, size_t size) {
@@ -448,13 +442,9 @@ static void counted(call_t *call, char kind, int64_t value) {
     append(call, at, (size_t)(line + sizeof line - at));
 }
 
-static void integer(call_t *call, int64_t value) {
-    counted(call, ':', value);
-}
+static void integer(call_t *call, int64_t value) { counted(call, ':', value); }
 
-static void array(call_t *call, size_t count) {
-    counted(call, '*', (int64_t)count);
-}
+static void array(call_t *call, size_t count) { counted(call, '*', (int64_t)count); }
 
 static void bulk(call_t *call, text_t text) {
     counted(call, '$', (int64_t)text.size);
@@ -462,9 +452,7 @@ static void bulk(call_t *call, text_t text) {
     append(call, "\r\n", 2);
 }
 
-static void bulk_word(call_t *call, const char *word) {
-    bulk(call, (text_t){word, strlen(word)});
-}
+static void bulk_word(call_t *call, const char *word) { bulk(call, (text_t){word, strlen(word)}); }
 
 static void send_out(call_t *call) {
     uint32_t wrote = 0;
@@ -493,9 +481,7 @@ static table_t *at_key(call_t *call) {
     return &call->shard->table;
 }
 
-static void leave(call_t *call) {
-    pthread_mutex_unlock(&call->shard->lock);
-}
+static void leave(call_t *call) { pthread_mutex_unlock(&call->shard->lock); }
 
 /* The shards of every `step`th word, so that what is done with them looks like one step. All threads
  * lock them in the same order. */
@@ -514,14 +500,15 @@ static void unlock_all(uint64_t set) {
 }
 
 static void ping(call_t *call) {
-    if (call->count == 1) say(call, "+PONG\r\n");
-    else if (call->count == 2) bulk(call, call->words[1]);
-    else reply(call, ARITY, "ping");
+    if (call->count == 1)
+        say(call, "+PONG\r\n");
+    else if (call->count == 2)
+        bulk(call, call->words[1]);
+    else
+        reply(call, ARITY, "ping");
 }
 
-static void echo(call_t *call) {
-    bulk(call, call->words[1]);
-}
+static void echo(call_t *call) { bulk(call, call->words[1]); }
 
 static void quit(call_t *call) {
     say(call, OK);
@@ -530,15 +517,20 @@ static void quit(call_t *call) {
 
 static void select_database(call_t *call) {
     int64_t database;
-    if (!number(call->words[1], &database)) say(call, NO_NUMBER);
-    else say(call, database == 0 ? OK : "-ERR DB index is out of range\r\n");
+    if (!number(call->words[1], &database))
+        say(call, NO_NUMBER);
+    else
+        say(call, database == 0 ? OK : "-ERR DB index is out of range\r\n");
 }
 
 static void get(call_t *call) {
     entry_t *entry = find(at_key(call), call->words[1]);
-    if (entry == NULL) say(call, NONE);
-    else if (entry->value.kind != TEXT) say(call, WRONG_TYPE);
-    else bulk(call, entry->value.text);
+    if (entry == NULL)
+        say(call, NONE);
+    else if (entry->value.kind != TEXT)
+        say(call, WRONG_TYPE);
+    else
+        bulk(call, entry->value.text);
     leave(call);
 }
 
@@ -571,10 +563,14 @@ static bool parse_set(call_t *call, set_options_t *options) {
     size_t time = 0, unit = 0;
     for (size_t i = 3; i < call->count; i++) {
         text_t option = call->words[i];
-        if (is(option, "nx") && !options->only_old) options->only_new = true;
-        else if (is(option, "xx") && !options->only_new) options->only_old = true;
-        else if (is(option, "get")) options->get = true;
-        else if (is(option, "keepttl") && time == 0) options->keep_time = true;
+        if (is(option, "nx") && !options->only_old)
+            options->only_new = true;
+        else if (is(option, "xx") && !options->only_new)
+            options->only_old = true;
+        else if (is(option, "get"))
+            options->get = true;
+        else if (is(option, "keepttl") && time == 0)
+            options->keep_time = true;
         else {
             for (unit = 0; unit < 4 && !is(option, units[unit].word);) unit++;
             if (unit == 4 || time != 0 || options->keep_time || i + 1 == call->count) {
@@ -584,8 +580,8 @@ static bool parse_set(call_t *call, set_options_t *options) {
             time = ++i;
         }
     }
-    return time == 0 || set_time(call, call->words[time], units[unit].unit, units[unit].relative,
-                                 &options->expires);
+    return time == 0 ||
+           set_time(call, call->words[time], units[unit].unit, units[unit].relative, &options->expires);
 }
 
 static void set(call_t *call) {
@@ -627,25 +623,26 @@ static void add(call_t *call, int64_t amount) {
     leave(call);
 }
 
-static void incr(call_t *call) {
-    add(call, 1);
-}
+static void incr(call_t *call) { add(call, 1); }
 
-static void decr(call_t *call) {
-    add(call, -1);
-}
+static void decr(call_t *call) { add(call, -1); }
 
 static void incrby(call_t *call) {
     int64_t amount;
-    if (number(call->words[2], &amount)) add(call, amount);
-    else say(call, NO_NUMBER);
+    if (number(call->words[2], &amount))
+        add(call, amount);
+    else
+        say(call, NO_NUMBER);
 }
 
 static void decrby(call_t *call) {
     int64_t amount;
-    if (!number(call->words[2], &amount)) say(call, NO_NUMBER);
-    else if (amount == INT64_MIN) say(call, "-ERR decrement would overflow\r\n");
-    else add(call, -amount);
+    if (!number(call->words[2], &amount))
+        say(call, NO_NUMBER);
+    else if (amount == INT64_MIN)
+        say(call, "-ERR decrement would overflow\r\n");
+    else
+        add(call, -amount);
 }
 
 static void mget(call_t *call) {
@@ -653,8 +650,10 @@ static void mget(call_t *call) {
     array(call, call->count - 1);
     for (size_t i = 1; i < call->count; i++) {
         entry_t *entry = find(&shard_of(call->words[i])->table, call->words[i]);
-        if (entry == NULL || entry->value.kind != TEXT) say(call, NONE);
-        else bulk(call, entry->value.text);
+        if (entry == NULL || entry->value.kind != TEXT)
+            say(call, NONE);
+        else
+            bulk(call, entry->value.text);
     }
     unlock_all(locked);
 }
@@ -686,13 +685,9 @@ static void count_keys(call_t *call, bool take) {
     integer(call, count);
 }
 
-static void del(call_t *call) {
-    count_keys(call, true);
-}
+static void del(call_t *call) { count_keys(call, true); }
 
-static void exists(call_t *call) {
-    count_keys(call, false);
-}
+static void exists(call_t *call) { count_keys(call, false); }
 
 static void type(call_t *call) {
     static const char *const kinds[] = {"string", "list", "hash"};
@@ -717,13 +712,9 @@ static void expire_in(call_t *call, int64_t unit, const char *name) {
     leave(call);
 }
 
-static void expire(call_t *call) {
-    expire_in(call, 1000, "expire");
-}
+static void expire(call_t *call) { expire_in(call, 1000, "expire"); }
 
-static void pexpire(call_t *call) {
-    expire_in(call, 1, "pexpire");
-}
+static void pexpire(call_t *call) { expire_in(call, 1, "pexpire"); }
 
 static void persist(call_t *call) {
     entry_t *entry = find(at_key(call), call->words[1]);
@@ -745,9 +736,7 @@ static void ttl(call_t *call) {
     integer(call, left < 0 ? left : (left + 500) / 1000);
 }
 
-static void pttl(call_t *call) {
-    integer(call, time_left(call));
-}
+static void pttl(call_t *call) { integer(call, time_left(call)); }
 
 /* The entry of the key, made if it is not there. NULL: it has another kind of value, and that is
  * replied. The shard is locked in any case. */
@@ -780,8 +769,10 @@ static void lpush(call_t *call) {
 
 static void llen(call_t *call) {
     entry_t *entry = find(at_key(call), call->words[1]);
-    if (entry != NULL && entry->value.kind != LIST) say(call, WRONG_TYPE);
-    else integer(call, entry == NULL ? 0 : (int64_t)entry->value.count);
+    if (entry != NULL && entry->value.kind != LIST)
+        say(call, WRONG_TYPE);
+    else
+        integer(call, entry == NULL ? 0 : (int64_t)entry->value.count);
     leave(call);
 }
 
@@ -827,8 +818,10 @@ static void hget(call_t *call) {
         say(call, WRONG_TYPE);
     } else {
         entry_t *field = entry == NULL ? NULL : find(entry->value.table, call->words[2]);
-        if (field == NULL) say(call, NONE);
-        else bulk(call, field->value.text);
+        if (field == NULL)
+            say(call, NONE);
+        else
+            bulk(call, field->value.text);
     }
     leave(call);
 }
@@ -859,9 +852,7 @@ static size_t all_keys(bool take) {
     return count;
 }
 
-static void dbsize(call_t *call) {
-    integer(call, (int64_t)all_keys(false));
-}
+static void dbsize(call_t *call) { integer(call, (int64_t)all_keys(false)); }
 
 static void flushall(call_t *call) {
     all_keys(true);
@@ -903,22 +894,47 @@ static const struct command {
     int arity;
     void (*run)(call_t *call);
 } commands[] = {
-    {"get", 2, get},         {"set", -3, set},        {"ping", -1, ping},       {"echo", 2, echo},
-    {"quit", -1, quit},      {"incr", 2, incr},       {"decr", 2, decr},        {"incrby", 3, incrby},
-    {"decrby", 3, decrby},   {"mget", -2, mget},      {"mset", -3, mset},       {"del", -2, del},
-    {"exists", -2, exists},  {"type", 2, type},       {"expire", 3, expire},    {"pexpire", 3, pexpire},
-    {"persist", 2, persist}, {"ttl", 2, ttl},         {"pttl", 2, pttl},        {"lpush", -3, lpush},
-    {"llen", 2, llen},       {"lrange", 4, lrange},   {"hset", -4, hset},       {"hget", 3, hget},
-    {"hgetall", 2, hgetall}, {"dbsize", 1, dbsize},   {"flushall", 1, flushall}, {"info", -1, info},
-    {"config", -2, config},  {"command", -1, command}, {"select", 2, select_database},
+    {"get", 2, get},
+    {"set", -3, set},
+    {"ping", -1, ping},
+    {"echo", 2, echo},
+    {"quit", -1, quit},
+    {"incr", 2, incr},
+    {"decr", 2, decr},
+    {"incrby", 3, incrby},
+    {"decrby", 3, decrby},
+    {"mget", -2, mget},
+    {"mset", -3, mset},
+    {"del", -2, del},
+    {"exists", -2, exists},
+    {"type", 2, type},
+    {"expire", 3, expire},
+    {"pexpire", 3, pexpire},
+    {"persist", 2, persist},
+    {"ttl", 2, ttl},
+    {"pttl", 2, pttl},
+    {"lpush", -3, lpush},
+    {"llen", 2, llen},
+    {"lrange", 4, lrange},
+    {"hset", -4, hset},
+    {"hget", 3, hget},
+    {"hgetall", 2, hgetall},
+    {"dbsize", 1, dbsize},
+    {"flushall", 1, flushall},
+    {"info", -1, info},
+    {"config", -2, config},
+    {"command", -1, command},
+    {"select", 2, select_database},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static void command(call_t *call) {
     if (call->count > 1 && !is(call->words[1], "info")) {
         /* Documents are not kept; redis-cli does without. */
-        if (is(call->words[1], "count")) integer(call, COMMANDS);
-        else array(call, 0);
+        if (is(call->words[1], "count"))
+            integer(call, COMMANDS);
+        else
+            array(call, 0);
         return;
     }
     array(call, COMMANDS);
@@ -948,14 +964,18 @@ static void run(call_t *call) {
     for (size_t i = 0; i < COMMANDS; i++) {
         if (!is(call->words[0], commands[i].name)) continue;
         int arity = commands[i].arity, count = (int)call->count;
-        if (arity < 0 ? count < -arity : count != arity) reply(call, ARITY, commands[i].name);
-        else commands[i].run(call);
+        if (arity < 0 ? count < -arity : count != arity)
+            reply(call, ARITY, commands[i].name);
+        else
+            commands[i].run(call);
         return;
     }
     /* A browser that a web page has sent here speaks HTTP. Its request line or its Host: ends the connection,
      * as with Redis, or lines of its body would be carried out. */
-    if (is(call->words[0], "post") || is(call->words[0], "host:")) call->quits = true;
-    else unknown(call);
+    if (is(call->words[0], "post") || is(call->words[0], "host:"))
+        call->quits = true;
+    else
+        unknown(call);
 }
 
 /* ----------------------------------------------------------------------------------- the connections */
@@ -995,7 +1015,8 @@ static scratch_t *own_scratch(void) {
 
 static text_t *words_of(const session_t *session, text_t bytes, scratch_t *scratch) {
     if (session->count > scratch->word_room)
-        scratch->words = more(scratch->words, (scratch->word_room = session->count * 2) * sizeof(text_t));
+        scratch->words =
+            more(scratch->words, (scratch->word_room = session->count * 2) * sizeof(text_t));
     for (size_t i = 0; i < session->count; i++)
         scratch->words[i] = (text_t){bytes.at + session->spans[i].from, session->spans[i].size};
     return scratch->words;
@@ -1078,9 +1099,12 @@ int main(int argc, char **argv) {
             return 0;
         }
         need(i + 1 < argc, "see --help");
-        if (strcmp(argv[i], "--listen") == 0) listener.address = argv[++i];
-        else if (strcmp(argv[i], "--threads") == 0) pool_config.threads = (uint32_t)atoi(argv[++i]);
-        else need(false, "see --help");
+        if (strcmp(argv[i], "--listen") == 0)
+            listener.address = argv[++i];
+        else if (strcmp(argv[i], "--threads") == 0)
+            pool_config.threads = (uint32_t)atoi(argv[++i]);
+        else
+            need(false, "see --help");
     }
     options.listeners = &listener;
     options.listener_count = 1;

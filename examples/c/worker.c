@@ -68,8 +68,8 @@ static void say_goodbye(void *user_data) {
     puts("clean-up: the backend is told goodbye");
 }
 
-static const char *const names[] = {"PENDING",   "RUNNING",   "RETRYING",  "COMPLETED",
-                                    "FAILED",    "CANCELLED", "TIMED_OUT", "REJECTED"};
+static const char *const names[] = {"PENDING", "RUNNING",   "RETRYING",  "COMPLETED",
+                                    "FAILED",  "CANCELLED", "TIMED_OUT", "REJECTED"};
 
 int main(void) {
     enum { TASKS = 100 };
@@ -103,8 +103,8 @@ int main(void) {
         options.lane = number % 4; /* PACE_LANE_CRITICAL to PACE_LANE_LOW */
         if (number == 50) options.deadline_ns = 200 * MILLISECOND;
         fetches[number].number = number;
-        must(pace_workers_submit(workers, kind, fetch, &fetches[number], NULL, &options,
-                                 &tasks[number]));
+        must(
+            pace_workers_submit(workers, kind, fetch, &fetches[number], NULL, &options, &tasks[number]));
     }
 
     unsigned ends[8] = {0}, unknown = 0, sum = 0;

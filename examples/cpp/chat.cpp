@@ -38,9 +38,7 @@ constexpr std::size_t LOW = 16 << 10, HIGH = 64 << 10, MAX = 128 << 10;
 constexpr auto DRAIN = 5s;
 
 // A write fails if the connection is about to close, or so full that it is to miss things anyway.
-void tell(Conn &conn, const std::string &line) {
-    (void)conn.write(line);
-}
+void tell(Conn &conn, const std::string &line) { (void)conn.write(line); }
 
 // Who is there. A line is written to everybody under the lock, so all read one order; that holds nobody
 // up, since no write waits.
@@ -120,9 +118,7 @@ private:
 };
 
 // Whether a byte continues a character of UTF-8.
-bool continues(char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 // No line may play tricks on the others' terminals. Control characters are single bytes of UTF-8, but
 // for those that begin with 0xc2 and a byte below 0xa0.
@@ -221,8 +217,7 @@ int main(int count, char **arguments) {
     return exit_code("chat", [&] {
         const Flags flags(count, arguments, {"--listen", "--threads"});
         ServerConfig config;
-        config.add_listener(
-            Listen{flags.required("--listen")}.set_output_marks(LOW, HIGH, MAX));
+        config.add_listener(Listen{flags.required("--listen")}.set_output_marks(LOW, HIGH, MAX));
         const Interrupts interrupts;
         const auto pool = flags.pool();
         Room room;

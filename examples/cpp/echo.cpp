@@ -137,8 +137,7 @@ Fd listen_at(const std::string &text) {
         getsockname(fd.get(), raw, &length) != 0) {
         throw std::runtime_error("this address cannot be listened at");
     }
-    std::cout << "listening on " << text.substr(0, colon) << ':' << ntohs(address.sin_port)
-              << std::endl;
+    std::cout << "listening on " << text.substr(0, colon) << ':' << ntohs(address.sin_port) << std::endl;
     return fd;
 }
 
@@ -168,8 +167,7 @@ void show(const paceline::Stats &stats) {
     for (std::size_t n = 0; n < stats.threads.size(); ++n) {
         const auto &thread = stats.threads[n];
         if (thread.terms > 0) {
-            std::printf("%6zu %10llu %8llu %8llu\n", n,
-                        static_cast<unsigned long long>(thread.terms),
+            std::printf("%6zu %10llu %8llu %8llu\n", n, static_cast<unsigned long long>(thread.terms),
                         static_cast<unsigned long long>(thread.events),
                         static_cast<unsigned long long>(thread.handled));
         }
@@ -187,11 +185,10 @@ void serve(const Options &options) {
     const Pool pool = Pool::create(options.config).value();
     Fd listener = listen_at(options.address);
     const auto readable = paceline::HandleOptions().set_interest(paceline::Interest::readable());
-    const auto acceptor = pool.register_fd(listener.get(), readable,
-                                           [&pool](HandleRef self, int fd, Ready) {
-                                               return accept_all(pool, self, fd);
-                                           })
-                              .value();
+    const auto acceptor =
+        pool.register_fd(listener.get(), readable,
+                         [&pool](HandleRef self, int fd, Ready) { return accept_all(pool, self, fd); })
+            .value();
     int caught = 0;
     sigwait(&signals, &caught);
 

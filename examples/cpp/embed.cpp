@@ -67,8 +67,7 @@ int main() {
                             .value();
     pool.after(100ms,
                [&] {
-                   std::cout << "game over after " << ticks << " ticks and " << messages
-                             << " message\n";
+                   std::cout << "game over after " << ticks << " ticks and " << messages << " message\n";
                    over = true;
                })
         .value();

@@ -63,9 +63,7 @@ constexpr std::array<std::pair<const char *, const char *>, 18> TYPES{{
 
 // ---- text ----------------------------------------------------------------------------------------
 
-bool is_digit(char letter) {
-    return letter >= '0' && letter <= '9';
-}
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 char lower(char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -113,8 +111,7 @@ std::string json_string(std::string_view text) {
         default:
             if (static_cast<unsigned char>(letter) < 0x20) {
                 std::array<char, 7> escaped{};
-                std::snprintf(escaped.data(), escaped.size(), "\\u%04x",
-                              static_cast<unsigned>(letter));
+                std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(letter));
                 quoted += escaped.data();
             } else {
                 quoted += letter;
@@ -204,8 +201,7 @@ std::optional<Part> range_of(std::string_view header, std::uint64_t size) {
 class File {
 public:
     // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for somebody.
-    explicit File(const std::string &path)
-        : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    explicit File(const std::string &path) : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
         if (fd_ >= 0 && fstat(fd_, &status_) != 0) {
             close(std::exchange(fd_, -1));
         }
@@ -239,7 +235,7 @@ public:
 
 private:
     int fd_;
-    struct stat status_{};
+    struct stat status_ {};
 };
 
 // The files of a directory.
@@ -369,8 +365,7 @@ private:
             // Head and body leave in one send.
             std::string bytes(length, '\0');
             for (std::size_t filled = 0; filled < bytes.size();) {
-                filled +=
-                    file->read(bytes.data() + filled, bytes.size() - filled, part.begin + filled);
+                filled += file->read(bytes.data() + filled, bytes.size() - filled, part.begin + filled);
             }
             (void)response.send(bytes);
             return;
@@ -425,9 +420,8 @@ int main(int count, char **arguments) {
         interrupts.wait();
         const bool drained = server.drain(DRAIN).value().drained;
         const auto books = server.stats().value();
-        std::cout << books.begun << " requests: " << books.answered() << " answered, "
-                  << books.refused() << " refused, " << books.aborted()
-                  << " aborted" << std::endl;
+        std::cout << books.begun << " requests: " << books.answered() << " answered, " << books.refused()
+                  << " refused, " << books.aborted() << " aborted" << std::endl;
         if (!drained) {
             throw std::runtime_error("not everybody was through");
         }

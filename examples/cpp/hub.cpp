@@ -55,32 +55,34 @@ int main() {
                          return std::stoi(std::string(message.text())) >= 30;
                      }).value();
     const auto alarm =
-        hub.subscribe("temperature.roof", [&](const Message &) { ++alarms; },
-                      SubscriptionConfig().set_execution(paceline::Execution::Inline).set_filter(hot))
+        hub.subscribe(
+               "temperature.roof", [&](const Message &) { ++alarms; },
+               SubscriptionConfig().set_execution(paceline::Execution::Inline).set_filter(hot))
             .value();
 
     // Fails at what cannot be; after two attempts the reading is a dead letter. That restarts no handler.
     const auto patient = SubscriptionConfig(large).set_on_failure(paceline::Fate::DeadLetter,
                                                                   paceline::Retry::fixed(1, 1ms));
-    const auto checks =
-        hub.subscribe("temperature.*",
-                      [](const Message &message) {
-                          if (std::stoi(std::string(message.text())) < -273) {
-                              throw std::runtime_error("colder than cold can be");
-                          }
-                      },
-                      patient)
-            .value();
+    const auto checks = hub.subscribe(
+                               "temperature.*",
+                               [](const Message &message) {
+                                   if (std::stoi(std::string(message.text())) < -273) {
+                                       throw std::runtime_error("colder than cold can be");
+                                   }
+                               },
+                               patient)
+                            .value();
 
     // Too slow for all of them: it shows the newest, and knows how many it has not shown.
     std::atomic<std::uint64_t> unseen{0};
     const auto display =
-        hub.subscribe("temperature.room",
-                      [&](const Message &message) {
-                          unseen += message.lost_before;
-                          std::this_thread::sleep_for(1ms);
-                      },
-                      SubscriptionConfig().set_capacity(8).set_overflow(paceline::Overflow::DropOldest))
+        hub.subscribe(
+               "temperature.room",
+               [&](const Message &message) {
+                   unseen += message.lost_before;
+                   std::this_thread::sleep_for(1ms);
+               },
+               SubscriptionConfig().set_capacity(8).set_overflow(paceline::Overflow::DropOldest))
             .value();
 
     const auto may = [](const char *key) { return paceline::PublisherConfig().add_allowed(key); };

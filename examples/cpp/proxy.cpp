@@ -38,8 +38,7 @@ using paceline::Wrote;
 constexpr auto DRAIN = 10s;
 
 struct Proxy {
-    Proxy(std::string address, Server server)
-        : to(std::move(address)), upstreams(std::move(server)) {}
+    Proxy(std::string address, Server server) : to(std::move(address)), upstreams(std::move(server)) {}
 
     void tell_unreachable(const std::string &cause) {
         ++unreachable;
@@ -138,8 +137,8 @@ private:
             const std::lock_guard<std::mutex> lock(stream_->mutex);
             stream_->admission.emplace(conn.admit().value());
         }
-        auto upstream = proxy_.upstreams.connect(
-            proxy_.to, std::make_unique<Half>(&proxy_, stream_, conn.ref()));
+        auto upstream =
+            proxy_.upstreams.connect(proxy_.to, std::make_unique<Half>(&proxy_, stream_, conn.ref()));
         if (upstream) {
             other_ = *std::move(upstream);
         } else {

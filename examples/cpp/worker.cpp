@@ -39,14 +39,10 @@ static unsigned fetch(unsigned number, Attempt &attempt) {
 
 static const char *name(TaskStatus status) {
     switch (status) {
-    case TaskStatus::Completed:
-        return "COMPLETED";
-    case TaskStatus::Failed:
-        return "FAILED";
-    case TaskStatus::TimedOut:
-        return "TIMED_OUT";
-    default:
-        return "CANCELLED";
+    case TaskStatus::Completed: return "COMPLETED";
+    case TaskStatus::Failed: return "FAILED";
+    case TaskStatus::TimedOut: return "TIMED_OUT";
+    default: return "CANCELLED";
     }
 }
 
@@ -59,14 +55,13 @@ int main() {
     settings.retry = paceline::Retry::fixed(3, 5ms);
     settings.deadline = 60s;
     const auto kind = workers.kind("fetch", settings).value();
-    workers.on_shutdown("say goodbye", [] {
-        std::cout << "clean-up: the backend is told goodbye\n";
-    }).value();
+    workers.on_shutdown("say goodbye", [] { std::cout << "clean-up: the backend is told goodbye\n"; })
+        .value();
 
     // Every 5 ms, beside the tasks, until it goes.
     std::atomic<unsigned> ticks{0};
-    auto heartbeat = std::make_optional(
-        workers.kind("heartbeat").value().every(5ms, [&ticks] { ++ticks; }).value());
+    auto heartbeat =
+        std::make_optional(workers.kind("heartbeat").value().every(5ms, [&ticks] { ++ticks; }).value());
 
     std::vector<paceline::WorkTask<unsigned>> tasks;
     for (unsigned number = 0; number < 100; ++number) {
@@ -95,11 +90,10 @@ int main() {
     }
     heartbeat.reset();
 
-    std::cout << std::left << std::setw(12) << "status" << std::right << std::setw(6) << "tasks"
-              << '\n';
+    std::cout << std::left << std::setw(12) << "status" << std::right << std::setw(6) << "tasks" << '\n';
     for (const auto &[status, count] : ends) {
-        std::cout << std::left << std::setw(12) << name(status) << std::right << std::setw(6)
-                  << count << '\n';
+        std::cout << std::left << std::setw(12) << name(status) << std::right << std::setw(6) << count
+                  << '\n';
     }
     std::cout << "the squares add up to " << sum << '\n';
     for (const auto &[fault, count] : faults) {

@@ -1,8 +1,8 @@
 """A web server for a directory, and for one small JSON route: what examples/http does, in Python.
 
-    python examples/python/http.py --listen 127.0.0.1:8080 --directory .
-    curl -i http://127.0.0.1:8080/README.md
-    curl -i http://127.0.0.1:8080/api/hello/you
+python examples/python/http.py --listen 127.0.0.1:8080 --directory .
+curl -i http://127.0.0.1:8080/README.md
+curl -i http://127.0.0.1:8080/api/hello/you
 """
 
 from __future__ import annotations

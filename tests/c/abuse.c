@@ -14,9 +14,7 @@ static void start(uint32_t threads) {
     pool = pool_of(threads);
 }
 
-static void wait_for_gate(void) {
-    UNTIL(atomic_load(&counts.gate));
-}
+static void wait_for_gate(void) { UNTIL(atomic_load(&counts.gate)); }
 
 /* --- arguments ---------------------------------------------------------------------------------- */
 
@@ -136,9 +134,7 @@ static int32_t free_in_ready(void *data, pace_handle_t self, int32_t fd, uint32_
     return PACE_FLOW_AGAIN;
 }
 
-static int32_t free_in_tick(void *data, pace_handle_t self) {
-    return free_in_ready(data, self, 0, 0);
-}
+static int32_t free_in_tick(void *data, pace_handle_t self) { return free_in_ready(data, self, 0, 0); }
 
 static void free_in_events(void *data, const void *events, size_t stride, size_t count) {
     (void)data, (void)events, (void)stride, (void)count;
@@ -237,8 +233,10 @@ static void drop_that_is_busy(void *data) {
     CHECK(status == PACE_OK || status == PACE_ESHUTDOWN || status == PACE_EFULL);
     if (pace_pool_try_submit(pool, 2, count_run, data, NULL, &task) == PACE_OK) {
         status = pace_task_wait(pool, task, 0, NULL);
-        if (status == PACE_ETIMEDOUT) OK(pace_task_detach(pool, task));
-        else CHECK(status == PACE_OK || status == PACE_ECANCELLED);
+        if (status == PACE_ETIMEDOUT)
+            OK(pace_task_detach(pool, task));
+        else
+            CHECK(status == PACE_OK || status == PACE_ECANCELLED);
     }
     if (pace_pool_every(pool, SECOND, tick_once, data, NULL, &handle) == PACE_OK) {
         status = pace_handle_deregister(pool, handle);
@@ -350,9 +348,7 @@ static void *traffic(void *data) {
     }
 }
 
-static void shut_down_at_exit(void) {
-    OK(pace_pool_shutdown(pool, 0, NULL));
-}
+static void shut_down_at_exit(void) { OK(pace_pool_shutdown(pool, 0, NULL)); }
 
 /* exit() in mid-traffic: in main and in a task, with an atexit handler that shuts down and without. */
 static void exits_in_mid_traffic(void) {
@@ -377,9 +373,7 @@ static void exits_in_mid_traffic(void) {
     }
 }
 
-static void ignore_signal(int number) {
-    (void)number;
-}
+static void ignore_signal(int number) { (void)number; }
 
 static uint64_t now(void) {
     struct timespec time;

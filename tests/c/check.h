@@ -25,9 +25,9 @@
 #define SECOND UINT64_C(1000000000)
 #define MILLI UINT64_C(1000000)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) check_failed(__FILE__, __LINE__, #condition);                            \
+#define CHECK(condition)                                                                                \
+    do {                                                                                                \
+        if (!(condition)) check_failed(__FILE__, __LINE__, #condition);                                 \
     } while (0)
 
 /* A call and the status that it must answer. */
@@ -50,9 +50,9 @@ static inline void check_status(const char *file, int line, const char *call, pa
 }
 
 /* Waits until a condition holds. */
-#define UNTIL(condition)                                                                           \
-    do {                                                                                           \
-        while (!(condition)) check_nap();                                                          \
+#define UNTIL(condition)                                                                                \
+    do {                                                                                                \
+        while (!(condition)) check_nap();                                                               \
     } while (0)
 
 static inline void check_nap(void) {
@@ -110,18 +110,14 @@ static inline void count_gated(void *user_data, int32_t *outcome) {
     *outcome = 0;
 }
 
-static inline void count_drop(void *user_data) {
-    atomic_fetch_add(&((counts_t *)user_data)->drops, 1);
-}
+static inline void count_drop(void *user_data) { atomic_fetch_add(&((counts_t *)user_data)->drops, 1); }
 
 static inline bool readable(int fd) {
     struct pollfd waits = {.fd = fd, .events = POLLIN};
     return poll(&waits, 1, 0) == 1;
 }
 
-static inline void make_pipe(int ends[2]) {
-    CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0);
-}
+static inline void make_pipe(int ends[2]) { CHECK(pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0); }
 
 /* SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
 static inline uint64_t check_random(uint64_t *state) {

@@ -138,7 +138,8 @@ static void lives_of_connections(void) {
     CHECK(setsockopt(two, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
     close(two);
     UNTIL(atomic_load(&sessions) == 0);
-    CHECK(atomic_load(&session_reason) == PACE_REASON_FAILED && atomic_load(&session_detail) == ECONNRESET);
+    CHECK(atomic_load(&session_reason) == PACE_REASON_FAILED &&
+          atomic_load(&session_detail) == ECONNRESET);
     CHECK(atomic_exchange(&session_error, 0) == ECONNRESET);
     end();
 }
@@ -306,7 +307,8 @@ static size_t write_all_kinds(void *data, pace_conn_t *conn, const void *bytes, 
     pace_piece_t pieces[40];
     uint32_t wrote;
     (void)data, (void)bytes;
-    for (int i = 0; i < 40; i++) pieces[i] = (pace_piece_t){i % 2 == 0 ? "ab" : NULL, i % 2 == 0 ? 2 : 0};
+    for (int i = 0; i < 40; i++)
+        pieces[i] = (pace_piece_t){i % 2 == 0 ? "ab" : NULL, i % 2 == 0 ? 2 : 0};
     OK(pace_conn_write_vectored(conn, pieces, 4, &wrote));
     OK(pace_conn_write_vectored(conn, pieces, 40, NULL));
     OK(pace_conn_write_vectored(conn, NULL, 0, NULL));
@@ -819,9 +821,7 @@ static void *answer_all(void *data) {
     return NULL;
 }
 
-static void no_news(void *data, pace_conn_t *conn) {
-    (void)data, (void)conn;
-}
+static void no_news(void *data, pace_conn_t *conn) { (void)data, (void)conn; }
 
 /* Each is answered, with a hook for the end and without one, and its connection is closed then. */
 static void answers_for_clients_that_have_finished(void) {

@@ -364,9 +364,7 @@ static int what_it_does;
 static pace_server_t *_Atomic lent_server;
 static char much[1 << 16];
 
-static void free_lent(void) {
-    pace_server_free(atomic_exchange(&lent_server, NULL));
-}
+static void free_lent(void) { pace_server_free(atomic_exchange(&lent_server, NULL)); }
 
 static int32_t make_strange(void *data, pace_conn_t *conn, void **filter) {
     (void)data;

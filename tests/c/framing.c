@@ -2,7 +2,8 @@
 #include "check.h"
 
 static bool is(pace_frame_t frame, const char *body, size_t length) {
-    return frame.size == strlen(body) && memcmp(frame.body, body, frame.size) == 0 && frame.length == length;
+    return frame.size == strlen(body) && memcmp(frame.body, body, frame.size) == 0 &&
+           frame.length == length;
 }
 
 static void lines(void) {
@@ -37,7 +38,8 @@ static void lengths(void) {
     SAYS(PACE_EEMPTY, pace_frame_prefixed("\0\3ab", 4, 2, 10, &frame));
     SAYS(PACE_EEMPTY, pace_frame_prefixed("\0", 1, 2, 10, &frame));
     SAYS(PACE_EFULL, pace_frame_prefixed("\0\13", 2, 2, 10, &frame));
-    SAYS(PACE_EFULL, pace_frame_prefixed("\377\377\377\377\377\377\377\377", 8, 8, SIZE_MAX / 2, &frame));
+    SAYS(PACE_EFULL,
+         pace_frame_prefixed("\377\377\377\377\377\377\377\377", 8, 8, SIZE_MAX / 2, &frame));
     SAYS(PACE_EINVAL, pace_frame_prefixed("\0", 1, 0, 10, &frame));
     SAYS(PACE_EINVAL, pace_frame_prefixed("\0", 1, 9, 10, &frame));
     SAYS(PACE_EINVAL, pace_frame_prefixed(NULL, 1, 2, 10, &frame));

@@ -22,9 +22,7 @@ static int32_t read_all(void *data, pace_handle_t self, int32_t fd, uint32_t rea
     return atomic_load(&reader->flow);
 }
 
-static void drop_reader(void *data) {
-    count_drop(&((reader_t *)data)->counts);
-}
+static void drop_reader(void *data) { count_drop(&((reader_t *)data)->counts); }
 
 static void readers(void) {
     pace_pool_t *pool = pool_of(2);

@@ -16,8 +16,10 @@ int main(void) {
     OK(pace_pool_pollable(pool, &fd));
     CHECK(fd >= 0 && !readable(fd));
     for (int i = 1; i <= 100; i++) {
-        if (i % 2) OK(pace_pool_post(pool, PACE_LANE_NORMAL, count_run, &counts, count_drop));
-        else OK(pace_pool_after(pool, MILLI, count_run, &counts, count_drop, NULL));
+        if (i % 2)
+            OK(pace_pool_post(pool, PACE_LANE_NORMAL, count_run, &counts, count_drop));
+        else
+            OK(pace_pool_after(pool, MILLI, count_run, &counts, count_drop, NULL));
         while (atomic_load(&counts.runs) < i) {
             struct pollfd waits = {.fd = fd, .events = POLLIN};
             CHECK(poll(&waits, 1, 60000) == 1);

@@ -85,10 +85,12 @@ static void counts_without_end(void) {
     const size_t counts[] = {65, MANY, SIZE_MAX / sizeof field, SIZE_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         publication.header_count = counts[i];
-        SAYS(PACE_EINVAL, pace_key_publish_with(t.key, &publication, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EINVAL,
+             pace_key_publish_with(t.key, &publication, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         CHECK(strstr(pace_last_error(), "header_count") != NULL);
         SAYS(PACE_EINVAL, pace_key_request(t.key, &publication, "x", 1, 0, &message));
-        SAYS(PACE_EINVAL, pace_key_request_async(t.key, &publication, "x", 1, 0, on_reply, &t, drop_it, NULL));
+        SAYS(PACE_EINVAL,
+             pace_key_request_async(t.key, &publication, "x", 1, 0, on_reply, &t, drop_it, NULL));
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
         SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         message.key.text = "a";
@@ -100,12 +102,14 @@ static void counts_without_end(void) {
     publication.header_count = 1;
     for (size_t i = 1; i < sizeof counts / sizeof *counts; i++) {
         size_t size = counts[i] < MANY * 2 ? SIZE_MAX / 2 + 1 : counts[i];
-        SAYS(PACE_EINVAL, pace_key_request_async(t.key, NULL, "x", size, 0, on_reply, &t, drop_it, NULL));
+        SAYS(PACE_EINVAL,
+             pace_key_request_async(t.key, NULL, "x", size, 0, on_reply, &t, drop_it, NULL));
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, NULL, "x", size, 0, t.replies, 1, NULL));
         together.bytes = "x";
         together.size = size;
         SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, counts[i], PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EINVAL,
+             pace_hub_publish_together(t.hub, &together, counts[i], PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     together.size = 0;
     together.key = NULL;
@@ -134,8 +138,10 @@ static void structs_of_another_size(void) {
     together.publication = &publication;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         options.struct_size = publication.struct_size = stats.struct_size = sizes[i];
-        SAYS(PACE_EVERSION, pace_hub_replay_supervised(t.hub, "a", &options, quick, &t, drop_it, &replay));
-        SAYS(PACE_EVERSION, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EVERSION,
+             pace_hub_replay_supervised(t.hub, "a", &options, quick, &t, drop_it, &replay));
+        SAYS(PACE_EVERSION,
+             pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         SAYS(PACE_EVERSION, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
     }
     CHECK(replay == NULL && atomic_load(&t.counts.drops) == 0);
@@ -188,7 +194,8 @@ static void inside_handlers(void) {
         options.execution = executions[i];
         options.threads = 2;
         OK(pace_hub_subscribe(t.hub, "b", &options, meddle, &t, NULL, &subscription));
-        if (executions[i] != PACE_EXECUTION_INLINE) OK(pace_hub_publish(t.hub, "b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        if (executions[i] != PACE_EXECUTION_INLINE)
+            OK(pace_hub_publish(t.hub, "b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         OK(pace_subscription_drain(t.hub, subscription, PACE_FOREVER, NULL));
     }
     UNTIL(atomic_load(&t.counts.drops) == 3);
@@ -251,7 +258,8 @@ static void in_a_child(void) {
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
     if (webhook != NULL) {
         /* Names are given back though the pattern is bad. */
-        for (int i = 0; i < 2000; i++) SAYS(PACE_EINVAL, pace_webhook_forward(webhook, t.hub, "a..b", NULL));
+        for (int i = 0; i < 2000; i++)
+            SAYS(PACE_EINVAL, pace_webhook_forward(webhook, t.hub, "a..b", NULL));
     }
     pace_webhook_free(webhook);
     pace_service_free(service);

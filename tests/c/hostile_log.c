@@ -381,7 +381,8 @@ static void *does_all(void *data) {
         size_t count = 0;
         stats.struct_size = sizeof stats;
         told.struct_size = sizeof told;
-        SAYS(round % 4 == 3 ? PACE_EINVAL : PACE_OK, pace_log_set_levels(shared->log, levels[round % 4]));
+        SAYS(round % 4 == 3 ? PACE_EINVAL : PACE_OK,
+             pace_log_set_levels(shared->log, levels[round % 4]));
         OK(pace_pool_set_active(shared->pool, 1 + (uint32_t)round % 2));
         OK(pace_log_level(shared->log, (uint32_t)round % 9, &level));
         pace_status_t status = pace_log_pull(shared->log, records, 4, round % 2 ? MILLI : 0, &count);

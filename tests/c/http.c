@@ -168,8 +168,9 @@ static void what_is_asked(void) {
     int client = dial(address);
     for (int i = 0; i < 3; i++) {
         char head[4096];
-        send_text(client, "POST /look/at/this%20?loud=1&x HTTP/1.1\r\nHost: here\r\nX-Spaced:  some value \r\n"
-                          "X-Bytes: a\xff\r\nContent-Length: 5\r\n\r\nbytes");
+        send_text(client,
+                  "POST /look/at/this%20?loud=1&x HTTP/1.1\r\nHost: here\r\nX-Spaced:  some value \r\n"
+                  "X-Bytes: a\xff\r\nContent-Length: 5\r\n\r\nbytes");
         read_head(client, head, sizeof head);
         CHECK(strncmp(head, "HTTP/1.1 201 ", 13) == 0 && strstr(head, "\r\nX-Seen: yes\r\n") != NULL);
         expect_text(client, "seen");
@@ -268,7 +269,8 @@ static void answers(void) {
     expect_end(client);
     UNTIL(stats_of(beneath).open == 0);
     pace_http_stats_t stats = books();
-    CHECK(stats.answered_successful == 3 && stats.refused_unanswered == 5 && stats.refused_not_found == 1);
+    CHECK(stats.answered_successful == 3 && stats.refused_unanswered == 5 &&
+          stats.refused_not_found == 1);
     CHECK(stats.begun == 9 && stats.panics == 0);
     end();
     UNTIL(atomic_load(&drops) == 2);
@@ -473,7 +475,8 @@ static void bodies_of_answers(void) {
         if (how == 1) pace_body_free(body);
         if (how == 2) OK(pace_body_pump(body, produce, new_int(-5), free_int));
         ssize_t got;
-        while ((got = receive(client, head, sizeof head, 0)) > 0) {}
+        while ((got = receive(client, head, sizeof head, 0)) > 0) {
+        }
         CHECK(got < 0 && errno == ECONNRESET);
         close(client);
         client = dial(address);
@@ -534,8 +537,10 @@ static void end_upload(void *body, bool is_whole) {
     upload_t *upload = (upload_t *)body;
     char text[32];
     snprintf(text, sizeof text, "%zu", upload->size);
-    if (is_whole) OK(pace_response_text(upload->response, text));
-    else pace_response_free(upload->response);
+    if (is_whole)
+        OK(pace_response_text(upload->response, text));
+    else
+        pace_response_free(upload->response);
     free(upload);
     atomic_fetch_add(&ends, 1);
 }
@@ -576,7 +581,8 @@ static void bodies_of_requests(void) {
     atomic_store(&greedy, true);
     send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
     UNTIL(atomic_load(&ends) == 4);
-    while (receive(client, head, sizeof head, 0) > 0) {}
+    while (receive(client, head, sizeof head, 0) > 0) {
+    }
     close(client);
     UNTIL(stats_of(beneath).open == 0);
     CHECK(books().panics == 1);
@@ -639,7 +645,7 @@ static void fail_at_the_end(void *body, bool is_whole) {
 
 /* A failure closes its connection, after a 500 if nothing was sent, and is counted, once. */
 static void failures(void) {
-    static const pace_request_fn handlers[] = {fail_unanswered, fail_freed,   fail_response,
+    static const pace_request_fn handlers[] = {fail_unanswered, fail_freed,  fail_response,
                                                fail_answered,   fail_midway, fail_pumping};
     static const char *const told[] = {"500", "500", "500", "200", NULL, NULL};
     pace_request_body_hooks_t hooks;
@@ -666,7 +672,8 @@ static void failures(void) {
             read_head(client, head, sizeof head);
             CHECK(strncmp(head + 9, told[i], 3) == 0);
         }
-        while (receive(client, head, sizeof head, 0) > 0) {}
+        while (receive(client, head, sizeof head, 0) > 0) {
+        }
         close(client);
         UNTIL(stats_of(beneath).open == 0);
         CHECK(books().panics == i + 1);
@@ -676,7 +683,8 @@ static void failures(void) {
     send_text(client, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
     read_head(client, head, sizeof head);
     CHECK(strncmp(head + 9, "500", 3) == 0);
-    while (receive(client, head, sizeof head, 0) > 0) {}
+    while (receive(client, head, sizeof head, 0) > 0) {
+    }
     close(client);
 
     /* Elsewhere. */
@@ -685,12 +693,14 @@ static void failures(void) {
     pace_response_fail(taken(0));
     read_head(client, head, sizeof head);
     CHECK(strncmp(head + 9, "500", 3) == 0 && strstr(head, "Connection: close") != NULL);
-    while (receive(client, head, sizeof head, 0) > 0) {}
+    while (receive(client, head, sizeof head, 0) > 0) {
+    }
     close(client);
     announced = PACE_LENGTH_UNKNOWN;
     client = dial(address);
     pace_body_fail(streamed(client));
-    while (receive(client, head, sizeof head, 0) > 0) {}
+    while (receive(client, head, sizeof head, 0) > 0) {
+    }
     close(client);
     UNTIL(stats_of(beneath).open == 0);
     pace_http_stats_t stats = books();
@@ -733,7 +743,8 @@ static void upgrades(void) {
     CHECK(strncmp(head, "HTTP/1.1 500 ", 13) == 0 && atomic_load(&drops) == 0);
     close(client);
     client = dial(address);
-    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\nhey");
+    send_text(client,
+              "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\nhey");
     read_head(client, head, sizeof head);
     CHECK(strncmp(head, "HTTP/1.1 101 ", 13) == 0 && strstr(head, "Upgrade: shouting\r\n") != NULL);
     expect_text(client, "hey!");
@@ -748,12 +759,12 @@ static void upgrades(void) {
 
 /* --- settings ------------------------------------------------------------------------------------- */
 
-#define REFUSES(field, value, name)                                                                \
-    do {                                                                                           \
-        pace_http_options_t changed = options_at(&listener);                                       \
-        changed.field = (value);                                                                   \
-        SAYS(PACE_EINVAL, pace_http_start(http, &changed));                                        \
-        TELLS(name);                                                                               \
+#define REFUSES(field, value, name)                                                                     \
+    do {                                                                                                \
+        pace_http_options_t changed = options_at(&listener);                                            \
+        changed.field = (value);                                                                        \
+        SAYS(PACE_EINVAL, pace_http_start(http, &changed));                                             \
+        TELLS(name);                                                                                    \
     } while (0)
 
 static void settings(void) {
@@ -893,7 +904,8 @@ static void requests_in_work_at_a_listener(void) {
     OK(pace_response_text(taken(3), "second"));
     expect_answer(two, "200", "second");
     close(one), close(two);
-    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)), stats.answered == 2 && stats.in_work == 0 && stats.open == 0));
+    UNTIL((OK(pace_server_listener_stats(beneath, 0, &stats)),
+           stats.answered == 2 && stats.in_work == 0 && stats.open == 0));
     CHECK(stats.requests == 2 && stats.balances && stats.busy == 1 && books().refused_busy == 1);
     end();
 }
@@ -915,7 +927,8 @@ static void freed_inside(void) {
     start();
     int client = dial(address);
     send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    while (receive(client, bytes, sizeof bytes, 0) > 0) {}
+    while (receive(client, bytes, sizeof bytes, 0) > 0) {
+    }
     close(client);
     UNTIL(atomic_load(&drops) == 1);
 }
@@ -930,7 +943,8 @@ static void note(const char *text, size_t size) {
     strcat(seen, " ");
 }
 
-static void outer(void *data, const pace_request_t *request, pace_response_t *response, pace_next_t *next) {
+static void outer(void *data, const pace_request_t *request, pace_response_t *response,
+                  pace_next_t *next) {
     pace_text_t text;
     uint32_t status = 9;
     char number[32];
@@ -946,7 +960,8 @@ static void outer(void *data, const pace_request_t *request, pace_response_t *re
     note(number, sizeof number);
 }
 
-static void inner(void *data, const pace_request_t *request, pace_response_t *response, pace_next_t *next) {
+static void inner(void *data, const pace_request_t *request, pace_response_t *response,
+                  pace_next_t *next) {
     pace_text_t text;
     (void)data;
     OK(pace_request_query(request, &text));
@@ -956,7 +971,8 @@ static void inner(void *data, const pace_request_t *request, pace_response_t *re
         return;
     }
     OK(pace_next_run(next, request, response, NULL));
-    if (is(text, "twice")) SAYS(PACE_EINVAL, pace_next_run(next, request, (pace_response_t *)data, NULL));
+    if (is(text, "twice"))
+        SAYS(PACE_EINVAL, pace_next_run(next, request, (pace_response_t *)data, NULL));
 }
 
 static void fails(void *data, const pace_request_t *request, pace_response_t *response) {

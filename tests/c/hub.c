@@ -9,9 +9,7 @@ typedef struct seen {
     char text[64];
 } seen_t;
 
-static void drop_seen(void *data) {
-    count_drop(&((seen_t *)data)->counts);
-}
+static void drop_seen(void *data) { count_drop(&((seen_t *)data)->counts); }
 
 static bool is(pace_text_t text, const char *what) {
     return text.size == strlen(what) && memcmp(text.text, what, text.size) == 0;
@@ -118,8 +116,8 @@ static void every_execution(pace_pool_t *pool) {
     for (uint32_t i = 0; i < 4; i++) {
         pace_subscription_options_t how = options(i, PACE_OVERFLOW_REJECT, 10000);
         bool several = i == PACE_EXECUTION_CONCURRENT;
-        OK(pace_hub_subscribe(hub, i % 2 ? "numbers.*" : "numbers.one", &how,
-                              several ? take_any : take, &seen[i], drop_seen, &subscriptions[i]));
+        OK(pace_hub_subscribe(hub, i % 2 ? "numbers.*" : "numbers.one", &how, several ? take_any : take,
+                              &seen[i], drop_seen, &subscriptions[i]));
     }
     OK(pace_hub_key(hub, "numbers.one", &key));
     OK(pace_key_text(key, &text));
@@ -149,7 +147,8 @@ static void every_execution(pace_pool_t *pool) {
     CHECK(told.matched == 0);
     balances(hub);
     pace_hub_free(hub);
-    SAYS(PACE_OK, pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL)); /* keys may outlive the hub's pointer */
+    SAYS(PACE_OK, pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT,
+                                   NULL)); /* keys may outlive the hub's pointer */
     pace_key_free(key);
 }
 
@@ -172,8 +171,7 @@ static void what_is_full_and_what_was_lost(pace_pool_t *pool) {
         for (unsigned n = 1; n <= 10; n++) {
             pace_receipt_t told = receipt();
             bool refused = ways[i] == PACE_OVERFLOW_REJECT && n > 3;
-            SAYS(refused ? PACE_EFULL : PACE_OK,
-                 pace_hub_publish(hub, "a.b", &n, sizeof n, 0, &told));
+            SAYS(refused ? PACE_EFULL : PACE_OK, pace_hub_publish(hub, "a.b", &n, sizeof n, 0, &told));
             CHECK(told.matched == 1 && told.enqueued + told.dropped + told.rejected == 1);
             sum.dropped += told.dropped;
             sum.rejected += told.rejected;
@@ -181,7 +179,8 @@ static void what_is_full_and_what_was_lost(pace_pool_t *pool) {
         CHECK(sum.rejected == (ways[i] == PACE_OVERFLOW_REJECT ? 7u : 0u));
         CHECK(sum.dropped == (ways[i] == PACE_OVERFLOW_DROP_NEWEST ? 7u : 0u));
         stats = stats_of(hub, subscription);
-        CHECK(stats.waiting == kept && stats.running == 1 && stats.dropped + stats.rejected == 10 - kept);
+        CHECK(stats.waiting == kept && stats.running == 1 &&
+              stats.dropped + stats.rejected == 10 - kept);
         atomic_store(&seen.hold, false);
         UNTIL(atomic_load(&seen.counts.runs) == 1 + (int)kept);
         if (i < 2) CHECK(atomic_load(&seen.sum) == 1 + 2 + 3);
@@ -214,10 +213,11 @@ static void blocked(pace_pool_t *pool) {
     OK(pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EFULL, pace_key_publish(key, NULL, 0, PACE_PUBLISH_NO_WAIT, &told));
     CHECK(told.rejected == 1 && strstr(pace_last_error(), "(a) is full (1 messages)") != NULL);
-    SAYS(PACE_EFULL, pace_hub_publish(hub, "a", NULL, 0,
-                                      PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EFULL,
+         pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT, NULL));
     told.matched = 7;
-    SAYS(PACE_ETIMEDOUT, pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told)); /* nobody has got it */
+    SAYS(PACE_ETIMEDOUT,
+         pace_key_publish(key, NULL, 0, PACE_PUBLISH_TRY, &told)); /* nobody has got it */
     SAYS(PACE_ETIMEDOUT, pace_key_await_room(key, MILLI, 0));
     SAYS(PACE_EFULL, pace_key_await_room(key, PACE_FOREVER, 240 * SECOND)); /* as long as it may */
     SAYS(PACE_EINVAL, pace_key_publish(key, NULL, 0, 0, NULL)); /* a receipt is left out by name only */
@@ -311,7 +311,8 @@ static void drained(pace_pool_t *pool) {
     atomic_store(&seen.hold, true);
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &subscription));
-    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 1; n <= 100; n++)
+        OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_DRAIN, &ended));
     CHECK(!ended);
     atomic_store(&seen.hold, false);
@@ -354,7 +355,8 @@ static void pulled(pace_pool_t *pool) {
         CHECK((const char *)messages[i].payload == (const char *)messages[0].payload + i * sizeof n);
         CHECK(n == i + 3 && messages[i].sequence == n && is(messages[i].key, "a.b"));
         CHECK(messages[i].header_count == n % 3 && messages[i].subscription.id == 0);
-        if (n % 3 == 2) CHECK(is(messages[i].headers[1].name, "b") && is(messages[i].headers[1].value, "2"));
+        if (n % 3 == 2)
+            CHECK(is(messages[i].headers[1].name, "b") && is(messages[i].headers[1].value, "2"));
     }
     stats.struct_size = sizeof stats;
     OK(pace_mailbox_stats(mailbox, &stats));
@@ -493,14 +495,16 @@ static void publishers_have_limits(pace_pool_t *pool) {
     limits.quota_per_ns = UINT64_C(10) * 365 * 24 * 3600 * SECOND;
     limits.quota_burst = 4;
     OK(pace_publisher_new(hub, "clock", &limits, &publisher));
-    SAYS(PACE_EINVAL, pace_publisher_publish(publisher, other, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL,
+         pace_publisher_publish(publisher, other, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("\"c\"");
     unsigned n = 1;
     OK(pace_publisher_publish(publisher, allowed, NULL, &n, sizeof n, 0, &told));
     CHECK(told.enqueued == 1 && told.sequence == 1);
     pace_piece_t pieces[4] = {{&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}, {&n, sizeof n}};
     SAYS(PACE_EFULL, pace_publisher_publish_batch(publisher, allowed, pieces, 4, 0, &told));
-    SAYS(PACE_EFULL, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EFULL,
+         pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     stats.struct_size = sizeof stats;
     OK(pace_publisher_stats(publisher, &stats));
     CHECK(stats.published == 4 && stats.enqueued == 4 && stats.lost == 0 && stats.refused == 3);
@@ -517,7 +521,8 @@ static void publishers_have_limits(pace_pool_t *pool) {
     TELLS("burst");
     OK(pace_publisher_new(hub, "", NULL, &publisher));
     pace_hub_free(hub);
-    SAYS(PACE_OK, pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_OK,
+         pace_publisher_publish(publisher, allowed, NULL, NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     pace_publisher_free(publisher);
     pace_key_free(allowed);
     pace_key_free(other);
@@ -529,9 +534,7 @@ typedef struct patient {
     atomic_int restarts, failing, told;
 } patient_t;
 
-static void drop_patient(void *data) {
-    count_drop(&((patient_t *)data)->seen.counts);
-}
+static void drop_patient(void *data) { count_drop(&((patient_t *)data)->seen.counts); }
 
 /* Fails while it is told to, and crashes at this attempt. */
 static void try_to(void *data, const pace_message_t *message, int32_t *outcome) {
@@ -595,7 +598,8 @@ static void supervised(pace_pool_t *pool) {
     OK(pace_hub_resume(hub, subscription, &resumed));
     CHECK(!resumed);
     atomic_store(&patient.failing, 3);
-    OK(pace_hub_publish(hub, "a.b", "1", 1, PACE_PUBLISH_NO_RECEIPT, NULL)); /* three attempts, a dead letter, a restart */
+    OK(pace_hub_publish(hub, "a.b", "1", 1, PACE_PUBLISH_NO_RECEIPT,
+                        NULL)); /* three attempts, a dead letter, a restart */
     UNTIL(stats_of(hub, subscription).dead_lettered == 1);
     CHECK(atomic_load(&patient.seen.counts.runs) == 3);
     CHECK(atomic_load(&patient.restarts) == 1 && atomic_load(&patient.told) == 1);
@@ -933,12 +937,14 @@ static void asked_without_waiting(pace_pool_t *pool) {
     with.headers = &field;
     with.header_count = 1;
     for (unsigned n = 1; n <= 1000; n++)
-        OK(pace_key_request_async(key, n % 2 ? &with : NULL, &n, sizeof n, n % 3 ? PACE_FOREVER : 3600 * SECOND,
-                                  replied, &replies, drop_replies, NULL));
+        OK(pace_key_request_async(key, n % 2 ? &with : NULL, &n, sizeof n,
+                                  n % 3 ? PACE_FOREVER : 3600 * SECOND, replied, &replies, drop_replies,
+                                  NULL));
     UNTIL(atomic_load(&replies.counts.drops) == 1000);
     CHECK(atomic_load(&replies.counts.runs) == 1000 && atomic_load(&replies.sum) == 500500);
     with.priority = 17;
-    SAYS(PACE_EINVAL, pace_key_request_async(key, &with, "x", 1, 0, replied, &replies, drop_replies, NULL));
+    SAYS(PACE_EINVAL,
+         pace_key_request_async(key, &with, "x", 1, 0, replied, &replies, drop_replies, NULL));
     pace_key_free(key);
 
     OK(pace_hub_key(hub, "mute", &key));
@@ -946,7 +952,8 @@ static void asked_without_waiting(pace_pool_t *pool) {
     OK(pace_key_request_async(key, NULL, NULL, 0, MILLI, replied, &replies, drop_replies, NULL));
     UNTIL(atomic_load(&replies.counts.drops) == 1001);
     CHECK(atomic_load(&replies.late) == 1);
-    OK(pace_key_request_async(key, NULL, NULL, 0, PACE_FOREVER, replied, &replies, drop_replies, &asked));
+    OK(pace_key_request_async(key, NULL, NULL, 0, PACE_FOREVER, replied, &replies, drop_replies,
+                              &asked));
     OK(pace_hub_give_up(hub, asked, &given_up));
     CHECK(given_up && atomic_load(&replies.counts.drops) == 1002);
     OK(pace_hub_give_up(hub, asked, &given_up));
@@ -985,7 +992,8 @@ static void together(pace_pool_t *pool) {
     OK(pace_publication_init(&with, sizeof with));
     with.headers = &field;
     with.header_count = 1;
-    pace_together_t both[3] = {{debit, &with, "17", 2}, {credit, NULL, "17", 2}, {credit, NULL, NULL, 0}};
+    pace_together_t both[3] = {
+        {debit, &with, "17", 2}, {credit, NULL, "17", 2}, {credit, NULL, NULL, 0}};
     OK(pace_hub_publish_together(hub, both, 2, 0, &told));
     CHECK(told.matched == 2 && told.enqueued == 2 && told.sequence == 2);
     SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 3, 0, &told)); /* one place, and two for it */
@@ -1053,8 +1061,10 @@ static void measured(pace_pool_t *pool) {
         if (i == 0) OK(pace_mailbox_stats(mailbox, &stats));
         if (i == 1) stats = stats_of(hub, subscription);
         CHECK(stats.latencies == 100);
-        CHECK(stats.latency_mean_ns <= stats.latency_max_ns && stats.latency_p50_ns <= stats.latency_p90_ns);
-        CHECK(stats.latency_p90_ns <= stats.latency_p99_ns && stats.latency_p99_ns <= stats.latency_p999_ns);
+        CHECK(stats.latency_mean_ns <= stats.latency_max_ns &&
+              stats.latency_p50_ns <= stats.latency_p90_ns);
+        CHECK(stats.latency_p90_ns <= stats.latency_p99_ns &&
+              stats.latency_p99_ns <= stats.latency_p999_ns);
         CHECK(stats.latency_p999_ns <= stats.latency_max_ns);
     }
     how.reserved3[6] = 1;
@@ -1187,7 +1197,8 @@ static void kept_and_replayed(pace_pool_t *pool) {
     how.histories = &history;
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
-    for (unsigned n = 1; n <= 100; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 1; n <= 100; n++)
+        OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_publish(hub, "c", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_flush(hub, NULL));
     OK(pace_hub_history_stats(hub, read_history, &histories));
@@ -1214,7 +1225,8 @@ static void kept_and_replayed(pace_pool_t *pool) {
     /* From the last ten on into what is published meanwhile, each once. */
     OK(pace_hub_replay_mailbox(hub, "a.b", PACE_REPLAY_LAST, 10, &mailbox));
     OK(pace_hub_replay(hub, "a.*", PACE_REPLAY_SEQUENCE, 91, take_replayed, &seen, drop_seen, &replay));
-    for (unsigned n = 101; n <= 120; n++) OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 101; n <= 120; n++)
+        OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 30);
     CHECK(atomic_load(&seen.sum) == 91 * 30 + 29 * 30 / 2);
     done.struct_size = sizeof done;
@@ -1294,8 +1306,10 @@ static void given_up(void) {
         how.history_count = 1;
         OK(pace_hub_new(pool, &how, &hub));
         OK(pace_pool_post(pool, PACE_LANE_NORMAL, hold, &go, NULL));
-        for (unsigned n = 0; n < 4; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
-        for (unsigned n = 0; n < 6; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+        for (unsigned n = 0; n < 4; n++)
+            OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+        for (unsigned n = 0; n < 6; n++)
+            OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
         if (gives_up) {
             SAYS(PACE_EGIVENUP, pace_hub_flush(hub, &count));
             TELLS("6 messages");
@@ -1334,7 +1348,8 @@ static void archived(void) {
         if (status == PACE_OK) {
             OK(pace_hub_query(hub, NULL, NULL, NULL, &count));
             CHECK(count == round * 100);
-            for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+            for (unsigned n = 0; n < 100; n++)
+                OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
             OK(pace_hub_flush(hub, NULL));
             pace_hub_free(hub);
         } else {
@@ -1382,7 +1397,9 @@ static void told_of_itself(pace_pool_t *pool) {
     OK(pace_hub_mailbox(hub, "a", &one, &full));
     OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.started"));
-    for (int i = 0; i < 2; i++) SAYS(i ? PACE_EFULL : PACE_OK, pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (int i = 0; i < 2; i++)
+        SAYS(i ? PACE_EFULL : PACE_OK,
+             pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.overflow") && message.size < sizeof text);
     memcpy(text, message.payload, message.size);
@@ -1564,7 +1581,8 @@ static void *ask_and_pull(void *data) {
     pace_reply_t rows[5];
     size_t count = 0;
     for (uint64_t n = 0; n < 200; n++)
-        OK(pace_key_request_pulled(asker->key, NULL, &n, sizeof n, PACE_FOREVER, asker->replies, n, NULL));
+        OK(pace_key_request_pulled(asker->key, NULL, &n, sizeof n, PACE_FOREVER, asker->replies, n,
+                                   NULL));
     while (atomic_load(&asker->answered) < 800) {
         pace_status_t status = pace_replies_pull(asker->replies, rows, 5, MILLI, &count);
         CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
@@ -1618,7 +1636,8 @@ static void replies_are_pulled(pace_pool_t *pool) {
     CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0) == 0);
     OK(pace_key_request_pulled(silent, NULL, "a", 1, 1, replies, 3, &asked));
     OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && rows[0].token == 3 && rows[0].status == PACE_ETIMEDOUT && rows[0].message.size == 0);
+    CHECK(count == 1 && rows[0].token == 3 && rows[0].status == PACE_ETIMEDOUT &&
+          rows[0].message.size == 0);
     OK(pace_hub_give_up(hub, asked, &given_up));
     CHECK(!given_up);
     OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, replies, 4, &asked));
@@ -1631,7 +1650,8 @@ static void replies_are_pulled(pace_pool_t *pool) {
     /* Rows of those that have a reply and of those that have none, in the order of their ends. */
     for (uint64_t n = 10; n < 14; n++) {
         pace_key_t *at = n % 2 == 0 ? key : silent;
-        OK(pace_key_request_pulled(at, NULL, &n, sizeof n, n % 2 == 0 ? PACE_FOREVER : 1, replies, n, NULL));
+        OK(pace_key_request_pulled(at, NULL, &n, sizeof n, n % 2 == 0 ? PACE_FOREVER : 1, replies, n,
+                                   NULL));
     }
     check_nap();
     for (size_t got = 0; got < 4; got += count) {
@@ -1816,7 +1836,8 @@ static void replays_are_supervised(pace_pool_t *pool) {
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
     OK(pace_supervisor_new(PACE_RESTART_ONE_FOR_ONE, 2, 3600 * SECOND, PACE_FOREVER, 0, &supervisor));
-    for (unsigned n = 1; n <= 10; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 1; n <= 10; n++)
+        OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
 
     /* Messages 2 and 3 are tried twice and die; at 4 it is suspended, and another with it. */
     OK(pace_replay_options_init(&options, sizeof options));
@@ -1930,7 +1951,8 @@ static void drained_until(pace_pool_t *pool) {
     atomic_store(&seen.hold, true);
     OK(pace_hub_subscribe(hub, "a", NULL, take, &seen, drop_seen, &slow));
     OK(pace_hub_subscribe(hub, "b", NULL, take, &handled, drop_seen, &quick));
-    for (unsigned n = 0; n < 5; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 0; n < 5; n++)
+        OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(atomic_load(&seen.counts.runs) == 1);
     OK(pace_subscription_drain(hub, slow, MILLI, &left));
     CHECK(left == 4);
@@ -1938,7 +1960,8 @@ static void drained_until(pace_pool_t *pool) {
     atomic_store(&seen.hold, false);
     UNTIL(atomic_load(&seen.counts.drops) == 1);
     CHECK(atomic_load(&seen.counts.runs) == 1);
-    for (unsigned n = 0; n < 100; n++) OK(pace_hub_publish(hub, "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 0; n < 100; n++)
+        OK(pace_hub_publish(hub, "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_subscription_drain(hub, quick, PACE_FOREVER, &left));
     CHECK(left == 0 && atomic_load(&handled.counts.runs) == 100);
     CHECK(atomic_load(&handled.counts.drops) == 1);
@@ -1950,7 +1973,8 @@ static void drained_until(pace_pool_t *pool) {
 
     /* What a shutdown leaves. */
     OK(pace_hub_mailbox(hub, "d", NULL, &mailbox));
-    for (unsigned n = 0; n < 3; n++) OK(pace_hub_publish(hub, "d", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    for (unsigned n = 0; n < 3; n++)
+        OK(pace_hub_publish(hub, "d", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     report.struct_size = sizeof report;
     OK(pace_pool_shutdown(pool, PACE_FOREVER, &report));
     CHECK(report.left == 3);

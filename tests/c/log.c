@@ -181,8 +181,10 @@ static void all_is_pulled_before_the_end_is_told(void) {
         for (;;) {
             pace_status_t status = pace_log_pull(log, records, 2, 0, &count);
             if (status == PACE_ESHUTDOWN) break;
-            if (status == PACE_OK) pulled += count;
-            else SAYS(PACE_EEMPTY, status);
+            if (status == PACE_OK)
+                pulled += count;
+            else
+                SAYS(PACE_EEMPTY, status);
         }
         CHECK(pthread_join(other, NULL) == 0);
         stats.struct_size = sizeof stats;

@@ -360,15 +360,14 @@ static pace_status_t do_http_server(things_t *t) {
     pace_server_t *server;
     return pace_http_server(t->http, &server);
 }
-static pace_status_t do_http_fail(things_t *t) {
-    return pace_http_fail(t->http, (pace_conn_id_t){77});
-}
+static pace_status_t do_http_fail(things_t *t) { return pace_http_fail(t->http, (pace_conn_id_t){77}); }
 static pace_status_t do_http_stats(things_t *t) {
     pace_http_stats_t stats = {0};
     stats.struct_size = sizeof stats;
     return pace_http_stats(t->http, &stats);
 }
-static void quick_begin(void *data, const pace_request_t *request, pace_response_t *response, void **body) {
+static void quick_begin(void *data, const pace_request_t *request, pace_response_t *response,
+                        void **body) {
     (void)data, (void)request, (void)body;
     pace_response_free(response);
 }
@@ -441,7 +440,8 @@ static pace_status_t do_ip_text(things_t *t) {
     (void)t;
     return pace_ip_text(&ip, text, sizeof text);
 }
-static void quick_datagrams(void *data, pace_udp_t *udp, const pace_datagram_t *datagrams, size_t count) {
+static void quick_datagrams(void *data, pace_udp_t *udp, const pace_datagram_t *datagrams,
+                            size_t count) {
     (void)data, (void)udp, (void)datagrams, (void)count;
 }
 static pace_status_t udp_new(pace_pool_t *pool, pace_udp_t **udp) {
@@ -477,7 +477,9 @@ static pace_status_t do_udp_send_batch(things_t *t) {
     return pace_udp_send_batch(t->udp, &datagram, 1, &sent);
 }
 static pace_status_t do_udp_join(things_t *t) { return pace_udp_join_multicast(t->udp, "127.0.0.1", 0); }
-static pace_status_t do_udp_leave(things_t *t) { return pace_udp_leave_multicast(t->udp, "127.0.0.1", 0); }
+static pace_status_t do_udp_leave(things_t *t) {
+    return pace_udp_leave_multicast(t->udp, "127.0.0.1", 0);
+}
 static pace_status_t do_udp_is_open(things_t *t) {
     bool flag;
     return pace_udp_is_open(t->udp, &flag);
@@ -529,7 +531,9 @@ static pace_status_t do_requests_pull(things_t *t) {
     size_t count;
     return pace_requests_pull(t->requests, &event, 1, 0, &count);
 }
-static pace_status_t do_requests_answer(things_t *t) { return pace_requests_answer(t->requests, NULL, 0); }
+static pace_status_t do_requests_answer(things_t *t) {
+    return pace_requests_answer(t->requests, NULL, 0);
+}
 static pace_status_t do_pulled_admit(things_t *t) {
     pace_admission_t *admission;
     return pace_pulled_admit(t->pulled, 77, &admission);
@@ -589,7 +593,9 @@ static pace_status_t do_key_text(things_t *t) {
     return pace_key_text(t->key, &text);
 }
 static pace_status_t do_key_await_room(things_t *t) { return pace_key_await_room(t->key, 1, 0); }
-static pace_status_t do_key_publish(things_t *t) { return pace_key_publish(t->key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL); }
+static pace_status_t do_key_publish(things_t *t) {
+    return pace_key_publish(t->key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL);
+}
 static pace_status_t do_key_publish_with(things_t *t) {
     pace_publication_t with;
     OK(pace_publication_init(&with, sizeof with));
@@ -599,7 +605,9 @@ static pace_status_t do_key_publish_batch(things_t *t) {
     pace_piece_t pieces[2] = {{"x", 1}, {NULL, 0}};
     return pace_key_publish_batch(t->key, pieces, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
-static pace_status_t do_hub_publish(things_t *t) { return pace_hub_publish(t->hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL); }
+static pace_status_t do_hub_publish(things_t *t) {
+    return pace_hub_publish(t->hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL);
+}
 static pace_status_t do_hub_audit(things_t *t) {
     pace_hub_audit_t audit = {0};
     audit.struct_size = sizeof audit;
@@ -696,8 +704,7 @@ static pace_status_t do_hub_watch(things_t *t) {
     pace_watch_t *watch;
     OK(pace_threshold_init(&threshold, sizeof threshold));
     threshold.metric = "none";
-    pace_status_t status =
-        pace_hub_watch(t->hub, t->workers, SECOND, &threshold, 1, NULL, C, &watch);
+    pace_status_t status = pace_hub_watch(t->hub, t->workers, SECOND, &threshold, 1, NULL, C, &watch);
     if (status == PACE_OK) pace_watch_free(watch);
     return status;
 }
@@ -885,9 +892,7 @@ static pace_status_t do_replay_supervised(things_t *t) {
     if (status == PACE_OK) pace_replay_free(replay);
     return status;
 }
-static pace_status_t do_replay_resume(things_t *t) {
-    return pace_replay_resume(t->replay, NULL);
-}
+static pace_status_t do_replay_resume(things_t *t) { return pace_replay_resume(t->replay, NULL); }
 static pace_status_t do_replay_stats(things_t *t) {
     pace_replay_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -926,7 +931,9 @@ static pace_status_t do_requests_pollable(things_t *t) {
 }
 static pace_status_t do_requests_close(things_t *t) { return pace_requests_close(t->requests); }
 static pace_status_t do_response_status(things_t *t) { return pace_response_status(t->response, 404); }
-static pace_status_t do_response_header(things_t *t) { return pace_response_header(t->response, "X", "y"); }
+static pace_status_t do_response_header(things_t *t) {
+    return pace_response_header(t->response, "X", "y");
+}
 static pace_status_t do_response_close(things_t *t) { return pace_response_close(t->response); }
 static pace_status_t do_body_write(things_t *t) { return pace_body_write(t->body, "x", 1, NULL); }
 static pace_status_t do_body_is_pressed(things_t *t) {
@@ -934,7 +941,9 @@ static pace_status_t do_body_is_pressed(things_t *t) {
     return pace_body_is_pressed(t->body, &flag);
 }
 static void quick_writable(void *data) { (void)data; }
-static pace_status_t do_body_on_writable(things_t *t) { return pace_body_on_writable(t->body, quick_writable, C); }
+static pace_status_t do_body_on_writable(things_t *t) {
+    return pace_body_on_writable(t->body, quick_writable, C);
+}
 static pace_status_t do_cut_off(things_t *t) { return pace_server_cut_off(t->server); }
 static pace_status_t do_stop(things_t *t) { return pace_server_stop(t->server); }
 static pace_status_t do_drain(things_t *t) { return pace_server_drain(t->server, 0, NULL); }
@@ -1065,8 +1074,7 @@ static pace_status_t do_kind_stats(things_t *t) {
 }
 static pace_status_t do_workers_submit(things_t *t) {
     pace_task_t task;
-    pace_status_t status =
-        pace_workers_submit(t->workers, t->kind, quick_attempt, C, NULL, &task);
+    pace_status_t status = pace_workers_submit(t->workers, t->kind, quick_attempt, C, NULL, &task);
     if (status == PACE_OK) OK(pace_workers_detach(t->workers, task));
     return status;
 }
@@ -1093,9 +1101,7 @@ static pace_status_t do_workers_drop(things_t *t) {
 static pace_status_t do_workers_on_end(things_t *t) {
     return pace_workers_on_end(t->workers, t->work, quick_ended, C);
 }
-static pace_status_t do_workers_detach(things_t *t) {
-    return pace_workers_detach(t->workers, t->work);
-}
+static pace_status_t do_workers_detach(things_t *t) { return pace_workers_detach(t->workers, t->work); }
 static pace_status_t do_workers_submit_pulled(things_t *t) {
     return pace_workers_submit_pulled(t->workers, t->kind, 1, NULL, NULL);
 }
@@ -1391,7 +1397,8 @@ static const row_t table[] = {
     {"hub_new", do_hub_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
     {"hub_key", do_hub_key, IS_OK, IS_OK, IS_OK, 'y'},
     {"key_text", do_key_text, IS_OK, IS_OK, IS_OK, 'k'},
-    {"key_await_room", do_key_await_room, IS_OK | B(PACE_ETIMEDOUT), IS_OK | B(PACE_ETIMEDOUT), DOWN, 'k'},
+    {"key_await_room", do_key_await_room, IS_OK | B(PACE_ETIMEDOUT), IS_OK | B(PACE_ETIMEDOUT), DOWN,
+     'k'},
     {"key_publish", do_key_publish, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
     {"key_publish_with", do_key_publish_with, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
     {"key_publish_batch", do_key_publish_batch, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
@@ -1515,7 +1522,8 @@ static const row_t table[] = {
     {"set_active", do_set_active, IS_OK, IS_OK, DOWN, 'p'},
     /* What ends things comes last. */
     {"workers_shutdown", do_workers_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
-    {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE, 'y'},
+    {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE,
+     'y'},
     {"hub_unsubscribe", do_hub_unsubscribe, IS_OK | GONE, GONE, IS_OK | GONE, 'y'},
     {"mailbox_unsubscribe", do_mailbox_unsubscribe, IS_OK, IS_OK, IS_OK, 'm'},
     {"udp_drain", do_udp_drain, IS_OK, IS_OK, IS_OK, 'u'},
@@ -1968,7 +1976,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_key_publish(t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_key_publish_with(t.key, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-    SAYS(PACE_EINVAL, pace_key_publish_batch(t.key, &(pace_piece_t){NULL, 1}, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL,
+         pace_key_publish_batch(t.key, &(pace_piece_t){NULL, 1}, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_hub_publish(t.hub, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_hub_audit(t.hub, NULL));
     SAYS(PACE_EINVAL, pace_hub_subscriber_count(t.hub, NULL, &(size_t){0}));
@@ -2032,7 +2041,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, NULL, NULL, quick_message, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, NULL, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, quick_message, C, NULL));
-    SAYS(PACE_EVERSION, pace_hub_replay_supervised(t.hub, "a", &(pace_replay_options_t){0}, quick_message, C, &t.replay));
+    SAYS(PACE_EVERSION, pace_hub_replay_supervised(t.hub, "a", &(pace_replay_options_t){0},
+                                                   quick_message, C, &t.replay));
     SAYS(PACE_EINVAL, pace_replay_options_init(NULL, sizeof(pace_replay_options_t)));
     SAYS(PACE_EVERSION, pace_replay_options_init(&(pace_replay_options_t){0}, 4));
     SAYS(PACE_EINVAL, pace_replay_stats(t.replay, NULL));
@@ -2045,9 +2055,12 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_publisher_options_init(NULL, sizeof(pace_publisher_options_t)));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, NULL, NULL, &t.publisher));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, "a", NULL, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, NULL, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish(t.publisher, t.key, NULL, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-    SAYS(PACE_EINVAL, pace_publisher_publish_batch(t.publisher, t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL,
+         pace_publisher_publish(t.publisher, NULL, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL,
+         pace_publisher_publish(t.publisher, t.key, NULL, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL,
+         pace_publisher_publish_batch(t.publisher, t.key, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_publisher_stats(t.publisher, NULL));
     SAYS(PACE_EINVAL, pace_supervisor_new(0, 3, SECOND, 0, 0, NULL));
     SAYS(PACE_EINVAL, pace_supervisor_is_suspended(t.supervisor, NULL));
@@ -2074,14 +2087,14 @@ static void with_null(void) {
 }
 
 static void with_stale_ids(void) {
-    static const uint64_t made_up[] = {0,          1ULL << 32,    0xffffffff,  1ULL << 63,
+    static const uint64_t made_up[] = {0,          1ULL << 32,     0xffffffff,  1ULL << 63,
                                        UINT64_MAX, UINT64_MAX - 1, 0x700000007, 0x1000001};
     things_t t;
     make_things(&t);
     for (size_t id = 0; id < sizeof made_up / sizeof *made_up; id++) {
         things_t stale = t;
-        stale.task.id = stale.work.id = stale.strand.id = stale.handle.id = stale.timer.id = stale.conn.id =
-            stale.subscription.id = made_up[id];
+        stale.task.id = stale.work.id = stale.strand.id = stale.handle.id = stale.timer.id =
+            stale.conn.id = stale.subscription.id = made_up[id];
         for (size_t i = 0; i < HARMLESS; i++)
             expect("made up", &table[i], table[i].gone, table[i].call(&stale));
     }
@@ -2126,11 +2139,10 @@ static void in_a_forked_child(void) {
     CHECK(child >= 0);
     if (child == 0) {
         alarm(240);
-        for (size_t i = 0; i < ROWS; i++)
-            /* Filters and supervisors are of no pool. */
+        for (size_t i = 0; i < ROWS; i++) /* Filters and supervisors are of no pool. */
             if (strchr("-nj", table[i].needs) == NULL)
                 expect("forked", &table[i], B(PACE_EFORKED), table[i].call(&t));
-        free_things(&t); /* nothing, in a child */
+        free_things(&t);               /* nothing, in a child */
         pace_pool_t *own = pool_of(1); /* its own works */
         finish(own);
         _exit(42);
@@ -2142,8 +2154,7 @@ static void in_a_forked_child(void) {
 
 static void *all_calls(void *data) {
     for (int round = 0; round < 20; round++)
-        for (size_t i = 0; i < HARMLESS; i++)
-            /* An answer and its body are for one thread at a time. */
+        for (size_t i = 0; i < HARMLESS; i++) /* An answer and its body are for one thread at a time. */
             if (table[i].needs != 'a' && table[i].needs != 'b')
                 expect("ten threads", &table[i], table[i].open, table[i].call((things_t *)data));
     return NULL;

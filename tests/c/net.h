@@ -65,9 +65,7 @@ static inline void send_all(int fd, const void *bytes, size_t size) {
     }
 }
 
-static inline void send_text(int fd, const char *text) {
-    send_all(fd, text, strlen(text));
-}
+static inline void send_text(int fd, const char *text) { send_all(fd, text, strlen(text)); }
 
 /* recv(), which a fork may interrupt. */
 static inline ssize_t receive(int fd, void *bytes, size_t size, int flags) {

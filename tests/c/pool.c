@@ -178,8 +178,7 @@ static void ends(void) {
     OK(pace_pool_shutdown(own, 0, &report));
     CHECK(!report.drained && report.cancelled == 7 && report.stuck == 1);
     SAYS(PACE_ESHUTDOWN, pace_pool_post(own, PACE_LANE_NORMAL, count_run, &counts, count_drop));
-    for (int i = 1; i < 8; i++)
-        SAYS(PACE_ECANCELLED, pace_task_wait(own, tasks[i], PACE_FOREVER, NULL));
+    for (int i = 1; i < 8; i++) SAYS(PACE_ECANCELLED, pace_task_wait(own, tasks[i], PACE_FOREVER, NULL));
     atomic_store(&counts.gate, true);
     OK(pace_task_wait(own, tasks[0], PACE_FOREVER, NULL));
     OK(pace_pool_shutdown(own, 0, NULL)); /* again is harmless */

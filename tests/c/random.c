@@ -12,13 +12,9 @@ static uint64_t state;
 static counts_t counts;
 static int accepted;
 
-static uint64_t next(void) {
-    return check_random(&state);
-}
+static uint64_t next(void) { return check_random(&state); }
 
-static uint64_t below(uint64_t bound) {
-    return next() % bound;
-}
+static uint64_t below(uint64_t bound) { return next() % bound; }
 
 static void any_outcome(void *data, int32_t *outcome) {
     (void)data;
@@ -90,7 +86,8 @@ static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, 
     uint32_t lane = (uint32_t)below(5);
     pace_task_fn run = MAYBE(any_outcome);
     switch (below(46)) {
-    case 0: case 1: took(pace_pool_post(pool, lane, run, C)); break;
+    case 0:
+    case 1: took(pace_pool_post(pool, lane, run, C)); break;
     case 2: took(pace_pool_try_post(pool, lane, run, C)); break;
     case 3: any(pace_pool_post_bytes(pool, lane, any_bytes, items, 1 + below(33))); break;
     case 4: {
@@ -101,9 +98,11 @@ static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, 
         accepted += (int)some;
         break;
     }
-    case 5: case 6: keep_if(took(pace_pool_submit(pool, lane, run, C, &task)), tasks, &task.id); break;
+    case 5:
+    case 6: keep_if(took(pace_pool_submit(pool, lane, run, C, &task)), tasks, &task.id); break;
     case 7: keep_if(took(pace_pool_try_submit(pool, lane, run, C, &task)), tasks, &task.id); break;
-    case 8: case 9: any(pace_task_wait(pool, task, below(1000), MAYBE(&outcome))); break;
+    case 8:
+    case 9: any(pace_task_wait(pool, task, below(1000), MAYBE(&outcome))); break;
     case 10: any(pace_task_is_done(pool, task, &flag)); break;
     case 11: any(pace_task_cancel(pool, task, MAYBE(&flag))); break;
     case 12: any(pace_task_detach(pool, task)); break;
@@ -113,14 +112,23 @@ static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, 
     case 16: keep_if(took(pace_strand_submit(pool, strand, run, C, &task)), tasks, &task.id); break;
     case 17: keep_if(took(pace_strand_try_submit(pool, strand, run, C, &task)), tasks, &task.id); break;
     case 18: any(pace_strand_close(pool, strand)); break;
-    case 19: keep_if(took(pace_pool_register(pool, below(2) ? fd : (int)below(8) - 1, NULL,
-                                         MAYBE(any_ready), C, &handle)), handles, &handle.id); break;
-    case 20: keep_if(took(pace_pool_every(pool, below(3 * MILLI), any_tick, C, &handle)), handles, &handle.id); break;
+    case 19:
+        keep_if(took(pace_pool_register(pool, below(2) ? fd : (int)below(8) - 1, NULL, MAYBE(any_ready),
+                                        C, &handle)),
+                handles, &handle.id);
+        break;
+    case 20:
+        keep_if(took(pace_pool_every(pool, below(3 * MILLI), any_tick, C, &handle)), handles,
+                &handle.id);
+        break;
     case 21: any(pace_handle_pause(pool, handle)); break;
     case 22: any(pace_handle_resume(pool, handle)); break;
-    case 23: case 24: any(pace_handle_deregister(pool, handle)); break;
+    case 23:
+    case 24: any(pace_handle_deregister(pool, handle)); break;
     case 25: any(pace_handle_is_open(pool, handle, &flag)); break;
-    case 26: keep_if(took(pace_pool_after(pool, below(MILLI), run, C, &timer)), timers, &timer.id); break;
+    case 26:
+        keep_if(took(pace_pool_after(pool, below(MILLI), run, C, &timer)), timers, &timer.id);
+        break;
     case 27: any(pace_timer_cancel(pool, timer, &flag)); break;
     case 28: any(pace_timer_postpone(pool, timer, below(MILLI), &flag)); break;
     case 29: any(pace_timer_is_pending(pool, timer, &flag)); break;
@@ -137,9 +145,13 @@ static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, 
     case 40: any(pace_pull_post(pool, number = next())); break;
     case 41: any(pace_pool_pull(pool, events, below(5), below(100), &some)); break;
     case 42: any(pace_pull_complete(pool, handle, (int32_t)below(5))); break;
-    case 43: keep_if(any(pace_pull_every(pool, below(3 * MILLI), 7, &handle)), handles, &handle.id); break;
+    case 43:
+        keep_if(any(pace_pull_every(pool, below(3 * MILLI), 7, &handle)), handles, &handle.id);
+        break;
     case 44: any(pace_pull_done(pool)); break;
-    default: if (write(out, "x", 1) != 1) CHECK(errno == EAGAIN); break;
+    default:
+        if (write(out, "x", 1) != 1) CHECK(errno == EAGAIN);
+        break;
     }
 }
 

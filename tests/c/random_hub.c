@@ -23,13 +23,9 @@ static atomic_int accepted;
 static atomic_ullong tasks[KEPT], subscriptions[KEPT], attempts[KEPT];
 static _Thread_local uint64_t state;
 
-static uint64_t next(void) {
-    return check_random(&state);
-}
+static uint64_t next(void) { return check_random(&state); }
 
-static uint64_t below(uint64_t bound) {
-    return next() % bound;
-}
+static uint64_t below(uint64_t bound) { return next() % bound; }
 
 static uint64_t pick(atomic_ullong *from) {
     uint64_t id = atomic_load(&from[below(KEPT)]);
@@ -243,21 +239,41 @@ static void hub_call(bool inside) {
     terms.priority = (int32_t)below(6);
     filter.limit = below(4);
     switch (below(22)) {
-    case 0: case 1: case 2: any(pace_hub_publish(hub, any_key(), "xyz", below(4), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
-    case 3: case 4: any(pace_key_publish_with(known, MAYBE(&terms), MAYBE("xyz"), below(4), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
-    case 5: any(pace_key_publish_batch(known, MAYBE(pieces), below(3), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
-    case 6: any(pace_publisher_publish(publisher, known, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL)); break;
-    case 7: any(pace_publisher_publish_batch(publisher, known, pieces, below(3), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
-    case 8: case 9:
+    case 0:
+    case 1:
+    case 2: any(pace_hub_publish(hub, any_key(), "xyz", below(4), PACE_PUBLISH_NO_RECEIPT, NULL)); break;
+    case 3:
+    case 4:
+        any(pace_key_publish_with(known, MAYBE(&terms), MAYBE("xyz"), below(4), PACE_PUBLISH_NO_RECEIPT,
+                                  NULL));
+        break;
+    case 5:
+        any(pace_key_publish_batch(known, MAYBE(pieces), below(3), PACE_PUBLISH_NO_RECEIPT, NULL));
+        break;
+    case 6:
+        any(pace_publisher_publish(publisher, known, NULL, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        break;
+    case 7:
+        any(pace_publisher_publish_batch(publisher, known, pieces, below(3), PACE_PUBLISH_NO_RECEIPT,
+                                         NULL));
+        break;
+    case 8:
+    case 9:
         any_settings(&options);
-        if (took(pace_hub_subscribe(hub, any_pattern(), MAYBE(&options), MAYBE(handle), C, &subscription)))
+        if (took(pace_hub_subscribe(hub, any_pattern(), MAYBE(&options), MAYBE(handle), C,
+                                    &subscription)))
             atomic_store(&subscriptions[below(KEPT)], subscription.id);
         break;
-    case 10: case 11: any(pace_hub_unsubscribe(hub, subscription, (uint32_t)below(4), MAYBE(&flag))); break;
+    case 10:
+    case 11: any(pace_hub_unsubscribe(hub, subscription, (uint32_t)below(4), MAYBE(&flag))); break;
     case 12: any(pace_hub_resume(hub, subscription, MAYBE(&flag))); break;
     case 13: any(pace_subscription_stats(hub, subscription, MAYBE(&stats))); break;
-    case 14: if (!inside) a_mailbox(); break;
-    case 15: if (!inside) a_replay(); break;
+    case 14:
+        if (!inside) a_mailbox();
+        break;
+    case 15:
+        if (!inside) a_replay();
+        break;
     case 16: any(pace_key_request(known, NULL, "x", 1, inside ? 0 : below(20000), MAYBE(&reply))); break;
     case 17: any(pace_hub_query(hub, MAYBE(&query), read_one, &seen, MAYBE(&count))); break;
     case 18:
@@ -270,7 +286,8 @@ static void hub_call(bool inside) {
         any(pace_hub_stats(hub, MAYBE(&figures)));
         break;
     default:
-        if (any(pace_hub_key(hub, any_key(), &key))) any(pace_key_publish(key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        if (any(pace_hub_key(hub, any_key(), &key)))
+            any(pace_key_publish(key, "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         pace_key_free(key);
         break;
     }
@@ -290,7 +307,9 @@ static void work_call(bool inside) {
     any_options(&options);
     const pace_task_options_t *own = below(2) ? &options : NULL;
     switch (below(17)) {
-    case 0: case 1: case 2:
+    case 0:
+    case 1:
+    case 2:
         if (took(pace_workers_submit(workers, kind, MAYBE(run), C, own, &task)))
             atomic_store(&tasks[below(KEPT)], task.id);
         break;
@@ -306,7 +325,8 @@ static void work_call(bool inside) {
         any(pace_workers_submit_pulled_batch(workers, kind, tokens, below(4), own, some, &count));
         for (size_t i = 0; i < count; i++) atomic_store(&tasks[below(KEPT)], some[i].id);
         break;
-    case 7: case 8: a_pull(inside); break;
+    case 7:
+    case 8: a_pull(inside); break;
     case 9: any(pace_workers_wait(workers, task, inside ? 0 : below(20000), MAYBE(&report))); break;
     case 10: any(pace_workers_status(workers, task, MAYBE(&status))); break;
     case 11: any(pace_workers_cancel(workers, task, MAYBE(&flag))); break;
@@ -318,9 +338,7 @@ static void work_call(bool inside) {
     }
 }
 
-static void one_call(bool inside) {
-    (below(2) ? hub_call : work_call)(inside);
-}
+static void one_call(bool inside) { (below(2) ? hub_call : work_call)(inside); }
 
 typedef struct part {
     pthread_t thread;

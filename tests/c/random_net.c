@@ -16,16 +16,15 @@ static atomic_int threads;
 
 /* SplitMix64, as in random.c; each thread has its own. */
 static uint64_t next(void) {
-    if (state == 0) state = seed + (uint64_t)atomic_fetch_add(&threads, 1) * UINT64_C(0x5851f42d4c957f2d) + 1;
+    if (state == 0)
+        state = seed + (uint64_t)atomic_fetch_add(&threads, 1) * UINT64_C(0x5851f42d4c957f2d) + 1;
     uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
-static uint64_t below(uint64_t bound) {
-    return next() % bound;
-}
+static uint64_t below(uint64_t bound) { return next() % bound; }
 
 static bool any(pace_status_t status) {
     CHECK(status <= 0 && status >= PACE_EBUSY && status != PACE_EPANIC && status != PACE_EFORKED);
@@ -59,9 +58,7 @@ static pace_conn_id_t pick(void) {
     }
 }
 
-static size_t any_size(void) {
-    return (size_t)below(below(50) == 0 ? sizeof bytes : 200);
-}
+static size_t any_size(void) { return (size_t)below(below(50) == 0 ? sizeof bytes : 200); }
 
 /* Ends, or keeps for others to end. */
 static void end_response(pace_response_t *response) {
@@ -95,10 +92,14 @@ static void any_body_call(void) {
     if (body == NULL) return;
     any(pace_body_write(body, bytes, any_size(), NULL));
     any(pace_body_is_pressed(body, MAYBE(&flag)));
-    if (below(3) == 0) any(pace_body_finish(body));
-    else if (below(3) == 0) pace_body_free(body);
-    else if (below(3) == 0) pace_body_fail(body);
-    else if ((body = atomic_exchange(place, body)) != NULL) pace_body_free(body);
+    if (below(3) == 0)
+        any(pace_body_finish(body));
+    else if (below(3) == 0)
+        pace_body_free(body);
+    else if (below(3) == 0)
+        pace_body_fail(body);
+    else if ((body = atomic_exchange(place, body)) != NULL)
+        pace_body_free(body);
 }
 
 static void any_outside_call(void) {
@@ -116,18 +117,27 @@ static void any_outside_call(void) {
     case 17: {
         size_t count = any_size();
         void *lent = malloc(count + 1);
-        if (lent != NULL && !any(pace_server_conn_write_owned(server, id, memset(lent, 'l', count + 1), count, lent, free, &wrote)))
+        if (lent != NULL && !any(pace_server_conn_write_owned(server, id, memset(lent, 'l', count + 1),
+                                                              count, lent, free, &wrote)))
             free(lent);
         break;
     }
-    case 0: case 1: any(pace_server_conn_write(server, id, MAYBE(bytes), any_size(), &wrote)); break;
+    case 0:
+    case 1: any(pace_server_conn_write(server, id, MAYBE(bytes), any_size(), &wrote)); break;
     case 2: any(pace_server_conn_write_vectored(server, id, pieces, below(4), NULL)); break;
     case 3: any(pace_server_conn_write_tracked(server, id, bytes, any_size(), next(), NULL)); break;
-    case 4: if (below(9) == 0) any(pace_server_conn_shutdown_write(server, id)); break;
-    case 5: if (below(9) == 0) any(pace_server_conn_close(server, id)); break;
-    case 6: if (below(9) == 0) any(pace_server_conn_abort(server, id)); break;
+    case 4:
+        if (below(9) == 0) any(pace_server_conn_shutdown_write(server, id));
+        break;
+    case 5:
+        if (below(9) == 0) any(pace_server_conn_close(server, id));
+        break;
+    case 6:
+        if (below(9) == 0) any(pace_server_conn_abort(server, id));
+        break;
     case 7: any(pace_server_conn_pause(server, id)); break;
-    case 8: case 9: any(pace_server_conn_resume(server, id)); break;
+    case 8:
+    case 9: any(pace_server_conn_resume(server, id)); break;
     case 10: any(pace_server_conn_notify(server, id)); break;
     case 11: any(pace_server_conn_is_open(server, id, MAYBE(&flag))); break;
     case 12: any(pace_server_conn_queued(server, id, &size)); break;
@@ -135,12 +145,15 @@ static void any_outside_call(void) {
     case 14: any(pace_server_conn_local(server, id, MAYBE(text), sizeof text)); break;
     case 15:
         admission = atomic_exchange(&admissions[below(KEPT)], NULL);
-        if (below(2)) pace_admission_free(admission);
-        else if (admission != NULL) any(pace_admission_answered(admission));
+        if (below(2))
+            pace_admission_free(admission);
+        else if (admission != NULL)
+            any(pace_admission_answered(admission));
         break;
     case 16:
         stats.struct_size = below(9) ? sizeof stats : (uint32_t)next();
-        any(below(2) ? pace_server_stats(server, &stats) : pace_server_listener_stats(server, below(3), &stats));
+        any(below(2) ? pace_server_stats(server, &stats)
+                     : pace_server_listener_stats(server, below(3), &stats));
         break;
     default:
         response = atomic_exchange(&responses[below(KEPT)], NULL);
@@ -160,23 +173,34 @@ static void any_inside_call(pace_conn_t *conn) {
     bool flag;
     atomic_fetch_add(&calls, 1);
     switch (below(20)) {
-    case 0: case 1: any(pace_conn_write(conn, bytes, any_size(), MAYBE(&wrote))); break;
+    case 0:
+    case 1: any(pace_conn_write(conn, bytes, any_size(), MAYBE(&wrote))); break;
     case 2: any(pace_conn_write_vectored(conn, MAYBE(pieces), below(3), NULL)); break;
     case 3: any(pace_conn_write_tracked(conn, bytes, any_size(), next(), NULL)); break;
     case 4: any(pace_conn_flush(conn)); break;
-    case 5: if (below(9) == 0) any(pace_conn_shutdown_write(conn)); break;
-    case 6: if (below(9) == 0) any(pace_conn_close(conn)); break;
-    case 7: if (below(9) == 0) any(pace_conn_abort(conn)); break;
+    case 5:
+        if (below(9) == 0) any(pace_conn_shutdown_write(conn));
+        break;
+    case 6:
+        if (below(9) == 0) any(pace_conn_close(conn));
+        break;
+    case 7:
+        if (below(9) == 0) any(pace_conn_abort(conn));
+        break;
     case 8: any(pace_conn_pause(conn)); break;
     case 9: any(pace_conn_resume(conn)); break;
     case 10: any(pace_conn_set_deadline(conn, below(9) ? below(MILLI) : PACE_FOREVER)); break;
-    case 11: if (below(20) == 0) any(pace_conn_fail(conn)); break;
+    case 11:
+        if (below(20) == 0) any(pace_conn_fail(conn));
+        break;
     case 12:
         if (!any(pace_conn_admit(conn, MAYBE(&admission))) || admission == NULL) break;
         admission = atomic_exchange(&admissions[below(KEPT)], admission);
         pace_admission_free(admission);
         break;
-    case 13: if (any(pace_conn_id(conn, MAYBE(&id)))) break; break;
+    case 13:
+        if (any(pace_conn_id(conn, MAYBE(&id)))) break;
+        break;
     case 14: any(pace_conn_peer(conn, text, below(sizeof text + 1))); break;
     case 15: any(pace_conn_local(conn, MAYBE(text), sizeof text)); break;
     case 16: any(pace_conn_is_outgoing(conn, &flag)); break;
@@ -248,7 +272,8 @@ static void any_request(void *data, const pace_request_t *request, pace_response
     end_response(response);
 }
 
-static void any_begin(void *data, const pace_request_t *request, pace_response_t *response, void **body) {
+static void any_begin(void *data, const pace_request_t *request, pace_response_t *response,
+                      void **body) {
     any_request(data, request, response);
     if (below(4) == 0) return;
     atomic_fetch_add(&begun, 1);
@@ -304,14 +329,21 @@ static void any_client(int *client, const char *http_address) {
         *client = -1;
         break;
     }
-    case 2: if (send(*client, bytes, any_size(), MSG_NOSIGNAL) < 0) CHECK(errno != EBADF); break;
-    case 3: case 4: {
+    case 2:
+        if (send(*client, bytes, any_size(), MSG_NOSIGNAL) < 0) CHECK(errno != EBADF);
+        break;
+    case 3:
+    case 4: {
         const char *request = requests[below(2) ? 2 : below(5)];
         if (send(*client, request, strlen(request), MSG_NOSIGNAL) < 0) CHECK(errno != EBADF);
         break;
     }
-    case 5: if (below(9) == 0 && shutdown(*client, SHUT_WR) != 0) CHECK(errno == ENOTCONN); break;
-    default: if (recv(*client, got, sizeof got, 0) < 0) CHECK(errno != EBADF); break;
+    case 5:
+        if (below(9) == 0 && shutdown(*client, SHUT_WR) != 0) CHECK(errno == ENOTCONN);
+        break;
+    default:
+        if (recv(*client, got, sizeof got, 0) < 0) CHECK(errno != EBADF);
+        break;
     }
 }
 
@@ -337,7 +369,8 @@ static void one_life(long share) {
     OK(pace_server_new(pool, &options, &hooks, &server));
     OK(pace_server_address(server, 0, address, sizeof address));
     OK(pace_http_new(pool, &http));
-    OK(pace_http_route(http, below(2) ? "GET" : "POST", "/any/{name}", any_request, &dropped, count_drops));
+    OK(pace_http_route(http, below(2) ? "GET" : "POST", "/any/{name}", any_request, &dropped,
+                       count_drops));
     OK(pace_request_body_hooks_init(&upload, sizeof upload));
     upload.begin = any_begin, upload.data = any_upload, upload.end = any_end;
     OK(pace_http_route_streaming(http, "PUT", "/up", &upload, &dropped, count_drops));
@@ -352,7 +385,8 @@ static void one_life(long share) {
         if (below(20) == 0) {
             pace_conn_id_t id;
             pace_conn_hooks_t own = any_hooks();
-            if (any(pace_server_connect(server, MAYBE(below(9) ? address : "127.0.0.1:1"), &own, MAYBE(&id))))
+            if (any(pace_server_connect(server, MAYBE(below(9) ? address : "127.0.0.1:1"), &own,
+                                        MAYBE(&id))))
                 atomic_fetch_add(&registered, 1);
         }
     }

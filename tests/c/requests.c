@@ -167,7 +167,8 @@ static void what_fails(void) {
             expect_text(fd, "500 Internal Server Error\n");
             expect_end(fd);
         } else {
-            while (recv(fd, &byte, 1, 0) > 0) {}
+            while (recv(fd, &byte, 1, 0) > 0) {
+            }
         }
         close(fd);
     }

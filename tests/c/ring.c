@@ -21,9 +21,7 @@ static void look(void *data, const void *events, size_t stride, size_t count) {
     }
 }
 
-static void drop_seen(void *data) {
-    count_drop(&((seen_t *)data)->counts);
-}
+static void drop_seen(void *data) { count_drop(&((seen_t *)data)->counts); }
 
 static void one_size(pace_pool_t *pool, size_t size, bool serial) {
     seen_t seen = {0};
@@ -41,8 +39,10 @@ static void one_size(pace_pool_t *pool, size_t size, bool serial) {
             memset(first + i * size, (unsigned char)(total + i), size);
             sum += (unsigned char)(total + i);
         }
-        if (count == 1) OK(pace_ring_publish(ring, first));
-        else OK(pace_ring_publish_batch(ring, first, count, &published));
+        if (count == 1)
+            OK(pace_ring_publish(ring, first));
+        else
+            OK(pace_ring_publish_batch(ring, first, count, &published));
         if (count != 1) CHECK(published == count);
         if (count == 0) {
             memset(first, (unsigned char)total, size);

@@ -47,7 +47,8 @@ static void listens_at_many_places(void) {
         for (int client = 0; client < 3; client++) expect_echo(address);
         pace_server_stats_t stats = {0};
         stats.struct_size = sizeof stats;
-        UNTIL((OK(pace_server_listener_stats(server, i, &stats)), stats.closed_peer == 3 && stats.open == 0));
+        UNTIL((OK(pace_server_listener_stats(server, i, &stats)),
+               stats.closed_peer == 3 && stats.open == 0));
         CHECK(stats.accepted == 3 && stats.balances);
     }
     CHECK(stats_of(server).accepted == 9);
@@ -89,11 +90,11 @@ static void refuses(pace_pool_t *pool, pace_listener_options_t listener, const c
     TELLS(name);
 }
 
-#define REFUSES(field, value, name)                                                                \
-    do {                                                                                           \
-        pace_listener_options_t listener = listener_at(TCP);                                       \
-        listener.field = (value);                                                                  \
-        refuses(pool, listener, name);                                                             \
+#define REFUSES(field, value, name)                                                                     \
+    do {                                                                                                \
+        pace_listener_options_t listener = listener_at(TCP);                                            \
+        listener.field = (value);                                                                       \
+        refuses(pool, listener, name);                                                                  \
     } while (0)
 
 static void settings_out_of_range(void) {
@@ -191,16 +192,16 @@ static void settings_about_accepting_in_outgoing(void) {
     pace_conn_hooks_t hooks = echo_hooks();
     pace_server_t *server = NULL;
     const char *why = "in outgoing: it is for connections that are accepted";
-#define REFUSES_IN_OUTGOING(field, value, told)                                                    \
-    do {                                                                                           \
-        pace_listener_options_t outgoing = listener_at(NULL);                                      \
-        pace_server_options_t options = options_with(NULL, 0);                                     \
-        options.outgoing = &outgoing;                                                              \
-        outgoing.refusal = "no";                                                                   \
-        outgoing.field = (value);                                                                  \
-        SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &server));                       \
-        TELLS(told);                                                                               \
-        TELLS(why);                                                                                \
+#define REFUSES_IN_OUTGOING(field, value, told)                                                         \
+    do {                                                                                                \
+        pace_listener_options_t outgoing = listener_at(NULL);                                           \
+        pace_server_options_t options = options_with(NULL, 0);                                          \
+        options.outgoing = &outgoing;                                                                   \
+        outgoing.refusal = "no";                                                                        \
+        outgoing.field = (value);                                                                       \
+        SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &server));                            \
+        TELLS(told);                                                                                    \
+        TELLS(why);                                                                                     \
     } while (0)
     REFUSES_IN_OUTGOING(refusal_size, 2, "refusal is 2 bytes, but must be NULL");
     REFUSES_IN_OUTGOING(backlog, 5, "backlog is 5, but must be 4096");

@@ -11,14 +11,13 @@ static void *other_thread(void *unused) {
 
 int main(void) {
     check_begin();
-    CHECK(pace_version() ==
-          (PACE_VERSION_MAJOR << 16 | PACE_VERSION_MINOR << 8 | PACE_VERSION_PATCH));
+    CHECK(pace_version() == (PACE_VERSION_MAJOR << 16 | PACE_VERSION_MINOR << 8 | PACE_VERSION_PATCH));
 
-    const char *names[] = {"PACE_OK",        "PACE_EINVAL",    "PACE_EFULL",     "PACE_EEMPTY",
-                           "PACE_ETIMEDOUT", "PACE_ESHUTDOWN", "PACE_EFORKED",   "PACE_ESTALE",
-                           "PACE_ECLOSING",  "PACE_EDEADLOCK", "PACE_ECANCELLED", "PACE_EFAILED",
-                           "PACE_EPANIC",    "PACE_EOS",       "PACE_EVERSION",  "PACE_EBUSY",
-                           "PACE_ENORESPONDERS", "PACE_EUNSUPPORTED", "PACE_EGIVENUP"};
+    const char *names[] = {
+        "PACE_OK",         "PACE_EINVAL",        "PACE_EFULL",        "PACE_EEMPTY",   "PACE_ETIMEDOUT",
+        "PACE_ESHUTDOWN",  "PACE_EFORKED",       "PACE_ESTALE",       "PACE_ECLOSING", "PACE_EDEADLOCK",
+        "PACE_ECANCELLED", "PACE_EFAILED",       "PACE_EPANIC",       "PACE_EOS",      "PACE_EVERSION",
+        "PACE_EBUSY",      "PACE_ENORESPONDERS", "PACE_EUNSUPPORTED", "PACE_EGIVENUP"};
     for (int i = 0; i < 19; i++) {
         CHECK(strcmp(pace_status_name(-i), names[i]) == 0);
         CHECK(strlen(pace_strerror(-i)) > 0);

@@ -32,17 +32,17 @@ int main(void) {
         steps[i] = (step_t){&serial, i};
         switch (i % 4) {
         case 0: OK(pace_strand_post(pool, strand, take_step, &steps[i], NULL)); break;
-        case 1:
-            UNTIL(pace_strand_try_post(pool, strand, take_step, &steps[i], NULL) == PACE_OK);
-            break;
+        case 1: UNTIL(pace_strand_try_post(pool, strand, take_step, &steps[i], NULL) == PACE_OK); break;
         case 2:
             OK(pace_strand_submit(pool, strand, take_step, &steps[i], NULL, &task));
             OK(pace_task_detach(pool, task));
             break;
         default:
             UNTIL(pace_strand_try_submit(pool, strand, take_step, &steps[i], NULL, &task) == PACE_OK);
-            if (i % 1000 == 999) OK(pace_task_wait(pool, task, PACE_FOREVER, NULL));
-            else OK(pace_task_detach(pool, task));
+            if (i % 1000 == 999)
+                OK(pace_task_wait(pool, task, PACE_FOREVER, NULL));
+            else
+                OK(pace_task_detach(pool, task));
         }
     }
 

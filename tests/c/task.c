@@ -7,9 +7,7 @@ static void reports_7(void *data, int32_t *outcome) {
     *outcome = 7;
 }
 
-static void reports_nothing(void *data, int32_t *outcome) {
-    (void)data, (void)outcome;
-}
+static void reports_nothing(void *data, int32_t *outcome) { (void)data, (void)outcome; }
 
 static atomic_uint sum;
 

@@ -57,7 +57,8 @@ static pace_udp_options_t bound_to(const char *address) {
     return options;
 }
 
-static pace_udp_t *open_one(pace_pool_t *pool, const pace_udp_options_t *options, pace_udp_data_fn data) {
+static pace_udp_t *open_one(pace_pool_t *pool, const pace_udp_options_t *options,
+                            pace_udp_data_fn data) {
     pace_udp_hooks_t hooks = hooks_of(data);
     pace_udp_t *udp = NULL;
     OK(pace_udp_new(pool, options, &hooks, &udp));
@@ -187,12 +188,12 @@ static void addresses(void) {
     SAYS(PACE_EINVAL, pace_ip_text(&ip, text, sizeof text));
 }
 
-#define REFUSES(field, value, name)                                                                \
-    do {                                                                                           \
-        pace_udp_options_t changed = bound_to(TCP);                                                \
-        changed.field = (value);                                                                   \
-        SAYS(PACE_EINVAL, pace_udp_new(pool, &changed, &hooks, &udp));                             \
-        TELLS(name);                                                                               \
+#define REFUSES(field, value, name)                                                                     \
+    do {                                                                                                \
+        pace_udp_options_t changed = bound_to(TCP);                                                     \
+        changed.field = (value);                                                                        \
+        SAYS(PACE_EINVAL, pace_udp_new(pool, &changed, &hooks, &udp));                                  \
+        TELLS(name);                                                                                    \
     } while (0)
 
 static void settings(void) {
@@ -285,7 +286,8 @@ static pace_pool_t *beneath;
 static int how_to_end;
 
 /* What cannot be, first; then the socket that another thread has lent ends, and is freed. */
-static void end_everything(void *data, pace_udp_t *udp, const pace_datagram_t *datagrams, size_t number) {
+static void end_everything(void *data, pace_udp_t *udp, const pace_datagram_t *datagrams,
+                           size_t number) {
     pace_datagram_t wrong = datagrams[0];
     size_t sent = 0;
     bool drained = true;

@@ -428,8 +428,7 @@ static void batches(void) {
     for (size_t i = 0; i < COUNT; i++) work[i] = (pace_attempt_work_t){third, &counts, count_drop};
     OK(pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
     CHECK(accepted == COUNT);
-    for (size_t i = 0; i < COUNT; i++)
-        CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
+    for (size_t i = 0; i < COUNT; i++) CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
     OK(pace_workers_submit_batch(workers, kind, work, COUNT, NULL, NULL, &accepted));
     OK(pace_workers_submit_batch(workers, kind, NULL, 0, NULL, NULL, &accepted));
     CHECK(accepted == 0);
@@ -449,8 +448,7 @@ static void batches(void) {
     CHECK(atomic_load(&once.runs) == COUNT);
     work[7].run = NULL;
     accepted = 55;
-    SAYS(PACE_EINVAL,
-         pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
+    SAYS(PACE_EINVAL, pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
     TELLS("work[7].run");
     CHECK(accepted == 55);
     pace_kind_free(kind);
@@ -494,8 +492,7 @@ static void broken_batches(void) {
     SAYS(PACE_EFULL, pace_workers_submit_batch(workers, kind, work, 1, NULL, NULL, &accepted));
     CHECK(accepted == 0);
     atomic_store(&gate.gate, true);
-    for (size_t i = 0; i < IDS; i++)
-        CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
+    for (size_t i = 0; i < IDS; i++) CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
     pace_kind_free(kind);
     settle(workers, true);
     finish(pool);
@@ -634,9 +631,7 @@ static void sees_error(void *data, const pace_attempt_t *attempt, int32_t outcom
     atomic_fetch_add(&((seen_t *)data)->errors, 1);
 }
 
-static void drop_seen(void *data) {
-    atomic_fetch_add(&((seen_t *)data)->drops, 1);
-}
+static void drop_seen(void *data) { atomic_fetch_add(&((seen_t *)data)->drops, 1); }
 
 static void around(void) {
     seen_t outer = {0}, inner = {0};
@@ -704,9 +699,7 @@ static void note_outcome(void *data, const pace_outcome_t *outcome) {
     }
 }
 
-static void drop_noted(void *data) {
-    atomic_fetch_add(&((noted_t *)data)->drops, 1);
-}
+static void drop_noted(void *data) { atomic_fetch_add(&((noted_t *)data)->drops, 1); }
 
 static void write_file(const char *path, const char *text) {
     FILE *file = fopen(path, "w");
@@ -960,7 +953,8 @@ static pace_kind_config_t peculiar(void) {
     pace_kind_config_t config;
     OK(pace_kind_config_init(&config, sizeof config));
     config.lane = PACE_LANE_HIGH;
-    config.retry = (pace_retry_t){PACE_RETRY_FIXED, PACE_JITTER_EQUAL, 3, 0, MILLI, 2 * MILLI, 3603 * SECOND};
+    config.retry =
+        (pace_retry_t){PACE_RETRY_FIXED, PACE_JITTER_EQUAL, 3, 0, MILLI, 2 * MILLI, 3603 * SECOND};
     config.timeout_ns = 3600 * SECOND;
     config.queue_timeout_ns = 3601 * SECOND;
     config.deadline_ns = 3602 * SECOND;
@@ -1003,7 +997,8 @@ static void no_limit_has_one_spelling(void) {
     CHECK(config.lease_ns == PACE_FOREVER);
     CHECK(config.rate_starts == PACE_UNLIMITED32 && config.max_running == PACE_UNLIMITED32);
     zero = config;
-    zero.timeout_ns = zero.queue_timeout_ns = zero.deadline_ns = zero.soft_timeout_ns = zero.lease_ns = 0;
+    zero.timeout_ns = zero.queue_timeout_ns = zero.deadline_ns = zero.soft_timeout_ns = zero.lease_ns =
+        0;
     zero.rate_starts = zero.max_running = 0;
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
@@ -1589,11 +1584,11 @@ static void periodic(void) {
     pace_periodic_t *periodic = NULL;
     counts_t counts = {0};
     uint64_t runs = 0, missed = 77;
-    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, MILLI, 2, third, &counts, count_drop, NULL,
-                                         &periodic));
+    SAYS(PACE_EINVAL,
+         pace_workers_every(workers, kind, MILLI, 2, third, &counts, count_drop, NULL, &periodic));
     TELLS("missed is 2");
-    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, 0, PACE_MISSED_SKIP, third, &counts,
-                                         count_drop, NULL, &periodic));
+    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, 0, PACE_MISSED_SKIP, third, &counts, count_drop,
+                                         NULL, &periodic));
     TELLS("period is ");
     CHECK(atomic_load(&counts.drops) == 0 && periodic == NULL);
     for (uint32_t how = PACE_MISSED_SKIP; how <= PACE_MISSED_COALESCE; how++) {
@@ -1636,7 +1631,8 @@ static void periodic(void) {
     pace_kind_t *once = kind_of(workers, "once");
     OK(pace_task_options_init(&options, sizeof options));
     options.retry.shape = PACE_RETRY_NONE;
-    OK(pace_workers_every(workers, once, MILLI, PACE_MISSED_SKIP, fails, &gate, NULL, &options, &periodic));
+    OK(pace_workers_every(workers, once, MILLI, PACE_MISSED_SKIP, fails, &gate, NULL, &options,
+                          &periodic));
     stats.struct_size = sizeof stats;
     UNTIL((pace_kind_stats(once, &stats), stats.failed >= 2));
     CHECK(stats.retried == 0);
@@ -1899,9 +1895,7 @@ static void from_a_file(void) {
 
 /* --- signals ----------------------------------------------------------------------------------- */
 
-static void note_signal(void *data, int32_t signal) {
-    atomic_store((atomic_int *)data, signal);
-}
+static void note_signal(void *data, int32_t signal) { atomic_store((atomic_int *)data, signal); }
 
 static void waits_for_a_signal(void *data, pace_attempt_t *attempt, int32_t *outcome) {
     int32_t signal = 0;
@@ -2059,8 +2053,7 @@ static void hooks_without_time(void) {
     for (int i = 0; i < 2; i++)
         OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
     UNTIL(atomic_load(&gate.runs) == 2);
-    for (int i = 0; i < 3; i++)
-        OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL));
+    for (int i = 0; i < 3; i++) OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL));
     CHECK(pthread_create(&thread, NULL, ends_it, &ender) == 0);
     pace_status_t status;
     /* What is refused says that it has begun. */
@@ -2090,8 +2083,7 @@ static void shut_down(void) {
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
     OK(pace_workers_submit(workers, kind, requests_it, workers, NULL, NULL, NULL));
     atomic_store(&gate.gate, true);
-    UNTIL(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL) ==
-          PACE_ESHUTDOWN);
+    UNTIL(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL) == PACE_ESHUTDOWN);
     OK(pace_workers_shutdown(workers, 3600 * SECOND, SECOND, SECOND, &report, note_line, &lines));
     CHECK(report.drained && report.stuck == 0 && report.failed_hooks == 0);
     CHECK(strcmp(lines.hooks, "21") == 0 && lines.cancelled == 0 && lines.stuck == 0);
@@ -2151,8 +2143,7 @@ static void settings(void) {
     SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 2, NULL, NULL));
     const uint64_t tokens[3] = {3, 4, 5};
     size_t accepted = 55;
-    SAYS(PACE_EFULL,
-         pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
+    SAYS(PACE_EFULL, pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
     CHECK(accepted == 0);
     pace_kind_free(kind);
     pace_workers_free(workers);

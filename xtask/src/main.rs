@@ -22,11 +22,8 @@ const HABITS: &[Habit] = &[
     Habit {
         word: "lint",
         takes: "",
-        does: "formatting, clippy of the whole workspace",
-        commands: &[
-            "cargo fmt --all --check",
-            "cargo clippy --all-targets --workspace -- -D warnings",
-        ],
+        does: "formatting of all four languages, clippy of the whole workspace",
+        commands: &[".ci/run formatting clippy"],
     },
     Habit {
         word: "model",

@@ -23,9 +23,12 @@ inline Options parse(int argc, char **argv) {
     Options options;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string flag = argv[i], value = argv[i + 1];
-        if (flag == "--listen") options.address = value;
-        else if (flag == "--threads") options.threads = std::atoi(value.c_str());
-        else if (flag == "--slow") options.burn = value == "burn";
+        if (flag == "--listen")
+            options.address = value;
+        else if (flag == "--threads")
+            options.threads = std::atoi(value.c_str());
+        else if (flag == "--slow")
+            options.burn = value == "burn";
     }
     return options;
 }
@@ -62,4 +65,4 @@ inline void hold(const char *chunk, bool burn) {
     }
 }
 
-}  // namespace echo
+} // namespace echo

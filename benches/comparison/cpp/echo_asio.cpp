@@ -19,12 +19,12 @@ struct Connection : std::enable_shared_from_this<Connection> {
     Connection(tcp::socket s, bool b) : socket(std::move(s)), burn(b) {}
 
     void read() {
-        socket.async_read_some(
-            asio::buffer(buffer), [self = shared_from_this()](std::error_code error, size_t n) {
-                if (error) return;
-                echo::hold(self->buffer.data(), self->burn);
-                self->write(n);
-            });
+        socket.async_read_some(asio::buffer(buffer),
+                               [self = shared_from_this()](std::error_code error, size_t n) {
+                                   if (error) return;
+                                   echo::hold(self->buffer.data(), self->burn);
+                                   self->write(n);
+                               });
     }
 
     void write(size_t n) {

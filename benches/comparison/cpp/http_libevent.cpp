@@ -33,8 +33,10 @@ int main(int argc, char **argv) {
     int threads = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string flag = argv[i], value = argv[i + 1];
-        if (flag == "--listen") listen = value;
-        else if (flag == "--threads") threads = std::atoi(value.c_str());
+        if (flag == "--listen")
+            listen = value;
+        else if (flag == "--threads")
+            threads = std::atoi(value.c_str());
     }
     serve::raise_open_files();
     sockaddr_in address = serve::parse_address(listen);

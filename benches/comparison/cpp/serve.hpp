@@ -51,4 +51,4 @@ inline void announce(const sockaddr_in &address) {
     std::fflush(stdout);
 }
 
-}  // namespace serve
+} // namespace serve

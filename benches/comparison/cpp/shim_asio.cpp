@@ -20,8 +20,7 @@ void asio_pool_free(void *pool) {
 }
 
 void asio_pool_post(void *pool, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        asio::post(*static_cast<Pool *>(pool), [] { comparison_tick(); });
+    for (size_t i = 0; i < count; i++) asio::post(*static_cast<Pool *>(pool), [] { comparison_tick(); });
 }
 
 void asio_pool_post_started(void *pool) {

@@ -54,8 +54,7 @@ const Task kTick{[](Pool *) { comparison_tick(); }};
 
 void burst(Pool *pool) {
     moodycamel::ProducerToken token(pool->queue);
-    if (burst_of([&] { pool->queue.enqueue(token, kTick); }))
-        pool->queue.enqueue(token, Task{burst});
+    if (burst_of([&] { pool->queue.enqueue(token, kTick); })) pool->queue.enqueue(token, Task{burst});
 }
 
 template <size_t Words>
@@ -66,7 +65,7 @@ struct Item {
 template <size_t Words>
 using Queue = moodycamel::ConcurrentQueue<Item<Words>>;
 
-}  // namespace
+} // namespace
 
 extern "C" {
 void *moodycamel_pool_new(int workers) { return new Pool(workers); }
@@ -92,48 +91,42 @@ void moodycamel_pool_post_started(void *pool) {
     static_cast<Pool *>(pool)->queue.enqueue(Task{[](Pool *) { comparison_started(); }});
 }
 
-void moodycamel_pool_post_inside(void *pool) {
-    static_cast<Pool *>(pool)->queue.enqueue(Task{burst});
-}
+void moodycamel_pool_post_inside(void *pool) { static_cast<Pool *>(pool)->queue.enqueue(Task{burst}); }
 }
 
 // The queue's functions once for each item size.
-#define QUEUE_FUNCTIONS(bytes, words)                                                             \
-    extern "C" {                                                                                  \
-    void *moodycamel_queue##bytes##_new(size_t capacity, size_t producers) {                      \
-        return new Queue<words>(capacity, producers, 0);                                          \
-    }                                                                                             \
-    void moodycamel_queue##bytes##_free(void *q) { delete static_cast<Queue<words> *>(q); }       \
-    void *moodycamel_queue##bytes##_producer_new(void *q) {                                       \
-        return new moodycamel::ProducerToken(*static_cast<Queue<words> *>(q));                    \
-    }                                                                                             \
-    void *moodycamel_queue##bytes##_consumer_new(void *q) {                                       \
-        return new moodycamel::ConsumerToken(*static_cast<Queue<words> *>(q));                    \
-    }                                                                                             \
-    size_t moodycamel_queue##bytes##_size(void *q) {                                              \
-        return static_cast<Queue<words> *>(q)->size_approx();                                     \
-    }                                                                                             \
-    void moodycamel_queue##bytes##_push(void *q, void *token, const Item<words> *items, size_t n) {\
-        auto &producer = *static_cast<moodycamel::ProducerToken *>(token);                        \
-        auto *queue = static_cast<Queue<words> *>(q);                                             \
-        n == 1 ? queue->enqueue(producer, *items) : queue->enqueue_bulk(producer, items, n);      \
-    }                                                                                             \
-    size_t moodycamel_queue##bytes##_pop(void *q, void *token, Item<words> *items, size_t n) {    \
-        auto &consumer = *static_cast<moodycamel::ConsumerToken *>(token);                        \
-        auto *queue = static_cast<Queue<words> *>(q);                                             \
-        if (n == 1) return queue->try_dequeue(consumer, *items);                                  \
-        return queue->try_dequeue_bulk(consumer, items, n);                                       \
-    }                                                                                             \
+#define QUEUE_FUNCTIONS(bytes, words)                                                                   \
+    extern "C" {                                                                                        \
+    void *moodycamel_queue##bytes##_new(size_t capacity, size_t producers) {                            \
+        return new Queue<words>(capacity, producers, 0);                                                \
+    }                                                                                                   \
+    void moodycamel_queue##bytes##_free(void *q) { delete static_cast<Queue<words> *>(q); }             \
+    void *moodycamel_queue##bytes##_producer_new(void *q) {                                             \
+        return new moodycamel::ProducerToken(*static_cast<Queue<words> *>(q));                          \
+    }                                                                                                   \
+    void *moodycamel_queue##bytes##_consumer_new(void *q) {                                             \
+        return new moodycamel::ConsumerToken(*static_cast<Queue<words> *>(q));                          \
+    }                                                                                                   \
+    size_t moodycamel_queue##bytes##_size(void *q) {                                                    \
+        return static_cast<Queue<words> *>(q)->size_approx();                                           \
+    }                                                                                                   \
+    void moodycamel_queue##bytes##_push(void *q, void *token, const Item<words> *items, size_t n) {     \
+        auto &producer = *static_cast<moodycamel::ProducerToken *>(token);                              \
+        auto *queue = static_cast<Queue<words> *>(q);                                                   \
+        n == 1 ? queue->enqueue(producer, *items) : queue->enqueue_bulk(producer, items, n);            \
+    }                                                                                                   \
+    size_t moodycamel_queue##bytes##_pop(void *q, void *token, Item<words> *items, size_t n) {          \
+        auto &consumer = *static_cast<moodycamel::ConsumerToken *>(token);                              \
+        auto *queue = static_cast<Queue<words> *>(q);                                                   \
+        if (n == 1) return queue->try_dequeue(consumer, *items);                                        \
+        return queue->try_dequeue_bulk(consumer, items, n);                                             \
+    }                                                                                                   \
     }
 
 QUEUE_FUNCTIONS(8, 1)
 QUEUE_FUNCTIONS(56, 7)
 
 extern "C" {
-void moodycamel_producer_free(void *token) {
-    delete static_cast<moodycamel::ProducerToken *>(token);
-}
-void moodycamel_consumer_free(void *token) {
-    delete static_cast<moodycamel::ConsumerToken *>(token);
-}
+void moodycamel_producer_free(void *token) { delete static_cast<moodycamel::ProducerToken *>(token); }
+void moodycamel_consumer_free(void *token) { delete static_cast<moodycamel::ConsumerToken *>(token); }
 }

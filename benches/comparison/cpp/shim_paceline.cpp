@@ -69,12 +69,13 @@ struct Workers {
     }
 };
 
-}  // namespace
+} // namespace
 
 extern "C" {
 void *paceline_workers_new(int threads) {
     pace_kind_config_t config;
-    auto *made = new Workers{static_cast<pace_pool_t *>(paceline_pool_new(threads)), nullptr, nullptr, {}};
+    auto *made =
+        new Workers{static_cast<pace_pool_t *>(paceline_pool_new(threads)), nullptr, nullptr, {}};
     if (pace_workers_new(made->pool, nullptr, &made->workers) != PACE_OK) abort();
     pace_kind_config_init(&config, sizeof config);
     config.lane = PACE_LANE_HIGH;

@@ -33,8 +33,8 @@ public:
     ~Client() { ::close(fd_); }
 
     void send(std::string_view bytes) {
-        REQUIRE(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
-                == static_cast<ssize_t>(bytes.size()));
+        REQUIRE(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
     }
 
     /// Sends no more.

@@ -23,12 +23,8 @@ using Of = std::chrono::duration<Rep, Period>;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-constexpr bool is(Duration time, std::int64_t nanos) {
-    return time.count() == nanos;
-}
-constexpr bool is_least(Duration time) {
-    return time == nanoseconds::min();
-}
+constexpr bool is(Duration time, std::int64_t nanos) { return time.count() == nanos; }
+constexpr bool is_least(Duration time) { return time == nanoseconds::min(); }
 
 // What fits is exact.
 static_assert(is(Duration(), 0));
@@ -48,12 +44,14 @@ static_assert(is(Of<double, std::nano>(-1.5), -2) && is(Of<double, std::nano>(-2
 static_assert(is(Of<int, std::ratio<1, 3>>(1), 333'333'334));
 static_assert(is(Of<std::int64_t, std::atto>(INT64_MAX), 9'223'372'037));
 // What does not fit is as long as can be said.
-static_assert(std::chrono::hours(2'562'048) > std::chrono::hours(0) && Duration(std::chrono::hours(2'562'048)) == forever);
+static_assert(std::chrono::hours(2'562'048) > std::chrono::hours(0) &&
+              Duration(std::chrono::hours(2'562'048)) == forever);
 static_assert(Duration(std::chrono::hours::max()) == forever && is_least(std::chrono::hours::min()));
 static_assert(Duration(std::chrono::seconds::max()) == forever && is_least(std::chrono::seconds::min()));
 static_assert(Duration(nanoseconds::max()) == forever && is_least(nanoseconds::min()));
 static_assert(Duration(Of<std::uint64_t, std::nano>(UINT64_MAX)) == forever);
-static_assert(Duration(Of<std::int8_t, std::exa>(1)) == forever && is_least(Of<std::int8_t, std::exa>(-1)));
+static_assert(Duration(Of<std::int8_t, std::exa>(1)) == forever &&
+              is_least(Of<std::int8_t, std::exa>(-1)));
 static_assert(Duration(Of<int, std::ratio<INTMAX_MAX>>(1)) == forever);
 static_assert(Duration(Of<double>(1e300)) == forever && is_least(Of<double>(-1e300)));
 static_assert(Duration(Of<double>(infinite)) == forever && is_least(Of<double>(-infinite)));
@@ -69,8 +67,7 @@ bool long_times(F does) {
 /// The same with times that are none.
 template <class F>
 bool no_times(F does) {
-    return does(std::chrono::hours::min()) && does(Of<double>(not_a_number)) &&
-           does(-1s);
+    return does(std::chrono::hours::min()) && does(Of<double>(not_a_number)) && does(-1s);
 }
 
 template <class T>
@@ -121,28 +118,23 @@ bool keeps(Set set) {
 
 /// Checks what a function that takes a duration, or a field that is one, does with it. The names are those of
 /// all in the header, as a scan of it finds them.
-#define TAKES(name, does)                                                                          \
-    do {                                                                                           \
-        INFO(name);                                                                                \
-        CHECK(does);                                                                               \
+#define TAKES(name, does)                                                                               \
+    do {                                                                                                \
+        INFO(name);                                                                                     \
+        CHECK(does);                                                                                    \
     } while (false)
-#define KEEPS(type, field)                                                                         \
-    TAKES(#type "::" #field, keeps([](auto time) {                                                 \
-              paceline::type settings{};                                                           \
-              settings.field = time;                                                               \
-              return Duration(value_of(settings.field));                                           \
+#define KEEPS(type, field)                                                                              \
+    TAKES(#type "::" #field, keeps([](auto time) {                                                      \
+              paceline::type settings{};                                                                \
+              settings.field = time;                                                                    \
+              return Duration(value_of(settings.field));                                                \
           }))
-#define SETS(type, set, field)                                                                     \
-    TAKES(#type "::" #set, keeps([](auto time) {                                                   \
-              return Duration(value_of(paceline::type{}.set(time).field));                         \
-          }))
+#define SETS(type, set, field)                                                                          \
+    TAKES(#type "::" #set,                                                                              \
+          keeps([](auto time) { return Duration(value_of(paceline::type{}.set(time).field)); }))
 
-Duration value_of(Duration time) {
-    return time;
-}
-Duration value_of(const std::optional<Duration> &time) {
-    return time.value();
-}
+Duration value_of(Duration time) { return time; }
+Duration value_of(const std::optional<Duration> &time) { return time.value(); }
 
 /// Waits until it is so.
 template <class F>
@@ -211,9 +203,8 @@ TEST_CASE("settings keep durations of any type") {
     KEEPS(Intensity, within);
     KEEPS(Intensity, suspension);
     KEEPS(Intensity, longest_suspension);
-    TAKES("Intensity::set_suspension", keeps([](auto time) {
-              return paceline::Intensity().set_suspension(time, 1s).suspension;
-          }));
+    TAKES("Intensity::set_suspension",
+          keeps([](auto time) { return paceline::Intensity().set_suspension(time, 1s).suspension; }));
     KEEPS(SubscriptionConfig, block);
     KEEPS(SubscriptionConfig, lease);
     SETS(SubscriptionConfig, set_lease, lease);
@@ -233,9 +224,12 @@ TEST_CASE("settings keep durations of any type") {
     const auto is = [](const Retry &retry, auto field, std::uint64_t nanos) {
         return retry.native().*field == nanos;
     };
-    const auto first = &pace_retry_t::first_ns, cap = &pace_retry_t::cap_ns, within = &pace_retry_t::within_ns;
-    TAKES("Retry::fixed", long_times([&](auto time) { return is(Retry::fixed(1, time), first, PACE_FOREVER); }));
-    TAKES("Retry::linear", long_times([&](auto time) { return is(Retry::linear(1, time), first, PACE_FOREVER); }));
+    const auto first = &pace_retry_t::first_ns, cap = &pace_retry_t::cap_ns,
+               within = &pace_retry_t::within_ns;
+    TAKES("Retry::fixed",
+          long_times([&](auto time) { return is(Retry::fixed(1, time), first, PACE_FOREVER); }));
+    TAKES("Retry::linear",
+          long_times([&](auto time) { return is(Retry::linear(1, time), first, PACE_FOREVER); }));
     TAKES("Retry::exponential",
           long_times([&](auto time) { return is(Retry::exponential(1, 1s, time), cap, PACE_FOREVER); }));
     TAKES("Retry::random",
@@ -318,8 +312,9 @@ TEST_CASE("pools wait as long as a duration of any type says") {
         while (hosted.pull(events, 0ns)) {
         }
     };
-    TAKES("Pool::pull", waits(drain, [&](auto time) { return hosted.pull(events, time); },
-                              [&] { hosted.pull_post(1).value(); }));
+    TAKES("Pool::pull", waits(
+                            drain, [&](auto time) { return hosted.pull(events, time); },
+                            [&] { hosted.pull_post(1).value(); }));
     TAKES("Pool::pull_after", refuses([&](auto time) { return hosted.pull_after(time, 2); }));
     TAKES("Pool::pull_every", refuses([&](auto time) { return hosted.pull_every(time, 3); }));
     drain();
@@ -351,12 +346,15 @@ TEST_CASE("queues and logs wait as long as a duration of any type says") {
             queue.push(1).value();
         }
     };
-    TAKES("Queue::push_timeout", waits(fill, [&](auto time) { return queue.push_timeout(2, time); },
-                                       [&] { queue.pop().value(); }));
-    TAKES("Queue::pop_timeout",
-          waits(empty, [&](auto time) { return queue.pop_timeout(time); }, [&] { queue.push(1).value(); }));
-    TAKES("Queue::pop_batch", waits(empty, [&](auto time) { return queue.pop_batch(items, time); },
+    TAKES("Queue::push_timeout", waits(
+                                     fill, [&](auto time) { return queue.push_timeout(2, time); },
+                                     [&] { queue.pop().value(); }));
+    TAKES("Queue::pop_timeout", waits(
+                                    empty, [&](auto time) { return queue.pop_timeout(time); },
                                     [&] { queue.push(1).value(); }));
+    TAKES("Queue::pop_batch", waits(
+                                  empty, [&](auto time) { return queue.pop_batch(items, time); },
+                                  [&] { queue.push(1).value(); }));
 
     using paceline::Log;
     paceline::LogConfig config;
@@ -387,7 +385,8 @@ TEST_CASE("queues and logs wait as long as a duration of any type says") {
         while (log.pull(64, 0ns)) {
         }
     };
-    TAKES("Log::flush", waits(hold, [&](auto time) { return log.flush(time); }, release, true));
+    TAKES("Log::flush", waits(
+                            hold, [&](auto time) { return log.flush(time); }, release, true));
     TAKES("Log::pull", waits(
                            [&] {
                                log.flush(PATIENCE).value();
@@ -576,15 +575,15 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
                                     task = kind.submit([end = go] { end->wait(); }).value();
                                 },
                                 [&](auto time) { return task->wait(time); }, [&] { go->set(); }, true));
-    TAKES("OutcomeLog::flush", waits(
-                                   [&] {
-                                       go = std::make_shared<Signal>();
-                                       const int before = held.count();
-                                       logged.submit([] {}).value().wait().value();
-                                       held.wait(before + 1);
-                                   },
-                                   [&](auto time) { return settings.outcome_log.flush(time); },
-                                   [&] { go->set(); }, true));
+    TAKES("OutcomeLog::flush",
+          waits(
+              [&] {
+                  go = std::make_shared<Signal>();
+                  const int before = held.count();
+                  logged.submit([] {}).value().wait().value();
+                  held.wait(before + 1);
+              },
+              [&](auto time) { return settings.outcome_log.flush(time); }, [&] { go->set(); }, true));
     std::array<pace_task_event_t, 4> events;
     const auto pull = [&](auto time) {
         auto count = workers.pull(events, time);
@@ -627,15 +626,16 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
     CHECK(no_times([&](auto time) {
         TaskOptions options;
         options.deadline = time;
-        return kind.submit([] {}, options).value().wait().value().status == paceline::TaskStatus::TimedOut;
+        return kind.submit([] {}, options).value().wait().value().status ==
+               paceline::TaskStatus::TimedOut;
     }));
     const auto metric = workers.metric(paceline::Metric::Kind::Times, "taken", "Times.").value();
     TAKES("Metric::record", long_times([&](auto time) { return metric.record(time).has_value(); }));
 
-    TAKES("Signals::shut_down", long_times([&](auto time) {
-              return paceline::Signals::shut_down(pool, time).has_value();
-          }));
-    CHECK(workers.shutdown({std::chrono::hours(0), std::chrono::hours::max(), Of<double>(infinite)}).has_value());
+    TAKES("Signals::shut_down",
+          long_times([&](auto time) { return paceline::Signals::shut_down(pool, time).has_value(); }));
+    CHECK(workers.shutdown({std::chrono::hours(0), std::chrono::hours::max(), Of<double>(infinite)})
+              .has_value());
 }
 
 TEST_CASE("a hub waits as long as a duration of any type says") {
@@ -653,20 +653,23 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
                                [&](auto time) { return box.pull(messages, time); },
                                [&] { (void)hub.publish("a", "x").value(); }));
 
-    const auto one = paceline::SubscriptionConfig().set_capacity(1).set_overflow(paceline::Overflow::Block);
+    const auto one =
+        paceline::SubscriptionConfig().set_capacity(1).set_overflow(paceline::Overflow::Block);
     const auto full = hub.mailbox("full", one).value();
     const auto full_key = hub.key("full").value();
-    TAKES("Key::await_room", waits(
-                                 [&] { (void)full_key.publish("x", paceline::Publication().set_no_wait()); },
-                                 [&](auto time) { return full_key.await_room(time); },
-                                 [&] { (void)full.pull(messages, 0ns).value(); }));
+    TAKES("Key::await_room",
+          waits([&] { (void)full_key.publish("x", paceline::Publication().set_no_wait()); },
+                [&](auto time) { return full_key.await_room(time); },
+                [&] { (void)full.pull(messages, 0ns).value(); }));
 
     // Who is asked "no" does not answer.
-    const auto answers = hub.subscribe("ask", [&](const Message &message) {
-                                if (message.text() != "no") {
-                                    (void)hub.reply(message, "yes").value();
-                                }
-                            }).value();
+    const auto answers = hub.subscribe("ask",
+                                       [&](const Message &message) {
+                                           if (message.text() != "no") {
+                                               (void)hub.reply(message, "yes").value();
+                                           }
+                                       })
+                             .value();
     const auto key = hub.key("ask").value();
     const auto no = [](Code code) { return code == Code::TimedOut; };
     const auto yes = [](Code code) { return code == Code::Ok; };
@@ -675,10 +678,12 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     const auto async = [&](const char *text, auto time) {
         Signal told;
         Code code{};
-        key.request_async(text, time, [&](paceline::Result<Message> reply) {
-               code = code_of(reply);
-               told.set();
-           }).value();
+        key.request_async(text, time,
+                          [&](paceline::Result<Message> reply) {
+                              code = code_of(reply);
+                              told.set();
+                          })
+            .value();
         told.wait();
         return code;
     };
@@ -704,10 +709,12 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     const auto drains = [&](auto time, bool is_long) {
         go = std::make_shared<Signal>();
         Signal begun;
-        auto held = hub.subscribe("held", [&begun, end = go](const Message &) {
-                           begun.set();
-                           end->wait();
-                       }).value();
+        auto held = hub.subscribe("held",
+                                  [&begun, end = go](const Message &) {
+                                      begun.set();
+                                      end->wait();
+                                  })
+                        .value();
         (void)hub.publish("held", "1").value();
         (void)hub.publish("held", "2").value();
         begun.wait();
@@ -749,8 +756,9 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     const auto all = hub.mailbox("p", paceline::SubscriptionConfig().set_filter(past)).value();
     (void)hub.publish("p", "x").value();
     CHECK(all.pull(messages, 0ns).has_value());
-    CHECK(code_of(kept.replay_mailbox(">", paceline::ReplayFrom::time(Hours::max())).value().pull(
-              messages, 0ns)) == Code::TimedOut);
+    CHECK(code_of(kept.replay_mailbox(">", paceline::ReplayFrom::time(Hours::max()))
+                      .value()
+                      .pull(messages, 0ns)) == Code::TimedOut);
 
     const auto webhook = paceline::Webhook::create("http://127.0.0.1:1/none");
     TAKES("Webhook::flush", long_times([&](auto time) {

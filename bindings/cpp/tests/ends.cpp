@@ -78,17 +78,21 @@ Hub hub_with_history(const Pool &pool) {
 using Ends = void (*)(const Pool &pool, Busy &busy);
 
 const std::map<std::string, Ends> WAITS{
-    {"Pool", [](const Pool &, Busy &busy) {
+    {"Pool",
+     [](const Pool &, Busy &busy) {
          const Pool own = make_pool();
          own.post([&busy] { busy(); }).value();
          CHECK(busy.entered.wait());
      }},
-    {"Handle", [](const Pool &pool, Busy &busy) {
+    {"Handle",
+     [](const Pool &pool, Busy &busy) {
          const auto handle = pool.every(1ms, [&busy] { return busy(), Flow::Wait; }).value();
          CHECK(busy.entered.wait());
      }},
-    {"Ring", [](const Pool &pool, Busy &busy) {
-         const auto serial = paceline::Ring<int>::serial(pool, 8, [&busy](paceline::Events<int>) { busy(); });
+    {"Ring",
+     [](const Pool &pool, Busy &busy) {
+         const auto serial =
+             paceline::Ring<int>::serial(pool, 8, [&busy](paceline::Events<int>) { busy(); });
          const auto concurrent =
              paceline::Ring<int>::concurrent(pool, 8, [&busy](paceline::Events<int>) { busy(); });
          serial.value().publish(1).value();
@@ -97,51 +101,61 @@ const std::map<std::string, Ends> WAITS{
          }
          CHECK(busy.entered.wait());
      }},
-    {"Server", [](const Pool &pool, Busy &busy) {
-         const auto server = paceline::Server::create(
-                                 pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
-                                 [&busy](Conn &) { return std::make_unique<Talks>(busy); })
-                                 .value();
+    {"Server",
+     [](const Pool &pool, Busy &busy) {
+         const auto server =
+             paceline::Server::create(pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
+                                      [&busy](Conn &) { return std::make_unique<Talks>(busy); })
+                 .value();
          Client client(server);
          client.send("x");
          CHECK(busy.entered.wait());
      }},
-    {"Udp", [](const Pool &pool, Busy &busy) {
+    {"Udp",
+     [](const Pool &pool, Busy &busy) {
          const auto udp = socket_for(pool, [&busy] { busy(); });
          CHECK(busy.entered.wait());
      }},
-    {"Http", [](const Pool &pool, Busy &busy) {
+    {"Http",
+     [](const Pool &pool, Busy &busy) {
          auto http = paceline::Http::create(pool).value();
-         http.route("GET", "/", [&busy](const Request &, Response response) {
-                 busy();
-                 (void)response.send("");
-             }).value();
+         http.route("GET", "/",
+                    [&busy](const Request &, Response response) {
+                        busy();
+                        (void)response.send("");
+                    })
+             .value();
          http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
          Client client(http);
          client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
          CHECK(busy.entered.wait());
      }},
-    {"Signals", [](const Pool &pool, Busy &busy) {
+    {"Signals",
+     [](const Pool &pool, Busy &busy) {
          const std::int32_t numbers[] = {SIGUSR2};
          const auto signals = paceline::Signals::create(pool, numbers, [&busy](int) { busy(); }).value();
          CHECK(kill(getpid(), SIGUSR2) == 0);
          CHECK(busy.entered.wait());
      }},
-    {"Periodic", [](const Pool &pool, Busy &busy) {
+    {"Periodic",
+     [](const Pool &pool, Busy &busy) {
          const auto workers = paceline::WorkerPool::create(pool).value();
          const auto kind = workers.kind("busy").value();
          const auto periodic = kind.every(1ms, [&busy] { busy(); }).value();
          CHECK(busy.entered.wait());
      }},
-    {"Log", [](const Pool &, Busy &busy) {
+    {"Log",
+     [](const Pool &, Busy &busy) {
          paceline::LogConfig config;
          config.levels = "debug";
          config.on_record = [&busy](const paceline::LogRecord &) { busy(); };
          const auto log = paceline::Log::create(config).value();
-         const Pool own = Pool::create(paceline::Config().set_threads(1).set_pin("none").set_log(log)).value();
+         const Pool own =
+             Pool::create(paceline::Config().set_threads(1).set_pin("none").set_log(log)).value();
          CHECK(busy.entered.wait());
      }},
-    {"OutcomeLog", [](const Pool &, Busy &busy) {
+    {"OutcomeLog",
+     [](const Pool &, Busy &busy) {
          paceline::OutcomeLogConfig log;
          log.on_outcome = [&busy](const paceline::Outcome &) { busy(); };
          paceline::WorkersConfig config;
@@ -152,25 +166,29 @@ const std::map<std::string, Ends> WAITS{
          CHECK(workers.kind("busy").value().submit([] {}).value().wait().value().completed());
          CHECK(busy.entered.wait());
      }},
-    {"Subscription", [](const Pool &pool, Busy &busy) {
+    {"Subscription",
+     [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();
          const auto serial = hub.subscribe("a", [&busy](const Message &) { busy(); }).value();
          const auto concurrent =
-             hub.subscribe("a", [&busy](const Message &) { busy(); },
-                           paceline::SubscriptionConfig().set_execution(paceline::Execution::Concurrent, 2))
+             hub.subscribe(
+                    "a", [&busy](const Message &) { busy(); },
+                    paceline::SubscriptionConfig().set_execution(paceline::Execution::Concurrent, 2))
                  .value();
          for (int n = 0; n < 8; ++n) {
              (void)hub.publish("a", "x").value();
          }
          CHECK(busy.entered.wait());
      }},
-    {"Hub", [](const Pool &pool, Busy &busy) {
+    {"Hub",
+     [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();
          hub.subscribe("a", [&busy](const Message &) { busy(); }).value().detach();
          (void)hub.publish("a", "x").value();
          CHECK(busy.entered.wait());
      }},
-    {"Topic", [](const Pool &pool, Busy &busy) {
+    {"Topic",
+     [](const Pool &pool, Busy &busy) {
          struct Codec {
              paceline::Result<std::string> encode(const int &) const { return std::string("x"); }
              paceline::Result<int> decode(std::string_view) const { return 1; }
@@ -180,7 +198,8 @@ const std::map<std::string, Ends> WAITS{
          (void)topic.publish(1).value();
          CHECK(busy.entered.wait());
      }},
-    {"Replay", [](const Pool &pool, Busy &busy) {
+    {"Replay",
+     [](const Pool &pool, Busy &busy) {
          const auto hub = hub_with_history(pool);
          const auto replay =
              hub.replay("a", paceline::ReplayFrom::now(), [&busy](const Message &) { busy(); }).value();
@@ -188,7 +207,8 @@ const std::map<std::string, Ends> WAITS{
          (void)hub.publish("a", "x").value();
          CHECK(busy.entered.wait());
      }},
-    {"Watch", [](const Pool &pool, Busy &busy) {
+    {"Watch",
+     [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();
          const auto box = hub.mailbox("a").value();
          (void)hub.publish("a", "x").value();
@@ -233,47 +253,53 @@ struct Closes : ConnHandler {
 
 /// Makes an object whose callable is due, and lets it go before anybody has called that.
 const std::map<std::string, void (*)(const Pool &pool, Unbegun &code)> UNBEGUN{
-    {"Handle", [](const Pool &pool, Unbegun &code) {
+    {"Handle",
+     [](const Pool &pool, Unbegun &code) {
          const auto handle = pool.every(1us, [lent = Lent(code)] { return lent(), Flow::Wait; }).value();
      }},
-    {"Ring", [](const Pool &pool, Unbegun &code) {
-         const auto serial =
-             paceline::Ring<int>::serial(pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
-         const auto concurrent =
-             paceline::Ring<int>::concurrent(pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
+    {"Ring",
+     [](const Pool &pool, Unbegun &code) {
+         const auto serial = paceline::Ring<int>::serial(
+             pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
+         const auto concurrent = paceline::Ring<int>::concurrent(
+             pool, 8, [lent = Lent(code)](paceline::Events<int>) { lent(); });
          serial.value().publish(1).value();
          concurrent.value().publish(1).value();
      }},
-    {"Server", [](const Pool &pool, Unbegun &code) {
+    {"Server",
+     [](const Pool &pool, Unbegun &code) {
          int opened = 0;
-         const auto server = paceline::Server::create(
-                                 pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
-                                 [&](Conn &) {
-                                     ++opened;
-                                     return std::make_unique<Closes>(code);
-                                 })
-                                 .value();
+         const auto server =
+             paceline::Server::create(pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
+                                      [&](Conn &) {
+                                          ++opened;
+                                          return std::make_unique<Closes>(code);
+                                      })
+                 .value();
          Client client(server);
          while (opened == 0) {
              pool.join(1ms).value();
          }
          client.send("x");
      }},
-    {"Http", [](const Pool &pool, Unbegun &code) {
+    {"Http",
+     [](const Pool &pool, Unbegun &code) {
          auto http = paceline::Http::create(pool).value();
-         http.route("GET", "/", [lent = Lent(code)](const Request &, Response response) {
-                 lent();
-                 (void)response.send("");
-             }).value();
+         http.route("GET", "/",
+                    [lent = Lent(code)](const Request &, Response response) {
+                        lent();
+                        (void)response.send("");
+                    })
+             .value();
          http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
          Client client(http);
          client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
          pool.join(0ns).value();
      }},
-    {"Udp", [](const Pool &pool, Unbegun &code) {
-         const auto udp = socket_for(pool, [lent = Lent(code)] { lent(); });
-     }},
-    {"Periodic", [](const Pool &pool, Unbegun &code) {
+    {"Udp", [](const Pool &pool,
+               Unbegun &code) { const auto udp = socket_for(pool, [lent = Lent(code)] { lent(); }); }},
+    {"Periodic",
+     [](const Pool &pool, Unbegun &code) {
          const auto workers = paceline::WorkerPool::create(pool).value();
          const auto kind = workers.kind("waits").value();
          const auto periodic = kind.every(1us, [lent = Lent(code)] { lent(); }).value();
@@ -282,15 +308,19 @@ const std::map<std::string, void (*)(const Pool &pool, Unbegun &code)> UNBEGUN{
              pool.join(0ns).value();
          }
      }},
-    {"Subscription", [](const Pool &pool, Unbegun &code) {
+    {"Subscription",
+     [](const Pool &pool, Unbegun &code) {
          const auto hub = Hub::create(pool).value();
-         const auto handler = hub.subscribe("a", [lent = Lent(code)](const Message &) { lent(); }).value();
+         const auto handler =
+             hub.subscribe("a", [lent = Lent(code)](const Message &) { lent(); }).value();
          (void)hub.publish("a", "x").value();
      }},
-    {"Replay", [](const Pool &pool, Unbegun &code) {
+    {"Replay",
+     [](const Pool &pool, Unbegun &code) {
          const auto hub = hub_with_history(pool);
-         const auto replay =
-             hub.replay("a", paceline::ReplayFrom::now(), [lent = Lent(code)](const Message &) { lent(); }).value();
+         const auto replay = hub.replay("a", paceline::ReplayFrom::now(),
+                                        [lent = Lent(code)](const Message &) { lent(); })
+                                 .value();
          (void)hub.publish("a", "x").value();
      }},
 };
@@ -444,7 +474,9 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
         slot.put(pool.every(1ms, [&slot] { return slot.let_go(), Flow::Wait; }).value());
     });
     ends_inside_its_own_callable<paceline::Ring<int>>([](const Pool &pool, auto &slot) {
-        auto ring = paceline::Ring<int>::serial(pool, 8, [&slot](paceline::Events<int>) { slot.let_go(); }).value();
+        auto ring = paceline::Ring<int>::serial(pool, 8, [&slot](paceline::Events<int>) {
+                        slot.let_go();
+                    }).value();
         ring.publish(1).value();
         slot.put(std::move(ring));
     });
@@ -452,12 +484,13 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
         slot.put(socket_for(pool, [&slot] { slot.let_go(); }).value());
     });
     ends_inside_its_own_callable<paceline::Server>([](const Pool &pool, auto &slot) {
-        auto server = paceline::Server::create(pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
-                                               [&slot](Conn &) {
-                                                   slot.let_go();
-                                                   return nullptr;
-                                               })
-                          .value();
+        auto server =
+            paceline::Server::create(pool, paceline::ServerConfig().add_listener(Listen{"127.0.0.1:0"}),
+                                     [&slot](Conn &) {
+                                         slot.let_go();
+                                         return nullptr;
+                                     })
+                .value();
         const auto address = server.address().value();
         Client client(server);
         slot.put(std::move(server));
@@ -465,10 +498,12 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
     });
     ends_inside_its_own_callable<paceline::Http>([](const Pool &pool, auto &slot) {
         auto http = paceline::Http::create(pool).value();
-        http.route("GET", "/", [&slot](const Request &, Response response) {
-                slot.let_go();
-                (void)response.send("");
-            }).value();
+        http.route("GET", "/",
+                   [&slot](const Request &, Response response) {
+                       slot.let_go();
+                       (void)response.send("");
+                   })
+            .value();
         http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
         Client client(http);
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -490,8 +525,9 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
                                  paceline::Execution::Concurrent, paceline::Execution::Strand}) {
         ends_inside_its_own_callable<paceline::Subscription>([&](const Pool &pool, auto &slot) {
             const auto hub = Hub::create(pool).value();
-            slot.put(hub.subscribe("a", [&slot](const Message &) { slot.let_go(); },
-                                   paceline::SubscriptionConfig().set_execution(execution))
+            slot.put(hub.subscribe(
+                            "a", [&slot](const Message &) { slot.let_go(); },
+                            paceline::SubscriptionConfig().set_execution(execution))
                          .value());
             (void)hub.publish("a", "x").value();
             CHECK(slot.wait());
@@ -499,7 +535,9 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
     }
     ends_inside_its_own_callable<paceline::Replay>([](const Pool &pool, auto &slot) {
         const auto hub = hub_with_history(pool);
-        slot.put(hub.replay("a", paceline::ReplayFrom::now(), [&slot](const Message &) { slot.let_go(); }).value());
+        slot.put(
+            hub.replay("a", paceline::ReplayFrom::now(), [&slot](const Message &) { slot.let_go(); })
+                .value());
         (void)hub.publish("a", "x").value();
         CHECK(slot.wait());
     });
@@ -568,8 +606,9 @@ TEST_CASE("what a task comes to is a std::future") {
     };
     CHECK(pool.submit([] { return std::make_unique<int>(42); }).value().to_future().get() != nullptr);
     pool.submit([] {}).value().to_future().get();
-    CHECK_THROWS_AS(pool.submit([]() -> int { throw std::logic_error("words"); }).value().to_future().get(),
-                    std::logic_error);
+    CHECK_THROWS_AS(
+        pool.submit([]() -> int { throw std::logic_error("words"); }).value().to_future().get(),
+        std::logic_error);
     {
         // Before its end and after it.
         Signal go;

@@ -11,17 +11,16 @@ TEST_CASE("a handler reads what comes") {
     Pipe pipe;
     Signal heard;
     std::string text;
-    auto handle =
-        pool.register_fd(pipe.reader(),
-                         [&, calls = 0](int fd, Ready ready) mutable {
-                             ++calls; // it may have state: it runs on one thread at a time
-                             if (ready.readable()) {
-                                 text += read_all(fd);
-                                 heard.set();
-                             }
-                             return Flow::Wait;
-                         })
-            .value();
+    auto handle = pool.register_fd(pipe.reader(),
+                                   [&, calls = 0](int fd, Ready ready) mutable {
+                                       ++calls; // it may have state: it runs on one thread at a time
+                                       if (ready.readable()) {
+                                           text += read_all(fd);
+                                           heard.set();
+                                       }
+                                       return Flow::Wait;
+                                   })
+                      .value();
     CHECK(handle.is_open().value());
     pipe.write("hello");
     CHECK(heard.wait());
@@ -45,13 +44,12 @@ TEST_CASE("a handler goes with its handle, and with Done") {
     CHECK(alive.load() == 0);
 
     Signal through;
-    auto handle =
-        pool.register_fd(pipe.reader(), HandleOptions().set_interest(Interest::readable()),
-                         [&, c = Counted(alive)](int fd, Ready) {
-                             through.set();
-                             return read_all(fd).empty() ? Flow::Wait : Flow::Done;
-                         })
-            .value();
+    auto handle = pool.register_fd(pipe.reader(), HandleOptions().set_interest(Interest::readable()),
+                                   [&, c = Counted(alive)](int fd, Ready) {
+                                       through.set();
+                                       return read_all(fd).empty() ? Flow::Wait : Flow::Done;
+                                   })
+                      .value();
     pipe.write("x");
     while (handle.is_open().value()) {
         std::this_thread::yield();
@@ -91,15 +89,15 @@ TEST_CASE("what comes during a pause is kept") {
     const Pool pool = make_pool();
     Pipe pipe;
     Signal heard;
-    auto handle = pool.register_fd(pipe.reader(),
-                                   HandleOptions().set_paused().set_interest(Interest::readable()),
-                                   [&](int fd, Ready) {
-                                       if (!read_all(fd).empty()) {
-                                           heard.set();
-                                       }
-                                       return Flow::Wait;
-                                   })
-                      .value();
+    auto handle =
+        pool.register_fd(pipe.reader(), HandleOptions().set_paused().set_interest(Interest::readable()),
+                         [&](int fd, Ready) {
+                             if (!read_all(fd).empty()) {
+                                 heard.set();
+                             }
+                             return Flow::Wait;
+                         })
+            .value();
     pipe.write("early");
     pool.submit([] {}).value().wait().value();
     CHECK(heard.count() == 0);

@@ -8,9 +8,7 @@ using paceline::Event;
 
 namespace {
 /// Without threads of its own.
-Pool make_hosted() {
-    return Pool::create(paceline::Config().set_threads(0).set_max_joined(2)).value();
-}
+Pool make_hosted() { return Pool::create(paceline::Config().set_threads(0).set_max_joined(2)).value(); }
 } // namespace
 
 TEST_CASE("a host that joins runs what is ready") {
@@ -76,14 +74,9 @@ TEST_CASE("a host pulls events as data") {
                 CHECK(event.readiness().readable());
                 CHECK(read_all(pipe.reader()) == "x");
                 break;
-            case 12:
-                CHECK(event.is_tick());
-                break;
-            case 13:
-                CHECK(event.is_timer());
-                break;
-            default:
-                CHECK(event.is_task());
+            case 12: CHECK(event.is_tick()); break;
+            case 13: CHECK(event.is_timer()); break;
+            default: CHECK(event.is_task());
             }
         }
     }

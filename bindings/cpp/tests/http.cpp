@@ -42,36 +42,42 @@ HttpConfig local() {
 TEST_CASE("requests find their routes, and are seen whole") {
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
-    http.route("GET", "/hello/{name}", [](const Request &request, Response response) {
-            CHECK(request.method() == "GET");
-            CHECK(request.version() == 1);
-            CHECK(request.target() == "/hello/you?loud=1");
-            CHECK(request.path() == "/hello/you");
-            CHECK(request.query().value() == "loud=1");
-            CHECK(request.header("x-mood").value() == "good");
-            CHECK_FALSE(request.header("x-other"));
-            CHECK(request.headers().size() == 3);
-            CHECK(request.headers()[1].name == "X-Mood");
-            CHECK(request.params().size() == 1);
-            CHECK_FALSE(request.upgrade());
-            CHECK(request.body().empty());
-            CHECK(request.peer().value().find("127.0.0.1:") == 0);
-            response.text("hello " + std::string(request.param("name").value())).value();
-        }).value();
-    http.route("POST", "/echo", [](const Request &request, Response response) {
-            response.status(201).header("X-A", "b").send(request.body()).value();
-        }).value();
-    http.route("GET", "/header/{name}/{value}", [](const Request &request, Response response) {
-            const std::string name(request.param("name").value());
-            std::string value(request.param("value").value());
-            for (char &byte : value) {
-                byte = byte == '0' ? '\0' : byte;
-            }
-            // No path can say this one.
-            const char *not_utf8 = name == "latin" ? "\xfc" : name.c_str();
-            const auto told = response.header(not_utf8, value).send("sent");
-            CHECK(static_cast<bool>(told) == (name == "X-A" && value == "a b"));
-        }).value();
+    http.route("GET", "/hello/{name}",
+               [](const Request &request, Response response) {
+                   CHECK(request.method() == "GET");
+                   CHECK(request.version() == 1);
+                   CHECK(request.target() == "/hello/you?loud=1");
+                   CHECK(request.path() == "/hello/you");
+                   CHECK(request.query().value() == "loud=1");
+                   CHECK(request.header("x-mood").value() == "good");
+                   CHECK_FALSE(request.header("x-other"));
+                   CHECK(request.headers().size() == 3);
+                   CHECK(request.headers()[1].name == "X-Mood");
+                   CHECK(request.params().size() == 1);
+                   CHECK_FALSE(request.upgrade());
+                   CHECK(request.body().empty());
+                   CHECK(request.peer().value().find("127.0.0.1:") == 0);
+                   response.text("hello " + std::string(request.param("name").value())).value();
+               })
+        .value();
+    http.route("POST", "/echo",
+               [](const Request &request, Response response) {
+                   response.status(201).header("X-A", "b").send(request.body()).value();
+               })
+        .value();
+    http.route("GET", "/header/{name}/{value}",
+               [](const Request &request, Response response) {
+                   const std::string name(request.param("name").value());
+                   std::string value(request.param("value").value());
+                   for (char &byte : value) {
+                       byte = byte == '0' ? '\0' : byte;
+                   }
+                   // No path can say this one.
+                   const char *not_utf8 = name == "latin" ? "\xfc" : name.c_str();
+                   const auto told = response.header(not_utf8, value).send("sent");
+                   CHECK(static_cast<bool>(told) == (name == "X-A" && value == "a b"));
+               })
+        .value();
     http.start(local()).value();
     const std::string head = " HTTP/1.1\r\nHost: h\r\nX-Mood: good\r\nConnection: close\r\n";
     CHECK(get(http, "/header/X-A/a%20b") == "200 sent");
@@ -99,11 +105,13 @@ TEST_CASE("a response is completed by any thread, later") {
     std::mutex mutex;
     std::vector<Response> kept;
     Signal came;
-    http.route("GET", "/later", [&](const Request &, Response response) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            kept.push_back(std::move(response));
-            came.set();
-        }).value();
+    http.route("GET", "/later",
+               [&](const Request &, Response response) {
+                   const std::lock_guard<std::mutex> lock(mutex);
+                   kept.push_back(std::move(response));
+                   came.set();
+               })
+        .value();
     http.start(local()).value();
     std::string answer;
     std::thread client([&] { answer = get(http, "/later"); });
@@ -121,11 +129,13 @@ TEST_CASE("the end of a pool waits for answers, and says what it has cut off") {
         std::mutex mutex;
         std::vector<Response> kept;
         Signal came;
-        http.route("GET", "/later", [&](const Request &, Response response) {
-                const std::lock_guard<std::mutex> lock(mutex);
-                kept.push_back(std::move(response));
-                came.set();
-            }).value();
+        http.route("GET", "/later",
+                   [&](const Request &, Response response) {
+                       const std::lock_guard<std::mutex> lock(mutex);
+                       kept.push_back(std::move(response));
+                       came.set();
+                   })
+            .value();
         http.start(local()).value();
         Client client(http);
         client.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -153,14 +163,16 @@ TEST_CASE("handlers that throw or answer nothing, and headers that are not allow
     auto before = paceline::on_unhandled([&](std::exception_ptr) { ++thrown; });
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
-    http.route("GET", "/throws", [](const Request &, Response) {
-            throw std::runtime_error("on purpose");
-        }).value();
+    http.route("GET", "/throws",
+               [](const Request &, Response) { throw std::runtime_error("on purpose"); })
+        .value();
     http.route("GET", "/drops", [](const Request &, Response) {}).value();
-    http.route("GET", "/spoils", [](const Request &, Response response) {
-            response.header("Content-Length", "5");
-            CHECK(response.send("x").error() == Code::Invalid);
-        }).value();
+    http.route("GET", "/spoils",
+               [](const Request &, Response response) {
+                   response.header("Content-Length", "5");
+                   CHECK(response.send("x").error() == Code::Invalid);
+               })
+        .value();
     http.start(local()).value();
     CHECK(get(http, "/throws").substr(0, 3) == "500");
     CHECK(get(http, "/drops").substr(0, 3) == "500");
@@ -187,40 +199,50 @@ TEST_CASE("what throws closes its connection and is counted, wherever it is") {
     std::mutex mutex;
     std::vector<Response> kept;
     Signal came;
-    http.route("GET", "/unanswered", [](const Request &, Response) {
-            throw std::runtime_error("on purpose");
-        }).value();
-    http.route("GET", "/answered", [](const Request &, Response response) {
-            response.text("well").value();
-            throw std::runtime_error("on purpose");
-        }).value();
-    http.route("GET", "/midway", [](const Request &, Response response) {
-            const auto body = response.stream();
-            throw std::runtime_error("on purpose");
-        }).value();
-    http.route("GET", "/pump", [](const Request &, Response response) {
-            response.stream().value().pump([](Body &) -> Flow { throw 1; }).value();
-        }).value();
-    http.route_streaming("PUT", "/data", [](const Request &, Response response) {
-            return std::make_unique<Throws>(std::move(response));
-        }).value();
-    http.route_streaming("PUT", "/end", [](const Request &, Response response) {
-            return std::make_unique<ThrowsAtTheEnd>(std::move(response));
-        }).value();
-    http.route("GET", "/keep", [&](const Request &, Response response) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            kept.push_back(std::move(response));
-            came.set();
-        }).value();
+    http.route("GET", "/unanswered",
+               [](const Request &, Response) { throw std::runtime_error("on purpose"); })
+        .value();
+    http.route("GET", "/answered",
+               [](const Request &, Response response) {
+                   response.text("well").value();
+                   throw std::runtime_error("on purpose");
+               })
+        .value();
+    http.route("GET", "/midway",
+               [](const Request &, Response response) {
+                   const auto body = response.stream();
+                   throw std::runtime_error("on purpose");
+               })
+        .value();
+    http.route("GET", "/pump",
+               [](const Request &, Response response) {
+                   response.stream().value().pump([](Body &) -> Flow { throw 1; }).value();
+               })
+        .value();
+    http.route_streaming("PUT", "/data",
+                         [](const Request &, Response response) {
+                             return std::make_unique<Throws>(std::move(response));
+                         })
+        .value();
+    http.route_streaming("PUT", "/end",
+                         [](const Request &, Response response) {
+                             return std::make_unique<ThrowsAtTheEnd>(std::move(response));
+                         })
+        .value();
+    http.route("GET", "/keep",
+               [&](const Request &, Response response) {
+                   const std::lock_guard<std::mutex> lock(mutex);
+                   kept.push_back(std::move(response));
+                   came.set();
+               })
+        .value();
     http.start(local()).value();
     struct {
         const char *line, *status;
     } const cases[] = {{"GET /unanswered", "500"}, {"GET /answered", "200"}, {"GET /midway", ""},
                        {"GET /pump", ""},          {"PUT /data", "500"},     {"PUT /end", "500"}};
     std::uint64_t failed = 0;
-    const auto counted = [&] {
-        return http.stats().value().panics == ++failed;
-    };
+    const auto counted = [&] { return http.stats().value().panics == ++failed; };
     for (const auto &each : cases) {
         Client client(http);
         client.send(std::string(each.line) + " HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
@@ -289,19 +311,28 @@ TEST_CASE("bodies are streamed both ways") {
     static constexpr std::size_t LARGE = 3 << 20;
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
-    http.route_streaming("POST", "/count", [](const Request &, Response response) {
-            return std::make_unique<Count>(std::move(response));
-        }).value();
-    http.route_streaming("POST", "/early", [](const Request &, Response response) {
-            response.status(403).send("no").value();
-            return std::unique_ptr<RequestBody>();
-        }).value();
-    http.route("GET", "/endless", [](const Request &, Response response) {
-            response.stream().value().pump([](Body &) {
-                    CHECK(false);
-                    return Flow::Again;
-                }).value();
-        }).value();
+    http.route_streaming("POST", "/count",
+                         [](const Request &, Response response) {
+                             return std::make_unique<Count>(std::move(response));
+                         })
+        .value();
+    http.route_streaming("POST", "/early",
+                         [](const Request &, Response response) {
+                             response.status(403).send("no").value();
+                             return std::unique_ptr<RequestBody>();
+                         })
+        .value();
+    http.route("GET", "/endless",
+               [](const Request &, Response response) {
+                   response.stream()
+                       .value()
+                       .pump([](Body &) {
+                           CHECK(false);
+                           return Flow::Again;
+                       })
+                       .value();
+               })
+        .value();
     struct Back : RequestBody {
         explicit Back(Body body) : to(std::move(body)) {}
         std::size_t data(std::string_view bytes) override {
@@ -314,30 +345,37 @@ TEST_CASE("bodies are streamed both ways") {
         }
         Body to;
     };
-    http.route_streaming("POST", "/begin", [](const Request &, Response response) {
-            return std::make_unique<Back>(response.stream().value());
-        }).value();
-    http.route("GET", "/chunks", [](const Request &, Response response) {
-            auto body = response.stream().value();
-            body.write("one ").value();
-            body.write("two").value();
-            body.finish().value();
-            CHECK(body.finish().error() == Code::Stale);
-        }).value();
-    http.route("GET", "/pump", [](const Request &, Response response) {
-            auto body = response.stream(LARGE).value();
-            body.pump([left = LARGE](Body &to) mutable {
-                    const std::string part(std::min<std::size_t>(left, 50'000), 'x');
-                    to.write(part).value();
-                    left -= part.size();
-                    return left > 0 ? Flow::Again : Flow::Done;
-                }).value();
-        }).value();
+    http.route_streaming("POST", "/begin",
+                         [](const Request &, Response response) {
+                             return std::make_unique<Back>(response.stream().value());
+                         })
+        .value();
+    http.route("GET", "/chunks",
+               [](const Request &, Response response) {
+                   auto body = response.stream().value();
+                   body.write("one ").value();
+                   body.write("two").value();
+                   body.finish().value();
+                   CHECK(body.finish().error() == Code::Stale);
+               })
+        .value();
+    http.route("GET", "/pump",
+               [](const Request &, Response response) {
+                   auto body = response.stream(LARGE).value();
+                   body.pump([left = LARGE](Body &to) mutable {
+                           const std::string part(std::min<std::size_t>(left, 50'000), 'x');
+                           to.write(part).value();
+                           left -= part.size();
+                           return left > 0 ? Flow::Again : Flow::Done;
+                       })
+                       .value();
+               })
+        .value();
     http.start(local()).value();
     const std::string head = " HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: ";
     const std::string large(LARGE, 'y');
-    CHECK(ask(http, "POST /count" + head + std::to_string(LARGE) + "\r\n\r\n" + large)
-          == "200 " + std::to_string(LARGE));
+    CHECK(ask(http, "POST /count" + head + std::to_string(LARGE) + "\r\n\r\n" + large) ==
+          "200 " + std::to_string(LARGE));
     CHECK(ask(http, "POST /early" + head + "4\r\n\r\nbody") == "403 no");
     // What is not sent is not produced.
     Client asks(http);
@@ -368,16 +406,18 @@ TEST_CASE("a connection is upgraded to another protocol") {
     };
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
-    http.route("GET", "/shout", [](const Request &request, Response response) {
-            if (!request.upgrade()) {
-                std::unique_ptr<ConnHandler> kept = std::make_unique<Shout>();
-                CHECK(response.upgrade("shout", std::move(kept)).error() == Code::Invalid);
-                CHECK(kept != nullptr);
-                return;
-            }
-            CHECK(*request.upgrade() == "shout");
-            response.upgrade("shout", std::make_unique<Shout>()).value();
-        }).value();
+    http.route("GET", "/shout",
+               [](const Request &request, Response response) {
+                   if (!request.upgrade()) {
+                       std::unique_ptr<ConnHandler> kept = std::make_unique<Shout>();
+                       CHECK(response.upgrade("shout", std::move(kept)).error() == Code::Invalid);
+                       CHECK(kept != nullptr);
+                       return;
+                   }
+                   CHECK(*request.upgrade() == "shout");
+                   response.upgrade("shout", std::make_unique<Shout>()).value();
+               })
+        .value();
     http.start(local()).value();
     CHECK(get(http, "/shout").substr(0, 3) == "500");
     Client client(http);
@@ -397,9 +437,8 @@ TEST_CASE("an HTTP server that cannot be names the reason, and may be tried agai
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
     CHECK(http.stats().error() == Code::Invalid);
-    http.route("GET", "/a", [](const Request &, Response response) {
-            response.send("a").value();
-        }).value();
+    http.route("GET", "/a", [](const Request &, Response response) { response.send("a").value(); })
+        .value();
     const auto message = [&](const HttpConfig &config) {
         return std::string(http.start(config).error().message());
     };
@@ -442,25 +481,30 @@ TEST_CASE("middleware, a fallback and ends are around every handler") {
         const std::lock_guard<std::mutex> lock(mutex);
         seen.push_back(std::move(text));
     };
-    http.route("GET", "/hello/{name}", [](const Request &, Response response) {
-            response.json("{\"hello\":1}").value();
-        }).value();
-    http.route("GET", "/throws", [](const Request &, Response) { throw std::runtime_error("on purpose"); })
+    http.route("GET", "/hello/{name}",
+               [](const Request &, Response response) { response.json("{\"hello\":1}").value(); })
         .value();
-    http.route("GET", "/pairs", [](const Request &request, Response response) {
-            std::string text;
-            for (const auto &[name, value] : request.query_pairs()) {
-                text += name + ">" + value + ";";
-            }
-            response.send_as("text/x-pairs", text).value();
-        }).value();
+    http.route("GET", "/throws",
+               [](const Request &, Response) { throw std::runtime_error("on purpose"); })
+        .value();
+    http.route("GET", "/pairs",
+               [](const Request &request, Response response) {
+                   std::string text;
+                   for (const auto &[name, value] : request.query_pairs()) {
+                       text += name + ">" + value + ";";
+                   }
+                   response.send_as("text/x-pairs", text).value();
+               })
+        .value();
     // What is moved only is taken, too.
     http.around([&, own = std::make_unique<int>(7)](const Request &request, Response response,
                                                     paceline::Next next) {
             CHECK(*own == 7);
             const auto status = next.run(request, std::move(response.header("X-Around", "1")));
-            note(std::string(request.pattern().value_or("-")) + " " + std::to_string(status.value_or(0)));
-        }).value();
+            note(std::string(request.pattern().value_or("-")) + " " +
+                 std::to_string(status.value_or(0)));
+        })
+        .value();
     http.around([](const Request &request, Response response, paceline::Next next) {
             if (request.query() == "stop") {
                 CHECK(response.status(403).error());
@@ -468,20 +512,23 @@ TEST_CASE("middleware, a fallback and ends are around every handler") {
                 return;
             }
             next.run(request, std::move(response));
-        }).value();
+        })
+        .value();
     http.fallback([](const Request &request, Response response) {
             if (request.path() == "/page") {
                 response.status(200).send("a page").value();
             } else {
                 response.error().value();
             }
-        }).value();
+        })
+        .value();
     http.on_end([&](const paceline::RequestEnd &end) {
             CHECK(end.duration.count() >= 0);
             CHECK(!end.peer.empty());
             note(std::string(end.method) + " " + std::string(end.target) + " " +
                  std::to_string(end.status.value_or(0)));
-        }).value();
+        })
+        .value();
     http.start(local()).value();
     using Seen = std::vector<std::string>;
     const auto check = [&](const char *target, const char *answer, const Seen &expected) {

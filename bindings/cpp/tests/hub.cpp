@@ -48,18 +48,19 @@ TEST_CASE("what is published reaches those who subscribe, in order") {
         std::atomic<int> alive{0}, seen{0};
         std::atomic<bool> in_order{true};
         Subscription subscription =
-            hub.subscribe("orders.*.created",
-                          [&, counted = Counted(alive),
-                           last = std::make_unique<std::uint64_t>(0)](const Message &message) {
-                              if (execution != Execution::Concurrent) {
-                                  in_order = in_order && message.sequence > *last;
-                                  *last = message.sequence;
-                              }
-                              CHECK(message.key_text() == "orders.eu.created");
-                              CHECK(message.text() == "forty two");
-                              ++seen;
-                          },
-                          SubscriptionConfig().set_execution(execution, 2).set_capacity(4096))
+            hub.subscribe(
+                   "orders.*.created",
+                   [&, counted = Counted(alive),
+                    last = std::make_unique<std::uint64_t>(0)](const Message &message) {
+                       if (execution != Execution::Concurrent) {
+                           in_order = in_order && message.sequence > *last;
+                           *last = message.sequence;
+                       }
+                       CHECK(message.key_text() == "orders.eu.created");
+                       CHECK(message.text() == "forty two");
+                       ++seen;
+                   },
+                   SubscriptionConfig().set_execution(execution, 2).set_capacity(4096))
                 .value();
         CHECK(hub.subscriber_count("orders.eu.created").value() == 1);
         for (int i = 0; i < 500; ++i) {
@@ -104,16 +105,18 @@ TEST_CASE("a loop of a hundred thousand loses nothing, and what is refused is to
     CHECK(told.matched == 2);
     CHECK(told.enqueued == 1);
     CHECK(told.rejected == 1);
-    const auto waits = hub.mailbox("b", SubscriptionConfig().set_capacity(1).set_overflow(Overflow::Block))
-                           .value();
+    const auto waits =
+        hub.mailbox("b", SubscriptionConfig().set_capacity(1).set_overflow(Overflow::Block)).value();
     const auto other = hub.key("b").value();
     CHECK(other.await_room(paceline::forever).has_value());
     CHECK(other.publish("x").value().enqueued == 1);
     CHECK(other.await_room(1ms).error() == Code::TimedOut);
     CHECK(other.publish("x", Publication().set_no_wait(), &told).error() == Code::Full);
     CHECK(told.rejected == 1);
-    CHECK(hub.publisher("p", paceline::PublisherConfig().set_no_wait()).value().publish(other, "x").error() ==
-          Code::Full);
+    CHECK(hub.publisher("p", paceline::PublisherConfig().set_no_wait())
+              .value()
+              .publish(other, "x")
+              .error() == Code::Full);
 }
 
 TEST_CASE("headers, priorities and failures") {
@@ -122,19 +125,21 @@ TEST_CASE("headers, priorities and failures") {
     const auto key = hub.key("a.b").value();
     Signal seen;
     const Subscription watching =
-        hub.subscribe("a.>", [&](const Message &message) {
-               CHECK(message.header("trace") == std::string_view("17"));
-               CHECK(message.header("empty") == std::string_view());
-               CHECK_FALSE(message.header("none").has_value());
-               CHECK(message.priority == static_cast<int>(Priority::High));
-               seen.set();
-           }).value();
+        hub.subscribe("a.>",
+                      [&](const Message &message) {
+                          CHECK(message.header("trace") == std::string_view("17"));
+                          CHECK(message.header("empty") == std::string_view());
+                          CHECK_FALSE(message.header("none").has_value());
+                          CHECK(message.priority == static_cast<int>(Priority::High));
+                          seen.set();
+                      })
+            .value();
     const Subscription throwing =
         hub.subscribe("a.*", [](const Message &) { throw std::runtime_error("away"); }).value();
     const Subscription refusing =
-        hub.subscribe("a.b", [](const Message &) -> Result<void> {
-               return Error(Code::Failed, "not today");
-           }).value();
+        hub.subscribe("a.b",
+                      [](const Message &) -> Result<void> { return Error(Code::Failed, "not today"); })
+            .value();
     const auto with =
         Publication().add_header("trace", "17").add_header("empty", "").set_priority(Priority::High);
     CHECK(key.publish("x", with).value().matched == 3);
@@ -240,23 +245,24 @@ TEST_CASE("those who fail are restarted, suspended, resumed, and get their lette
     const auto config = SubscriptionConfig()
                             .set_on_failure(paceline::Fate::DeadLetter, paceline::Retry::fixed(1, 1us))
                             .set_intensity(paceline::Intensity{1, 1h}.set_suspend_for_good());
-    Subscription subscription =
-        hub.subscribe("a.*",
-                      [&, counted = Counted(alive)](const Message &message) {
-                          ++runs;
-                          if (failing && message.attempt == 2) {
-                              throw 2;
-                          }
-                          if (failing) {
-                              throw std::runtime_error("not yet");
-                          }
-                      },
-                      [&](std::string_view failure, std::uint64_t count) {
-                          told = told || failure == "what was thrown is no std::exception";
-                          restarts = count;
-                      },
-                      config)
-            .value();
+    Subscription subscription = hub.subscribe(
+                                       "a.*",
+                                       [&, counted = Counted(alive)](const Message &message) {
+                                           ++runs;
+                                           if (failing && message.attempt == 2) {
+                                               throw 2;
+                                           }
+                                           if (failing) {
+                                               throw std::runtime_error("not yet");
+                                           }
+                                       },
+                                       [&](std::string_view failure, std::uint64_t count) {
+                                           told =
+                                               told || failure == "what was thrown is no std::exception";
+                                           restarts = count;
+                                       },
+                                       config)
+                                    .value();
     const auto until = [&](auto &&holds) {
         while (!holds(subscription.stats().value())) {
             std::this_thread::yield();
@@ -306,16 +312,17 @@ TEST_CASE("bad messages do not suspend a handler, and one that crashes gets mess
     const Hub hub = Hub::create(pool).value();
     std::atomic<bool> sound{false};
     const auto soon = paceline::Intensity{0, 1h}.set_suspension(20ms, 40ms);
-    const auto subscription = hub.subscribe("a",
-                                            [&](const Message &message) {
-                                                if (message.text() == "bad") {
-                                                    throw std::runtime_error("bad");
-                                                }
-                                                if (!sound) {
-                                                    throw 1;
-                                                }
-                                            },
-                                            SubscriptionConfig().set_intensity(soon))
+    const auto subscription = hub.subscribe(
+                                     "a",
+                                     [&](const Message &message) {
+                                         if (message.text() == "bad") {
+                                             throw std::runtime_error("bad");
+                                         }
+                                         if (!sound) {
+                                             throw 1;
+                                         }
+                                     },
+                                     SubscriptionConfig().set_intensity(soon))
                                   .value();
     const auto stats = [&] { return subscription.stats().value(); };
     for (int i = 0; i < 50; ++i) {
@@ -345,9 +352,12 @@ TEST_CASE("a supervisor suspends all of its subscriptions") {
     const auto supervisor =
         paceline::Supervisor::create(paceline::RestartStrategy::OneForAll, none).value();
     const auto config = SubscriptionConfig().set_supervisor(supervisor);
-    const auto failing =
-        hub.subscribe("a", [](const Message &) { throw 1; }, config).value();
-    const auto fine = hub.subscribe("b", [](const Message &) {}, config).value();
+    const auto failing = hub.subscribe(
+                                "a", [](const Message &) { throw 1; }, config)
+                             .value();
+    const auto fine = hub.subscribe(
+                             "b", [](const Message &) {}, config)
+                          .value();
     CHECK_FALSE(supervisor.is_suspended());
     CHECK(hub.publish("a", "").value().enqueued == 1);
     while (!fine.stats().value().suspended) {
@@ -358,8 +368,9 @@ TEST_CASE("a supervisor suspends all of its subscriptions") {
     CHECK_FALSE(supervisor.is_suspended());
     CHECK(paceline::Supervisor::create(paceline::RestartStrategy::OneForOne, {1, 0ns}).error() ==
           Code::Invalid);
-    CHECK(hub.subscribe("c", [](const Message &) {},
-                        SubscriptionConfig().set_intensity(paceline::Intensity::unlimited()))
+    CHECK(hub.subscribe(
+                 "c", [](const Message &) {},
+                 SubscriptionConfig().set_intensity(paceline::Intensity::unlimited()))
               .has_value());
 }
 
@@ -372,7 +383,8 @@ TEST_CASE("filters and groups") {
     {
         const auto loud = MessageFilter::bytes(0, "!").value();
         const auto alarm = MessageFilter::header("kind", "alarm").value();
-        const auto past = MessageFilter::published({}, std::chrono::system_clock::time_point(1s)).value();
+        const auto past =
+            MessageFilter::published({}, std::chrono::system_clock::time_point(1s)).value();
         const auto few = MessageFilter::at_most(1, 24h, 2).value();
         const auto small = MessageFilter::test([counted = Counted(alive)](const Message &message) {
                                if (message.size > 5) {
@@ -403,15 +415,18 @@ TEST_CASE("filters and groups") {
     while (alive > 0) {
         std::this_thread::yield();
     }
-    const Balance balances_of[] = {Balance::round_robin(), Balance::least_loaded(),
-                                   Balance::random(7), Balance::by_key(), Balance::by_header("h")};
+    const Balance balances_of[] = {Balance::round_robin(), Balance::least_loaded(), Balance::random(7),
+                                   Balance::by_key(), Balance::by_header("h")};
     for (const Balance &balance : balances_of) {
         std::atomic<int> sums[2]{};
         // Those of the last round may be on their way out still.
         const auto config =
             SubscriptionConfig().set_group("g" + std::to_string(&balance - &balances_of[0]), balance);
         const auto member = [&](int which) {
-            return hub.subscribe("g.*", [&, which](const Message &) { ++sums[which]; }, config).value();
+            return hub
+                .subscribe(
+                    "g.*", [&, which](const Message &) { ++sums[which]; }, config)
+                .value();
         };
         const auto one = member(0), two = member(1);
         for (int i = 0; i < 100; ++i) {
@@ -420,10 +435,11 @@ TEST_CASE("filters and groups") {
         balances(hub);
         CHECK(sums[0] + sums[1] == 100);
     }
-    CHECK(hub.subscribe("g", [](const Message &) {},
-                        SubscriptionConfig().set_group("g", Balance::by_key()).set_overflow(
-                            Overflow::DropOldest))
-              .error() == Code::Invalid);
+    CHECK(
+        hub.subscribe(
+               "g", [](const Message &) {},
+               SubscriptionConfig().set_group("g", Balance::by_key()).set_overflow(Overflow::DropOldest))
+            .error() == Code::Invalid);
 }
 
 TEST_CASE("requests and replies, and letters of mailboxes") {
@@ -431,11 +447,15 @@ TEST_CASE("requests and replies, and letters of mailboxes") {
     const Hub hub = Hub::create(pool).value();
     const auto key = hub.key("sum").value();
     CHECK(key.request("1", 1h).error() == Code::NoResponders);
-    const auto responder = hub.subscribe("sum", [&](const Message &message) {
-        if (!message.text().empty()) {
-            CHECK(hub.reply(message, std::string(message.text()) + "!").value().matched == 1);
-        }
-    }).value();
+    const auto responder =
+        hub.subscribe(
+               "sum",
+               [&](const Message &message) {
+                   if (!message.text().empty()) {
+                       CHECK(hub.reply(message, std::string(message.text()) + "!").value().matched == 1);
+                   }
+               })
+            .value();
     const auto reply = key.request("2", 1h, Publication().add_header("trace", "17")).value();
     CHECK(reply.text() == "2!");
     CHECK(key.request("", 1ms).error() == Code::TimedOut);
@@ -461,25 +481,31 @@ TEST_CASE("requests that nobody waits for") {
     auto unused = [counted = Counted(alive)](Result<Message>) { CHECK(false); };
     CHECK(key.request_async("1", 1h, std::move(unused)).error() == Code::NoResponders);
     CHECK(alive == 1);
-    const auto responder = hub.subscribe("sum", [&](const Message &message) {
-        if (!message.text().empty()) {
-            CHECK(hub.reply(message, std::string(message.text()) + "!").has_value());
-        }
-    }).value();
+    const auto responder =
+        hub.subscribe("sum",
+                      [&](const Message &message) {
+                          if (!message.text().empty()) {
+                              CHECK(hub.reply(message, std::string(message.text()) + "!").has_value());
+                          }
+                      })
+            .value();
     std::promise<std::string> promise;
     auto future = promise.get_future();
-    CHECK(key.request_async("2", 1h,
-                            [promise = std::move(promise)](Result<Message> reply) mutable {
-                                promise.set_value(std::string(reply.value().text()));
-                            },
-                            Publication().add_header("trace", "17"))
+    CHECK(key.request_async(
+                 "2", 1h,
+                 [promise = std::move(promise)](Result<Message> reply) mutable {
+                     promise.set_value(std::string(reply.value().text()));
+                 },
+                 Publication().add_header("trace", "17"))
               .has_value());
     CHECK(future.get() == "2!");
     Signal late;
-    CHECK(key.request_async("", 1ms, [&](Result<Message> reply) {
-                 CHECK(reply.error() == Code::TimedOut);
-                 late.set();
-             }).has_value());
+    CHECK(key.request_async("", 1ms,
+                            [&](Result<Message> reply) {
+                                CHECK(reply.error() == Code::TimedOut);
+                                late.set();
+                            })
+              .has_value());
     CHECK(late.wait());
     // What was refused came back.
     const auto asked = key.request_async("", paceline::forever, std::move(unused)).value();
@@ -497,8 +523,7 @@ TEST_CASE("messages that everybody takes, or nobody") {
     const auto debits = hub.mailbox("debit").value();
     const auto credits = hub.mailbox("credit", SubscriptionConfig().set_capacity(1)).value();
     const auto debit = hub.key("debit").value(), credit = hub.key("credit").value();
-    const Together both[] = {{debit, "17", Publication().add_header("trace", "17")},
-                             {credit, "17", {}}};
+    const Together both[] = {{debit, "17", Publication().add_header("trace", "17")}, {credit, "17", {}}};
     CHECK(hub.publish_together(both).value().enqueued == 2);
     CHECK(hub.publish_together(both).error() == Code::Full);
     Message room[4];
@@ -514,7 +539,9 @@ TEST_CASE("latencies are measured where that is asked for") {
     const Hub hub = Hub::create(pool).value();
     const auto how = SubscriptionConfig().set_measured(true);
     const auto mailbox = hub.mailbox("a", how).value();
-    const auto handler = hub.subscribe("a", [](const Message &) {}, how).value();
+    const auto handler = hub.subscribe(
+                                "a", [](const Message &) {}, how)
+                             .value();
     const auto plain = hub.mailbox("a").value();
     CHECK(hub.publish("a", "x").value().enqueued == 3);
     Message room[1];
@@ -556,8 +583,7 @@ TEST_CASE("webhooks and services, if the library has them") {
     {
         // No systemd has started this.
         const auto service = Service::start(pool, [counted = Counted(alive)] { return true; });
-        CHECK((service ? Code::Ok : service.error().code()) ==
-              (service ? Code::Ok : Code::Unsupported));
+        CHECK((service ? Code::Ok : service.error().code()) == (service ? Code::Ok : Code::Unsupported));
         if (service) {
             CHECK(service->status("two\nlines").error() == Code::Invalid);
         }
@@ -757,8 +783,8 @@ TEST_CASE("a service tells its manager how it is") {
 TEST_CASE("what is kept is asked for, and replayed into what is published") {
     using paceline::ReplayFrom;
     const Pool pool = make_pool();
-    const auto history = paceline::HistoryConfig().set_pattern("a.*").set_keep_count(50).set_keep_bytes(
-        1 << 20);
+    const auto history =
+        paceline::HistoryConfig().set_pattern("a.*").set_keep_count(50).set_keep_bytes(1 << 20);
     const Hub hub =
         Hub::create(pool, paceline::HubConfig().add_history(history).set_dead_letters(7)).value();
     const auto key = hub.key("a.b").value();
@@ -845,9 +871,11 @@ TEST_CASE("replies are pulled, one row for each request") {
     const Pool pool = make_pool();
     auto hub = std::make_unique<Hub>(Hub::create(pool).value());
     const auto answers =
-        hub->subscribe("q", [&](const Message &message) {
-               CHECK(hub->reply(message, "! " + std::string(message.text())).has_value());
-           }).value();
+        hub->subscribe("q",
+                       [&](const Message &message) {
+                           CHECK(hub->reply(message, "! " + std::string(message.text())).has_value());
+                       })
+            .value();
     const auto silent = hub->mailbox("s").value();
     auto q = std::make_unique<paceline::Key>(hub->key("q").value());
     auto s = std::make_unique<paceline::Key>(hub->key("s").value());
@@ -916,9 +944,10 @@ TEST_CASE("a replay's handler is supervised") {
     std::atomic<int> alive{0}, tries{0}, told{0};
     std::atomic<bool> works{false};
     {
-        const auto supervisor = paceline::Supervisor::create(paceline::RestartStrategy::OneForOne,
-                                                             paceline::Intensity{1, 1h}.set_suspend_for_good())
-                                    .value();
+        const auto supervisor =
+            paceline::Supervisor::create(paceline::RestartStrategy::OneForOne,
+                                         paceline::Intensity{1, 1h}.set_suspend_for_good())
+                .value();
         const auto handler = [&, counted = std::make_shared<Counted>(alive)](const Message &message) {
             ++tries;
             if (!works && message.attempt == 2) {
@@ -930,9 +959,10 @@ TEST_CASE("a replay's handler is supervised") {
         };
         const auto retry = paceline::Retry::fixed(1, 1ms);
         const auto replay =
-            hub.replay(">", ReplayFrom::beginning(), handler,
-                       [&, counted = Counted(alive)](std::string_view, std::uint64_t) { ++told; },
-                       ReplayConfig().set_on_failure(Fate::DeadLetter, retry).set_supervisor(supervisor))
+            hub.replay(
+                   ">", ReplayFrom::beginning(), handler,
+                   [&, counted = Counted(alive)](std::string_view, std::uint64_t) { ++told; },
+                   ReplayConfig().set_on_failure(Fate::DeadLetter, retry).set_supervisor(supervisor))
                 .value();
         while (!replay.stats().value().suspended) {
             std::this_thread::yield();
@@ -958,8 +988,9 @@ TEST_CASE("a replay's handler is supervised") {
             std::this_thread::yield();
         }
         CHECK(hub.replay("a", ReplayFrom::now(), handler,
-                         ReplayConfig().set_intensity(paceline::Intensity{1, 0ns}).set_intensity(
-                             paceline::Intensity{200'000, 1h}))
+                         ReplayConfig()
+                             .set_intensity(paceline::Intensity{1, 0ns})
+                             .set_intensity(paceline::Intensity{200'000, 1h}))
                   .error() == Code::Invalid);
     }
     CHECK(hub.dead_letters().value().size() == 2);
@@ -973,12 +1004,14 @@ TEST_CASE("a subscription is drained, and what is left is told") {
     const Hub hub = Hub::create(pool).value();
     std::atomic<int> runs{0};
     std::atomic<bool> held{true};
-    auto slow = hub.subscribe("a", [&](const Message &) {
-        ++runs;
-        while (held) {
-            std::this_thread::yield();
-        }
-    }).value();
+    auto slow = hub.subscribe("a",
+                              [&](const Message &) {
+                                  ++runs;
+                                  while (held) {
+                                      std::this_thread::yield();
+                                  }
+                              })
+                    .value();
     for (int i = 0; i < 3; ++i) {
         CHECK(hub.publish("a", "").value().enqueued == 1);
     }
@@ -1028,10 +1061,12 @@ TEST_CASE("a topic has values of one type") {
     const auto numbers = hub.topic<int>("n.*", Decimal{});
     std::atomic<int> sum{0};
     const auto adds = numbers.subscribe([&](const int &value) { sum += value; }).value();
-    const auto looks = numbers.subscribe([&](const int &value, const Message &message) -> Result<void> {
-        CHECK(message.text() == std::to_string(value));
-        return {};
-    }).value();
+    const auto looks = numbers
+                           .subscribe([&](const int &value, const Message &message) -> Result<void> {
+                               CHECK(message.text() == std::to_string(value));
+                               return {};
+                           })
+                           .value();
     CHECK(numbers.publish(1).error() == Code::Invalid);
     CHECK(numbers.publish_to("n.a", 40).value().enqueued == 2);
     CHECK(hub.topic<int>("n.b", Decimal{}).publish(2).value().enqueued == 2);
@@ -1047,8 +1082,11 @@ TEST_CASE("a topic has values of one type") {
 TEST_CASE("a hub tells of itself, of its figures and of thresholds") {
     const Pool pool = make_pool();
     const Hub hub =
-        Hub::create(pool, paceline::HubConfig().set_name("cpp").set_errors(3).set_count_keys(2)
-                              .set_notice_interval(1ms)).value();
+        Hub::create(
+            pool,
+            paceline::HubConfig().set_name("cpp").set_errors(3).set_count_keys(2).set_notice_interval(
+                1ms))
+            .value();
     const auto notices = hub.mailbox("$SYS.>").value();
     const auto full = hub.mailbox("a", SubscriptionConfig().set_capacity(1)).value();
     CHECK(hub.publish("a", "x").value().enqueued == 1);

@@ -138,18 +138,22 @@ namespace {
 void faults() {
     const Pool pool = Pool::create(Config().set_threads(2).set_name("loud")).value();
     Signal ticked;
-    auto timer = pool.every(1ms, [&]() -> Flow {
-                         ticked.set();
-                         throw std::runtime_error("a timer's fault");
-                     }).value();
+    auto timer = pool.every(1ms,
+                            [&]() -> Flow {
+                                ticked.set();
+                                throw std::runtime_error("a timer's fault");
+                            })
+                     .value();
     ticked.wait();
     for (int count = 0; count < 1000; ++count) {
         pool.post([]() { throw std::runtime_error("a task's fault"); }).value();
     }
     auto http = paceline::Http::create(pool).value();
-    http.route("GET", "/bad", [](const paceline::Request &, paceline::Response) {
-        throw std::runtime_error("a route's fault");
-    }).value();
+    http.route("GET", "/bad",
+               [](const paceline::Request &, paceline::Response) {
+                   throw std::runtime_error("a route's fault");
+               })
+        .value();
     http.start(paceline::HttpConfig().add_listener(paceline::Listen{"127.0.0.1:0"})).value();
     Client client(http);
     client.send("GET /bad HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

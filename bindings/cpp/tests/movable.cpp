@@ -61,7 +61,8 @@ struct Codec {
     PLACE("Strand::submit", strand.submit(movable(1)));
     PLACE("Strand::try_submit", strand.try_submit(movable(1)));
     PLACE("Ring::serial", paceline::Ring<int>::serial(pool, 1, movable()));
-    PLACE("Ring::concurrent", paceline::Ring<int>::concurrent(pool, 1, movable_of<paceline::Events<int>>()));
+    PLACE("Ring::concurrent",
+          paceline::Ring<int>::concurrent(pool, 1, movable_of<paceline::Events<int>>()));
     const std::int32_t numbers[] = {SIGUSR2};
     PLACE("Signals::create", paceline::Signals::create(pool, numbers, movable()));
     PLACE("on_unhandled", paceline::on_unhandled(movable()));

@@ -414,14 +414,16 @@ TEST_CASE("a filter stands between socket and handler, and goes with its connect
         }
     };
     ends("!bcd.", "?bcd~", Reason::Peer);
-    ends("!bcd", "?bcd", Reason::Failed);  // cut off
-    ends("!b#", "?", Reason::Failed);      // thrown
+    ends("!bcd", "?bcd", Reason::Failed); // cut off
+    ends("!b#", "?", Reason::Failed);     // thrown
     ends("what?", "", Reason::Failed);
     {
         auto http = Http::create(pool).value();
-        http.route("GET", "/", [](const paceline::Request &, paceline::Response response) {
-                response.text("hal").value();
-            }).value();
+        http.route("GET", "/",
+                   [](const paceline::Request &, paceline::Response response) {
+                       response.text("hal").value();
+                   })
+            .value();
         http.start(HttpConfig().add_listener(Listen{"127.0.0.1:0"}.set_filter(make))).value();
         Client client(http);
         std::string asked = "GET / HTTP/1.0\r\n\r\n";

@@ -15,9 +15,7 @@ namespace {
 struct Odd {
     std::uint32_t number, twice, square;
 };
-Odd odd(std::uint32_t number) {
-    return {number, 2 * number, number * number};
-}
+Odd odd(std::uint32_t number) { return {number, 2 * number, number * number}; }
 bool is_right(const Odd &value, std::uint32_t number) {
     return value.number == number && value.twice == 2 * number && value.square == number * number;
 }

@@ -181,9 +181,8 @@ TEST_CASE("other threads write, notify and close by a ConnRef") {
     CHECK(ref.write("nowhere").error() == Code::Invalid);
     CHECK(ref.close().error() == Code::Stale);
     auto pool = Pool::create({2}).value();
-    auto server = Server::create(pool, LOCAL, [&](Conn &) {
-                      return std::make_unique<Told>(seen, ref);
-                  }).value();
+    auto server =
+        Server::create(pool, LOCAL, [&](Conn &) { return std::make_unique<Told>(seen, ref); }).value();
     Client client(server);
     REQUIRE(seen.opened.wait());
     ref.write("from afar").value();
@@ -278,9 +277,9 @@ TEST_CASE("requests in work are bounded, and a drain waits for them") {
     auto pool = Pool::create({2}).value();
     ServerConfig config;
     config.add_listener(Listen{"127.0.0.1:0"}.set_max_requests(1).set_busy("busy"));
-    auto server =
-        Server::create(pool, config, [&](Conn &) { return std::make_unique<Worker>(seen, work); })
-            .value();
+    auto server = Server::create(pool, config, [&](Conn &) {
+                      return std::make_unique<Worker>(seen, work);
+                  }).value();
     Client first(server), second(server);
     first.send("x");
     REQUIRE(seen.opened.wait());
@@ -492,13 +491,12 @@ TEST_CASE("a server that cannot be names the reason") {
         return std::string(Server::create_for<Echo>(pool, config).error().message());
     };
     CHECK(message(Listen{"256.0.0.1:1"}).find("256.0.0.1:1") != std::string::npos);
-    CHECK(message(Listen{"127.0.0.1:0"}.set_max_connections(0)).find("max_connections")
-          != std::string::npos);
-    CHECK(message(Listen{"127.0.0.1:0"}.set_output_marks(2, 1, 3)).find("output_marks")
-          != std::string::npos);
+    CHECK(message(Listen{"127.0.0.1:0"}.set_max_connections(0)).find("max_connections") !=
+          std::string::npos);
+    CHECK(message(Listen{"127.0.0.1:0"}.set_output_marks(2, 1, 3)).find("output_marks") !=
+          std::string::npos);
     auto server = Server::create_for<Echo>(pool, LOCAL).value();
-    CHECK(message(Listen{server.address().value()}).find(server.address().value())
-          != std::string::npos);
+    CHECK(message(Listen{server.address().value()}).find(server.address().value()) != std::string::npos);
     { auto ended = std::move(server); }
     CHECK(server.stats().error() == Code::Invalid);
 }

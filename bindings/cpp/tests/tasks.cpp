@@ -67,9 +67,7 @@ TEST_CASE("callables of every size are carried") {
 
 namespace {
 int plain_calls = 0;
-void plain_function() {
-    ++plain_calls;
-}
+void plain_function() { ++plain_calls; }
 } // namespace
 
 TEST_CASE("functions and lvalues are callables too") {
@@ -107,8 +105,7 @@ TEST_CASE("a callable that is refused is given back") {
 
 TEST_CASE("a full lane says so, and keeps nothing") {
     const Pool pool =
-        Pool::create(paceline::Config().set_threads(1).set_pin("none").set_lane_capacity(2))
-            .value();
+        Pool::create(paceline::Config().set_threads(1).set_pin("none").set_lane_capacity(2)).value();
     std::atomic<int> alive{0};
     {
         Hold hold(pool);

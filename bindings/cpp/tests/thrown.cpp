@@ -76,7 +76,8 @@ const Throwing THROWN[] = {
     {"virtual bases", [] { throw Diamond(); }},
     {"two std::exceptions", [] { throw Ambiguous(); }},
     {"std::exception_ptr", [] { throw std::make_exception_ptr(1); }},
-    {"nested", [] {
+    {"nested",
+     [] {
          try {
              throw std::runtime_error("within");
          } catch (...) {
@@ -239,7 +240,8 @@ void visit(const Server &server, const std::string &hook) {
         return;
     }
     // Others come by themselves, and end the connection.
-    const std::string by_the_client[] = {"data", "finished", "close", "received", "filter", "cut_off", "echo"};
+    const std::string by_the_client[] = {"data",   "finished", "close", "received",
+                                         "filter", "cut_off",  "echo"};
     if (std::count(std::begin(by_the_client), std::end(by_the_client), hook) > 0) {
         client.send("x");
         client.finish();
@@ -281,7 +283,8 @@ bool draining(Trouble &trouble) {
         auto config = local();
         config.listeners[0].set_linger(1ms);
         auto server =
-            paceline::Server::create_for<Hooked>(the_pool(), config, &trouble, std::string("draining")).value();
+            paceline::Server::create_for<Hooked>(the_pool(), config, &trouble, std::string("draining"))
+                .value();
         Client client(server);
         client.send("x");
         CHECK(client.receive(1) == "x");
@@ -336,12 +339,15 @@ struct HookedBody : paceline::RequestBody {
 
 bool hook_of_a_body(Trouble &trouble, const std::string &hook) {
     return code_of_requests(trouble, [hook](paceline::Http &http, Trouble &troubled) {
-        http.route_streaming("POST", "/", [&troubled, hook](const Request &, Response response) {
-                if (hook == "begin") {
-                    troubled();
-                }
-                return std::make_unique<HookedBody>(&troubled, hook, std::move(response));
-            }).value();
+        http.route_streaming("POST", "/",
+                             [&troubled, hook](const Request &, Response response) {
+                                 if (hook == "begin") {
+                                     troubled();
+                                 }
+                                 return std::make_unique<HookedBody>(&troubled, hook,
+                                                                     std::move(response));
+                             })
+            .value();
     });
 }
 
@@ -363,7 +369,8 @@ paceline::Udp datagrams(const Trouble &trouble, const std::string &hook, const s
     paceline::UdpConfig config;
     config.bind = "127.0.0.1:0";
     config.connect = to;
-    return paceline::Udp::create(the_pool(), config, std::make_unique<HookedUdp>(&trouble, hook)).value();
+    return paceline::Udp::create(the_pool(), config, std::make_unique<HookedUdp>(&trouble, hook))
+        .value();
 }
 
 bool hook_of_datagrams(Trouble &trouble, const std::string &hook) {
@@ -860,25 +867,25 @@ const std::map<std::string, Place> &places() {
 /// Places that pass on what is thrown to the caller, as a function that it calls, or that keep it for whoever
 /// waits; and those that are other names of a place above.
 const char *const ELSEWHERE[] = {
-    "on_unhandled",         // below
-    "Posting::submit",      // below
-    "Posting::try_submit",  // below
-    "Strand::submit",       // below
-    "Strand::try_submit",   // below
-    "Pool::post",           // Posting's, as the next four
+    "on_unhandled",        // below
+    "Posting::submit",     // below
+    "Posting::try_submit", // below
+    "Strand::submit",      // below
+    "Strand::try_submit",  // below
+    "Pool::post",          // Posting's, as the next four
     "Pool::try_post",
     "Pool::submit",
     "Pool::try_submit",
     "Pool::post_batch",
-    "Config::on_slow",      // the setters'
+    "Config::on_slow", // the setters'
     "Config::on_stop",
     "ServerConfig::on_exhausted",
     "Listen::filter",
-    "Udp::create",          // the hooks of a UdpHandler
-    "Kind::post_batch",     // below
+    "Udp::create",               // the hooks of a UdpHandler
+    "Kind::post_batch",          // below
     "WorkersConfig::middleware", // the hooks of a Middleware
-    "WorkerPool::create",   // below
-    "Service::start",       // in hub.cpp, where the library has services
+    "WorkerPool::create",        // below
+    "Service::start",            // in hub.cpp, where the library has services
 };
 
 } // namespace
@@ -971,7 +978,8 @@ TEST_CASE("callables whose destructor throws are told, and go") {
     the_pool().every(1us, [ends = Ends(true)] { return Flow::Done; }).value().detach();
     CHECK(until_told(4));
     {
-        const auto ring = paceline::Ring<int>::serial(the_pool(), 2, [ends = Ends(true)](paceline::Events<int>) {});
+        const auto ring =
+            paceline::Ring<int>::serial(the_pool(), 2, [ends = Ends(true)](paceline::Events<int>) {});
         CHECK(ring.has_value());
     }
     CHECK(until_told(5));
@@ -993,7 +1001,8 @@ TEST_CASE("callables whose destructor throws are told, and go") {
     CHECK(until_told(8));
     CHECK_FALSE(the_pool().every(0ns, [ends = Stays(true)] { return Flow::Done; }).has_value());
     CHECK(until_told(9));
-    CHECK_FALSE(paceline::Ring<int>::serial(the_pool(), 0, [ends = Stays(true)](paceline::Events<int>) {}).has_value());
+    CHECK_FALSE(paceline::Ring<int>::serial(the_pool(), 0, [ends = Stays(true)](paceline::Events<int>) {
+                }).has_value());
     CHECK(until_told(10));
     {
         const Hub hub = a_hub(the_pool());

@@ -3,8 +3,7 @@
 #include "paceline.hpp"
 
 int main() {
-    const auto pool =
-        paceline::Pool::create(paceline::Config().set_threads(1).set_pin("none")).value();
+    const auto pool = paceline::Pool::create(paceline::Config().set_threads(1).set_pin("none")).value();
     auto number = std::make_unique<int>(1);
     const int *gone = number.get();
     number.reset();

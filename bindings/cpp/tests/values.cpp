@@ -163,8 +163,7 @@ TEST_CASE("every setting arrives") {
 TEST_CASE("settings may be named") {
     auto pool = Pool::create({.threads = 1, .pin = "none", .name = "named"});
     CHECK(pool.has_value());
-    const paceline::HandleOptions options{.interest = paceline::Interest::readable(),
-                                          .paused = true};
+    const paceline::HandleOptions options{.interest = paceline::Interest::readable(), .paused = true};
     CHECK(options.native().interest == PACE_INTEREST_READABLE);
     CHECK(options.native().paused);
 }
@@ -176,12 +175,11 @@ TEST_CASE("options have the library's defaults") {
     const auto options = paceline::HandleOptions().native();
     CHECK(options.interest == raw.interest);
     CHECK_FALSE(options.level);
-    const auto other =
-        paceline::HandleOptions()
-            .set_interest(paceline::Interest::readable() | paceline::Interest::priority())
-            .set_level()
-            .set_may_block()
-            .native();
+    const auto other = paceline::HandleOptions()
+                           .set_interest(paceline::Interest::readable() | paceline::Interest::priority())
+                           .set_level()
+                           .set_may_block()
+                           .native();
     CHECK(other.interest == (PACE_INTEREST_READABLE | PACE_INTEREST_PRIORITY));
     CHECK(other.level);
     CHECK(other.may_block);

@@ -44,11 +44,12 @@ TEST_CASE("a retry overtakes a late attempt, whose value is not the task's") {
     const auto kind = workers.kind("overtaken", settings).value();
     std::atomic<bool> open{false};
     auto task = kind.submit([&](Attempt &attempt) {
-        while (attempt.number() == 1 && !open) {
-            std::this_thread::yield();
-        }
-        return std::to_string(attempt.number());
-    }).value();
+                        while (attempt.number() == 1 && !open) {
+                            std::this_thread::yield();
+                        }
+                        return std::to_string(attempt.number());
+                    })
+                    .value();
     while (task.status().value() != TaskStatus::Completed) {
         std::this_thread::yield();
     }
@@ -90,22 +91,25 @@ TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
     CHECK_FALSE(third.value().valid());
     CHECK(third.value().wait().error() == Code::Stale);
 
-    const auto failed = kind.submit([]() -> int { throw std::out_of_range("too far"); })
-                            .value().wait().value();
+    const auto failed =
+        kind.submit([]() -> int { throw std::out_of_range("too far"); }).value().wait().value();
     CHECK(failed.status == TaskStatus::Failed);
     CHECK(failed.message == "too far");
     CHECK(failed.attempts == 3);
     CHECK_FALSE(failed.value.has_value());
 
     const auto permanent = kind.submit([](Attempt &attempt) {
-        attempt.permanent();
-        throw 7;
-    }).value().wait().value();
+                                   attempt.permanent();
+                                   throw 7;
+                               })
+                               .value()
+                               .wait()
+                               .value();
     CHECK(permanent.attempts == 1);
     CHECK(permanent.message == "what was thrown is no std::exception");
 
-    const auto moved = kind.submit([p = std::make_unique<int>(3)]() mutable { return std::move(p); })
-                           .value().wait();
+    const auto moved =
+        kind.submit([p = std::make_unique<int>(3)]() mutable { return std::move(p); }).value().wait();
     CHECK(*moved.value().value.value() == 3);
     CHECK(kind.submit([] {}).value().wait().value().completed());
     CHECK(kind.stats().value().completed == 3);
@@ -128,12 +132,13 @@ TEST_CASE("a task's options win over its kind's") {
     Signal begun;
     std::atomic<int> ends{0};
     auto asked = kind.submit([&](Attempt &attempt) {
-        begun.set();
-        while (!attempt.is_cancelled()) {
-            std::this_thread::yield();
-        }
-        throw std::runtime_error("gave up");
-    }).value();
+                         begun.set();
+                         while (!attempt.is_cancelled()) {
+                             std::this_thread::yield();
+                         }
+                         throw std::runtime_error("gave up");
+                     })
+                     .value();
     begun.wait();
     CHECK(asked.on_end([&](TaskStatus status) { ends += static_cast<int>(status); }));
     auto waits = kind.submit([] { return 1; }).value();
@@ -172,8 +177,8 @@ TEST_CASE("callables of worker pools go when they are through") {
     work.clear();
     {
         std::atomic<int> runs{0};
-        const auto periodic =
-            kind.every(milliseconds(1), [shared, &runs] { ++runs; }, paceline::Missed::Coalesce);
+        const auto periodic = kind.every(
+            milliseconds(1), [shared, &runs] { ++runs; }, paceline::Missed::Coalesce);
         while (runs < 3) {
             std::this_thread::yield();
         }
@@ -266,7 +271,8 @@ TEST_CASE("a worker pool says how it is") {
     CHECK(exact.media_type == std::string("application/openmetrics-text; version=1.0.0; charset=utf-8"));
     CHECK(workers.metrics(exact.format).value().find("\n# EOF\n") != std::string::npos);
     using Kind = paceline::Metric::Kind;
-    const auto parcels = workers.metric(Kind::Counter, "parcels", "All of them", {{"port", "north"}}).value();
+    const auto parcels =
+        workers.metric(Kind::Counter, "parcels", "All of them", {{"port", "north"}}).value();
     const auto level = workers.metric(Kind::Gauge, "level", "Of the water").value();
     const auto ways = workers.metric(Kind::Times, "ways", "How long they take").value();
     CHECK(parcels.count());
@@ -379,11 +385,14 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         options.grace = milliseconds(1);
         options.retry = Retry::none();
         const auto fd = paceline::TaskFd::create().value();
-        auto asked = kind.submit([](Attempt &attempt) {
-            while (!attempt.is_cancelled()) {
-                std::this_thread::yield();
-            }
-        }, options).value();
+        auto asked = kind.submit(
+                             [](Attempt &attempt) {
+                                 while (!attempt.is_cancelled()) {
+                                     std::this_thread::yield();
+                                 }
+                             },
+                             options)
+                         .value();
         CHECK(asked.tell(fd));
         CHECK(fd.pollable().value() >= 0);
         CHECK(asked.wait().value().completed());

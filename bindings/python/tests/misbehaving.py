@@ -71,12 +71,15 @@ class Untrue(Exception):
         raise Ordinary("no hash")
 
 
-_DUNDERS = [f"__{word}__" for word in """
+_DUNDERS = [
+    f"__{word}__"
+    for word in """
     abs add aenter aexit aiter and anext await bool bytes call ceil complex contains del delattr delitem dir
     divmod enter eq exit float floor floordiv format fspath ge getattr getitem gt hash iadd index int invert iter
     le len length_hint lt mod mul ne neg next or pos pow radd rand repr reversed round set_name setitem str sub
     truediv trunc xor reduce_ex sizeof
-""".split()]
+""".split()
+]
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -161,10 +164,20 @@ class Act:
 
 
 #: What a call needs, and what the interpreter itself asks of it.
-_OF_CODE = ("__call__", "__getattr__", "__setattr__", "__setitem__", "__set_name__", "__get__", "__del__")
+_OF_CODE = (
+    "__call__",
+    "__getattr__",
+    "__setattr__",
+    "__setitem__",
+    "__set_name__",
+    "__get__",
+    "__del__",
+)
 
 
-_Useless: type[Any] = type("_Useless", (), {name: _refusing(name) for name in _DUNDERS if name not in _OF_CODE})
+_Useless: type[Any] = type(
+    "_Useless", (), {name: _refusing(name) for name in _DUNDERS if name not in _OF_CODE}
+)
 
 
 class Code(_Useless):  # type: ignore[misc]

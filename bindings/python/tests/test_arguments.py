@@ -105,7 +105,18 @@ WAITS = (
     " shutdown wait"
 ).split()
 #: Times that are unusual, in seconds: without an end, beyond what 64 bits of nanoseconds or epoll take, and less than one.
-TIMES: list[float] = [float("inf"), 1e300, 10**400, 3.1e9, 2.9e9, 30 * 86400.0, 1e-12, 5e-324, -1.0, -(10**400)]
+TIMES: list[float] = [
+    float("inf"),
+    1e300,
+    10**400,
+    3.1e9,
+    2.9e9,
+    30 * 86400.0,
+    1e-12,
+    5e-324,
+    -1.0,
+    -(10**400),
+]
 
 
 class Silent(paceline.ConnHandler):
@@ -172,7 +183,9 @@ class Table(Case):
         self.addCleanup(ours.close)
         self.addCleanup(theirs.close)
         good: dict[str, Any] = {"io": ours, "on_ready": abs}
-        yield row("Pool.register", pool.register, good, io="number", on_ready="function", interest="number")
+        yield row(
+            "Pool.register", pool.register, good, io="number", on_ready="function", interest="number"
+        )
         timed = at(pool.after, "seconds", "fn")
         yield row("Pool.after", timed, {"seconds": 100, "fn": abs}, seconds=TIME, fn="function")
         timed = at(pool.every, "seconds", "fn")
@@ -274,7 +287,9 @@ class Table(Case):
         yield row("Supervisor", Supervisor, {}, strategy="text", **counts, **suspended)
         yield row("Mailbox.pull", box.pull, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
         yield row("Mailbox.pull_async", awaited(box.pull_async), {}, most="number")
-        yield row("Mailbox.pull_batch", box.pull_batch, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        yield row(
+            "Mailbox.pull_batch", box.pull_batch, {"timeout": 0}, most="number", timeout=MAYBE_TIME
+        )
         yield row("Mailbox.pull_batch_async", awaited(box.pull_batch_async), {}, most="number")
         yield row("Mailbox.unsubscribe", box.unsubscribe, {}, how="text")
         buried = {"message": "", "failure": "text", "attempts": "number"}
@@ -306,7 +321,9 @@ class Table(Case):
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
         yield row("Hub.replay", hub.replay, begins, pattern="text", handler="none function", **starts)
         yield row("Hub.replay", hub.replay, begins, **hooks, retries="none number")
-        yield row("Hub.replay", hub.replay, begins, on_failure="text", restarts="none number", within=TIME)
+        yield row(
+            "Hub.replay", hub.replay, begins, on_failure="text", restarts="none number", within=TIME
+        )
         yield row("Hub.replay", hub.replay, begins, suspension=MAYBE_TIME, longest_suspension=TIME)
         yield row("Hub.replay", hub.replay, begins, batch="none number")
         yield row("Hub.replay_mailbox", hub.replay_mailbox, {"pattern": ">"}, pattern="text", **starts)
@@ -360,7 +377,9 @@ class Table(Case):
         rest = {"scaling": "none", "middleware": "", "outcomes": "none", "settings": "none text bytes"}
         full = "none text number fraction"
         yield row("WorkerPool", call, {}, pool="", name="text", full=full, **sizes, **maybe, **rest)
-        times = dict.fromkeys(("timeout", "queue_timeout", "deadline", "soft_timeout", "grace"), MAYBE_TIME)
+        times = dict.fromkeys(
+            ("timeout", "queue_timeout", "deadline", "soft_timeout", "grace"), MAYBE_TIME
+        )
         both = {**times, "retries": "none number", "full": full}
         numbers = itertools.count()
         decorate = lambda **settings: workers.task(**{"name": f"task {next(numbers)}", **settings})(abs)
@@ -440,7 +459,15 @@ class Table(Case):
         yield row("Server", made, {}, pool="", handler="function", connect_timeout=MAYBE_TIME, **start)
         yield row("Server", made, {}, listen="text")
         timed = ("idle_timeout", "read_timeout", "stall_timeout", "linger", "keep_alive")
-        sized = ("max_connections", "max_requests", "max_unconsumed", "send_buffer", "receive_buffer", "socket_mode", "backlog")
+        sized = (
+            "max_connections",
+            "max_requests",
+            "max_unconsumed",
+            "send_buffer",
+            "receive_buffer",
+            "socket_mode",
+            "backlog",
+        )
         listen = {
             "address": "text",
             "refusal": "none bytes",
@@ -466,7 +493,9 @@ class Table(Case):
         yield row("FixedLength", paceline.FixedLength, {}, length="number")
         prefixed = {"width": 1, "max": 1}
         yield row("LengthPrefixed", paceline.LengthPrefixed, prefixed, width="number", max="number")
-        yield row("LengthPrefixed.prefix", paceline.LengthPrefixed(8, 1 << 40).prefix, {}, length="number")
+        yield row(
+            "LengthPrefixed.prefix", paceline.LengthPrefixed(8, 1 << 40).prefix, {}, length="number"
+        )
         frames = paceline.Delimited(b"x", 9), paceline.FixedLength(1), paceline.LengthPrefixed(1, 255)
         for each in frames:
             name = f"{type(each).__name__}.next"
@@ -496,7 +525,14 @@ class Table(Case):
     def http(self) -> Iterator[Row]:
         pool = self.pool
         made = lambda pool=pool, **given: Http(pool, **given).start().close()
-        numbers = ("max_headers", "keep_alive_requests", "max_head", "max_target", "max_body", "body_rate")
+        numbers = (
+            "max_headers",
+            "keep_alive_requests",
+            "max_head",
+            "max_target",
+            "max_body",
+            "body_rate",
+        )
         sizes = dict.fromkeys((*numbers, "max_requests"), "none number")
         times = dict.fromkeys(("head_timeout", "body_timeout", "keep_alive_timeout"), MAYBE_TIME)
         plain = {"pool": "", "listen": "text", "threads": "number", "name": "text"}
@@ -596,7 +632,9 @@ class Table(Case):
                     if told is None and value == value:
                         continue
                     # The range is told here, or by the library.
-                    if told is None or not re.match(r"InvalidError: .+ is .+(; allowed: |, but must be ).", told):
+                    if told is None or not re.match(
+                        r"InvalidError: .+ is .+(; allowed: |, but must be ).", told
+                    ):
                         wrong.append(f"{what}({name}={repr(value)[:12]}): {told}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
         self.assertGreater(durations, 60)
@@ -660,7 +698,12 @@ def parameters() -> Iterator[tuple[str, str]]:
         for what, call in calls:
             for each in inspect.signature(call).parameters.values():
                 named = each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-                if named and each.name != "self" and "bool" not in str(each.annotation) and what not in INSIDE:
+                if (
+                    named
+                    and each.name != "self"
+                    and "bool" not in str(each.annotation)
+                    and what not in INSIDE
+                ):
                     yield what, each.name
 
 

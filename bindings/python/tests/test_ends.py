@@ -198,7 +198,9 @@ class Ends(Case):
                 there, left = threading.Event(), threading.Event()
                 ended = ExitStack()
 
-                def leaves(*_: Any, ended: ExitStack = ended, there: Any = there, left: Any = left) -> None:
+                def leaves(
+                    *_: Any, ended: ExitStack = ended, there: Any = there, left: Any = left
+                ) -> None:
                     if there.wait(LONG):
                         ended.close()
                         left.set()
@@ -217,7 +219,9 @@ class Ends(Case):
             found |= {
                 each.__name__
                 for each in inside.values()
-                if isinstance(each, type) and each.__module__.startswith("paceline") and hasattr(each, "__exit__")
+                if isinstance(each, type)
+                and each.__module__.startswith("paceline")
+                and hasattr(each, "__exit__")
             }
         self.assertGreater(len(found), 20)
         self.assertEqual(found - {*WAITS, *CALL_NOTHING}, set())
@@ -365,7 +369,9 @@ class Shutdowns(Case):
             pool = Pool(1)
             server = paceline.Http(pool, threads=threads)
 
-            def tell(end: object, told: list[object] = told, entered: Any = entered, go_on: Any = go_on) -> None:
+            def tell(
+                end: object, told: list[object] = told, entered: Any = entered, go_on: Any = go_on
+            ) -> None:
                 entered.set()
                 go_on.wait(LONG)
                 time.sleep(0.005)

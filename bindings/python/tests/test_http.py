@@ -30,7 +30,9 @@ from support import Case, run
 class Told:
     """A body that knows how often it was iterated and closed."""
 
-    def __init__(self, pieces: Callable[[], Iterable[Any]], closing: Optional[BaseException] = None) -> None:
+    def __init__(
+        self, pieces: Callable[[], Iterable[Any]], closing: Optional[BaseException] = None
+    ) -> None:
         self.pieces, self.closing = pieces, closing
         self.iterated = self.closed = 0
 
@@ -83,7 +85,16 @@ class Bodies(Case):
         self.assertIn(text, logs.output[0])
 
     def test_pieces_that_are_no_bytes(self) -> None:
-        at_hand: list[Any] = [[3, 2], ["a"], ("a", "b"), {"a": 1}, {1, 2}, range(3), {"a": 1}.values(), [b"a", 1]]
+        at_hand: list[Any] = [
+            [3, 2],
+            ["a"],
+            ("a", "b"),
+            {"a": 1},
+            {1, 2},
+            range(3),
+            {"a": 1}.values(),
+            [b"a", 1],
+        ]
         at_hand += [[None], [[b"a"]]]
         for body in at_hand:
             for make in (lambda: body, lambda: Response(body), lambda: Response(body, length=1)):
@@ -611,7 +622,9 @@ class Https(Case):
                 host, _, port = server.addresses[0].rpartition(":")
                 for target, status in (("/later", 200), ("/now", 200), ("/nowhere", 404)):
                     reader, writer = await asyncio.open_connection(host, int(port))
-                    writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                    writer.write(
+                        f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+                    )
                     answer = await reader.read()
                     self.assertIn(f" {status} ".encode(), answer)
                     self.assertIn(b"X-Around: 1\r\n", answer)
@@ -806,7 +819,10 @@ class Https(Case):
             with self.assertRaises(paceline.InvalidError, msg=str(wrong)):
                 self.serve({}, **wrong)
         narrow = "max_unconsumed is 1000, but must be 147456, which is max_head and 128 KiB, or more"
-        for wrong in ({"max_unconsumed": 1000}, {"listen": paceline.Listen("127.0.0.1:0", max_unconsumed=1000)}):
+        for wrong in (
+            {"max_unconsumed": 1000},
+            {"listen": paceline.Listen("127.0.0.1:0", max_unconsumed=1000)},
+        ):
             with self.assertRaisesRegex(paceline.InvalidError, narrow):
                 self.serve({}, **wrong)
         self.assertRaises(TypeError, self.serve, {}, colour="red")
@@ -818,7 +834,9 @@ class Https(Case):
         ):
             with self.assertRaisesRegex(paceline.InvalidError, re.escape(told)):
                 self.serve({route: str})
-        with self.assertRaisesRegex(paceline.InvalidError, "listen is empty, but must be an address or more"):
+        with self.assertRaisesRegex(
+            paceline.InvalidError, "listen is empty, but must be an address or more"
+        ):
             Http(self.pool, listen=()).start()
         self.assertRaises(TypeError, Http(self.pool).get("/"), 5)
         self.assertRaises(paceline.InvalidError, server.route("GET", "/late"), str)
@@ -959,7 +977,9 @@ class Https(Case):
             if shut_down == "shutdown":
                 thread.join(60)
                 (report,) = ends
-                self.assertEqual((report.drained, report.connections), (answers, 0 if answers else 1), report)
+                self.assertEqual(
+                    (report.drained, report.connections), (answers, 0 if answers else 1), report
+                )
             self.assertTrue(server.wait(60))
             pool.stop_now()
 

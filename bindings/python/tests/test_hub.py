@@ -115,7 +115,9 @@ class Hubs(Case):
                 mailbox.close()
 
     def test_a_batch_has_what_its_messages_have(self) -> None:
-        one, other, late = (self.hub.mailbox("a.*", capacity=3, overflow="drop-oldest") for _ in range(3))
+        one, other, late = (
+            self.hub.mailbox("a.*", capacity=3, overflow="drop-oldest") for _ in range(3)
+        )
         self.hub.publish("a.x", b"0")
         self.hub.publish_batch("a.b", [b"one", b"two"])
         self.assertEqual([each.payload for each in late.pull(2, 0)], [b"0", b"one"])
@@ -263,7 +265,9 @@ class Hubs(Case):
             with self.assertRaisesRegex(paceline.MailboxFull, r"\(k\) is full \(2 messages\)") as raised:
                 self.hub.publish("k", payload)
             receipt = raised.exception.receipt
-            self.assertEqual((receipt.matched, receipt.enqueued, receipt.dropped, receipt.rejected), (4, 2, 1, 1))
+            self.assertEqual(
+                (receipt.matched, receipt.enqueued, receipt.dropped, receipt.rejected), (4, 2, 1, 1)
+            )
         for name, (payloads, lost) in kept.items():
             came = mailboxes[name].pull(10, 0)
             self.assertEqual([each.payload.decode() for each in came], payloads, name)

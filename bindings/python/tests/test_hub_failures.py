@@ -467,13 +467,17 @@ class Failures(Case):
         self.crashes = True
         times = {"within": 3600, "suspension": 0.02, "longest_suspension": 0.1}
         with self.assertLogs("paceline") as logs:
-            subscription = self.hub.subscribe("a", self.handle, restarts=0, on_error=self.nothing, **times)
+            subscription = self.hub.subscribe(
+                "a", self.handle, restarts=0, on_error=self.nothing, **times
+            )
             self.hub.publish("a", b"crash")
             self.at_rest(subscription)
             self.until(lambda: not subscription.suspended)
             self.hub.publish("a", b"crash")
             self.at_rest(subscription)
-        self.assertIn("handler of a has crashed too often, and is suspended until 0.02 seconds", logs.output[0])
+        self.assertIn(
+            "handler of a has crashed too often, and is suspended until 0.02 seconds", logs.output[0]
+        )
         self.assertIn("0.04 seconds", logs.output[1])
         self.failing = False
 
@@ -661,7 +665,9 @@ class Failures(Case):
             _, expected, failures = table[name]
             self.assertEqual([each.payload for each in box.pull(9, 0)], expected, name)
             stats = box.stats()
-            self.assertEqual((stats.filtered, stats.filter_failures), (6 - len(expected), failures), name)
+            self.assertEqual(
+                (stats.filtered, stats.filter_failures), (6 - len(expected), failures), name
+            )
         self.until(lambda: handled == [b"a", b"!b"])
         self.assertEqual(subscription.stats().filter_failures, 3)
         self.assertEqual(threads, {threading.current_thread().name})

@@ -108,7 +108,11 @@ class Histories(Case):
         hub = self.open(History(keep_count=None))
         for number in range(100):
             hub.publish("a", b"%d" % number)
-        replays = [hub.replay_mailbox(">"), hub.replay_mailbox("a", sequence=1), hub.replay_mailbox("*", since_ns=1)]
+        replays = [
+            hub.replay_mailbox(">"),
+            hub.replay_mailbox("a", sequence=1),
+            hub.replay_mailbox("*", since_ns=1),
+        ]
         replays.append(hub.replay_mailbox("a", last=100))
         late = hub.replay_mailbox("a", now=True)
 
@@ -170,7 +174,9 @@ class Histories(Case):
         poll.register(fd, select.POLLIN)
         return bool(poll.poll(0))
 
-    def supervised(self, hub: Hub, came: list[tuple[int, int]], works: threading.Event) -> dict[str, Any]:
+    def supervised(
+        self, hub: Hub, came: list[tuple[int, int]], works: threading.Event
+    ) -> dict[str, Any]:
         """Messages 2 and later fail until it works."""
 
         def handle(message: paceline.Message) -> None:
@@ -180,9 +186,15 @@ class Histories(Case):
 
         for number in range(1, 6):
             hub.publish("a", b"%d" % number)
-        return {"handler": handle, "retries": paceline.Retry.fixed(1, 0.001), "on_error": lambda *_: None}
+        return {
+            "handler": handle,
+            "retries": paceline.Retry.fixed(1, 0.001),
+            "on_error": lambda *_: None,
+        }
 
-    def check_supervised(self, hub: Hub, replay: Any, came: list[tuple[int, int]], works: threading.Event) -> None:
+    def check_supervised(
+        self, hub: Hub, replay: Any, came: list[tuple[int, int]], works: threading.Event
+    ) -> None:
         self.until(lambda: replay.suspended)
         self.until(lambda: replay.stats().dead_lettered == 2)
         self.assertEqual(came, [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)])

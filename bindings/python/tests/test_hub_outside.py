@@ -25,9 +25,7 @@ class Outside(Case):
         self.pool = Pool(1)
         self.addCleanup(self.pool.shutdown)
 
-    def serve(
-        self, *answers: int, held: Any = None
-    ) -> tuple[str, list[tuple[Any, bytes]]]:
+    def serve(self, *answers: int, held: Any = None) -> tuple[str, list[tuple[Any, bytes]]]:
         """A server that answers so, and then 200, and not before ``held`` is set: its URL, and what it gets."""
         left, got = list(answers), []
 

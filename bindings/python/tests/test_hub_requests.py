@@ -54,7 +54,14 @@ class Requests(Case):
 
         def ask() -> None:
             told = []
-            for key, timeout in (("echo", None), ("echo", 60), ("silent", 0.01), ("silent", 0), ("nobody", 1), ("a..b", 1)):
+            for key, timeout in (
+                ("echo", None),
+                ("echo", 60),
+                ("silent", 0.01),
+                ("silent", 0),
+                ("nobody", 1),
+                ("a..b", 1),
+            ):
                 try:
                     told.append(self.hub.request(key, b"x", timeout).payload.decode())
                 except paceline.Error as error:

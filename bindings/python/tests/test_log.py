@@ -289,7 +289,9 @@ class Logs(Case):
                 self.assertEqual((ended.returncode, ended.stdout), (0, "500\nTrue\n"), ended.stderr)
                 said = [line for line in ended.stderr.splitlines() if line.startswith("paceline: ")]
                 self.assertEqual(len(said), lines, ended.stderr)
-                self.assertEqual(sum("log.failed: No space left" in line for line in said), lines, ended.stderr)
+                self.assertEqual(
+                    sum("log.failed: No space left" in line for line in said), lines, ended.stderr
+                )
                 self.assertEqual(ended.stderr.count("RuntimeError: a task's fault"), 3, ended.stderr)
                 self.assertEqual(ended.stderr.count("RuntimeError: a route's fault"), 1, ended.stderr)
 

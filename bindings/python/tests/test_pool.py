@@ -470,7 +470,9 @@ class Tasks(Case):
                 self.until(lambda: not any(thread.is_alive() for thread in pool._crew.threads))
             else:
                 report = pool.shutdown(30)
-                self.assertEqual((report.drained, report.left, report.worker_tasks), (True, 0, 0), report)
+                self.assertEqual(
+                    (report.drained, report.left, report.worker_tasks), (True, 0, 0), report
+                )
             self.assertEqual(sorted(map(bytes, seen)), [b"0", b"1", b"2", b"3", b"4", b"done"])
 
     def test_a_shutdown_says_what_was_lost(self) -> None:

@@ -279,7 +279,9 @@ class Servers(Case):
         with self.assertLogs("paceline", logging.ERROR) as logs, dial(server) as client:
             client.sendall(b"x")
             self.until(lambda: server.stats().closed[Reason.PANICKED] == 1)
-        self.assertRegex(logs.output[0], r"a hook of <paceline.Conn 0x\w+> has failed, with the peer 127\.")
+        self.assertRegex(
+            logs.output[0], r"a hook of <paceline.Conn 0x\w+> has failed, with the peer 127\."
+        )
         # It is not made again for its end.
         self.assertEqual((Bad.made, len(logs.output)), (1, 1))
         other = dial(server)
@@ -883,7 +885,14 @@ class Servers(Case):
                 return self.consumed
 
         server = self.serve(Odd)
-        for Odd.refusal, Odd.consumed in ((5, 0), ("no", 0), ([1], 0), (None, 1.5), (None, "1"), (None, -1)):
+        for Odd.refusal, Odd.consumed in (
+            (5, 0),
+            ("no", 0),
+            ([1], 0),
+            (None, 1.5),
+            (None, "1"),
+            (None, -1),
+        ):
             with self.assertLogs("paceline", logging.ERROR) as logs:
                 # It may be reset at any time.
                 with contextlib.suppress(OSError), dial(server) as client:

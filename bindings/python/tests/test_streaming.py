@@ -17,9 +17,7 @@ import paceline
 from paceline import Conn, ConnHandler, Http, Pool, Request, RequestBody, Response, Server
 from support import Case, run
 
-WS = (
-    b"GET /ws HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
-)
+WS = b"GET /ws HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
 
 
 class Echo(ConnHandler):
@@ -89,8 +87,13 @@ class Bodies(Base):
         for size in (0, 1, 3_000_000):
             connection.request("PUT", "/file", bytes(size))
             self.assertEqual(connection.getresponse().read(), b"%d" % size)
-        connection.request("PUT", "/file", iter([b"abc", b"defg"]), encode_chunked=True,
-                           headers={"Transfer-Encoding": "chunked"})
+        connection.request(
+            "PUT",
+            "/file",
+            iter([b"abc", b"defg"]),
+            encode_chunked=True,
+            headers={"Transfer-Encoding": "chunked"},
+        )
         self.assertEqual(connection.getresponse().read(), b"7")
         self.assertEqual(self.end(server).answered["successful"], 4)
 

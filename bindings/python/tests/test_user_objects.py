@@ -451,7 +451,10 @@ def ended_by_hand(stage: Stage, place: str) -> Call:
 
 
 @drives(
-    "Future.fail:exception", "Future.succeed_attached:result", "Task.fail_as:exception", "Task.succeed:value"
+    "Future.fail:exception",
+    "Future.succeed_attached:result",
+    "Task.fail_as:exception",
+    "Task.succeed:value",
 )
 def ended_by_a_thread(stage: Stage, place: str) -> Call:
     kind, name = place.partition(":")[0].split(".")
@@ -816,7 +819,12 @@ def logged(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Log.__init__:file", "Log.__init__:settings", "OutcomeLog.__init__:file", "OutcomeLog.__init__:settings")
+@drives(
+    "Log.__init__:file",
+    "Log.__init__:settings",
+    "OutcomeLog.__init__:file",
+    "OutcomeLog.__init__:settings",
+)
 def log_files(stage: Stage, place: str) -> Call:
     kind, name = place.partition(".")[0], place.partition(":")[2]
     path = stage.folder() / "file.yaml"
@@ -850,7 +858,9 @@ def which_signals(stage: Stage, _: str) -> Call:
     before = signal.getsignal(signal.SIGUSR1)
 
     def call(act: Act) -> None:
-        signals = comes_out(act, lambda: paceline.Signals(Items(act, signal.SIGUSR1))) if act.well else None
+        signals = (
+            comes_out(act, lambda: paceline.Signals(Items(act, signal.SIGUSR1))) if act.well else None
+        )
         if act.raises is StopIteration:
             return
         if not act.well:
@@ -972,7 +982,9 @@ class Answers:
 def coded(stage: Stage, place: str) -> Call:
     hub, what = stage.hub(), "encode" if place in ("Codec.encode", "Topic.publish:value") else "decode"
     codec = Answers(stage, what)
-    topic = paceline.Topic(hub, "coded", codec) if place.startswith("Topic") else hub.topic("coded", codec)
+    topic = (
+        paceline.Topic(hub, "coded", codec) if place.startswith("Topic") else hub.topic("coded", codec)
+    )
     subscription = topic.subscribe(nothing, restarts=None)
 
     def call(act: Act) -> None:
@@ -1049,7 +1061,9 @@ def filtered(stage: Stage, _: str) -> Call:
     hub = stage.hub()
     came = threading.Event()
     subscription = hub.subscribe(
-        "filtered", lambda _: came.set(), filter=paceline.MessageFilter.test(code(lambda _: stage.act(True)))
+        "filtered",
+        lambda _: came.set(),
+        filter=paceline.MessageFilter.test(code(lambda _: stage.act(True))),
     )
 
     def call(act: Act) -> None:
@@ -1065,7 +1079,9 @@ def filtered(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Hub.publish:headers", "Hub.request:headers", "Publisher.publish:headers", "Topic.publish:headers")
+@drives(
+    "Hub.publish:headers", "Hub.request:headers", "Publisher.publish:headers", "Topic.publish:headers"
+)
 def headed(stage: Stage, place: str) -> Call:
     hub = stage.hub()
     if place.startswith("Hub.request"):
@@ -1102,13 +1118,17 @@ def requested_of_a_loop(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Hub.publish_batch:payloads", "Hub.publish_together:messages", "Publisher.publish_batch:payloads")
+@drives(
+    "Hub.publish_batch:payloads", "Hub.publish_together:messages", "Publisher.publish_batch:payloads"
+)
 def published_as_batch(stage: Stage, place: str) -> Call:
     hub = stage.hub()
     calls: dict[str, Callable[[Any], Any]] = {
         "Hub.publish_batch": lambda items: hub.publish_batch("batch", items(b"x")),
         "Hub.publish_together": lambda items: hub.publish_together(items(("batch", b"x"))),
-        "Publisher.publish_batch": lambda items: hub.publisher("one").publish_batch("batch", items(b"x")),
+        "Publisher.publish_batch": lambda items: hub.publisher("one").publish_batch(
+            "batch", items(b"x")
+        ),
     }
     send = calls[place.partition(":")[0]]
     return lambda act: comes_out(act, lambda: send(lambda good: Items(act, good)))
@@ -1223,7 +1243,10 @@ def acting(stage: Stage, hook: str) -> Any:
 
 
 @drives(
-    *(f"ConnHandler.{name}" for name in ("open", "data", "finished", "writable", "written", "timeout", "close")),
+    *(
+        f"ConnHandler.{name}"
+        for name in ("open", "data", "finished", "writable", "written", "timeout", "close")
+    ),
     told=True,
 )
 def connected(stage: Stage, place: str) -> Call:
@@ -1391,7 +1414,9 @@ METHODS = ("get", "put", "post", "patch", "delete", "route", "route_streaming")
 def requested(stage: Stage, place: str) -> Call:
     server, name = stage.http(), place.partition(".")[2].strip("()")
     method = "POST" if name.startswith("route") else name.upper()
-    route = getattr(server, name)("POST", "/x") if name.startswith("route") else getattr(server, name)("/x")
+    route = (
+        getattr(server, name)("POST", "/x") if name.startswith("route") else getattr(server, name)("/x")
+    )
     route(code(lambda _: stage.act("well")))
     server.start()
 
@@ -1457,7 +1482,13 @@ def requested_on_a_loop(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Response.__init__:headers", "Response.error:headers", "Response.json:value", "Request.respond:response", told=True)
+@drives(
+    "Response.__init__:headers",
+    "Response.error:headers",
+    "Response.json:value",
+    "Request.respond:response",
+    told=True,
+)
 def responded(stage: Stage, place: str) -> Call:
     server = stage.http()
 
@@ -1611,7 +1642,9 @@ def datagram_errors(stage: Stage, _: str) -> Call:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
         gone.bind(("127.0.0.1", 0))
         address = "127.0.0.1:%d" % gone.getsockname()[1]
-    udp: Udp = stage.keep(Udp(stage.pool(), nothing, connect=address, on_error=code(lambda *_: stage.act())))
+    udp: Udp = stage.keep(
+        Udp(stage.pool(), nothing, connect=address, on_error=code(lambda *_: stage.act()))
+    )
 
     def call(act: Act) -> None:
         with contextlib.suppress(OSError):
@@ -1883,7 +1916,13 @@ class Walk(Case):
 
     def test_places_are_found(self) -> None:
         """Of each kind one."""
-        some = {"Pool.submit:fn", "Http.get()", "Middleware.after", "Udp.__init__:on_error", "Topic.publish:value"}
+        some = {
+            "Pool.submit:fn",
+            "Http.get()",
+            "Middleware.after",
+            "Udp.__init__:on_error",
+            "Topic.publish:value",
+        }
         self.assertLessEqual(some, misbehaving.places())
 
     def walk(self, driver: Driver, place: str) -> None:
@@ -1925,7 +1964,9 @@ class Walk(Case):
             wrong = self.bounded(stage.close, driver in MAIN)
             del call
             gc.collect()
-            failures += [f"{place} ({driver.__name__}) at the end: {each}" for each in wrong + self.printed]
+            failures += [
+                f"{place} ({driver.__name__}) at the end: {each}" for each in wrong + self.printed
+            ]
         if failures:
             self.fail("\n" + "\n".join(failures))
 
@@ -1953,7 +1994,11 @@ class Walk(Case):
                 self.lacks = str(lacks)
             except BaseException as raised:
                 trace = traceback.format_tb(BaseException.__dict__["__traceback__"].__get__(raised))
-                what = str(raised) if type(raised) is AssertionError else f"{type(raised).__name__} came out"
+                what = (
+                    str(raised)
+                    if type(raised) is AssertionError
+                    else f"{type(raised).__name__} came out"
+                )
                 wrong.append(f"{what}\n" + "".join(trace[-3:]))
 
         if main:
@@ -1983,7 +2028,6 @@ def _add_tests() -> None:
                 test = test_of(driver, place)
                 test.__name__ = name
                 setattr(Walk, name, test)
-
 
     for name in HERE:
         setattr(

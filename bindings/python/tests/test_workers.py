@@ -31,7 +31,9 @@ LONG = 120
 
 
 #: What Prometheus sends, shortened.
-PROMETHEUS_ASKS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+PROMETHEUS_ASKS = (
+    "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+)
 
 
 class Gate:
@@ -417,7 +419,9 @@ class Limits(Workers):
         gate.open.set()
         self.until(lambda: overtaken.stats().running == 0)
         stats = overtaken.stats()
-        self.assertEqual((stats.completed, stats.failed, stats.retried, stats.discarded), (1, 0, late, late))
+        self.assertEqual(
+            (stats.completed, stats.failed, stats.retried, stats.discarded), (1, 0, late, late)
+        )
         self.assertEqual(task.result(0), "in time")
         self.until(lambda: workers.health().status == "ready")
 
@@ -495,7 +499,6 @@ class Limits(Workers):
         self.assertTrue(0 < told <= 10)
         none = workers.task(name="none")(lambda: current_attempt().time_left())
         self.assertIsNone(none.submit().result(LONG))
-
 
     def test_a_soft_time_only_asks(self) -> None:
         workers = self.make()

@@ -138,7 +138,11 @@ def patience(name: str, value: Optional[float]) -> Optional[float]:
     ``MOST_SECONDS``, which no wait of the system's could take, is so many."""
     if value is None:
         return value
-    own = value if type(value) is float or type(value) is int else real(name, value, "seconds, or None for ever")
+    own = (
+        value
+        if type(value) is float or type(value) is int
+        else real(name, value, "seconds, or None for ever")
+    )
     if own != own:
         raise InvalidError(f"{name} is {value}; allowed: seconds, or None for ever")
     return max(0, min(own, MOST_SECONDS))
@@ -200,4 +204,3 @@ def one_of(name: str, choice: str, choices: Mapping[str, int]) -> int:
     if not isinstance(choice, str):
         raise wrong(name, choice, allowed)
     raise InvalidError(f"{name} is {choice!r}; allowed: {allowed}")
-

@@ -132,7 +132,10 @@ class CalledBack:
     def __enter__(self) -> CalledBack:
         # Weakly: one whose end was interrupted is not found any more.
         self._outer, _here.calls = _here.calls, weakref.ref(self)
-        if threading.current_thread() is threading.main_thread() and sys.unraisablehook is not _unraisable:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and sys.unraisablehook is not _unraisable
+        ):
             _main.hook, sys.unraisablehook = sys.unraisablehook, _unraisable
         return self
 

@@ -146,7 +146,9 @@ _FIELDS = "pairs of text, or a mapping of text to text"
 
 
 def _pairs(headers: Fields) -> list[tuple[str, str]]:
-    pairs: list[Any] = items("headers", headers.items() if isinstance(headers, Mapping) else headers, _FIELDS)
+    pairs: list[Any] = items(
+        "headers", headers.items() if isinstance(headers, Mapping) else headers, _FIELDS
+    )
     try:
         found = [(name, value) for name, value in pairs]
     except (TypeError, ValueError):
@@ -375,9 +377,7 @@ class Request:
 
     # --- another protocol ------------------------------------------------------------------------
 
-    def upgrade(
-        self, protocol: str, handler: Factory, headers: Union[Fields, None] = None
-    ) -> Conn:
+    def upgrade(self, protocol: str, handler: Factory, headers: Union[Fields, None] = None) -> Conn:
         """Answers with 101, and makes the connection one of ``handler(conn)``, as a Server's are, for a
         protocol that the request has asked for. Its ``open`` comes next. The HTTP server's limits stay
         in force. Raises InvalidError, also if the request has asked for no other protocol: then the peer
@@ -427,7 +427,10 @@ class Request:
 
     def _stream(self, response: Response, stream: _Stream) -> None:
         try:
-            head, is_sent = response._head(), not (_is_bodiless(response.status) or self.method == "HEAD")
+            head, is_sent = (
+                response._head(),
+                not (_is_bodiless(response.status) or self.method == "HEAD"),
+            )
             if is_sent:
                 stream.begin()
             hand = self._hand if self._host == get_ident() else None

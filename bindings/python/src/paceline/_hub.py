@@ -267,7 +267,11 @@ class Hub:
             if status != layout.ETIMEDOUT:
                 return answered(status, receipt)
         own, (publication, kept) = self._own(key), publication_of(headers, priority)
-        publish, where, terms = view.pace_key_publish_with, own._native.pointer, ctypes.byref(publication)
+        publish, where, terms = (
+            view.pace_key_publish_with,
+            own._native.pointer,
+            ctypes.byref(publication),
+        )
         published = core.publish(
             where, lambda flags: publish(where, terms, sent, size, flags, at), receipt, no_wait
         )
@@ -536,9 +540,7 @@ class Hub:
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
         terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
-        settings = Settings(
-            capacity, overflow, by_priority, filter, group, balance, block, measured
-        )
+        settings = Settings(capacity, overflow, by_priority, filter, group, balance, block, measured)
 
         def decorate(function: MessageHandler) -> Subscription:
             return self._subscribe(pattern, function, settings, on_error, terms, batch)
@@ -745,7 +747,9 @@ class Hub:
         died at ``since_ns`` or later, in nanoseconds since 1970; at most ``limit``. Raises InvalidError."""
         return self._letters(lib.pace_hub_dead_letters, filter_of(pattern, **which))
 
-    def remove_dead_letters(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> list[DeadLetter]:
+    def remove_dead_letters(
+        self, pattern: Optional[str] = None, **which: Unpack[Which]
+    ) -> list[DeadLetter]:
         """As ``dead_letters``, and takes them out."""
         return self._letters(lib.pace_hub_remove_dead_letters, filter_of(pattern, **which))
 

@@ -1239,10 +1239,7 @@ class WebhookStats(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
-        *[
-            (name, ctypes.c_uint64)
-            for name in ("posted", "delivered", "retried", "failed", "dropped")
-        ],
+        *[(name, ctypes.c_uint64) for name in ("posted", "delivered", "retried", "failed", "dropped")],
     ]
 
 

@@ -100,7 +100,9 @@ def listeners(places: Places, settings: dict[str, Any]) -> list[Listen]:
     places = list(places)
     for each in places:
         if not isinstance(each, (str, Listen)) and not callable(getattr(each, "fileno", None)):
-            raise wrong("listen", each, "an address, a socket that listens, a Listen, or several of them")
+            raise wrong(
+                "listen", each, "an address, a socket that listens, a Listen, or several of them"
+            )
     return [each if isinstance(each, Listen) else Listen(each, **settings) for each in places]
 
 

@@ -140,9 +140,7 @@ class _Place(threading.local):
 place = _Place()
 
 
-def pull_from(
-    hub: object, call: Any, pointer: Any, most: int, timeout: float | None
-) -> Optional[Batch]:
+def pull_from(hub: object, call: Any, pointer: Any, most: int, timeout: float | None) -> Optional[Batch]:
     """Pulls by one of the library's functions for that; None: none has come."""
     most, timeout = at_most(most), patience("timeout", timeout)
     if place.busy:
@@ -300,9 +298,7 @@ class Mailbox(Pulled):
         if settings.filter is not None:
             # Whoever publishes may still ask when the subscription has ended.
             core.tests.update((id(test), test) for test in settings.filter._tests)
-        check(
-            quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer))
-        )
+        check(quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
         self._native = Native(pointer, lib.pace_mailbox_free)
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.
         self._hub = hub

@@ -130,7 +130,16 @@ class Batch:
             words, attempt = self._columns, repeat(self.attempt)
             sequence, time_ns, lost = (words[column::_WORDS].tolist() for column in range(3))
             priority = map(_PRIORITY_OF.__getitem__, words[9::_WORDS].tolist())
-            parts = (self._keys, self.payloads, self._headers, sequence, time_ns, lost, priority, attempt)
+            parts = (
+                self._keys,
+                self.payloads,
+                self._headers,
+                sequence,
+                time_ns,
+                lost,
+                priority,
+                attempt,
+            )
             self._messages = list(map(tuple.__new__, repeat(Message), zip(*parts)))
         return self._messages
 
@@ -235,7 +244,9 @@ def fields_of(headers: Optional[HeadersLike]) -> tuple[bytes, bytes, int]:
     if headers is None:
         return b"", b"", 0
     allowed = "pairs of text, or a mapping of text to text"
-    pairs: list[Any] = items("headers", headers.items() if isinstance(headers, Mapping) else headers, allowed)
+    pairs: list[Any] = items(
+        "headers", headers.items() if isinstance(headers, Mapping) else headers, allowed
+    )
     try:
         all = [(name.encode(), value.encode()) for name, value in pairs]
     except (AttributeError, TypeError, ValueError):

@@ -60,9 +60,7 @@ class Retry:
         return cls(layout.RETRY_EXPONENTIAL, retries, first, cap, jitter)
 
     @classmethod
-    def linear(
-        cls, retries: int, first: float, cap: float = 0.0, jitter: Optional[str] = None
-    ) -> Retry:
+    def linear(cls, retries: int, first: float, cap: float = 0.0, jitter: Optional[str] = None) -> Retry:
         """``first`` seconds after the first failure, twice that after the second, then three times."""
         _check(first=first, cap=cap)
         return cls(layout.RETRY_LINEAR, retries, first, cap, jitter)

@@ -210,7 +210,9 @@ class Timer:
         """Puts it off until ``seconds`` from now, which must not be earlier than it was due (then
         nothing changes). False: too late."""
         entry = self._entry
-        return not entry.closed and entry.crew.native.postpone_timer(entry.native, nanos("seconds", seconds))
+        return not entry.closed and entry.crew.native.postpone_timer(
+            entry.native, nanos("seconds", seconds)
+        )
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Timer: it belongs to this process")
@@ -254,9 +256,7 @@ class Pool:
         #: It tells as long as there are pools that have it.
         self._log = log
         native_log = None if log is None else log.native.pointer
-        self._crew = crew = Members(
-            threads, name, on_unhandled, max_handles, max_joined, native_log
-        )
+        self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined, native_log)
         if crew.closed is not None:
             raise crew.refusal()
         self._lanes = Lanes(crew)
@@ -564,7 +564,9 @@ def _is_host_on(pool: Pool) -> bool:
     if hosts is not None and hosts.pool is pool:
         return True
     loop = loop_here()
-    return loop is not None and any(part.loop is loop and part.serves() for part in list(pool._crew.parts))
+    return loop is not None and any(
+        part.loop is loop and part.serves() for part in list(pool._crew.parts)
+    )
 
 
 def belongs_to(pool: Pool) -> bool:

@@ -72,7 +72,11 @@ class Publisher:
         where = own._native.pointer
         publication, kept = publication_of(headers, priority)
         core, size = self._hub._core, len(sent)
-        publish, terms, at = core.view(size).pace_publisher_publish, ctypes.byref(publication), ctypes.byref(receipt)
+        publish, terms, at = (
+            core.view(size).pace_publisher_publish,
+            ctypes.byref(publication),
+            ctypes.byref(receipt),
+        )
         pointer = self._native.pointer
         with core.publishing():
             published = core.publish(

@@ -34,9 +34,7 @@ _BATCH = 64
 _Answer = asyncio.Future[Message]
 
 
-def ask_in_slices(
-    core: Core, key: Any, terms: Any, sent: bytes, timeout: Optional[float]
-) -> Message:
+def ask_in_slices(core: Core, key: Any, terms: Any, sent: bytes, timeout: Optional[float]) -> Message:
     """Publishes a request with this native key and waits for its reply, on the main thread, which looks at signals
     meanwhile. What the reply points to is lent until this thread pulls."""
     pointer, asked = ctypes.c_void_p(), ctypes.c_uint64()
@@ -58,7 +56,9 @@ def ask_in_slices(
     row, count, status = ctypes.create_string_buffer(_ROW), ctypes.c_size_t(), layout.ETIMEDOUT
     try:
         at = ctypes.byref(count)
-        status = in_slices(lambda left: lib.pace_replies_pull(replies.pointer, row, 1, left, at), timeout)
+        status = in_slices(
+            lambda left: lib.pace_replies_pull(replies.pointer, row, 1, left, at), timeout
+        )
         check(status)
     finally:
         if status != layout.OK:

@@ -41,7 +41,9 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("Signals are for the main thread: Python tells no other of them")
         some_plain("on_signal", on_signal)
-        wanted = [number("signals", each) for each in items("signals", signals, "an iterable of numbers")]
+        wanted = [
+            number("signals", each) for each in items("signals", signals, "an iterable of numbers")
+        ]
         # Handlers may come in the middle of anything: these queues may be entered again.
         self._arrived: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._to_tell: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -59,7 +61,9 @@ class Signals:
             raise InvalidError("signals is empty; allowed: at least one")
         if on_signal is not None:
             told = (self._to_tell, on_signal)
-            self._teller = threading.Thread(name="paceline_signals", target=_tell, args=told, daemon=True)
+            self._teller = threading.Thread(
+                name="paceline_signals", target=_tell, args=told, daemon=True
+            )
             self._teller.start()
 
     def _handle(self, number: int, _: Optional[FrameType]) -> None:

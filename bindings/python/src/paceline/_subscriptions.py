@@ -407,7 +407,10 @@ class Served:
             self.care.found_out = False
             first, lasts = self.care.terms.supervisor._first, self.care.terms.supervisor._lasts
             until = "it is resumed" if first is None else f"{lasts:g} seconds are over"
-            report("a handler of %s has crashed too often, and is suspended until " + until, self.mailbox.pattern)
+            report(
+                "a handler of %s has crashed too often, and is suspended until " + until,
+                self.mailbox.pattern,
+            )
         return None
 
     def bury(self, held: Any, failure: str, attempts: int) -> None:
@@ -528,7 +531,9 @@ class Core(Hosts):
         """Those of a publication of several messages, which others go on beside."""
         return layout.PUBLISH_NO_WAIT if no_wait or not self.may_wait() else 0
 
-    def publish(self, key: Any, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool) -> Receipt:
+    def publish(
+        self, key: Any, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool
+    ) -> Receipt:
         """Publishes by a call with flags. It waits for room, if it may, without the interpreter's lock, which handlers
         need, and in slices, so that signals are looked at; and for no longer than the mailbox says."""
         begun = time.monotonic()
@@ -536,7 +541,10 @@ class Core(Hosts):
         status = call(flags)
         while status == layout.ETIMEDOUT:
             waited = nanoseconds(time.monotonic() - begun)
-            if not self.may_wait() or lib.pace_key_await_room(key, nanoseconds(SLICE), waited) == layout.EFULL:
+            if (
+                not self.may_wait()
+                or lib.pace_key_await_room(key, nanoseconds(SLICE), waited) == layout.EFULL
+            ):
                 flags = layout.PUBLISH_NO_WAIT
             status = call(flags)
         return answered(status, receipt)

@@ -189,9 +189,7 @@ class Task(Future[T]):
                     continue
             home, id = self.at
             status = ctypes.c_uint32()
-            if home is None or quick.pace_workers_status(
-                home.native.pointer, id, ctypes.byref(status)
-            ):
+            if home is None or quick.pace_workers_status(home.native.pointer, id, ctypes.byref(status)):
                 continue
             if status.value in _TOLD:
                 self.end_as(status.value)

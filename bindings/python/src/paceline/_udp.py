@@ -176,11 +176,19 @@ class UdpRef:
     def join_multicast(self, group: str, interface: int = 0) -> None:
         """Receives what is sent to this group, "239.1.2.3" or "ff02::1", on the interface of this index;
         0: the system's choice. Raises OSError, InvalidError, StaleError."""
-        check(quick.pace_udp_join_multicast(self._core.udp, text("group", group), whole("interface", interface)))
+        check(
+            quick.pace_udp_join_multicast(
+                self._core.udp, text("group", group), whole("interface", interface)
+            )
+        )
 
     def leave_multicast(self, group: str, interface: int = 0) -> None:
         """The opposite."""
-        check(quick.pace_udp_leave_multicast(self._core.udp, text("group", group), whole("interface", interface)))
+        check(
+            quick.pace_udp_leave_multicast(
+                self._core.udp, text("group", group), whole("interface", interface)
+            )
+        )
 
     @property
     def is_open(self) -> bool:
