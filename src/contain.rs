@@ -35,7 +35,6 @@ impl<T> Contained<T> {
         Self(Some(value))
     }
 
-    #[cfg(feature = "tasks")]
     pub(crate) fn into_inner(mut self) -> T {
         self.0.take().expect("it is there until it is dropped")
     }

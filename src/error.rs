@@ -73,7 +73,6 @@ pub enum Error {
     },
     /// A message was published, and a subscription has refused it because its mailbox is full. Others may have taken
     /// it: the receipt says so.
-    #[cfg(feature = "hub")]
     MailboxFull {
         /// What is full: "the mailbox of subscription 7 (orders.>)". Of several, the first.
         mailbox: Box<str>,
@@ -88,7 +87,6 @@ pub enum Error {
         messages: u64,
     },
     /// Settings from files, the environment or code are wrong; all that is wrong with them.
-    #[cfg(feature = "config")]
     Settings {
         /// In the order of the layers' calls.
         problems: Vec<Problem>,
@@ -131,7 +129,6 @@ impl fmt::Display for Error {
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
             Self::NoRoom { what } => write!(f, "the {what} is full"),
-            #[cfg(feature = "hub")]
             Self::MailboxFull { mailbox, capacity, receipt } => {
                 write!(f, "{mailbox} is full ({capacity} messages); ")?;
                 let crate::hub::Receipt { matched, enqueued, rejected, .. } = **receipt;
@@ -150,7 +147,6 @@ impl fmt::Display for Error {
                 "{messages} messages of histories are not on disk: they were given up, or their \
                  lines could not be written"
             ),
-            #[cfg(feature = "config")]
             Self::Settings { problems } => {
                 for (index, problem) in problems.iter().enumerate() {
                     let line = if index == 0 { "" } else { "\n" };
@@ -248,7 +244,6 @@ impl<F> From<Rejected<F>> for Error {
 
 /// One thing that is wrong with settings. Its text names where it stands, its key, its value and what
 /// would be right.
-#[cfg(feature = "config")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Problem {
@@ -288,14 +283,6 @@ pub enum Problem {
     },
 }
 
-#[cfg(feature = "config")]
-impl Problem {
-    pub(crate) fn unreadable(origin: &str, reason: impl Into<String>) -> Self {
-        Self::Unreadable { origin: origin.into(), reason: reason.into() }
-    }
-}
-
-#[cfg(feature = "config")]
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -11,9 +11,9 @@
 //! |---|---|
 //! | threads, tasks, descriptors, timers, rings, strands | [`Pool`] |
 //! | a queue for several producers and consumers, by itself | [`Queue`] |
-//! | TCP and Unix servers, HTTP, datagrams (features `net`, `http`) | `net::Server`, `net::http::Http`, `net::UdpSocket` |
-//! | tasks with names, retries, limits and reports (feature `tasks`) | `task::WorkerPool` |
-//! | publish and subscribe by keys (feature `hub`) | `hub::Hub` |
+//! | TCP and Unix servers, datagrams, HTTP (feature `http`) | `net::Server`, `net::http::Http`, `net::UdpSocket` |
+//! | tasks with names, retries, limits and reports | `task::WorkerPool` |
+//! | publish and subscribe by keys | `hub::Hub` |
 //! | settings from files, the log's files, services, webhooks | `admin` |
 //!
 //! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::Task` is a worker pool's, whose
@@ -31,36 +31,26 @@
 
 #[cfg(any(feature = "http", feature = "metrics"))]
 mod accept;
-#[cfg(any(feature = "config", feature = "log", feature = "systemd", feature = "webhook"))]
 pub mod admin;
 mod contain;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
-#[cfg(feature = "hub")]
 pub mod hub;
-#[cfg(feature = "log")]
 pub mod log;
-#[cfg(not(feature = "log"))]
-mod log;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-#[cfg(feature = "net")]
 pub mod net;
 mod pool;
 mod queue;
-#[cfg(any(feature = "hub", feature = "log"))]
 mod rotate;
 mod source;
 mod sync;
 mod sys;
-#[cfg(feature = "tasks")]
 pub mod task;
 mod time;
 
-#[cfg(feature = "config")]
-pub use error::Problem;
-pub use error::{Error, Rejected, Result};
+pub use error::{Error, Problem, Rejected, Result};
 pub use log::loud::quiet;
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,

@@ -322,7 +322,6 @@ fn events_allocate_nothing() {
 }
 
 /// Payloads that lie in their messages, for subscriptions of each kind, by text and by key.
-#[cfg(feature = "hub")]
 #[test]
 fn publishing_allocates_nothing() {
     use paceline::hub::{Execution, Hub, Message};

@@ -3,14 +3,7 @@
 //!
 //! The places are found by reading the sources ([`places`]), so that a new one without a driver fails, and so does a
 //! driver without a place. Each is given the longest time that there is.
-#![cfg(all(
-    feature = "http",
-    feature = "hub",
-    feature = "log",
-    feature = "metrics",
-    feature = "tasks",
-    not(loom)
-))]
+#![cfg(all(feature = "http", feature = "metrics", not(loom)))]
 
 mod common;
 #[path = "common/places.rs"]

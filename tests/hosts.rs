@@ -479,7 +479,6 @@ fn timer(pool: &Pool, code: &Code) -> Box<dyn Any> {
     Box::new(timer.unwrap())
 }
 
-#[cfg(feature = "net")]
 mod served {
     use super::*;
     use paceline::net::{Conn, ConnHandler, DatagramHandler, Datagrams, Reason, Server, UdpSocket};
@@ -533,7 +532,6 @@ mod served {
     }
 }
 
-#[cfg(feature = "hub")]
 fn subscription(pool: &Pool, code: &Code) -> Box<dyn Any> {
     let hub = paceline::hub::Hub::new(pool).unwrap();
     let part = code.part();
@@ -542,7 +540,6 @@ fn subscription(pool: &Pool, code: &Code) -> Box<dyn Any> {
     Box::new((subscription.unwrap(), hub))
 }
 
-#[cfg(feature = "tasks")]
 fn periodic(pool: &Pool, code: &Code) -> Box<dyn Any> {
     use paceline::task::{Attempt, Missed, WorkerPool};
     let (workers, part) = (WorkerPool::new(pool), code.part());
@@ -561,13 +558,9 @@ const ENDS: &[(&str, Make, u64)] = &[
     ("serial ring", serial, 1),
     ("concurrent ring", concurrent, 1),
     ("timer", timer, 0),
-    #[cfg(feature = "net")]
     ("server", served::server, 3),
-    #[cfg(feature = "net")]
     ("socket", served::socket, 1),
-    #[cfg(feature = "hub")]
     ("subscription", subscription, 0),
-    #[cfg(feature = "tasks")]
     ("periodic task", periodic, 0),
 ];
 
@@ -631,7 +624,6 @@ fn an_end_waits_for_hosts_that_come_and_go() {
 /// Makes what the end of a pool has to do with. Its first value is kept.
 type Leave = fn(&Pool) -> Box<dyn Any>;
 
-#[cfg(feature = "net")]
 mod listens {
     use super::*;
     use paceline::net::{Conn, ConnHandler, Server};
@@ -697,13 +689,9 @@ fn a_report_counts_what_was_lost() {
             },
             false,
         ),
-        #[cfg(feature = "net")]
         ("a server", listens::without_clients, true),
-        #[cfg(feature = "net")]
         ("a client that waits", listens::with_one_that_waits, false),
-        #[cfg(feature = "net")]
         ("a client", listens::with_one_that_is_served, false),
-        #[cfg(feature = "tasks")]
         (
             "a task that is out",
             |pool| {

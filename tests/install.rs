@@ -37,32 +37,6 @@ fn what_is_installed_is_complete() {
     assert!(size_of(&library) < 4_150_000, "{} bytes", size_of(&library));
 }
 
-/// Goal: what is not asked for is not in it. The header is the same, and so are programs that do without.
-#[test]
-fn the_core_alone_is_small() {
-    if installed_and("pkg-config").is_none() {
-        return;
-    }
-    let prefix = install("core", &[("PACELINE_CORE", Path::new("ON"))]);
-    let library = prefix.join("lib/libpaceline.so");
-    let exported = printed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
-    for (name, is_there) in [
-        ("pace_pool_new", true),
-        ("pace_http_new", true),
-        ("pace_pool_new_configured", false),
-        ("pace_workers_new", false),
-        ("pace_hub_new", false),
-    ] {
-        assert_eq!(exported.contains(&format!(" {name}\n")), is_there, "{name}");
-    }
-    // 1.67 MB, and some room for what is added to it.
-    assert!(size_of(&library) < 1_700_000, "{} bytes", size_of(&library));
-    for (compiler, file, says) in CONSUMERS {
-        let flags = pkg_config(&prefix, &["--cflags", "--libs", "paceline-static"]);
-        assert_eq!(printed(&mut Command::new(compile(compiler, file, &flags, "core"))), says);
-    }
-}
-
 #[test]
 fn through_pkg_config_shared() {
     let Some(prefix) = installed_and("pkg-config") else { return };
@@ -116,7 +90,7 @@ fn as_a_part_of_another_project() {
     }
     let build = fresh("fetched");
     let settings =
-        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory("all"))];
+        [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory())];
     configure(&source("bindings/cpp/tests/consumer"), &build, &settings);
     check_consumers(&build);
 }
@@ -131,7 +105,7 @@ fn installed() -> Option<&'static Path> {
     PREFIX
         .get_or_init(|| {
             let is_complete = !["cmake", "cc", "c++"].iter().any(|tool| is_missing(tool));
-            is_complete.then(|| install("all", &[]))
+            is_complete.then(install)
         })
         .as_deref()
 }
@@ -141,15 +115,14 @@ fn installed_and(tool: &str) -> Option<&'static Path> {
 }
 
 /// Builds and installs; says where to.
-fn install(name: &str, more: &[(&str, &Path)]) -> PathBuf {
-    let (build, prefix) = (fresh(&format!("build-{name}")), fresh(&format!("prefix-{name}")));
-    let cargo_directory = cargo_directory(name);
-    let mut settings = vec![
+fn install() -> PathBuf {
+    let (build, prefix) = (fresh("build"), fresh("prefix"));
+    let cargo_directory = cargo_directory();
+    let settings = [
         ("CMAKE_INSTALL_PREFIX", prefix.as_path()),
         ("CMAKE_INSTALL_LIBDIR", Path::new("lib")),
         ("PACELINE_TARGET_DIR", &cargo_directory),
     ];
-    settings.extend(more);
     configure(&source("bindings/cpp"), &build, &settings);
     build_all(&build);
     printed(Command::new("cmake").arg("--install").arg(&build));
@@ -225,10 +198,9 @@ fn source(path: &str) -> PathBuf {
     Path::new(ROOT).join(path)
 }
 
-/// Cargo's own inside cmake's: it stays, so that only the first run builds everything. One for each choice of
-/// features, since cargo puts libraries of all of them in the same place.
-fn cargo_directory(name: &str) -> PathBuf {
-    scratch().join(format!("cargo-{name}"))
+/// Cargo's own inside cmake's: it stays, so that only the first run builds everything.
+fn cargo_directory() -> PathBuf {
+    scratch().join("cargo")
 }
 
 /// An empty directory.

@@ -1,5 +1,4 @@
 //! The structured log: what each component tells, where it goes, and that it holds up and breaks nobody.
-#![cfg(feature = "log")]
 #![allow(unsafe_code, reason = "puts a file in the place of the standard output")]
 
 mod common;
@@ -221,7 +220,6 @@ fn a_host_that_is_elsewhere_is_no_fault() {
 }
 
 #[test]
-#[cfg(feature = "net")]
 fn a_server_tells_of_listeners_and_of_connections_that_fare_badly() {
     use paceline::net::{Conn, ConnHandler, Server};
     struct Faulty;
@@ -271,7 +269,6 @@ fn a_server_tells_of_listeners_and_of_connections_that_fare_badly() {
 
 /// Goal: a server without descriptors says once that it pauses, and once that it goes on.
 #[test]
-#[cfg(feature = "net")]
 fn a_server_without_descriptors_says_so_once() {
     in_child(|| {
         use paceline::net::{Conn, ConnHandler, Server};
@@ -437,7 +434,6 @@ fn a_worker_pool_tells_of_failures_stuck_threads_and_its_end() {
 }
 
 #[test]
-#[cfg(feature = "hub")]
 fn a_hub_tells_by_the_log_what_it_tells_of_itself() {
     use paceline::hub::{Failure, Hub, Message, OnFailure, Overflow, Rate};
     let _guard = hang_guard();
@@ -783,7 +779,6 @@ fn the_facade_is_told_under_the_component() {
 
 /// Goal: what the hub has always told the facade it tells once, whether there is a log or not.
 #[test]
-#[cfg(feature = "hub")]
 fn the_hubs_lines_reach_the_facade_once() {
     in_child(|| {
         use paceline::hub::Hub;
@@ -909,7 +904,6 @@ fn nothing_is_printed_but_faults() {
 fn trouble(pool: &Pool) {
     pool.post(|| quiet_panic("a fault")).unwrap();
     tell(pool, 2);
-    #[cfg(feature = "hub")]
     {
         let hub = paceline::hub::Hub::new(pool).unwrap();
         let full = hub.mailbox("full", 1).unwrap();
@@ -943,7 +937,6 @@ fn faults() {
     until("the timer's end", || pool.stats().handles == 0);
     drop(timer);
     (0..1000).for_each(|_| pool.post(|| quiet_panic("a task's fault")).unwrap());
-    #[cfg(feature = "hub")]
     {
         use paceline::hub::Hub;
         let hub = Hub::new(&pool).unwrap();
@@ -1005,7 +998,7 @@ fn without_a_log_each_kind_of_fault_is_one_line() {
     assert!(has(timer, &["a timer's fault what=timer thread=", " pool=loud "]), "{timer}");
     assert!(about("log.failed").contains("No space left on device"), "{said:#?}");
     let mut kinds = 2;
-    if cfg!(feature = "hub") {
+    if true {
         kinds += said.iter().filter(|line| line.contains(": subscription.")).count();
         let failed = said.iter().find(|line| line.contains(": subscription.")).unwrap();
         assert!(has(failed, &["a subscriber's fault", "pattern=a"]), "{failed}");
@@ -1061,7 +1054,6 @@ fn who_wants_it_quiet_has_it_quiet() {
 
 /// Goal: with somebody who listens to the hub's own events, nothing is said of them.
 #[test]
-#[cfg(feature = "hub")]
 fn with_a_hook_nothing_is_said() {
     let _guard = hang_guard();
     let said = said_in_child(|| {
@@ -1122,7 +1114,6 @@ fn a_stream_that_takes_nothing_is_left_alone() {
         assert!(lost.stats().errors > 0);
         // SAFETY: nobody writes there any more but the library.
         unsafe { libc::close(libc::STDERR_FILENO) };
-        #[cfg(feature = "hub")]
         {
             use paceline::hub::{ErrorFilter, Hub, Message};
             let pool = Pool::builder().threads(1).build().unwrap();

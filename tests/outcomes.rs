@@ -1,5 +1,4 @@
 //! The log of outcomes: every end is told to each sink, and no sink can hold up or break a worker.
-#![cfg(feature = "log")]
 
 mod common;
 

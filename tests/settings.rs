@@ -448,7 +448,6 @@ fn the_table_and_the_builder_agree_on_every_range() {
 
 /// As above, for the logs.
 #[test]
-#[cfg(feature = "log")]
 fn the_table_and_the_builders_of_logs_agree_on_every_range() {
     let settings = Settings::default();
     let log = |name: &str, value: u64| {
@@ -488,7 +487,6 @@ fn the_table_and_the_builders_of_logs_agree_on_every_range() {
 
 /// As above, for worker pools.
 #[test]
-#[cfg(feature = "tasks")]
 fn the_table_and_the_builder_of_worker_pools_agree_on_every_range() {
     let pool = Pool::builder().threads(2).build().unwrap();
     let builder = |name: &str, value: u64| {
@@ -513,7 +511,6 @@ fn the_table_and_the_builder_of_worker_pools_agree_on_every_range() {
 }
 
 #[test]
-#[cfg(feature = "tasks")]
 fn a_worker_pool_is_built_from_its_section() {
     let folder = Folder::new("workers");
     let pool = Pool::builder().threads(2).build().unwrap();
@@ -542,7 +539,6 @@ fn a_worker_pool_is_built_from_its_section() {
 }
 
 #[test]
-#[cfg(feature = "log")]
 fn each_log_is_built_from_its_section() {
     let folder = Folder::new("log");
     let text = "log: {levels: 'warn,net=debug', file: b.log, capacity: 32}\n\
@@ -561,7 +557,6 @@ fn each_log_is_built_from_its_section() {
 }
 
 #[test]
-#[cfg(feature = "log")]
 fn levels_come_from_the_environment_and_are_named_if_they_are_wrong() {
     let levels = |text: &str| {
         Settings::layers().variables([("PACELINE_LOG_LEVELS".into(), text.into())]).build()

@@ -19,9 +19,7 @@ const ROLE: &str = "PACELINE_TEST_SERVICE";
 /// Is asked again and again: it is well three times, not well three times, and then well again.
 fn be_the_service() {
     let pool = Pool::builder().threads(1);
-    #[cfg(feature = "log")]
     let (log, told) = common::log_of_events("info");
-    #[cfg(feature = "log")]
     let pool = pool.log(&log);
     let pool = pool.build().unwrap();
     let asked = Arc::new(AtomicU32::new(0));
@@ -34,7 +32,6 @@ fn be_the_service() {
     let at_the_end = asked.load(SeqCst);
     service_is_over(&pool);
     assert_eq!(asked.load(SeqCst), at_the_end, "nobody asks any more");
-    #[cfg(feature = "log")]
     {
         use paceline::log::{Component, Level};
         log.flush(common::LONG).unwrap();

@@ -170,7 +170,6 @@ fn no_answer_is_a_failure() {
 }
 
 /// Goal: the log of the pool hears what is tried again, given up and dropped.
-#[cfg(feature = "log")]
 #[test]
 fn what_fails_is_logged() {
     use common::log_of_events;

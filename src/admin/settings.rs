@@ -8,10 +8,8 @@ mod node;
 mod table;
 mod yaml;
 
-#[cfg(feature = "tasks")]
 pub use table::WorkerSettings;
 pub use table::{Field, Kind, PoolSettings};
-#[cfg(feature = "log")]
 pub use table::{LogSettings, OutcomeSettings};
 
 use crate::error::{Error, Problem, Result};
@@ -49,13 +47,10 @@ pub struct Settings {
     /// What a [`Pool`] is built with.
     pub pool: PoolSettings,
     /// What a [`WorkerPool`](crate::task::WorkerPool) is built with.
-    #[cfg(feature = "tasks")]
     pub workers: WorkerSettings,
     /// What a [`Log`](crate::log::Log) is built with.
-    #[cfg(feature = "log")]
     pub log: LogSettings,
     /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
-    #[cfg(feature = "log")]
     pub outcomes: OutcomeSettings,
 }
 
@@ -76,19 +71,16 @@ impl Settings {
     }
 
     /// A builder with the settings of the section `workers`.
-    #[cfg(feature = "tasks")]
     pub fn worker_pool_builder(&self, pool: &Pool) -> crate::task::WorkerPoolBuilder {
         self.workers.apply(crate::task::WorkerPool::builder(pool))
     }
 
     /// A builder with the settings of the section `log`.
-    #[cfg(feature = "log")]
     pub fn log_builder(&self) -> crate::log::LogBuilder {
         self.log.apply(crate::log::Log::builder())
     }
 
     /// A builder with the settings of the section `outcomes`.
-    #[cfg(feature = "log")]
     pub fn outcome_log_builder(&self) -> super::OutcomeLogBuilder {
         self.outcomes.apply(super::OutcomeLog::builder())
     }
@@ -126,11 +118,17 @@ impl Layers {
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let origin = path.display().to_string();
-        match read(path) {
-            Ok(Node::Null) => {}
-            Ok(Node::Section(sections)) => self.sections(&origin, &sections),
-            Ok(node) => self.problem(Problem::unreadable(&origin, not_sections(&node))),
-            Err(reason) => self.problem(Problem::unreadable(&origin, reason)),
+        let unreadable = match read(path) {
+            Ok(Node::Null) => None,
+            Ok(Node::Section(sections)) => {
+                self.sections(&origin, &sections);
+                None
+            }
+            Ok(node) => Some(not_sections(&node)),
+            Err(reason) => Some(reason),
+        };
+        if let Some(reason) = unreadable {
+            self.problem(Problem::Unreadable { origin, reason });
         }
         self
     }

@@ -47,7 +47,7 @@ const WELL: &str = "well again";
 /// ```
 /// # use paceline::Pool;
 /// # use paceline::admin::Service;
-/// # #[cfg(feature = "tasks")]
+/// #
 /// # fn main() -> paceline::Result<()> {
 /// use paceline::task::{Health, WorkerPool};
 /// # let pool = Pool::new()?;
@@ -55,8 +55,6 @@ const WELL: &str = "well again";
 /// let service = Service::start(&pool, move || workers.health().health != Health::Stuck)?;
 /// # drop(service);
 /// # Ok(()) }
-/// # #[cfg(not(feature = "tasks"))]
-/// # fn main() {}
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping it tells systemd that the process stops"]

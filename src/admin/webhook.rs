@@ -14,7 +14,6 @@
 use crate::error::{Error, Result};
 use crate::hub::{Hub, Message, Subscription};
 use crate::log::{Component, Level, Logger};
-#[cfg(feature = "log")]
 use crate::pool::Pool;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -83,7 +82,6 @@ impl WebhookBuilder {
 
     /// What fails is told to the log of this pool. Default: to the one that is
     /// [installed](crate::log::Log::install), or to none.
-    #[cfg(feature = "log")]
     pub fn log_of(mut self, pool: &Pool) -> Self {
         self.log = pool.shared().log.clone();
         self

@@ -96,10 +96,8 @@ impl From<Error> for Failure {
             Error::Cancelled => PACE_ECANCELLED,
             Error::Stale { .. } => PACE_ESTALE,
             Error::Full { .. } | Error::NoRoom { .. } => PACE_EFULL,
-            #[cfg(feature = "hub")]
             Error::MailboxFull { .. } => PACE_EFULL,
             Error::GivenUp { .. } => PACE_EGIVENUP,
-            #[cfg(feature = "config")]
             Error::Settings { .. } => PACE_EINVAL,
         };
         let os_error = match &error {

@@ -20,10 +20,8 @@ pub struct pace_hub_t {
     pub(super) hub: Hub,
     pub(super) subscriptions: Registry<Named>,
     /// Of its own figures alone.
-    #[cfg(feature = "metrics")]
     pub(super) figures: crate::metrics::Registry,
     /// What they are labelled with.
-    #[cfg(feature = "metrics")]
     pub(super) name: String,
 }
 
@@ -226,24 +224,19 @@ pub unsafe extern "C" fn pace_hub_new(
             builder = builder.history(unsafe { history_of(history) }?);
         }
         builder = told(builder, &options);
-        #[cfg(feature = "metrics")]
         let name = match options.name.is_null() {
             true => "main".to_owned(),
             // SAFETY: not NULL, and as the header demands.
             false => unsafe { boundary::text(options.name, "name") }?.to_owned(),
         };
-        #[cfg(feature = "metrics")]
         let figures = crate::metrics::Registry::new();
-        #[cfg(feature = "metrics")]
         let builder = builder.metrics(&figures, &name);
         let hub = builder.build()?;
         let fork = hub.pool().shared().fork_guard();
         to.set(Box::into_raw(Box::new(pace_hub_t {
             hub,
             subscriptions: Registry::new(NAMES, fork),
-            #[cfg(feature = "metrics")]
             figures,
-            #[cfg(feature = "metrics")]
             name,
         })));
         Ok(())

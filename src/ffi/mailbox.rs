@@ -147,7 +147,6 @@ pub unsafe extern "C" fn pace_mailbox_stats(
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
         let counts = counts(mailbox.mailbox.stats(), mailbox.mailbox.id(), false);
-        #[cfg(feature = "metrics")]
         let counts = super::subscription::with_latency(counts, mailbox.mailbox.latency());
         room.fill(counts);
         Ok(())

@@ -6,7 +6,6 @@ use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
 use super::log::{pace_log_t, tell_by};
 use super::owner::{Owner, Registration, pair};
 use super::registry::Registry;
-#[cfg(feature = "config")]
 use super::settings::layers;
 use super::sized::{self, Room};
 use super::status::*;
@@ -187,7 +186,6 @@ pub unsafe extern "C" fn pace_pool_new(
 /// is allowed. Otherwise as pace_pool_new().
 ///
 /// Threads: any. In handlers: yes; it reads a file.
-#[cfg(feature = "config")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_new_configured(
     path: *const c_char,

@@ -472,7 +472,6 @@ pub(super) fn counts(
 }
 
 /// The counts, and the latencies of one that is measured.
-#[cfg(feature = "metrics")]
 pub(super) fn with_latency(
     counts: pace_subscription_stats_t,
     latency: Option<crate::metrics::Distribution>,
@@ -541,7 +540,7 @@ pub(super) unsafe fn configure<'a>(
         None => builder,
     };
     let builder = if options.by_priority { builder.by_priority() } else { builder };
-    let builder = if options.measured { measure(builder)? } else { builder };
+    let builder = if options.measured { builder.measured() } else { builder };
     if options.reserved2 != 0 {
         return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
     }
@@ -582,16 +581,6 @@ pub(super) unsafe fn configure<'a>(
     };
     // SAFETY: not NULL, and as the caller promises.
     Ok(builder.group(unsafe { boundary::text(options.group, "group") }?, balance))
-}
-
-#[cfg(feature = "metrics")]
-fn measure(builder: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
-    Ok(builder.measured())
-}
-
-#[cfg(not(feature = "metrics"))]
-fn measure(_: SubscriptionBuilder<'_>) -> Result<SubscriptionBuilder<'_>> {
-    Err(Failure::told(PACE_EUNSUPPORTED, "measured: the library was built without metrics"))
 }
 
 pub(super) fn way(how: u32) -> Result<Unsubscribe> {
@@ -660,9 +649,7 @@ impl Named {
         match &*self.stage() {
             Stage::There(made) => {
                 let counts = counts(made.stats(), made.id(), made.is_suspended());
-                #[cfg(feature = "metrics")]
-                let counts = with_latency(counts, made.latency());
-                counts
+                with_latency(counts, made.latency())
             }
             Stage::Coming | Stage::Unwanted(_) => counts(SubscriptionStats::default(), 0, false),
         }

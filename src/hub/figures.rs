@@ -14,7 +14,6 @@ use super::stats::{HubAudit, SubscriptionStats};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, HubBuilder};
 use crate::error::{Error, Result};
-#[cfg(feature = "log")]
 use crate::log::{Component, Level};
 #[cfg(feature = "metrics")]
 use crate::metrics::{Collector, Distribution, Registry};
@@ -22,7 +21,6 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{CachePadded, Mutex};
 use crate::sys::clock;
-#[cfg(feature = "log")]
 use core::time::Duration;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -318,7 +316,6 @@ impl HubBuilder<'_> {
 
     /// Writes a line of figures to the `log` facade, as often as this, 10 ms to 1 day: target
     /// `paceline::hub`, level info. Default: never.
-    #[cfg(feature = "log")]
     pub fn log_stats(mut self, every: Duration) -> Self {
         self.log_stats = Some(every);
         self
@@ -326,10 +323,8 @@ impl HubBuilder<'_> {
 }
 
 /// The target of what hubs write to the `log` facade.
-#[cfg(feature = "log")]
 pub const HUB_LOG_TARGET: &str = "paceline::hub";
 
-#[cfg(feature = "log")]
 pub(super) fn check_log_period(every: Option<Duration>) -> Result<()> {
     let range = Duration::from_millis(10)..=Duration::from_secs(86_400);
     match every {
@@ -349,7 +344,6 @@ impl Core {
     }
 
     /// Writes figures to the log later, again and again.
-    #[cfg(feature = "log")]
     pub(super) fn log_later(&self, every: Duration, before: HubAudit, at: u64) {
         let core = std::sync::Weak::clone(&self.me);
         let log = move || {
@@ -370,7 +364,6 @@ impl Core {
         }
     }
 
-    #[cfg(feature = "log")]
     fn log_line(&self, audit: &HubAudit, rates: &HubRates) {
         let (published, delivered) = (audit.published, audit.delivered);
         let lost = audit.dropped + audit.rejected;

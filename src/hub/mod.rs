@@ -97,7 +97,6 @@ mod topic;
 pub use crate::time::{Backoff, Jitter, Rate, Retry};
 pub use care::Restart;
 pub use dead::{DeadFilter, DeadLetter, DeadReason, DeadStats, Redelivered};
-#[cfg(feature = "log")]
 pub use figures::HUB_LOG_TARGET;
 pub use figures::{HubRates, HubStats, KeyFigures, PublisherFigures, SubscriptionFigures};
 pub use filter::Filter;
@@ -107,13 +106,9 @@ pub use key::{Key, Pattern};
 pub use mailbox::Overflow;
 pub use message::{Headers, INLINE, Message, Payload, Priority, Received, Stored};
 pub use notice::{ErrorFilter, ErrorRecord, NoticeStats, Severity};
-#[cfg(feature = "capi")]
-pub(crate) use publish::Mode;
 pub use publish::{Publication, ToKey};
 pub use publisher::{Publisher, PublisherBuilder, PublisherStats};
 pub use pull::Mailbox;
-#[cfg(feature = "capi")]
-pub(crate) use pull::Pulled;
 pub use receipt::Receipt;
 pub use request::{Asked, PendingReply, RequestError};
 pub use stats::{HubAudit, SubscriptionStats};
@@ -121,10 +116,12 @@ pub use subscribe::{Execution, Subscription, SubscriptionBuilder, Unsubscribe, U
 pub use supervise::{Fate, Intensity, OnFailure, RestartStrategy, Supervisor};
 #[cfg(feature = "metrics")]
 pub use threshold::{Crossing, Threshold, Watch, WatchBuilder};
-#[cfg(feature = "config")]
-pub use topic::Json;
-pub use topic::{Codec, Text, Topic};
+pub use topic::{Codec, Json, Text, Topic};
 
+#[cfg(feature = "capi")]
+pub(crate) use self::{
+    message::MAX_HEADERS, publish::Mode, pull::Pulled, together::MOST as MOST_TOGETHER,
+};
 use crate::error::{Error, Result};
 use crate::pool::{self, Pool, Remains, Served, Shared};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -135,16 +132,12 @@ use core::fmt;
 use core::time::Duration;
 use history::{Histories, History, Replaying};
 use mailbox::Books;
-#[cfg(feature = "capi")]
-pub(crate) use message::MAX_HEADERS;
 use ready::{Call, Ready};
 use route::Router;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 use subscribe::Subscriber;
-#[cfg(feature = "capi")]
-pub(crate) use together::MOST as MOST_TOGETHER;
 
 /// An event hub over a [`Pool`], whose threads run its handlers beside everything else. Clones are the same
 /// hub.
@@ -239,7 +232,6 @@ pub struct HubBuilder<'a> {
     count_keys: usize,
     #[cfg(feature = "metrics")]
     registry: Option<(crate::metrics::Registry, String)>,
-    #[cfg(feature = "log")]
     log_stats: Option<Duration>,
 }
 
@@ -290,7 +282,6 @@ impl HubBuilder<'_> {
         let dead = Arc::new(dead::DeadLetters::new(self.dead_letters)?);
         let notices = notice::Notices::new(self.notices)?;
         let key_counts = figures::KeyCounts::new(self.count_keys)?;
-        #[cfg(feature = "log")]
         figures::check_log_period(self.log_stats)?;
         let core = Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
@@ -331,7 +322,6 @@ impl HubBuilder<'_> {
         if let Some((registry, name)) = self.registry {
             figures::attach(&registry, name, &core.me);
         }
-        #[cfg(feature = "log")]
         if let Some(every) = self.log_stats {
             core.log_later(every, core.audit(), crate::sys::clock::now());
         }
@@ -359,7 +349,6 @@ impl Hub {
             count_keys: 0,
             #[cfg(feature = "metrics")]
             registry: None,
-            #[cfg(feature = "log")]
             log_stats: None,
         }
     }

@@ -18,7 +18,6 @@
 use super::notice::{Notice, Severity};
 use super::{Core, Hub, execute};
 use crate::error::{Error, Result};
-#[cfg(feature = "log")]
 use crate::log::{Component, Level};
 use crate::metrics::{Registry, Snapshot, Value};
 use crate::pool::{contain, promote_new_leader};
@@ -290,7 +289,6 @@ impl WatchBuilder<'_> {
     }
 
     /// Writes a line to the `log` facade for each: target `paceline::hub`, with the level of its severity.
-    #[cfg(feature = "log")]
     pub fn log(self) -> Self {
         let logger = self.hub.core.shared.log.clone();
         self.on_crossing(move |crossing| {

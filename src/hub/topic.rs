@@ -47,11 +47,9 @@ impl Codec<String> for Text {
 }
 
 /// JSON, by serde.
-#[cfg(feature = "config")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Json;
 
-#[cfg(feature = "config")]
 impl<T: serde::Serialize + serde::de::DeserializeOwned> Codec<T> for Json {
     fn encode(&self, value: &T, into: &mut Vec<u8>) -> Result<(), Failure> {
         serde_json::to_writer(into, value).map_err(Failure::permanent)

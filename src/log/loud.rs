@@ -132,7 +132,6 @@ enum Note {
     #[default]
     Nothing,
     /// Somebody was told.
-    #[cfg_attr(not(any(feature = "capi", feature = "hub")), allow(dead_code, reason = "for hooks"))]
     Told,
     /// What it has thrown says this.
     #[cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for other languages"))]
@@ -145,7 +144,6 @@ thread_local! {
 }
 
 /// Somebody was told of the failure that is to come: no line is written for it.
-#[cfg(any(feature = "capi", feature = "hub"))]
 pub(crate) fn note_told() {
     let _ends = NOTE.try_with(|note| note.set((lap(), Note::Told)));
 }

@@ -26,26 +26,18 @@
 //! The log is off by default. Without one nothing is made or written, but for faults: these are lines on the standard
 //! error stream ([loud.rs](loud.rs)).
 
-#[cfg(feature = "log")]
 mod levels;
 pub(crate) mod loud;
-#[cfg(feature = "log")]
 mod sinks;
-#[cfg(feature = "log")]
 pub(crate) mod teller;
 
-#[cfg(all(feature = "config", feature = "log"))]
+#[cfg(feature = "config")]
 pub(crate) use levels::ALLOWED as ALLOWED_LEVELS;
-#[cfg(feature = "log")]
 pub use levels::Levels;
-#[cfg(feature = "log")]
 pub use sinks::{Log, LogBuilder};
-#[cfg(feature = "log")]
 pub use teller::LogStats;
 
-#[cfg(feature = "log")]
 use crate::sync::atomic::AtomicU32;
-#[cfg(feature = "log")]
 use crate::sync::atomic::Ordering::Relaxed;
 use core::fmt;
 use std::borrow::Cow;
@@ -54,7 +46,6 @@ use std::time::SystemTime;
 
 /// How much something matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
 #[repr(u8)]
 pub enum Level {
     /// Something does not work.
@@ -69,7 +60,6 @@ pub enum Level {
     Trace = 5,
 }
 
-#[cfg(feature = "log")]
 impl Level {
     /// All, the one that matters most first.
     pub const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
@@ -97,7 +87,6 @@ impl Level {
     }
 }
 
-#[cfg(feature = "log")]
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -106,7 +95,6 @@ impl fmt::Display for Level {
 
 /// Who tells something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Component {
@@ -130,7 +118,6 @@ pub enum Component {
     Log,
 }
 
-#[cfg(feature = "log")]
 impl Component {
     /// All.
     pub const ALL: [Self; 9] = [
@@ -169,7 +156,6 @@ impl Component {
     }
 }
 
-#[cfg(feature = "log")]
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -185,7 +171,6 @@ pub enum Value {
     /// A number that may be negative.
     I64(i64),
     /// A figure.
-    #[cfg(any(feature = "hub", feature = "log"))]
     F64(f64),
     /// A text.
     Text(String),
@@ -208,7 +193,7 @@ value_from! {
     usize => U64(u64);
     i64 => I64(i64);
     i32 => I64(i64);
-    #[cfg(any(feature = "hub", feature = "log"))] f64 => F64(f64);
+    f64 => F64(f64);
     String => Text(String);
 }
 
@@ -223,7 +208,6 @@ impl fmt::Display for Value {
         match self {
             Self::U64(value) => value.fmt(f),
             Self::I64(value) => value.fmt(f),
-            #[cfg(any(feature = "hub", feature = "log"))]
             Self::F64(value) => value.fmt(f),
             // Quoted if it is not one plain word.
             Self::Text(text) if text.is_empty() || text.contains(needs_quotes) => {
@@ -240,7 +224,6 @@ fn needs_quotes(c: char) -> bool {
 
 /// Something that a component tells.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "log"), allow(dead_code, reason = "nobody is told"))]
 #[non_exhaustive]
 pub struct Record {
     /// When.
@@ -288,12 +271,10 @@ impl fmt::Display for Record {
 /// What a pool, and all that stands on it, tells by. Without the feature `log` it has no size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logger {
-    #[cfg(feature = "log")]
     to: Option<Arc<To>>,
 }
 
 /// Whom one pool tells.
-#[cfg(feature = "log")]
 #[derive(Debug)]
 struct To {
     /// None: only faults are told, on the standard error stream.
@@ -304,7 +285,6 @@ struct To {
 }
 
 impl Logger {
-    #[cfg(feature = "log")]
     pub(crate) fn new(log: Option<&Log>, pool: &str) -> Self {
         let log = log.or(Log::installed()).cloned();
         Self { to: Some(Arc::new(To { log, pool: pool.into(), told: AtomicU32::new(0) })) }
@@ -313,37 +293,19 @@ impl Logger {
     /// That of what stands on no pool.
     #[cfg(any(feature = "capi", feature = "webhook"))]
     pub(crate) fn for_nobodys_pool() -> Self {
-        #[cfg(feature = "log")]
-        return Self::new(None, "");
-        #[cfg(not(feature = "log"))]
-        Self::default()
+        Self::new(None, "")
     }
 
     /// Whether this is told for the first time; `what` is a bit. It is not told otherwise. Without a log, too.
     pub(crate) fn is_first(&self, what: u32) -> bool {
-        #[cfg(feature = "log")]
-        return self.to.as_ref().is_some_and(|to| to.told.fetch_or(what, Relaxed) & what == 0);
-        // Only faults are told, and of each kind at most one in a while.
-        #[cfg(not(feature = "log"))]
-        {
-            let _no_matter_which = what;
-            true
-        }
+        self.to.as_ref().is_some_and(|to| to.told.fetch_or(what, Relaxed) & what == 0)
     }
 
     /// Whether this would be told, for what is made in another way.
-    #[cfg_attr(not(feature = "hub"), allow(dead_code, reason = "the hub's"))]
     pub(crate) fn is_on(&self, component: Component, level: Level) -> bool {
-        #[cfg(feature = "log")]
-        return self.logs_to().is_some_and(|(_, log)| log.is_on(component, level));
-        #[cfg(not(feature = "log"))]
-        {
-            let _nobody_is_told = (component, level);
-            false
-        }
+        self.logs_to().is_some_and(|(_, log)| log.is_on(component, level))
     }
 
-    #[cfg(feature = "log")]
     #[inline(always)]
     fn logs_to(&self) -> Option<(&To, &Log)> {
         let to = self.to.as_deref()?;
@@ -373,13 +335,10 @@ impl Logger {
         event: &'static str,
         fill: impl FnOnce(&mut Record),
     ) {
-        #[cfg(feature = "log")]
         let is_told = match self.logs_to() {
             Some((_, log)) => log.is_on(component, level),
             None => level <= Level::Warn && !heard,
         };
-        #[cfg(not(feature = "log"))]
-        let is_told = level <= Level::Warn && !heard;
         if is_told {
             let mut fill = Some(fill);
             self.tell_now(component, level, event, &mut |record| {
@@ -400,13 +359,10 @@ impl Logger {
         event: &'static str,
         fill: &mut dyn FnMut(&mut Record),
     ) {
-        #[cfg(feature = "log")]
         let pool = match self.logs_to() {
             Some((to, log)) => return log.emit(&to.pool, component, level, event, fill),
             None => self.to.as_ref().map_or("", |to| &*to.pool),
         };
-        #[cfg(not(feature = "log"))]
-        let pool = "";
         loud::tell(component, level, event, pool, fill);
     }
 
@@ -437,7 +393,6 @@ impl Logger {
     }
 
     /// Whether the `log` facade is told of everything that passes the levels.
-    #[cfg(all(feature = "log", feature = "hub"))]
     pub(crate) fn tells_facade(&self) -> bool {
         self.logs_to().is_some_and(|(_, log)| log.tells_facade())
     }

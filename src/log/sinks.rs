@@ -219,7 +219,6 @@ impl Log {
         self.inner.levels.has(component, level)
     }
 
-    #[cfg(feature = "hub")]
     pub(super) fn tells_facade(&self) -> bool {
         self.inner.tells_facade
     }

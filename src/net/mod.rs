@@ -64,18 +64,16 @@ mod socket;
 mod udp;
 mod udp_pulled;
 
+#[cfg(feature = "capi")]
+pub(crate) use self::{framing::next_delimited, output::Foreign};
 pub use address::{Address, ToAddress};
 pub use books::{Closed, ListenerStats, ServerStats};
 pub use conn::{
     Admission, Conn, ConnHandler, ConnId, ConnRef, Patience, Reason, Timeout, Verdict, Wrote,
 };
 pub use filter::{Filter, Inflow};
-#[cfg(feature = "capi")]
-pub(crate) use framing::next_delimited;
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
 pub use inherited::{Inherited, inherited};
-#[cfg(feature = "capi")]
-pub(crate) use output::Foreign;
 pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
 pub use server::{DrainReport, Server};
 pub use settings::{Listen, Outgoing, ServerBuilder};

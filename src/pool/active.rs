@@ -87,7 +87,6 @@ pub(crate) trait Overseer: Send + Sync {
 
 impl Shared {
     /// Has `overseer` decide, as long as it lives. False: another one does.
-    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
     pub(crate) fn let_oversee(&self, overseer: &Arc<dyn Overseer>) -> bool {
         let mut place = self.overseer.lock().unwrap_or_else(PoisonError::into_inner);
         let free = place.as_ref().is_none_or(|other| other.strong_count() == 0);
@@ -98,7 +97,6 @@ impl Shared {
     }
 
     /// Has the first thread that is set aside, if one is, ask the overseer.
-    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
     pub(crate) fn wake_overseer(&self) {
         let first = self.places() as usize;
         self.call_back(first.min(self.crew.ordinary)..(first + 1).min(self.crew.ordinary));
@@ -114,13 +112,11 @@ impl Shared {
     }
 
     /// How many ordinary threads there are.
-    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
     pub(crate) fn ordinary_threads(&self) -> usize {
         self.crew.ordinary
     }
 
     /// Tasks that nobody has begun: in the lanes, and claimed with others.
-    #[cfg_attr(not(feature = "tasks"), allow(dead_code, reason = "the worker pool's"))]
     pub(crate) fn waiting_tasks(&self) -> usize {
         let held: usize = self.crew.members.iter().map(|member| member.hand.len()).sum();
         self.queued().0 + held

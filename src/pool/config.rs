@@ -86,7 +86,6 @@ pub struct Builder {
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,
     pub(crate) on_slow: Option<(Duration, SlowHook)>,
-    #[cfg(feature = "log")]
     pub(crate) log: Option<crate::log::Log>,
 }
 
@@ -112,7 +111,6 @@ impl Default for Builder {
             on_start: None,
             on_stop: None,
             on_slow: None,
-            #[cfg(feature = "log")]
             log: None,
         }
     }
@@ -261,7 +259,6 @@ impl Builder {
 
     /// What happens in the pool, and in all that stands on it, is told to this log. Default: to the one that
     /// is [installed](crate::log::Log::install), or to none.
-    #[cfg(feature = "log")]
     pub fn log(mut self, log: &crate::log::Log) -> Self {
         self.log = Some(log.clone());
         self
@@ -269,10 +266,7 @@ impl Builder {
 
     /// What tells by the log.
     pub(crate) fn logger(&self) -> Logger {
-        #[cfg(feature = "log")]
-        return Logger::new(self.log.as_ref(), &self.name);
-        #[cfg(not(feature = "log"))]
-        Logger::default()
+        Logger::new(self.log.as_ref(), &self.name)
     }
 
     /// Builds the pool and starts its threads.

@@ -84,7 +84,6 @@ pub(crate) fn seat_in(shared: &Shared) -> Option<usize> {
 }
 
 /// This thread's seat in the pool whose member it is.
-#[cfg(feature = "tasks")]
 #[inline]
 pub(crate) fn seat_here() -> Option<usize> {
     is_member().then(|| SEAT.get())

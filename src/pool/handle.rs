@@ -94,7 +94,6 @@ impl HandleOptions {
     /// Its activity says at the end of each run when it is to run [by itself](Activity::next_deadline).
     /// It has its slot for that, so it never waits for a timer to be free. While it waits for that time
     /// readiness is kept, and does not make it run.
-    #[cfg(feature = "net")]
     pub(crate) fn timed(mut self) -> Self {
         self.timed = true;
         self

@@ -80,11 +80,9 @@ mod pace;
 mod placement;
 mod pull;
 mod purse;
-#[cfg(feature = "tasks")]
 pub(crate) mod record;
 mod reserve;
 mod ring;
-#[cfg(any(feature = "hub", feature = "tasks"))]
 mod service;
 mod set;
 mod shared;
@@ -105,7 +103,6 @@ mod timer;
 mod wake;
 mod worker;
 
-#[cfg(feature = "tasks")]
 pub(crate) use active::Overseer;
 pub use config::{Builder, Promotion, SourceKind};
 #[cfg(feature = "config")]
@@ -123,41 +120,29 @@ pub use submit::{LaneRef, Unposted};
 pub use task::Task;
 pub use timer::Timer;
 
-#[cfg(any(feature = "capi", feature = "tasks"))]
+#[cfg(feature = "capi")]
+pub(crate) use self::{
+    handle::next_multiple,
+    slab::{Entry, Slab},
+    timer::AskedFor,
+};
 pub(crate) use context::current;
-#[cfg(any(feature = "http", feature = "hub", feature = "tasks"))]
 pub(crate) use context::discard;
-#[cfg(any(feature = "hub", feature = "log"))]
 pub(crate) use context::is_member;
 pub(crate) use context::lap;
-#[cfg(all(test, feature = "tasks", not(loom)))]
+#[cfg(all(test, not(loom)))]
 pub(crate) use context::next_lap;
-#[cfg(any(feature = "capi", feature = "tasks"))]
 pub(crate) use context::{Outcome, report};
-#[cfg(any(feature = "hub", feature = "tasks"))]
 pub(crate) use context::{blocking, contain};
-#[cfg(feature = "tasks")]
 pub(crate) use context::{is_inside, seat_here, stops_around_us, take_outcome};
-#[cfg(feature = "capi")]
-pub(crate) use handle::next_multiple;
 pub(crate) use shared::Shared;
-#[cfg(feature = "tasks")]
 pub(crate) use shared::Staged;
-#[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use shared::{Remains, Served};
-#[cfg(feature = "capi")]
-pub(crate) use slab::{Entry, Slab};
-#[cfg(any(feature = "capi", feature = "net"))]
 pub(crate) use slots::Activity;
-#[cfg(any(feature = "capi", feature = "hub", feature = "net", feature = "tasks"))]
 pub(crate) use slots::Key;
-#[cfg(any(feature = "net", feature = "tasks"))]
 pub(crate) use slots::NEVER;
-#[cfg(feature = "net")]
 pub(crate) use slots::Slot;
 pub(crate) use submit::message_of;
-#[cfg(feature = "capi")]
-pub(crate) use timer::AskedFor;
 
 use crate::error::Result;
 use core::fmt;
@@ -260,22 +245,18 @@ impl Pool {
     }
 
     /// Whether the calling thread is a member now.
-    #[cfg(any(feature = "net", feature = "tasks"))]
     pub(crate) fn is_inside(&self) -> bool {
         context::is_inside(self.shared())
     }
 
-    #[cfg(feature = "net")]
     pub(crate) fn downgrade(&self) -> WeakPool {
         WeakPool(Arc::downgrade(&self.life))
     }
 }
 
 /// A pool, for what lives in it and must not keep it alive.
-#[cfg(feature = "net")]
 pub(crate) struct WeakPool(std::sync::Weak<Life>);
 
-#[cfg(feature = "net")]
 impl WeakPool {
     /// None: it shuts down.
     pub(crate) fn upgrade(&self) -> Option<Pool> {

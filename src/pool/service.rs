@@ -8,19 +8,15 @@
 //! that, too: so it never waits for a timer to be free. While it waits for that time calls are not heard.
 
 use super::slots::{Activity, Key};
-#[cfg(feature = "tasks")]
 use super::slots::{NEVER, Payload, Start, Traits};
 use super::{Flow, Shared};
-#[cfg(feature = "tasks")]
 use crate::error::Error;
 use crate::error::Result;
 use crate::source::Ready;
 use core::any::Any;
 
-#[cfg(feature = "hub")]
 struct Service<F>(F);
 
-#[cfg(feature = "hub")]
 impl<F: FnMut() -> Flow + Send + 'static> Activity for Service<F> {
     fn run(&mut self, _: Ready) -> Flow {
         (self.0)()
@@ -31,13 +27,11 @@ impl<F: FnMut() -> Flow + Send + 'static> Activity for Service<F> {
     }
 }
 
-#[cfg(feature = "tasks")]
 struct Timed<F> {
     serve: F,
     next: u64,
 }
 
-#[cfg(feature = "tasks")]
 impl<F: FnMut() -> u64 + Send + 'static> Activity for Timed<F> {
     fn run(&mut self, _: Ready) -> Flow {
         self.next = (self.serve)();
@@ -55,7 +49,6 @@ impl<F: FnMut() -> u64 + Send + 'static> Activity for Timed<F> {
 
 impl Shared {
     /// Lets a slot to a function that runs, on one thread at a time, whenever it is called.
-    #[cfg(feature = "hub")]
     pub(crate) fn open_service<F>(&self, serve: F) -> Result<Key>
     where
         F: FnMut() -> Flow + Send + 'static,
@@ -65,7 +58,6 @@ impl Shared {
 
     /// As `open_service`; `serve` says at which instant of the pool's clock it is to run again by itself.
     /// [`NEVER`]: only when it is called.
-    #[cfg(feature = "tasks")]
     pub(crate) fn open_timed_service<F>(&self, serve: F) -> Result<Key>
     where
         F: FnMut() -> u64 + Send + 'static,
@@ -90,13 +82,12 @@ impl Shared {
     }
 
     /// Ends the service; its function is dropped here, or by its run.
-    #[cfg(feature = "hub")]
     pub(crate) fn close_service(&self, key: Key) {
         drop(self.close(key, false));
     }
 }
 
-#[cfg(all(test, not(loom), feature = "tasks"))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::pool::{Pin, Pool};

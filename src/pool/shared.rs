@@ -106,13 +106,11 @@ pub(crate) struct Shared {
     /// Events for hosts that pull.
     pub(crate) outbox: Outbox,
     /// What those who stand on the pool have it keep.
-    #[cfg(feature = "tasks")]
     kept: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
     /// Rings that the pool serves. The list is replaced, never changed: whoever asks them does it
     /// without the lock.
     parts: Mutex<Arc<[Weak<dyn Served>]>>,
     /// What may be gone only after all else here: so it is the last.
-    #[cfg(feature = "tasks")]
     last: Mutex<Vec<Arc<dyn core::any::Any + Send + Sync>>>,
 }
 
@@ -132,7 +130,6 @@ pub(super) const DRAIN_LOOK: u64 = 10_000_000;
 pub(crate) enum Remains {
     Nothing,
     /// Only work whose time comes after the drain's deadline: it is not waited for.
-    #[cfg(any(feature = "hub", feature = "tasks"))]
     Later,
     Work,
 }
@@ -244,10 +241,8 @@ impl Shared {
             next_set: AtomicU32::new(0),
             hosted: AtomicBool::new(false),
             outbox: Outbox::new(config.lane_capacity),
-            #[cfg(feature = "tasks")]
             kept: Mutex::default(),
             parts: Mutex::new(Arc::new([])),
-            #[cfg(feature = "tasks")]
             last: Mutex::default(),
         })
     }
@@ -269,30 +264,25 @@ impl Shared {
     }
 
     /// For those who must be able to ask when the pool is gone.
-    #[cfg(any(feature = "net", feature = "tasks", feature = "capi"))]
     pub(crate) fn fork_guard(&self) -> ForkGuard {
         self.fork
     }
 
-    #[cfg(feature = "tasks")]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// How many seats there are, for the pool's own threads and for hosts.
-    #[cfg(any(feature = "hub", feature = "tasks"))]
     pub(crate) fn members(&self) -> usize {
         self.crew.members.len()
     }
 
     /// Keeps something until the pool has been swept up.
-    #[cfg(feature = "tasks")]
     pub(crate) fn keep(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// Keeps something until no thread of the pool is left, nor anything else of it.
-    #[cfg(feature = "tasks")]
     pub(crate) fn keep_to_the_end(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
@@ -307,7 +297,6 @@ impl Shared {
     }
 
     /// The instant that is `delay` from now.
-    #[cfg(feature = "hub")]
     pub(crate) fn now_and(&self, delay: core::time::Duration) -> u64 {
         self.now().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -598,7 +587,6 @@ impl Shared {
     }
 
     /// How many tasks each lane has room for.
-    #[cfg(feature = "tasks")]
     pub(crate) fn lane_capacity(&self) -> usize {
         self.tasks.lane_capacity()
     }
@@ -1336,7 +1324,6 @@ impl Shared {
             }
             let _panicked = context::contain(|| drop(payload));
         }
-        #[cfg(feature = "tasks")]
         {
             let kept =
                 core::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));

@@ -37,7 +37,6 @@ impl Timer {
         Self { shared: ManuallyDrop::new(shared), key }
     }
 
-    #[cfg(any(feature = "capi", feature = "net"))]
     pub(crate) fn key(&self) -> Key {
         self.key
     }

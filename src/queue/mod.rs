@@ -32,28 +32,20 @@ mod erased;
 pub(crate) mod event_ring;
 mod lanes;
 mod mpmc;
-#[cfg(any(feature = "net", feature = "tasks", all(feature = "capi", feature = "hub")))]
 mod outbox;
-#[cfg(feature = "hub")]
 mod page;
-#[cfg(any(feature = "capi", feature = "hub"))]
 mod pollable;
 mod standalone;
 
 pub(crate) use activations::{Batch, ChainHand, IntrusiveStack, Links, Surplus};
-#[cfg(feature = "tasks")]
 pub(crate) use erased::ErasedIn;
 pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
-#[cfg(any(feature = "net", feature = "tasks", all(feature = "capi", feature = "hub")))]
 pub(crate) use outbox::Outbox;
-#[cfg(feature = "tasks")]
 pub(crate) use outbox::Store;
-#[cfg(feature = "hub")]
 pub(crate) use page::{Page, Pen, SHOWN, Shown};
-#[cfg(any(feature = "capi", feature = "hub"))]
 pub(crate) use pollable::Pollable;
 pub use standalone::{Queue, QueueFull};
 

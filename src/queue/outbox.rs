@@ -181,7 +181,6 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     /// Changes what is there; it does not become more, so there are calls enough.
-    #[cfg(feature = "tasks")]
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state.items);
@@ -218,13 +217,11 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     /// Something comes that may put items in until it has left.
-    #[cfg(feature = "net")]
     pub(crate) fn enter(&self) {
         self.lock().live += 1;
     }
 
     /// It puts nothing in any more.
-    #[cfg(feature = "net")]
     pub(crate) fn left(&self) {
         let mut state = self.lock();
         state.live -= 1;
@@ -239,7 +236,6 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     /// Refuses what is put in from now on; gives back what nobody took.
-    #[cfg(feature = "net")]
     pub(crate) fn close(&self) -> S {
         let mut state = self.lock();
         state.closed = true;
@@ -386,7 +382,6 @@ mod models {
     }
 
     /// Goal: all that sleep are told of a close.
-    #[cfg(feature = "net")]
     #[test]
     fn a_close_wakes_everybody() {
         check(|| {
@@ -400,7 +395,6 @@ mod models {
 
     /// Goal: who sleeps is told of the end, whoever of the source and the last that entered comes
     /// last, and what was put in before is taken (invariant 3).
-    #[cfg(feature = "net")]
     #[test]
     fn the_end_is_told_and_loses_nothing() {
         check(|| {

@@ -63,7 +63,6 @@ impl Ready {
     }
 
     /// Whether there is data, and nothing but data and room.
-    #[cfg(feature = "net")]
     #[inline]
     pub(crate) const fn is_only_room_and_data(self) -> bool {
         self.0 & !Self::WRITABLE.0 == Self::READABLE.0

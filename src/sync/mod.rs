@@ -4,31 +4,23 @@
 //! a model explores every interleaving and every value a load may legally return.
 
 mod asymmetric;
-#[cfg(any(feature = "net", feature = "hub"))]
 #[allow(dead_code, reason = "which of the two are used, the features say")]
 mod lock;
-#[cfg(feature = "hub")]
 mod numbers;
 mod parker;
-#[cfg(any(feature = "tasks", feature = "hub"))]
 mod seat;
 mod spin;
-#[cfg(feature = "tasks")]
 mod static_ref;
 
 pub(crate) use asymmetric::{heavy_barrier, is_asymmetric, light_barrier};
 pub(crate) use crossbeam_utils::CachePadded;
-#[cfg(any(feature = "net", feature = "hub"))]
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use lock::{Light, Lock, Locked};
-#[cfg(feature = "hub")]
 pub(crate) use numbers::Numbers;
 pub(crate) use parker::{Parker, Unparked, Wakes};
-#[cfg(any(feature = "tasks", feature = "hub"))]
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use seat::{SEATS, STANDING, seat};
 pub(crate) use spin::SpinWait;
-#[cfg(feature = "tasks")]
 pub(crate) use static_ref::{Lasting, StaticRef};
 
 #[cfg(loom)]
@@ -105,7 +97,6 @@ fn prefetch_line(address: usize) {
 
 /// Asks for the line with this address, which this thread will write soon, and others have read or written. A hint.
 #[inline(always)]
-#[cfg(feature = "tasks")]
 pub(crate) fn prefetch_line_to_write(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     #[allow(unsafe_code, reason = "as above")]
@@ -152,7 +143,6 @@ pub(crate) fn store_load_barrier() {
 }
 
 /// The same, right after a read-modify-write of this thread: on x86-64 that is the barrier already.
-#[cfg(feature = "tasks")]
 #[inline(always)]
 pub(crate) fn barrier_after_change() {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri, paceline_tsan))))]

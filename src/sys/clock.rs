@@ -1,11 +1,8 @@
 //! The clock of everything: time that only goes forward.
 #![allow(unsafe_code, reason = "clock_gettime(2), and the counter of the processor")]
 
-#[cfg(feature = "net")]
 use core::cell::Cell;
-#[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 use core::time::Duration;
-#[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: from boot, without the time spent suspended. It costs about
@@ -22,7 +19,6 @@ pub(crate) fn now() -> u64 {
 /// The monotonic clock as the kernel's tick has left it, and a tick more, so that it is not before
 /// [`now`] unless the kernel itself was held up. A few nanoseconds, for the beginning of times that are
 /// long beside a tick.
-#[cfg(feature = "net")]
 #[inline]
 pub(crate) fn soon() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -32,7 +28,6 @@ pub(crate) fn soon() -> u64 {
 }
 
 /// The monotonic clock as the kernel's tick has left it: up to a tick behind. A few nanoseconds.
-#[cfg(feature = "tasks")]
 #[inline]
 pub(crate) fn coarse() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -42,10 +37,8 @@ pub(crate) fn coarse() -> u64 {
 }
 
 /// The longest tick that Linux can be built with: 100 Hz.
-#[cfg(any(feature = "net", feature = "tasks"))]
 pub(crate) const TICK: u64 = 10_000_000;
 
-#[cfg(feature = "net")]
 thread_local! {
     /// What [`soon_for_all`] has read; 0: nothing.
     static READ: Cell<u64> = const { Cell::new(0) };
@@ -61,7 +54,6 @@ pub(crate) fn soon_for_all() -> u64 {
 }
 
 /// As [`soon`], or what has been read for all since [`forget_read`].
-#[cfg(feature = "net")]
 #[inline]
 pub(crate) fn read_soon() -> u64 {
     match READ.get() {
@@ -70,7 +62,6 @@ pub(crate) fn read_soon() -> u64 {
     }
 }
 
-#[cfg(feature = "net")]
 #[inline]
 pub(crate) fn forget_read() {
     READ.with(|read| read.set(0));
@@ -86,7 +77,6 @@ pub(crate) fn unix() -> Duration {
     since_1970(time)
 }
 
-#[cfg(any(feature = "http", feature = "hub"))]
 #[inline]
 fn since_1970(time: libc::timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec);
@@ -95,14 +85,12 @@ fn since_1970(time: libc::timespec) -> Duration {
 
 /// The nearest time that dates of HTTP and of RFC 3339 have a form for: from 1970 to the end of the year
 /// 9999. A clock may be set to any time, and those who write dates panic beyond.
-#[cfg(any(feature = "http", feature = "hub", feature = "log"))]
 pub(crate) fn with_a_form(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(253_402_300_799))
 }
 
 /// Nanoseconds since 1970, by the clock of the system, which may be set back. 0 while it is set to a time
 /// before that, and `u64::MAX` after the year 2554.
-#[cfg(feature = "hub")]
 #[inline]
 pub(crate) fn unix_nanos() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -144,7 +132,6 @@ pub(crate) fn at_least_now() -> u64 {
 ///
 /// A counter that does not go at one rate for ever is not trusted. If the thread has moved to a processor whose
 /// counter is behind, the difference is large, and the clock is read.
-#[cfg(feature = "hub")]
 #[inline]
 pub(crate) fn recent_unix_nanos() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
@@ -185,7 +172,6 @@ mod counter {
         /// the first reading this is long ago.
         pub(super) static READ_AHEAD: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
         /// The same of the time since 1970, as it was said.
-        #[cfg(feature = "hub")]
         pub(super) static RECENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
 
@@ -226,7 +212,6 @@ mod counter {
     }
 
     /// Whether the counter goes at one rate, whatever the processor does: CPUID leaf 8000_0007, EDX, bit 8.
-    #[cfg(feature = "hub")]
     pub(super) fn counts_evenly() -> bool {
         static EVENLY: OnceLock<bool> = OnceLock::new();
         *EVENLY.get_or_init(|| {
@@ -242,7 +227,7 @@ mod tests {
     use super::*;
 
     /// Goal: what asks for the time of the system lives with whatever that is set to.
-    #[cfg(all(feature = "http", feature = "log"))]
+    #[cfg(feature = "http")]
     #[test]
     fn a_clock_may_be_set_to_any_time() {
         let at = |tv_sec| since_1970(libc::timespec { tv_sec, tv_nsec: 7 });
@@ -261,7 +246,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "net")]
     #[test]
     fn soon_goes_on_and_is_at_most_a_tick_away() {
         let first = soon();
@@ -298,7 +282,6 @@ mod tests {
         assert!(again > 0 || !is_the_counter);
     }
 
-    #[cfg(feature = "hub")]
     #[test]
     fn what_was_read_recently_is_never_ahead_and_hardly_behind() {
         /// Of a counter of 500 MHz, slower than any.

@@ -30,7 +30,6 @@ impl EventFd {
     }
 
     /// Sets the count to zero, and says what it was.
-    #[cfg(feature = "tasks")]
     pub(crate) fn take(&self) -> u64 {
         let mut count = [0; 8];
         // SAFETY: `count` is eight writable bytes. The only failure is a count of zero, and leaves it so.
@@ -39,7 +38,6 @@ impl EventFd {
     }
 
     /// Sets the count to zero: it is not readable before the next signal.
-    #[cfg(any(feature = "hub", feature = "net", feature = "tasks"))]
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         // SAFETY: `count` is eight writable bytes. The only failure is a count of zero already.

@@ -19,7 +19,6 @@ pub(crate) fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
 }
 
 /// Reads and writes on this open file wait from now on.
-#[cfg(any(feature = "hub", feature = "log"))]
 pub(crate) fn set_blocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: F_GETFL takes no pointer, and a borrowed descriptor is open.
     let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
@@ -29,7 +28,6 @@ pub(crate) fn set_blocking(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Takes the lock of this open file, if nobody has it. True, too, on a file system that has no locks.
-#[cfg(any(feature = "hub", feature = "log"))]
 pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: it takes no pointer, and a borrowed descriptor is open.
     match check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
@@ -41,7 +39,6 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Gives the lock back, for all copies of the descriptor, those in forked children included.
-#[cfg(any(feature = "hub", feature = "log"))]
 pub(crate) fn unlock(fd: BorrowedFd<'_>) {
     // SAFETY: as above.
     let _there_may_be_none = unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) };

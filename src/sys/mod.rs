@@ -5,7 +5,6 @@
 
 pub(crate) mod affinity;
 pub(crate) mod clock;
-#[cfg(feature = "net")]
 pub(crate) mod datagram;
 #[cfg(feature = "metrics")]
 pub(crate) mod disk;
@@ -18,7 +17,6 @@ pub(crate) mod futex;
 pub(crate) mod membarrier;
 pub(crate) mod signalfd;
 pub(crate) mod stderr;
-#[cfg(feature = "net")]
 pub(crate) mod stream;
 pub(crate) mod thread;
 pub(crate) mod timerfd;

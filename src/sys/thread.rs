@@ -256,7 +256,6 @@ impl Drop for Attributes {
 
 /// Creates a thread by `create` that blocks the signals that those of a pool do: they are for the program,
 /// or for who watches for them.
-#[cfg(any(feature = "log", feature = "webhook"))]
 pub(crate) fn without_signals<R>(create: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
     let _blocked = BlockedSignals::new()?;
     create()

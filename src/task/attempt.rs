@@ -34,7 +34,7 @@ impl Attempt<'_> {
     }
 
     /// As C has it.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head.kind().c_name()
     }

@@ -36,7 +36,7 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// As C has it.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head().kind().c_name()
     }
@@ -250,7 +250,7 @@ impl Known {
     }
 
     /// As [`Task::reject`].
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    #[cfg(feature = "capi")]
     pub(crate) fn reject(self) -> bool {
         self.end(Status::Rejected)
     }

@@ -22,7 +22,7 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sys::fork::ForkGuard;
 use crate::time::{MAX_DELAY, Rate, Retry};
-#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+#[cfg(feature = "capi")]
 use core::ffi::CStr;
 use core::fmt;
 use core::time::Duration;
@@ -148,7 +148,7 @@ impl KindInner {
     }
 
     /// As C has it.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static CStr {
         CStr::from_bytes_until_nul(self.name.0.as_bytes()).unwrap_or_default()
     }
@@ -277,7 +277,7 @@ impl Kind {
     }
 
     /// Whether a task of it may be overtaken.
-    #[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+    #[cfg(feature = "capi")]
     pub(crate) fn overlaps_retries(&self) -> bool {
         self.inner.settings.overlap_retries
     }

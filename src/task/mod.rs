@@ -85,7 +85,7 @@ pub use attempt::{Attempt, Fault, Outcome, Plain};
 pub use batch::{Batch, Unsubmitted};
 pub use budget::RetryBudget;
 pub use event::TaskFd;
-#[cfg(all(feature = "capi", feature = "config", feature = "log", feature = "metrics"))]
+#[cfg(feature = "capi")]
 pub(crate) use handle::Known;
 pub use handle::Task;
 pub use health::{Health, HealthReport};

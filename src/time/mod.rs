@@ -4,14 +4,11 @@
 use core::time::Duration;
 
 mod backoff;
-#[cfg(any(feature = "hub", feature = "tasks"))]
 mod rate;
 mod wheel;
 
 pub use backoff::{Backoff, GiveUp, Jitter, Retry};
-#[cfg(any(feature = "hub", feature = "tasks"))]
 pub use rate::Rate;
-#[cfg(any(feature = "hub", feature = "tasks"))]
 pub(crate) use rate::Tokens;
 pub(crate) use wheel::{Wheel, WheelEntries};
 

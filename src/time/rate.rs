@@ -119,20 +119,17 @@ impl Tokens {
 
 impl Tokens {
     /// How many it holds when it is full.
-    #[cfg(feature = "hub")]
     pub(crate) fn burst(&self) -> usize {
         usize::try_from(self.slack / self.interval).unwrap_or(usize::MAX).saturating_add(1)
     }
 
     /// How many tokens there are at `now`.
-    #[cfg(any(feature = "tasks", test))]
     pub(crate) fn available(&self, now: u64) -> u64 {
         let missing = self.full_at.load(Relaxed).saturating_sub(now);
         (self.slack + self.interval).saturating_sub(missing) / self.interval
     }
 
     /// When there will be a token beside `promised` others: `now` at the earliest.
-    #[cfg(any(feature = "tasks", test))]
     pub(crate) fn next(&self, now: u64, promised: u64) -> u64 {
         let missing_until = self.full_at.load(Relaxed).max(now);
         let after = missing_until.saturating_add(self.interval.saturating_mul(promised));

@@ -29,11 +29,9 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 pub const LONG: Duration = Duration::from_secs(600);
 
 /// What a log has told, without its fields.
-#[cfg(feature = "log")]
 pub type Events = Arc<Mutex<Vec<(paceline::log::Component, paceline::log::Level, &'static str)>>>;
 
 /// A log of these levels that nobody else reads, and what it tells.
-#[cfg(feature = "log")]
 pub fn log_of_events(levels: &str) -> (paceline::log::Log, Events) {
     let events = Events::default();
     let keep = Arc::clone(&events);

@@ -1,6 +1,6 @@
 //! The examples, by their command lines: what they print, what they refuse, and that the servers
 //! among them hold out.
-#![cfg(all(feature = "net", not(loom)))]
+#![cfg(not(loom))]
 
 mod chat;
 mod echo;
@@ -53,7 +53,7 @@ fn hello_says_what_its_tasks_say() {
 
 /// What it measures follows what it says.
 #[test]
-#[cfg(all(feature = "metrics", feature = "tasks"))]
+#[cfg(feature = "metrics")]
 fn worker_says_what_became_of_its_tasks() {
     let expected = "\
         status       tasks\n\
@@ -73,7 +73,6 @@ fn worker_says_what_became_of_its_tasks() {
 }
 
 #[test]
-#[cfg(feature = "hub")]
 fn hub_says_what_became_of_its_readings() {
     let expected = "\
         the roof may not publish for the room: true\n\

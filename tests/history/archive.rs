@@ -271,9 +271,7 @@ fn a_full_disk_gives_up_and_goes_on() {
         let _guard = hang_guard();
         let folder = Folder::new("full");
         let pool = Pool::builder().threads(2).pin(paceline::Pin::None);
-        #[cfg(feature = "log")]
         let (log, logged) = crate::common::log_of_events("info");
-        #[cfg(feature = "log")]
         let pool = pool.log(&log);
         let pool = pool.build().unwrap();
         let history = archived(folder.file("a")).commit(16, Duration::from_millis(1));
@@ -332,7 +330,6 @@ fn a_full_disk_gives_up_and_goes_on() {
         got.until_has(last);
         let lost: u64 = got.all().iter().map(|(_, lost_before)| lost_before).sum();
         assert_eq!((lost, replay.stats().lost), (stats.given_up, stats.given_up));
-        #[cfg(feature = "log")]
         {
             use paceline::log::{Component, Level};
             log.flush(LONG).unwrap();
@@ -371,7 +368,6 @@ fn by_default_everything_that_was_published_is_archived() {
 }
 
 /// Goal: what cannot be committed when the hub goes is told by the log.
-#[cfg(feature = "log")]
 #[test]
 fn a_loss_at_the_end_is_logged() {
     use paceline::log::{Component, Level};
@@ -435,7 +431,7 @@ fn a_damaged_archive_is_a_loss() {
     let before = pool(1);
     let first = hub(&before, archived(path.clone()));
     (0..2000).for_each(|_| {
-        first.publish("a", vec![7; 100]).unwrap();
+        assert!(first.publish("a", vec![7; 100]).unwrap().is_complete());
     });
     drop(first);
     // A thread of the pool may have been the last to let the hub go.

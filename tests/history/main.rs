@@ -1,6 +1,5 @@
 //! The hub's history, as its users see it: replay and query, from memory and, with the feature `archive`,
 //! from disk.
-#![cfg(feature = "hub")]
 
 #[path = "../common/mod.rs"]
 mod common;

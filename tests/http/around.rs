@@ -326,7 +326,7 @@ fn queries_are_pairs_and_bodies_are_values() {
             let pairs = request.query_pairs().map(|(name, value)| format!("{name}>{value};"));
             response.send_as("text/x-pairs", pairs.collect::<String>())
         });
-        #[cfg(feature = "json")]
+        #[cfg(feature = "http")]
         let builder = builder.route("POST", "/sum", |request: &Request, response: Response| {
             match request.json::<Vec<i64>>() {
                 Ok(numbers) => {
@@ -342,7 +342,7 @@ fn queries_are_pairs_and_bodies_are_values() {
     assert_eq!(answer.text(), "a>1;b>ü &;a>2;c>;");
     assert_eq!(answer.header("content-type"), Some("text/x-pairs"));
     assert_eq!(asker.ask(format!("GET /query {HOST}\r\n")).text(), "");
-    #[cfg(feature = "json")]
+    #[cfg(feature = "http")]
     for (body, status, expected) in [
         ("[1, 2, 39]", 200, r#"{"sum":42}"#),
         (

@@ -1,5 +1,4 @@
 //! The event hub, as its users see it.
-#![cfg(feature = "hub")]
 
 #[path = "../common/mod.rs"]
 mod common;

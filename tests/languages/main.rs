@@ -1,6 +1,6 @@
 //! The servers among the examples that are there in every language: they behave as those in Rust do, so
 //! their tests are the same.
-#![cfg(all(not(loom), feature = "capi", feature = "http"))]
+#![cfg(all(not(loom), feature = "capi"))]
 #![allow(clippy::duplicate_mod, reason = "the suites take their programs from who includes them")]
 
 mod c;

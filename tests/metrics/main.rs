@@ -4,7 +4,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[cfg(feature = "tasks")]
 mod pools;
 mod text;
 

@@ -2,7 +2,7 @@
 //!
 //! A process that is being started has, for a moment, all descriptors of this one. So tests that look
 //! whether a socket is closed run in a process of their own, where no others are started.
-#![cfg(all(feature = "net", not(loom)))]
+#![cfg(not(loom))]
 
 #[path = "../common/mod.rs"]
 mod common;

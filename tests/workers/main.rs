@@ -1,5 +1,4 @@
 //! The worker pool: what a task promises to who submits it.
-#![cfg(feature = "tasks")]
 
 #[path = "../common/mod.rs"]
 mod common;

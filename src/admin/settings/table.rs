@@ -2,12 +2,9 @@
 //! documents settings goes by it.
 
 use super::node::Node;
-#[cfg(feature = "log")]
 use crate::admin::OutcomeLogBuilder;
-#[cfg(feature = "log")]
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
-#[cfg(feature = "tasks")]
 use crate::task::{Full, WorkerPoolBuilder};
 use bytesize::ByteSize;
 use core::fmt;
@@ -78,7 +75,6 @@ pub enum Kind {
     /// What [`Pin`] reads from a text, or a list of CPUs.
     Pin,
     /// What [`Levels`] reads from a text.
-    #[cfg(feature = "log")]
     Levels,
 }
 
@@ -90,7 +86,6 @@ pub(super) enum Value {
     Flag(bool),
     Text(String),
     Pin(Pin),
-    #[cfg(feature = "log")]
     Levels(Levels),
 }
 
@@ -116,7 +111,6 @@ impl Kind {
             }
             (Self::Pin, Node::Text(text)) => text.parse().ok().map(Value::Pin),
             (Self::Pin, Node::List(nodes)) => cpus(nodes).map(|cpus| Value::Pin(Pin::List(cpus))),
-            #[cfg(feature = "log")]
             (Self::Levels, Node::Text(text)) => text.parse().ok().map(Value::Levels),
             _ => None,
         }
@@ -161,7 +155,6 @@ impl fmt::Display for Kind {
             Self::Choice(choices) => f.write_str(&choices.join(" or ")),
             Self::Text => f.write_str("a text without NUL of at least one byte"),
             Self::Pin => f.write_str("none, compact, spread or a list of CPUs like 0,2,4-7"),
-            #[cfg(feature = "log")]
             Self::Levels => f.write_str(ALLOWED_LEVELS),
         }
     }
@@ -217,7 +210,6 @@ impl Stored for Pin {
     }
 }
 
-#[cfg(feature = "log")]
 impl Stored for Levels {
     fn from_value(value: Value) -> Option<Self> {
         match value {
@@ -291,7 +283,6 @@ macro_rules! section {
     };
 }
 
-#[cfg(feature = "tasks")]
 impl Stored for Full {
     fn from_value(value: Value) -> Option<Self> {
         match String::from_value(value)?.as_str() {
@@ -341,7 +332,6 @@ section! {
         "Stack of each thread.";
 }
 
-#[cfg(feature = "tasks")]
 section! {
     /// Settings of a [`WorkerPool`](crate::task::WorkerPool); what is `None` is left to its builder.
     WorkerSettings in workers, for WorkerPoolBuilder, rows WORKERS:
@@ -355,7 +345,6 @@ section! {
         "Tasks that may wait for their keys, and for the rate or the bound of each name.";
 }
 
-#[cfg(feature = "log")]
 section! {
     /// Settings of a [`Log`](crate::log::Log); what is `None` is left to its builder.
     LogSettings in log, for LogBuilder, rows LOG:
@@ -373,7 +362,6 @@ section! {
         "How many records may wait to be told.";
 }
 
-#[cfg(feature = "log")]
 section! {
     /// Settings of an [`OutcomeLog`](crate::admin::OutcomeLog); what is `None` is left to its builder.
     OutcomeSettings in outcomes, for OutcomeLogBuilder, rows OUTCOMES:
@@ -390,12 +378,4 @@ section! {
 }
 
 /// All settings, by section.
-pub(super) const TABLE: &[&[Field]] = &[
-    POOL,
-    #[cfg(feature = "tasks")]
-    WORKERS,
-    #[cfg(feature = "log")]
-    LOG,
-    #[cfg(feature = "log")]
-    OUTCOMES,
-];
+pub(super) const TABLE: &[&[Field]] = &[POOL, WORKERS, LOG, OUTCOMES];

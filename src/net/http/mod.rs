@@ -39,13 +39,13 @@ mod routes;
 mod server;
 mod stats;
 
+#[cfg(feature = "capi")]
+pub(crate) use self::{
+    exchange::is_inside_any,
+    form::{decode, split},
+    pulled::{Pulled, PulledRequest, Requests, Upload},
+};
 pub use around::Next;
-#[cfg(feature = "capi")]
-pub(crate) use exchange::is_inside_any;
-#[cfg(feature = "capi")]
-pub(crate) use form::{decode, split};
-#[cfg(feature = "capi")]
-pub(crate) use pulled::{Pulled, PulledRequest, Requests, Upload};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use reading::fuzzing;

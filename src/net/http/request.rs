@@ -130,7 +130,7 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) says what is wrong with the body, and where: answer with 400.
-    #[cfg(feature = "json")]
+    #[cfg(feature = "http")]
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
         serde_json::from_slice(self.body()).map_err(|error| {
             let value = format!("{} bytes ({error})", self.body().len());

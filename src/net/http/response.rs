@@ -328,7 +328,7 @@ impl Response {
     ///
     /// # Errors
     /// As [`send`](Self::send); [`Error::Invalid`] also if the value cannot be JSON: then the peer gets a 500.
-    #[cfg(feature = "json")]
+    #[cfg(feature = "http")]
     pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Result<()> {
         match serde_json::to_vec(value) {
             Ok(body) => self.typed("application/json").complete(false, Payload::Owned(body)),

@@ -48,15 +48,10 @@
 //! the remedy: both pass a read-modify-write of one more word first.
 
 mod heap;
-#[cfg_attr(
-    not(feature = "tasks"),
-    allow(dead_code, reason = "some of it is for those who stand on the pool")
-)]
 pub(crate) mod house;
 mod leadership;
 mod pull;
 mod purse;
-#[cfg(feature = "tasks")]
 pub(crate) mod record;
 mod reserve;
 mod room;
