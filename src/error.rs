@@ -1,6 +1,9 @@
 //! What can go wrong, in one type.
 
+pub(crate) mod receipt;
+
 use core::fmt;
+use receipt::Receipt;
 use std::io;
 
 /// Every failure that paceline reports. Refused work comes back in a [`Rejected`] or a [`QueueFull`](crate::QueueFull), which
@@ -79,7 +82,7 @@ pub enum Error {
         /// How many messages it holds.
         capacity: usize,
         /// What became of the message with all subscriptions; of a batch, of all of its messages.
-        receipt: Box<crate::hub::Receipt>,
+        receipt: Box<Receipt>,
     },
     /// Messages that a hub's histories took are not on disk and never will be: more waited for the disk than may.
     GivenUp {
@@ -131,7 +134,7 @@ impl fmt::Display for Error {
             Self::NoRoom { what } => write!(f, "the {what} is full"),
             Self::MailboxFull { mailbox, capacity, receipt } => {
                 write!(f, "{mailbox} is full ({capacity} messages); ")?;
-                let crate::hub::Receipt { matched, enqueued, rejected, .. } = **receipt;
+                let Receipt { matched, enqueued, rejected, .. } = **receipt;
                 match matched {
                     0 => f.write_str("nothing was published"),
                     _ => write!(

@@ -48,6 +48,7 @@ mod source;
 mod sync;
 mod sys;
 pub mod task;
+mod thread_state;
 mod time;
 
 pub use error::{Error, Problem, Rejected, Result};

@@ -7,10 +7,10 @@ use super::key::{self, Key};
 use super::mailbox::{Offer, Overflow, Phase};
 use super::message::{Draft, Headers, Payload, Priority, Stored};
 use super::own::Snapshot;
-use super::receipt::{Receipt, Refused, Told};
 use super::route::Channel;
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Hub, NAP, SHORT_NAP, Work};
+use crate::error::receipt::{Receipt, Refused, Told};
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -288,7 +288,9 @@ impl Core {
     /// Whether this thread waits for room. Whoever does must not be one who makes it; nor a member of another pool, whose
     /// members may wait for this one.
     pub(super) fn may_wait(&self, if_full: Mode) -> bool {
-        if_full == Mode::Wait && !crate::pool::is_member() && !super::execute::is_in_handler()
+        if_full == Mode::Wait
+            && !crate::thread_state::is_member()
+            && !super::execute::is_in_handler()
     }
 
     /// Refuses a publication that is only tried, if somebody would have it wait.

@@ -9,7 +9,7 @@ use super::key::{Key, Pattern};
 use super::message::{Headers, Payload, Priority};
 use super::notice::{Burst, Loses, Notice, Severity};
 use super::publish::{Mode, Terms, ToKey};
-use super::receipt::Receipt;
+use crate::error::receipt::Receipt;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU8, AtomicU64};

@@ -34,10 +34,10 @@
 
 use super::message::{Headers, Message, Payload, Stored};
 use super::publish::{Publication, ToKey};
-use super::receipt::Receipt;
 use super::subscribe::Execution;
 use super::{Core, Hub, NAP, Work};
 use crate::error::Error;
+use crate::error::receipt::Receipt;
 use crate::pool::{self, Timer};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;

@@ -7,9 +7,9 @@
 use super::handler::{Answer, Failure};
 use super::key::{self, Key, Pattern};
 use super::message::{Message, Payload};
-use super::receipt::Receipt;
 use super::subscribe::{Subscription, SubscriptionBuilder};
 use super::{Hub, ToKey};
+use crate::error::receipt::Receipt;
 use crate::error::{Error, Result};
 use core::cell::Cell;
 use core::fmt;

@@ -23,9 +23,9 @@
 //! 3. Told + counted = faults of a kind, in each process. What was counted is in the next line of its kind.
 
 use super::{Component, Level, Record};
-use crate::pool::lap;
 use crate::sys::clock;
 use crate::sys::stderr;
+use crate::thread_state::lap;
 use core::cell::Cell;
 use core::fmt::Write;
 // Not those of loom: they are static, and no model runs into them.

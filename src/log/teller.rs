@@ -225,7 +225,7 @@ impl<T> Drop for Teller<T> {
         }
         self.queue.close();
         let is_own = thread::current().id() == self.thread;
-        if self.calls_back && !is_own && !crate::pool::is_member() {
+        if self.calls_back && !is_own && !crate::thread_state::is_member() {
             let ended = lock(&self.books.ended);
             let wait = self.books.end.wait_while(ended, |ended| !*ended);
             drop(wait.unwrap_or_else(PoisonError::into_inner));

@@ -4,6 +4,7 @@ use super::Shared;
 pub(crate) use crate::contain::{contain, discard};
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
+use crate::thread_state::{self, is_member};
 use core::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -16,15 +17,11 @@ pub(crate) enum Outcome {
 }
 
 thread_local! {
-    /// The address of the pool whose member this thread is now, or 0. It is only compared.
-    static POOL: Cell<usize> = const { Cell::new(0) };
     static SEAT: Cell<usize> = const { Cell::new(0) };
     /// The address of the pool of whose things this thread has pulled some last, or 0. It is only compared.
     static PULLED: Cell<usize> = const { Cell::new(0) };
     /// The address of the pool that this thread sweeps up, or 0. It is only compared.
     static SWEEPS: Cell<usize> = const { Cell::new(0) };
-    /// Grows with each task that this thread has run as a member, and with whatever else it does.
-    static LAP: Cell<u64> = const { Cell::new(0) };
     static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
     static MEMBER: RefCell<Option<(Arc<Shared>, usize)>> = const { RefCell::new(None) };
 }
@@ -34,11 +31,11 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            POOL.set(0);
+            thread_state::set_pool(0);
             MEMBER.with_borrow_mut(Option::take);
         }
     }
-    POOL.set(Arc::as_ptr(shared).addr());
+    thread_state::set_pool(Arc::as_ptr(shared).addr());
     SEAT.set(member);
     MEMBER.set(Some((Arc::clone(shared), member)));
     Leave
@@ -47,7 +44,7 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
 /// Whether this thread is a member of `shared`.
 #[inline]
 pub(crate) fn is_inside(shared: &Shared) -> bool {
-    POOL.try_with(Cell::get).unwrap_or(0) == core::ptr::from_ref(shared).addr()
+    thread_state::pool() == core::ptr::from_ref(shared).addr()
 }
 
 /// This thread sweeps `shared` up until the guard is dropped.
@@ -89,30 +86,12 @@ pub(crate) fn seat_here() -> Option<usize> {
     is_member().then(|| SEAT.get())
 }
 
-/// Whether this thread is a member of any pool.
-#[inline]
-pub(crate) fn is_member() -> bool {
-    POOL.try_with(Cell::get).unwrap_or(0) != 0
-}
-
 /// This thread's pool and seat.
 pub(crate) fn current() -> Option<(Arc<Shared>, usize)> {
     if !is_member() {
         return None;
     }
     MEMBER.try_with(|member| member.borrow().clone()).ok().flatten()
-}
-
-/// Something else than the next task of a claim is done here, or that task has ended.
-#[inline]
-pub(crate) fn next_lap() {
-    LAP.set(LAP.get() + 1);
-}
-
-/// Which lap it is.
-#[inline]
-pub(crate) fn lap() -> u64 {
-    LAP.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Tells the worker how the task that runs now ended.

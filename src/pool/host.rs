@@ -20,7 +20,7 @@ impl Pool {
     pub fn join(&self, time: Duration) -> Result<u64> {
         let shared = self.shared();
         shared.check_open()?;
-        if context::is_member() {
+        if crate::thread_state::is_member() {
             let allowed = "called by a thread that is not in a pool";
             return Err(Error::invalid("join", "called inside a handler", allowed));
         }

@@ -128,10 +128,6 @@ pub(crate) use self::{
 };
 pub(crate) use context::current;
 pub(crate) use context::discard;
-pub(crate) use context::is_member;
-pub(crate) use context::lap;
-#[cfg(all(test, not(loom)))]
-pub(crate) use context::next_lap;
 pub(crate) use context::{Outcome, report};
 pub(crate) use context::{blocking, contain};
 pub(crate) use context::{is_inside, seat_here, stops_around_us, take_outcome};

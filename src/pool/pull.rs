@@ -423,7 +423,7 @@ impl Pool {
         if most == 0 {
             return Err(Error::invalid("most", 0, "at least 1"));
         }
-        if context::is_member() {
+        if crate::thread_state::is_member() {
             let allowed = "called by a thread that is not in a pool";
             return Err(Error::invalid("pull", "called inside a handler", allowed));
         }

@@ -732,7 +732,7 @@ impl<M: Meta, V: Yield> Runner<M, V> {
                 // SAFETY: another end leaves the room with the runner.
                 let unwanted = unsafe { record.regain::<V>(how) };
                 record.leave(RUNNER_LEFT);
-                super::context::next_lap();
+                crate::thread_state::next_lap();
                 let _panicked = super::context::contain(|| drop(unwanted));
                 return false;
             }
@@ -767,7 +767,7 @@ impl<M: Meta, V: Yield> Runner<M, V> {
     ) {
         let owner = record.meta.owner();
         M::count(owner, status);
-        super::context::next_lap();
+        crate::thread_state::next_lap();
         if M::is_told(owner) {
             M::tell(record, status, message);
         }

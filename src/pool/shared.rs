@@ -993,7 +993,7 @@ impl Shared {
     fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
         self.log_slow(thread, elapsed, running);
-        context::next_lap();
+        crate::thread_state::next_lap();
         if let Some(hook) = &self.slow_hook {
             self.run_hook(|| hook(&SlowReport { thread, elapsed, running }));
         }

@@ -594,7 +594,7 @@ impl<'a> Worker<'a> {
         let panicked = run().map_err(|panic| self.shared.tell_panic("task", panic)).is_err();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
         self.seat.tally.count_task(panicked, context::take_outcome());
-        context::next_lap();
+        crate::thread_state::next_lap();
         self.after_user_code();
     }
 
@@ -681,7 +681,7 @@ impl<'a> Worker<'a> {
     /// Everything that must be true before code of the user runs, which may never return.
     #[inline(always)] // Of each activation.
     fn before_user_code(&mut self, role: ThreadRole) {
-        context::next_lap();
+        crate::thread_state::next_lap();
         if self.searching | self.published | self.owes_watch {
             self.settle(role);
         }

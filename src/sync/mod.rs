@@ -4,6 +4,7 @@
 //! a model explores every interleaving and every value a load may legally return.
 
 mod asymmetric;
+pub(crate) mod atomic;
 #[allow(dead_code, reason = "which of the two are used, the features say")]
 mod lock;
 mod numbers;
@@ -25,10 +26,10 @@ pub(crate) use static_ref::{Lasting, StaticRef};
 
 #[cfg(loom)]
 #[allow(unused_imports, reason = "which are used, the features say")]
-pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
+pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(not(loom))]
 #[allow(unused_imports, reason = "which are used, the features say")]
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;

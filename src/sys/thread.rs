@@ -8,7 +8,6 @@
 //! monotonic clock: `pthread_timedjoin_np` only knows the wall clock, which may jump.
 #![allow(unsafe_code, reason = "pthreads, signal masks and prctl(2)")]
 
-use crate::sync::Arc;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sys::clock;
 use crate::sys::futex::Futex;
@@ -18,6 +17,7 @@ use core::ptr;
 use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// The kernel keeps 16 bytes of a name, the last of them 0.
 const NAME_LEN: usize = 16;

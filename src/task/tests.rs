@@ -2,8 +2,8 @@
 
 use super::record::{stamp_begin, stamp_end};
 use super::report::Status;
-use crate::pool::next_lap;
 use crate::sys::clock;
+use crate::thread_state::next_lap;
 
 #[test]
 fn a_status_survives_its_bits() {

@@ -80,30 +80,30 @@ impl Receipt {
 
 /// What a publication has come to, before its publisher is told.
 #[derive(Default)]
-pub(super) struct Told {
-    pub(super) receipt: Receipt,
+pub(crate) struct Told {
+    pub(crate) receipt: Receipt,
     /// Who was the first to refuse it.
-    pub(super) refused: Option<Refused>,
+    pub(crate) refused: Option<Refused>,
     /// It was only tried, would have to wait, and nobody has got it.
-    pub(super) again: bool,
+    pub(crate) again: bool,
 }
 
 /// What is full, and how many messages it holds.
-pub(super) type Refused = (Box<str>, usize);
+pub(crate) type Refused = (Box<str>, usize);
 
 impl Told {
-    pub(super) fn new(sequence: u64) -> Self {
+    pub(crate) fn new(sequence: u64) -> Self {
         Self { receipt: Receipt { sequence, ..Receipt::default() }, ..Told::default() }
     }
 
     /// Adds what became of a later message of the same batch.
-    pub(super) fn add(&mut self, later: Told) {
+    pub(crate) fn add(&mut self, later: Told) {
         self.receipt.add(later.receipt);
         self.refused = self.refused.take().or(later.refused);
     }
 
     /// What the publisher is told.
-    pub(super) fn result(self) -> Result<Receipt> {
+    pub(crate) fn result(self) -> Result<Receipt> {
         if self.again {
             return Err(Error::TimedOut);
         }

@@ -1,0 +1,479 @@
+//! The map in docs/ARCHITECTURE.md, held to the sources: floors, knots, owners, sizes, switches, words.
+//!
+//! A file *imports* another one when a `use` item or a path names something that the other defines. Re-exports are
+//! followed to the definition; a `mod.rs` that only hands names on imports nothing. Tests and models are left out.
+#![cfg(not(loom))]
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemImpl, Macro, Type, UseTree, Visibility};
+
+const SRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+
+/// The rooms from the ground up. A room imports from floors below its own and from itself, but not from its neighbours.
+const FLOORS: &[&[&str]] = &[
+    &["error", "contain", "accept", "thread_state", "sync::atomic"],
+    &["sys"],
+    &["sync", "rotate", "time", "metrics"],
+    &["queue"],
+    &["log", "source"],
+    &["pool"],
+    &["net", "task", "hub"],
+    &["net::http"],
+    &["admin"],
+    &["ffi"],
+];
+
+/// Public types whose methods are told by topic, in files of several rooms.
+const FACADES: &[&str] =
+    &["Hub", "Kind", "Pool", "SubscriptionBuilder", "TaskBuilder", "WorkerPool"];
+
+/// Rooms that have larger knots than three files, and of how many files. To be undone; none may grow.
+const KNOTS_LEFT: &[(&str, usize)] = &[
+    ("ffi", 4),
+    ("hub", 32),
+    ("log", 5),
+    ("net", 11),
+    ("net::http", 12),
+    ("pool", 18),
+    ("task", 23),
+];
+
+/// Types that have methods in more than three files, and in how many. To be undone; none may grow.
+const METHODS_LEFT: &[(&str, usize)] = &[("Core", 12), ("Shared", 15), ("Subscriber", 6)];
+
+/// Files of more than 700 lines of code, and how many. To be divided; none may grow.
+const LONG_LEFT: &[(&str, usize)] = &[
+    ("src/hub/history/replay.rs", 888),
+    ("src/hub/mailbox.rs", 705),
+    ("src/hub/publish.rs", 810),
+    ("src/hub/ring.rs", 852),
+    ("src/net/http/connection.rs", 843),
+    ("src/pool/record.rs", 712),
+    ("src/pool/shared.rs", 1029),
+    ("src/pool/worker.rs", 869),
+];
+
+/// What one file of the crate names and defines.
+#[derive(Default)]
+struct Source {
+    /// As "pool::handle"; that of the crate is "".
+    module: String,
+    path: PathBuf,
+    text: String,
+    children: BTreeSet<String>,
+    /// The names that `use` items bind, with the path of each.
+    bound: HashMap<String, Vec<String>>,
+    /// Those of them that other files can see.
+    shown: BTreeSet<String>,
+    globs: Vec<Vec<String>>,
+    defined: BTreeSet<String>,
+    /// The types that this file gives methods of their own.
+    given_methods: BTreeSet<String>,
+    /// Each path of several parts.
+    named: BTreeSet<Vec<String>>,
+}
+
+/// The crate, by module.
+struct Map(BTreeMap<String, Source>);
+
+impl Map {
+    fn read() -> Self {
+        let mut map = Self(BTreeMap::new());
+        map.add("", Path::new(SRC).join("lib.rs"));
+        map
+    }
+
+    fn add(&mut self, module: &str, path: PathBuf) {
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let mut source =
+            Source { module: module.into(), path: path.clone(), text, ..Source::default() };
+        source.visit_file(&file);
+        let folder = match path.file_stem().and_then(|stem| stem.to_str()) {
+            Some("lib" | "mod") => path.parent().expect("a folder").to_owned(),
+            _ => path.with_extension(""),
+        };
+        let children = source.children.clone();
+        self.0.insert(module.into(), source);
+        for child in children {
+            let beside = folder.join(format!("{child}.rs"));
+            let inside = folder.join(&child).join("mod.rs");
+            self.add(&join(module, &child), if beside.is_file() { beside } else { inside });
+        }
+    }
+
+    /// The module and the name that a path in this module leads to. None: it is not of this crate.
+    fn resolve(&self, from: &str, path: &[String], depth: usize) -> Option<(&str, String)> {
+        if depth > 20 {
+            return None;
+        }
+        let source = &self.0[from];
+        let (mut module, mut rest) = match path.first()?.as_str() {
+            "crate" => (String::new(), &path[1..]),
+            "self" => (from.to_owned(), &path[1..]),
+            "super" => {
+                let mut module = from.to_owned();
+                let mut rest = path;
+                while rest.first().is_some_and(|part| part == "super") {
+                    module = module.rsplit_once("::").map_or("", |(parent, _)| parent).to_owned();
+                    rest = &rest[1..];
+                }
+                (module, rest)
+            }
+            first if source.children.contains(first) => (from.to_owned(), path),
+            first => {
+                let bound = source.bound.get(first).filter(|bound| bound.first() != Some(&path[0]));
+                let whole: Vec<String> = bound?.iter().chain(&path[1..]).cloned().collect();
+                return self.resolve(from, &whole, depth + 1);
+            }
+        };
+        while let Some((next, after)) = rest.split_first() {
+            let here = self.0.get(&module)?;
+            if here.children.contains(next) {
+                (module, rest) = (join(&module, next), after);
+            } else if here.shown.contains(next) && !here.defined.contains(next) {
+                let whole: Vec<String> = here.bound[next].iter().chain(after).cloned().collect();
+                return self.resolve(&module, &whole, depth + 1);
+            } else if here.defined.contains(next) {
+                break;
+            } else {
+                let through = |glob: &Vec<String>| {
+                    let (there, name) = self.resolve(&module, glob, depth + 1)?;
+                    let found = name.is_empty() && self.0[there].defined.contains(next);
+                    found.then_some(there)
+                };
+                if let Some(there) = here.globs.iter().find_map(through) {
+                    return Some((there, next.clone()));
+                }
+                break;
+            }
+        }
+        let (module, _) = self.0.get_key_value(&module)?;
+        Some((module, rest.first().cloned().unwrap_or_default()))
+    }
+
+    /// The modules that this one imports from.
+    fn imports(&self, source: &Source) -> BTreeSet<&str> {
+        let is_facade = |name: &String| source.shown.contains(name);
+        let used = source.bound.iter().filter(|(name, _)| !is_facade(name)).map(|(_, path)| path);
+        let is_module = |found: &(&str, String)| found.1.is_empty();
+        let globs = source.globs.iter().filter_map(|path| self.resolve(&source.module, path, 0));
+        used.chain(&source.named)
+            .filter_map(|path| self.resolve(&source.module, path, 0))
+            .filter(|found| !is_module(found))
+            .chain(globs)
+            .map(|(module, _)| module)
+            .filter(|module| *module != source.module)
+            .collect()
+    }
+
+    fn graph(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        self.0.iter().map(|(module, source)| (&**module, self.imports(source))).collect()
+    }
+
+    fn path_of(&self, module: &str) -> String {
+        let path = &self.0[module].path;
+        format!("src/{}", path.strip_prefix(SRC).expect("inside").display())
+    }
+}
+
+fn join(module: &str, child: &str) -> String {
+    if module.is_empty() { child.to_owned() } else { format!("{module}::{child}") }
+}
+
+/// Whether it is compiled for tests or for models alone.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().filter(|one| one.path().is_ident("cfg")).any(|one| {
+        let text = one.meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default();
+        let text = text.replace("not (loom)", "").replace("not (test)", "");
+        text.split(|c: char| !c.is_alphanumeric())
+            .any(|word| ["test", "loom", "fuzzing"].contains(&word))
+            && !text.starts_with("any")
+    })
+}
+
+impl Source {
+    fn bind(&mut self, tree: &UseTree, prefix: &[String], is_shown: bool) {
+        let with = |name: &syn::Ident| {
+            let mut path = prefix.to_vec();
+            if name != "self" || prefix.is_empty() {
+                path.push(name.to_string());
+            }
+            path
+        };
+        let mut add = |name: String, path: Vec<String>| {
+            if is_shown {
+                self.shown.insert(name.clone());
+            }
+            self.bound.insert(name, path);
+        };
+        match tree {
+            UseTree::Path(path) => self.bind(&path.tree, &with(&path.ident), is_shown),
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.bind(tree, prefix, is_shown));
+            }
+            UseTree::Name(name) => {
+                let path = with(&name.ident);
+                add(path.last().cloned().unwrap_or_default(), path);
+            }
+            UseTree::Rename(rename) => add(rename.rename.to_string(), with(&rename.ident)),
+            UseTree::Glob(_) => self.globs.push(prefix.to_vec()),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Source {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let (attributes, name): (&[Attribute], _) = match item {
+            Item::Const(it) => (&it.attrs, Some(&it.ident)),
+            Item::Enum(it) => (&it.attrs, Some(&it.ident)),
+            Item::Fn(it) => (&it.attrs, Some(&it.sig.ident)),
+            Item::Macro(it) => (&it.attrs, it.ident.as_ref()),
+            Item::Static(it) => (&it.attrs, Some(&it.ident)),
+            Item::Struct(it) => (&it.attrs, Some(&it.ident)),
+            Item::Trait(it) => (&it.attrs, Some(&it.ident)),
+            Item::Type(it) => (&it.attrs, Some(&it.ident)),
+            Item::Union(it) => (&it.attrs, Some(&it.ident)),
+            Item::Impl(it) => (&it.attrs, None),
+            Item::Mod(it) => (&it.attrs, None),
+            Item::Use(it) => (&it.attrs, None),
+            _ => (&[], None),
+        };
+        if is_for_tests(attributes) {
+            return;
+        }
+        self.defined.extend(name.map(syn::Ident::to_string));
+        match item {
+            Item::Mod(it) if it.content.is_none() => _ = self.children.insert(it.ident.to_string()),
+            Item::Use(it) => {
+                let is_shown = !matches!(it.vis, Visibility::Inherited);
+                self.bind(&it.tree, &[], is_shown);
+            }
+            _ => visit::visit_item(self, item),
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
+        if let (None, Type::Path(path)) = (&item.trait_, &*item.self_ty) {
+            let name = path.path.segments.last().expect("a name").ident.to_string();
+            self.given_methods.insert(name);
+        }
+        visit::visit_item_impl(self, item);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let parts: Vec<_> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        if parts.len() > 1 {
+            self.named.insert(parts);
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, macro_: &'ast Macro) {
+        self.visit_path(&macro_.path);
+        self.paths_in(macro_.tokens.clone());
+    }
+}
+
+impl Source {
+    /// What the arguments of a macro name.
+    fn paths_in(&mut self, tokens: TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.named.extend((path.len() > 1).then(|| std::mem::take(&mut path)));
+                        path.clear();
+                    }
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+                other => {
+                    self.named.extend((path.len() > 1).then(|| std::mem::take(&mut path)));
+                    path.clear();
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.paths_in(group.stream());
+                    }
+                }
+            }
+        }
+        self.named.extend((path.len() > 1).then_some(path));
+    }
+}
+
+/// Sets of files that import each other, directly or through others of the set.
+fn knots<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
+    let reached = |from: &'a str| {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
+        while let Some(next) = todo.pop() {
+            todo.extend(graph[next].iter().filter(|other| seen.insert(**other)));
+        }
+        seen
+    };
+    let reach: BTreeMap<_, _> = graph.keys().map(|module| (*module, reached(module))).collect();
+    let mut knots = BTreeSet::new();
+    for (module, seen) in &reach {
+        let knot: Vec<_> =
+            seen.iter().filter(|other| reach[*other].contains(module)).copied().collect();
+        if knot.len() > 1 {
+            knots.insert(knot);
+        }
+    }
+    knots.into_iter().collect()
+}
+
+/// Lines that are neither empty, nor comments, nor tests.
+fn code_lines(text: &str) -> usize {
+    let mut lines = text.lines().map(str::trim_end).peekable();
+    let mut count = 0;
+    while let Some(line) = lines.next() {
+        if line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test") {
+            let is_module =
+                lines.peek().is_some_and(|next| next.contains("mod ") && next.ends_with('{'));
+            if is_module {
+                lines.by_ref().find(|line| *line == "}");
+            }
+            continue;
+        }
+        let line = line.trim_start();
+        count += usize::from(!line.is_empty() && !line.starts_with("//"));
+    }
+    count
+}
+
+/// The room of a module, and its floor.
+fn room_of(module: &str) -> (usize, &'static str) {
+    let rooms = FLOORS.iter().enumerate();
+    rooms
+        .flat_map(|(floor, rooms)| rooms.iter().map(move |room| (floor, *room)))
+        .filter(|(_, room)| module == *room || module.starts_with(&format!("{room}::")))
+        .max_by_key(|(_, room)| room.len())
+        .unwrap_or_else(|| panic!("{module} is in no room: name it in tests/architecture.rs"))
+}
+
+#[test]
+fn no_import_goes_up() {
+    let map = Map::read();
+    let mut up = Vec::new();
+    for (module, imports) in map.graph().into_iter().filter(|(module, _)| !module.is_empty()) {
+        let (floor, room) = room_of(module);
+        for other in imports.into_iter().filter(|other| !other.is_empty()) {
+            let (other_floor, other_room) = room_of(other);
+            if other_room != room && other_floor >= floor {
+                let (from, to) = (map.path_of(module), map.path_of(other));
+                up.push(format!("{from} imports {to}: {other_room} is not below {room}"));
+            }
+        }
+    }
+    assert!(up.is_empty(), "{}", up.join("\n"));
+}
+
+#[test]
+fn files_form_no_knots() {
+    let map = Map::read();
+    let graph = map.graph();
+    let mut found = Vec::new();
+    for knot in knots(&graph) {
+        let (_, room) = room_of(knot[0]);
+        let most = KNOTS_LEFT.iter().find(|(other, _)| *other == room).map_or(3, |(_, most)| *most);
+        if knot.len() > most {
+            let pairs = knot.iter().flat_map(|module| {
+                let inside = graph[module].iter().filter(|other| knot.contains(other));
+                let map = &map;
+                inside.map(move |other| {
+                    format!("{} imports {}", map.path_of(module), map.path_of(other))
+                })
+            });
+            let pairs: Vec<_> = pairs.collect();
+            found.push(format!(
+                "{} files of {room}, {most} may be:\n  {}",
+                knot.len(),
+                pairs.join("\n  ")
+            ));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Public façades apart, a type has its methods in its own file, or in those of its folder and below.
+#[test]
+fn methods_are_in_the_folder_of_their_type() {
+    let map = Map::read();
+    let folder = |module: &str| map.0[module].path.parent().expect("a folder").to_owned();
+    let mut found = Vec::new();
+    for source in map.0.values() {
+        for name in source.given_methods.iter().filter(|name| !source.defined.contains(*name)) {
+            let path = std::slice::from_ref(name);
+            let Some((home, name)) = map.resolve(&source.module, path, 0) else { continue };
+            let is_there = folder(&source.module).starts_with(folder(home));
+            if !is_there && !FACADES.contains(&&*name) {
+                let (here, home) = (map.path_of(&source.module), map.path_of(home));
+                found.push(format!("{name} of {home} has methods in {here}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Public façades apart, few files have to be read to know what a type does.
+#[test]
+fn a_type_has_its_methods_in_few_files() {
+    let map = Map::read();
+    let mut files: BTreeMap<(&str, String), BTreeSet<String>> = BTreeMap::new();
+    for source in map.0.values() {
+        for name in &source.given_methods {
+            let path = std::slice::from_ref(name);
+            let home = match source.defined.contains(name) {
+                true => Some((&*source.module, name.clone())),
+                false => map.resolve(&source.module, path, 0),
+            };
+            let Some((home, name)) = home else { continue };
+            files.entry((home, name)).or_default().insert(map.path_of(&source.module));
+        }
+    }
+    let mut found = Vec::new();
+    for ((home, name), files) in files {
+        let most =
+            METHODS_LEFT.iter().find(|(other, _)| *other == name).map_or(3, |(_, most)| *most);
+        if files.len() > most && !FACADES.contains(&&*name) {
+            let files: Vec<_> = files.into_iter().collect();
+            found.push(format!(
+                "{name} of {} has methods in {}",
+                map.path_of(home),
+                files.join(", ")
+            ));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_file_is_long() {
+    let map = Map::read();
+    let mut found = Vec::new();
+    for source in map.0.values() {
+        let (lines, path) = (code_lines(&source.text), map.path_of(&source.module));
+        let most =
+            LONG_LEFT.iter().find(|(other, _)| *other == path).map_or(700, |(_, most)| *most);
+        if lines > most {
+            found.push(format!("{path} has {lines} lines of code, {most} may be"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn few_lines_ask_for_a_feature() {
+    let map = Map::read();
+    let asks = |line: &&str| line.contains("cfg") && line.contains("feature = ");
+    let count: usize = map.0.values().map(|source| source.text.lines().filter(asks).count()).sum();
+    assert!(count <= 170, "{count} lines of src have a condition on a feature, 170 may have");
+}
