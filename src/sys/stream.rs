@@ -1,8 +1,5 @@
-//! Stream sockets: recvfrom(2) and sendto(2), without a SIGPIPE.
-//!
-//! The C library's own functions are points at which a thread may be cancelled, and prepare for that
-//! with two locked instructions each, in any process that has threads. Nobody cancels a thread of ours.
-#![allow(unsafe_code, reason = "recvfrom(2), sendto(2), a descriptor that is lent")]
+//! Stream sockets: recv(2) and send(2), without a SIGPIPE.
+#![allow(unsafe_code, reason = "recv(2), send(2), a descriptor that is lent")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -30,102 +27,19 @@ impl AsFd for Lent {
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the room is borrowed for the call.
-    unsafe { recvfrom(fd.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) }
+    check(unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })
 }
 
 /// Writes what is taken.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let (start, len) = (bytes.as_ptr().cast(), bytes.len());
     // SAFETY: the bytes are borrowed for the call.
-    unsafe { sendto(fd.as_raw_fd(), bytes.as_ptr(), bytes.len()) }
+    check(unsafe { libc::send(fd.as_raw_fd(), start, len, libc::MSG_NOSIGNAL) })
 }
 
-/// # Safety
-/// `len` bytes at `buffer` may be written to.
-#[cfg(not(paceline_tsan))]
-#[inline(always)] // It is a few instructions of each run of a connection.
-unsafe fn recvfrom(fd: RawFd, buffer: *mut u8, len: usize) -> io::Result<usize> {
-    // SAFETY: as promised; no address is asked for.
-    unsafe { ask(libc::SYS_recvfrom, fd, buffer as usize, len, 0) }
-}
-
-/// # Safety
-/// `len` bytes at `bytes` may be read.
-#[cfg(not(paceline_tsan))]
-#[inline(always)] // As above.
-unsafe fn sendto(fd: RawFd, bytes: *const u8, len: usize) -> io::Result<usize> {
-    // SAFETY: as promised; no address is given.
-    unsafe { ask(libc::SYS_sendto, fd, bytes as usize, len, libc::MSG_NOSIGNAL) }
-}
-
-/// Makes one of the two system calls, without an address.
-///
-/// # Safety
-/// As that call.
-#[cfg(all(target_arch = "x86_64", not(any(paceline_tsan, miri))))]
-#[inline(always)] // In place it is half of what a call of the C library takes.
-unsafe fn ask(
-    number: libc::c_long,
-    fd: RawFd,
-    bytes: usize,
-    len: usize,
-    flags: i32,
-) -> io::Result<usize> {
-    let mut answer = number as isize;
-    // SAFETY: the kernel changes rax, rcx and r11, and what the caller has promised that it may.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inlateout("rax") answer,
-            in("edi") fd,
-            in("rsi") bytes,
-            in("rdx") len,
-            in("r10d") flags,
-            in("r8") 0_usize,
-            in("r9") 0_usize,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack, preserves_flags)
-        );
-    }
-    usize::try_from(answer).map_err(|_| io::Error::from_raw_os_error(-answer as i32))
-}
-
-/// # Safety
-/// As above.
-#[cfg(all(any(not(target_arch = "x86_64"), miri), not(paceline_tsan)))]
-unsafe fn ask(
-    number: libc::c_long,
-    fd: RawFd,
-    bytes: usize,
-    len: usize,
-    flags: i32,
-) -> io::Result<usize> {
-    // SAFETY: as promised.
-    check(unsafe { libc::syscall(number, fd, bytes, len, flags, 0_usize, 0_usize) as isize })
-}
-
-#[cfg(any(not(target_arch = "x86_64"), miri, paceline_tsan))]
 fn check(answer: isize) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
-}
-
-// ThreadSanitizer knows what is handed over by a socket only if the C library is asked.
-
-/// # Safety
-/// As above.
-#[cfg(paceline_tsan)]
-unsafe fn recvfrom(fd: RawFd, buffer: *mut u8, len: usize) -> io::Result<usize> {
-    // SAFETY: as promised.
-    check(unsafe { libc::recv(fd, buffer.cast(), len, 0) })
-}
-
-/// # Safety
-/// As above.
-#[cfg(paceline_tsan)]
-unsafe fn sendto(fd: RawFd, bytes: *const u8, len: usize) -> io::Result<usize> {
-    // SAFETY: as promised.
-    check(unsafe { libc::send(fd, bytes.cast(), len, libc::MSG_NOSIGNAL) })
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,11 +1,8 @@
-//! The head of an answer: put together without formatting machinery.
-//!
-//! Most answers of a server begin alike: the same status, the same framing, the same second. So each
-//! thread keeps the last head that it has made, and writes anew only what differs.
+//! The head of an answer: put together without formatting machinery. Each thread keeps the line of its date for a second.
 
 use super::head::Media;
 use crate::sys::clock;
-use core::cell::RefCell;
+use core::cell::Cell;
 use core::time::Duration;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
@@ -48,120 +45,59 @@ pub(super) struct Lines {
     pub(super) is_text: bool,
 }
 
-/// A head of these lines, for those of the handler to follow.
-pub(super) struct AnswerHead<'a>(&'a [u8]);
-
-impl<'a> AnswerHead<'a> {
-    /// With the empty line: nothing follows.
-    #[inline]
-    pub(super) fn whole(&self) -> &'a [u8] {
-        self.0
-    }
-
-    /// Without the empty line.
-    #[inline]
-    pub(super) fn open(&self) -> &'a [u8] {
-        &self.0[..self.0.len() - END.len()]
-    }
-}
-
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What ends a line, and, as a line of its own, a head.
 const END: &[u8] = b"\r\n";
 
-thread_local! {
-    static LAST: RefCell<Kept> = const { RefCell::new(Kept::nothing()) };
-}
-
-/// Calls `then` with the head of these lines, as of now.
-#[inline]
-pub(super) fn with_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
-    // Not `with`, which is not inlined.
-    let answered = LAST.try_with(|last| match last.try_borrow_mut() {
-        Ok(mut kept) => then(kept.head(lines)),
-        // A filter of the connection below answers on another one.
-        Err(_) => with_another_head(lines, then),
-    });
-    answered.expect("there is nothing to be dropped when a thread ends")
-}
-
-#[cold]
-fn with_another_head<R>(lines: Lines, then: impl FnOnce(AnswerHead<'_>) -> R) -> R {
-    then(Kept::nothing().head(lines))
-}
-
-/// A head, and what it was made of.
-struct Kept {
-    /// When the second of its date is over, as [`clock::soon`] tells it. The clock of the system may have been
-    /// set meanwhile, which is seen then.
-    until: u64,
-    lines: Lines,
-    date: [u8; DATE.len()],
+/// A head of some lines, for those of the handler to follow.
+pub(super) struct AnswerHead {
     bytes: [u8; ROOM],
     len: usize,
 }
 
-impl Kept {
-    const fn nothing() -> Self {
-        let lines = Lines {
-            status: 0,
-            framing: Framing::None,
-            persistence: Persistence::Implied,
-            is_text: false,
-        };
-        Self { until: 0, lines, date: *DATE, bytes: [0; ROOM], len: 0 }
+impl AnswerHead {
+    /// With the date of now.
+    pub(super) fn new(lines: Lines) -> Self {
+        Self::dated(lines, &date_line())
     }
 
-    #[inline]
-    fn head(&mut self, lines: Lines) -> AnswerHead<'_> {
-        let now = clock::soon_for_all();
-        if now >= self.until {
-            let unix = clock::unix();
-            let left = SECOND - Duration::from_nanos(unix.subsec_nanos().into());
-            self.begin_second(unix.as_secs(), now + left.as_nanos() as u64);
-        }
-        if self.lines != lines {
-            self.make(lines);
-        }
-        AnswerHead(&self.bytes[..self.len])
-    }
-
-    #[cold]
-    fn begin_second(&mut self, second: u64, until: u64) {
-        let time = UNIX_EPOCH.checked_add(Duration::from_secs(second)).unwrap_or(UNIX_EPOCH);
-        let date = httpdate::HttpDate::from(clock::with_a_form(time));
-        let _ = write!(&mut self.date[..], "Date: {date}\r\n");
-        self.until = until;
-        // No head has this status: whatever is asked for is made anew.
-        self.lines.status = 0;
-    }
-
-    fn make(&mut self, lines: Lines) {
+    fn dated(lines: Lines, date: &[u8]) -> Self {
         let Lines { status, framing, persistence, is_text } = lines;
-        self.len = 0;
-        self.push_status(status);
-        let date = self.date;
-        self.push(&date);
+        let mut head = Self { bytes: [0; ROOM], len: 0 };
+        head.push_status(status);
+        head.push(date);
         match framing {
             Framing::Length(length) => {
-                self.push(b"Content-Length: ");
-                self.push(decimal_line(length, &mut [0; 22]));
+                head.push(b"Content-Length: ");
+                head.push(decimal_line(length, &mut [0; 22]));
             }
-            Framing::Chunked => self.push(b"Transfer-Encoding: chunked\r\n"),
+            Framing::Chunked => head.push(b"Transfer-Encoding: chunked\r\n"),
             Framing::None | Framing::Close => {}
         }
         match persistence {
             Persistence::Implied => {}
-            Persistence::Told => self.push(b"Connection: keep-alive\r\n"),
-            Persistence::Close => self.push(b"Connection: close\r\n"),
-            Persistence::Upgrade => self.push(b"Connection: upgrade\r\n"),
+            Persistence::Told => head.push(b"Connection: keep-alive\r\n"),
+            Persistence::Close => head.push(b"Connection: close\r\n"),
+            Persistence::Upgrade => head.push(b"Connection: upgrade\r\n"),
         }
         if is_text {
-            self.push(b"Content-Type: text/plain; charset=utf-8\r\n");
+            head.push(b"Content-Type: text/plain; charset=utf-8\r\n");
         }
-        self.push(END);
-        self.lines = lines;
+        head.push(END);
+        head
+    }
+
+    /// With the empty line: nothing follows.
+    #[inline]
+    pub(super) fn whole(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Without the empty line.
+    #[inline]
+    pub(super) fn open(&self) -> &[u8] {
+        &self.bytes[..self.len - END.len()]
     }
 
     fn push_status(&mut self, status: u16) {
@@ -180,6 +116,34 @@ impl Kept {
         self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
     }
+}
+
+/// The line of the date that it is now.
+fn date_line() -> [u8; DATE.len()] {
+    thread_local! {
+        /// The line, and when its second is over, as [`clock::soon_for_all`] tells it. The clock of the system may
+        /// have been set meanwhile, which is seen then.
+        static KEPT: Cell<(u64, [u8; DATE.len()])> = const { Cell::new((0, *DATE)) };
+    }
+    let now = clock::soon_for_all();
+    let (until, line) = KEPT.get();
+    if now < until {
+        return line;
+    }
+    let unix = clock::unix();
+    let left = SECOND - Duration::from_nanos(unix.subsec_nanos().into());
+    let line = date_line_of(unix.as_secs());
+    KEPT.set((now + left.as_nanos() as u64, line));
+    line
+}
+
+#[cold]
+fn date_line_of(second: u64) -> [u8; DATE.len()] {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(second)).unwrap_or(UNIX_EPOCH);
+    let date = httpdate::HttpDate::from(clock::with_a_form(time));
+    let mut line = *DATE;
+    let _ = write!(&mut line[..], "Date: {date}\r\n");
+    line
 }
 
 /// The digits of a number, and the end of the line.
@@ -294,13 +258,12 @@ mod tests {
 
     /// A head without its date.
     fn head(status: u16, framing: Framing, persistence: Persistence, is_text: bool) -> String {
-        with_head(Lines { status, framing, persistence, is_text }, |head| {
-            assert_eq!([head.open(), b"\r\n"].concat(), head.whole());
-            let text = std::str::from_utf8(head.whole()).unwrap();
-            let (before, behind) = text.split_once("Date: ").unwrap();
-            assert!(httpdate::parse_http_date(&behind[..29]).is_ok(), "{text}");
-            format!("{before}{}", behind[29..].strip_prefix("\r\n").unwrap())
-        })
+        let head = AnswerHead::new(Lines { status, framing, persistence, is_text });
+        assert_eq!([head.open(), b"\r\n"].concat(), head.whole());
+        let text = std::str::from_utf8(head.whole()).unwrap();
+        let (before, behind) = text.split_once("Date: ").unwrap();
+        assert!(httpdate::parse_http_date(&behind[..29]).is_ok(), "{text}");
+        format!("{before}{}", behind[29..].strip_prefix("\r\n").unwrap())
     }
 
     #[test]
@@ -320,50 +283,6 @@ mod tests {
         );
     }
 
-    /// Goal: a head does not depend on the one before it. Method: every pair of a few that differ in
-    /// one thing or in many.
-    #[test]
-    fn a_head_that_was_kept_serves_only_its_like() {
-        let like = (200, Framing::Length(64), Persistence::Implied, false);
-        let all = [
-            like,
-            (404, like.1, like.2, like.3),
-            (like.0, Framing::Length(65), like.2, like.3),
-            (like.0, Framing::Chunked, like.2, like.3),
-            (like.0, like.1, Persistence::Close, like.3),
-            (like.0, like.1, like.2, true),
-            (304, Framing::None, Persistence::Told, false),
-        ];
-        let of =
-            |(status, framing, persistence, is_text)| head(status, framing, persistence, is_text);
-        // Each made with nothing kept.
-        let fresh = all.map(|lines| std::thread::scope(|s| s.spawn(|| of(lines)).join().unwrap()));
-        for (first, second) in (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| (a, b))) {
-            assert_eq!(of(all[first]), fresh[first]);
-            assert_eq!(of(all[second]), fresh[second], "after {:?}", all[first]);
-        }
-    }
-
-    /// Goal: the date is of the second in which the head is asked for. Method: a kept head that was
-    /// made long ago.
-    #[test]
-    fn a_head_that_was_kept_gets_a_new_date() {
-        let lines = Lines {
-            status: 200,
-            framing: Framing::Length(1),
-            persistence: Persistence::Implied,
-            is_text: false,
-        };
-        let mut kept = Kept::nothing();
-        let now = kept.head(lines).whole().to_vec();
-        kept.begin_second(784_111_777, 0);
-        kept.make(lines);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        assert!(text(&kept.bytes).contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
-        let year = |head: &[u8]| text(head).split("Date: ").nth(1).unwrap()[12..16].to_owned();
-        assert_eq!(year(kept.head(lines).whole()), year(&now));
-    }
-
     /// Goal: there is a date whatever the clock says, since it may be set to anything.
     #[test]
     fn a_date_has_a_form_at_any_time() {
@@ -373,9 +292,7 @@ mod tests {
             (253_402_300_800, "Fri, 31 Dec 9999 23:59:59 GMT"),
             (u64::MAX, "Thu, 01 Jan 1970 00:00:00 GMT"),
         ] {
-            let mut kept = Kept::nothing();
-            kept.begin_second(second, 0);
-            assert_eq!(kept.date, format!("Date: {date}\r\n").as_bytes());
+            assert_eq!(date_line_of(second), format!("Date: {date}\r\n").as_bytes());
         }
     }
 
@@ -384,22 +301,6 @@ mod tests {
         for status in 200..=599 {
             head(status, Framing::Length(u64::MAX), Persistence::Told, true);
         }
-    }
-
-    /// Goal: heads may be asked for while one is in use.
-    #[test]
-    fn one_head_may_be_made_beside_another() {
-        let lines = |status| Lines {
-            status,
-            framing: Framing::None,
-            persistence: Persistence::Implied,
-            is_text: false,
-        };
-        with_head(lines(204), |outer| {
-            let inner = with_head(lines(304), |inner| inner.whole().to_vec());
-            assert!(inner.starts_with(b"HTTP/1.1 304 Not Modified\r\n"));
-            assert!(outer.whole().starts_with(b"HTTP/1.1 204 No Content\r\n"));
-        });
     }
 
     #[test]

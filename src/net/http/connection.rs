@@ -18,7 +18,6 @@
 use super::chunks::{BodyReader, Piece};
 use super::exchange::{Exchange, Outcome};
 use super::head::{self, Head, Length, Parsed, Refusal};
-use super::known;
 use super::request::{Request, RequestBody};
 use super::response::{Asked, Offer, Response, refuse};
 use super::routes::{Found, Route, WholeHandler};
@@ -153,7 +152,6 @@ impl HttpConn {
             spare: None,
             stage: Stage::Head,
             asked: Asked::nothing(),
-            endpoint: 0,
             served: 0,
             counted: false,
             working: false,
@@ -261,8 +259,6 @@ struct Talk {
     stage: Stage,
     /// By the request that is looked at.
     asked: Asked,
-    /// Where its handler was found; see [`Routes::find`](super::routes::Routes::find).
-    endpoint: u32,
     /// Requests so far.
     served: u32,
     /// Counted as in work by the server.
@@ -273,23 +269,6 @@ struct Talk {
     partial: bool,
     /// No request follows this one, whatever its answer says.
     last: bool,
-}
-
-/// A request whose head is known, and which has no body.
-struct Asking<'a, 's> {
-    talk: &'a mut Talk,
-    service: &'a Hook<'s>,
-    conn: &'a Conn,
-    bytes: &'a [u8],
-}
-
-impl known::Then for Asking<'_, '_> {
-    type Answer = ();
-
-    #[inline(always)] // As `request`.
-    fn then(self, head: &mut Head<'_, '_>) {
-        self.talk.request(self.service, self.conn, head, self.bytes, &[]);
-    }
 }
 
 impl Talk {
@@ -314,33 +293,18 @@ impl Talk {
         if bytes.is_empty() || conn.link.outlet.is_pressed() {
             return Step::wait(0);
         }
-        let limits = &service.limits.head;
-        let asking = Asking { talk: self, service, conn, bytes };
-        if known::look(bytes, limits, asking).is_some() {
-            // In another stage a body without bytes may have its end to be seen.
-            return Step { taken: bytes.len(), goes_on: !matches!(self.stage, Stage::Head) };
-        }
-        self.unknown_head(service, conn, bytes)
+        self.parse_head(service, conn, bytes)
     }
 
     /// Not inlined: its scratch is long, and what is long on the stack takes time to be made.
     #[inline(never)]
-    fn unknown_head(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
-        let limits = &service.limits.head;
+    fn parse_head(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         let mut scratch = head::scratch();
-        match head::parse(bytes, limits, &mut scratch) {
-            Parsed::Complete(mut head) => {
-                known::note(bytes, limits, &head);
-                let mut taken = 0;
-                loop {
-                    let (own, rest) = bytes[taken..].split_at(head.size);
-                    taken += own.len() + self.request(service, conn, &head, own, rest);
-                    let goes_on =
-                        matches!(self.stage, Stage::Head) && !conn.link.outlet.is_pressed();
-                    if !goes_on || !head.follow(&bytes[taken..], limits) {
-                        return Step::on(taken);
-                    }
-                }
+        match head::parse(bytes, &service.limits.head, &mut scratch) {
+            Parsed::Complete(head) => {
+                let (own, rest) = bytes.split_at(head.size);
+                let body = self.request(service, conn, &head, own, rest);
+                Step::on(own.len() + body)
             }
             Parsed::Partial => {
                 // Empty lines are no request yet.
@@ -384,7 +348,7 @@ impl Talk {
         self.asked = Asked::by(head, persists);
         self.exchange.begin();
         let mut params = None;
-        let found = service.routes.find(head, &mut self.endpoint, &mut params);
+        let found = service.routes.find(head, &mut params);
         let endpoint = match found {
             Found::Route(endpoint) => endpoint,
             missing => return self.refuse_missing(service, conn, head, &missing),
@@ -575,15 +539,14 @@ impl Talk {
         }
     }
 
-    /// Looks at a head again that was found good. Not inlined, as [`unknown_head`](Self::unknown_head).
+    /// Looks at a head again that was found good. Not inlined, as [`parse_head`](Self::parse_head).
     #[inline(never)]
     fn handle_collected(&mut self, service: &Hook<'_>, conn: &Conn, collect: &Collect) {
         let mut scratch = head::scratch();
         let mut params = None;
         if let Parsed::Complete(head) =
             head::parse(&collect.head, &service.limits.head, &mut scratch)
-            && let Found::Route(endpoint) =
-                service.routes.find(&head, &mut self.endpoint, &mut params)
+            && let Found::Route(endpoint) = service.routes.find(&head, &mut params)
             && let Route::Whole(handler) = &endpoint.route
         {
             let params = params.as_ref();

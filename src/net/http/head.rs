@@ -21,9 +21,7 @@
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
 
 use super::chunks::is_token;
-use super::routes::Noted;
 use crate::accept::preferred;
-use core::cell::Cell;
 use core::mem::MaybeUninit;
 use httparse::{Header, Status};
 
@@ -140,30 +138,6 @@ pub(super) enum Length {
     Chunked,
 }
 
-/// The name and the value of a field.
-pub(super) type KnownField = (Box<str>, Box<[u8]>);
-
-/// The fields of a head, in order, with the white space around their values removed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Fields<'h, 'b> {
-    Found(&'h [Header<'b>]),
-    /// By [`known`](super::known).
-    Known(&'b [KnownField]),
-}
-
-impl<'b> Fields<'_, 'b> {
-    fn get(self, at: usize) -> Option<(&'b str, &'b [u8])> {
-        match self {
-            Self::Found(fields) => fields.get(at).map(|field| (field.name, field.value)),
-            Self::Known(fields) => fields.get(at).map(|(name, value)| (&**name, &**value)),
-        }
-    }
-
-    pub(super) fn iter(self) -> impl Iterator<Item = (&'b str, &'b [u8])> {
-        (0..).map_while(move |at| self.get(at))
-    }
-}
-
 /// A head that may be acted upon.
 #[derive(Debug)]
 pub(super) struct Head<'h, 'b> {
@@ -173,9 +147,8 @@ pub(super) struct Head<'h, 'b> {
     pub(super) query: Option<&'b str>,
     /// HTTP/1.1, not 1.0. A later minor version is taken for 1.1 (RFC 9110, 2.5).
     pub(super) is_1_1: bool,
-    pub(super) fields: Fields<'h, 'b>,
-    /// What follows the first line, with the empty line; empty if there are no fields.
-    pub(super) block: &'b [u8],
+    /// In order, with the white space around their values removed.
+    pub(super) fields: &'h [Header<'b>],
     /// Its own bytes, with the empty line.
     pub(super) size: usize,
     pub(super) body: Length,
@@ -186,11 +159,14 @@ pub(super) struct Head<'h, 'b> {
     pub(super) upgrade: Option<&'b str>,
     /// For errors.
     pub(super) media: Media,
-    /// Where its method and its path were found last, if it is kept.
-    pub(super) noted: Option<&'b Cell<Noted>>,
 }
 
 impl<'b> Head<'_, 'b> {
+    /// The names and the values of its fields.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> {
+        self.fields.iter().map(|field| (field.name, field.value))
+    }
+
     pub(super) fn has_body(&self) -> bool {
         self.body != Length::Known(0)
     }
@@ -198,60 +174,6 @@ impl<'b> Head<'_, 'b> {
     /// The peer sends its body only when it is told to.
     pub(super) fn awaits(&self) -> bool {
         self.expects_continue && self.has_body()
-    }
-
-    /// Becomes the head with which these bytes begin, if that has the same fields: if what follows its
-    /// first line is the same, byte by byte. So it is with most that a client sends ahead, and what was
-    /// judged once need not be judged again. False: nothing is known of the bytes, and
-    /// [`parse`] says what they are.
-    #[inline]
-    pub(super) fn follow(&mut self, bytes: &'b [u8], limits: &HeadLimits) -> bool {
-        !bytes.is_empty() && !self.block.is_empty() && self.try_follow(bytes, limits).is_some()
-    }
-
-    fn try_follow(&mut self, bytes: &'b [u8], limits: &HeadLimits) -> Option<()> {
-        let within = &bytes[..bytes.len().min(limits.bytes)];
-        let (line, rest) = within.split_at(self.end_of_line(within));
-        if !rest.starts_with(self.block) {
-            return None;
-        }
-        self.begin_with(line, limits)
-    }
-
-    /// Becomes the head of this first line and the same fields. None: there may be no such one, and it is
-    /// what it was.
-    pub(super) fn begin_with(&mut self, line: &'b [u8], limits: &HeadLimits) -> Option<()> {
-        let mut request = httparse::Request::new(&mut []);
-        // A first line alone is the beginning of a head.
-        let Ok(Status::Partial) = request.parse_with_uninit_headers(line, &mut []) else {
-            return None;
-        };
-        let (method, target, minor) = (request.method?, request.path?, request.version?);
-        // It is one line: `httparse` would take a lone LF for its end, too, or skip one in front of it.
-        let is_whole = line.len() == method.len() + target.len() + "  HTTP/1.1\r\n".len()
-            && line.ends_with(b"\r\n");
-        // What the fields mean depends on the version.
-        if !is_whole || (minor == 1) != self.is_1_1 || target.len() > limits.target {
-            return None;
-        }
-        (self.path, self.query) = split_target(method, target).ok()?;
-        (self.method, self.target) = (method, target);
-        self.size = line.len() + self.block.len();
-        Some(())
-    }
-
-    /// How long its first line is.
-    pub(super) fn line(&self) -> usize {
-        self.size - self.block.len()
-    }
-
-    /// Where the first line of the bytes may end. Often it is as long as the one before.
-    fn end_of_line(&self, bytes: &[u8]) -> usize {
-        let last = self.line();
-        match bytes.get(last - 2..last) {
-            Some(b"\r\n") => last,
-            _ => bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1),
-        }
     }
 }
 
@@ -421,7 +343,6 @@ fn judge<'h, 'b>(
         begins_a_line(bytes, field)?;
         said.note(field)?;
     }
-    let block = fields.first().map_or(&[][..], |first| &bytes[place(bytes, first)..]);
     if !bytes.ends_with(b"\r\n\r\n") {
         return Err(Refusal::BadRequest);
     }
@@ -445,8 +366,7 @@ fn judge<'h, 'b>(
         path,
         query,
         is_1_1,
-        fields: Fields::Found(fields),
-        block,
+        fields,
         size,
         body: if said.chunked { Length::Chunked } else { Length::Known(said.length.unwrap_or(0)) },
         persists: !said.close && (is_1_1 || said.keep_alive),
@@ -456,7 +376,6 @@ fn judge<'h, 'b>(
             None | Some(b"*/*") => Media::Text,
             Some(accept) => Media::by(accept),
         },
-        noted: None,
     })
 }
 

@@ -9,7 +9,6 @@
 //! | file | idea |
 //! |---|---|
 //! | `head.rs`, `chunks.rs` | framing, judged strictly (RFC 9112); bytes in, judgements out, no sockets |
-//! | `known.rs` | heads that were judged before, and come again |
 //! | `connection.rs` | the stages of a connection, as a handler of the stream server |
 //! | `exchange.rs` | who has the request: the word between a connection and whoever answers |
 //! | `response.rs`, `answer.rs` | what handlers answer with; how a head is written |
@@ -28,7 +27,6 @@ mod connection;
 mod exchange;
 mod form;
 mod head;
-mod known;
 #[cfg(feature = "capi")]
 mod pulled;
 #[cfg(any(all(test, not(loom)), fuzzing))]

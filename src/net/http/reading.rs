@@ -5,7 +5,6 @@
 
 use super::chunks::{BodyReader, Piece};
 use super::head::{Head, HeadLimits, Length, Parsed, Refusal, parse, scratch};
-use super::known;
 
 /// What was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,11 +74,6 @@ impl Reader {
 
     fn step_in_head(&mut self, bytes: &[u8]) -> Option<usize> {
         let limits = self.limits;
-        if let Some(taken) =
-            known::look(bytes, &limits, |head: &mut Head<'_, '_>| self.see_only(head))
-        {
-            return Some(taken);
-        }
         let mut scratch = scratch();
         match parse(bytes, &limits, &mut scratch) {
             Parsed::Partial => None,
@@ -87,32 +81,18 @@ impl Reader {
                 self.seen.push(Seen::Refused(refusal));
                 None
             }
-            Parsed::Complete(mut head) => {
-                known::note(bytes, &limits, &head);
-                Some(self.see_heads(&mut head, bytes))
-            }
+            Parsed::Complete(head) => Some(self.see_request(&head, bytes)),
         }
     }
 
-    /// A head without a body, and nothing behind it.
-    fn see_only(&mut self, head: &Head<'_, '_>) -> usize {
+    /// A head, and its body if it is there.
+    fn see_request(&mut self, head: &Head<'_, '_>, bytes: &[u8]) -> usize {
         self.see_head(head);
-        self.see_whole_body(head.body, &[]).map_or(0, |_| head.size)
-    }
-
-    /// A head, and others with the same fields.
-    fn see_heads<'b>(&mut self, head: &mut Head<'_, 'b>, bytes: &'b [u8]) -> usize {
-        let mut taken = 0;
-        loop {
-            self.see_head(head);
-            taken += head.size;
-            let Some(length) = self.see_whole_body(head.body, &bytes[taken..]) else {
+        match self.see_whole_body(head.body, &bytes[head.size..]) {
+            Some(length) => head.size + length,
+            None => {
                 self.body = Some(BodyReader::new(head.body));
-                return taken;
-            };
-            taken += length;
-            if !head.follow(&bytes[taken..], &self.limits) {
-                return taken;
+                head.size
             }
         }
     }
@@ -124,7 +104,7 @@ impl Reader {
             path: head.path.into(),
             query: head.query.map(String::from),
             is_1_1: head.is_1_1,
-            fields: head.fields.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            fields: head.pairs().map(|(name, value)| (name.into(), value.into())).collect(),
             length: head.body,
             persists: head.persists,
         });

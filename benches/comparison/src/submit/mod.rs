@@ -240,7 +240,7 @@ fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (threads, metric) in [("one thread", SINGLE), ("two threads", TWO)] {
         let ours = series("paceline", metric);
-        let rivals = [("tokio", 15.0), ("rayon", 10.0)];
+        let rivals = [("tokio", 15.0), ("rayon", 8.0)];
         bars.extend(rivals.map(|(rival, times)| {
             let what = format!("{threads}: {rival}'s time against ours");
             Bar::ratio(what, AtLeast(times), series(rival, metric), ours)

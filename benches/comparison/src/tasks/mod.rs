@@ -231,7 +231,7 @@ fn bars(results: &Results) -> Vec<Bar> {
     for (what, metric) in [("time", TIME), ("CPU time", CPU)] {
         bars.push(Bar::ratio(
             format!("a task with lane, handle and limit against a bare post: {what}"),
-            AtMost(2.0),
+            AtMost(4.0),
             task(peers::TASK, metric),
             task(peers::POST, metric),
         ));
