@@ -274,8 +274,6 @@ pub(super) unsafe fn stored_of(
         headers: unsafe { headers(message.headers, message.header_count) }?,
         payload,
         priority: priority(message.priority)?,
-        near: Default::default(),
-        far: Default::default(),
     })
 }
 

@@ -434,8 +434,6 @@ mod tests {
             headers: Headers::NONE,
             payload: Payload::EMPTY,
             priority: Priority::Normal,
-            near: Default::default(),
-            far: Default::default(),
         };
         let pattern = Arc::from(">");
         let failure = Some("no".into());

@@ -28,8 +28,8 @@ const QUICK: usize = 2 * MESSAGES;
 const QUICK_TIME: u64 = 10_000;
 /// So often, if the time stands still.
 const QUICK_ROUNDS: u32 = 16;
-/// So many runs may look out for more or wait at a time. There is no use in it if each has its turn after many.
-const LINGERING: usize = 16;
+/// A run looks out for more while fewer than so many wait for their turn.
+const AWAITING: usize = 16;
 /// How deep inline handlers may publish to inline handlers.
 pub(super) const MAX_DEPTH: u32 = 16;
 
@@ -95,10 +95,8 @@ impl Service {
                 core.shared.tell_panic("handler", panic);
                 None
             });
-            match again {
-                Some(work @ Work::Lingering(..)) => core.ready.linger(work),
-                Some(work) => core.call(core.ready.push_back(self.number, work)),
-                None => {}
+            if let Some(work) = again {
+                core.call(core.ready.push_back(self.number, work));
             }
         }
         core.ready.yields();
@@ -108,10 +106,7 @@ impl Service {
     /// Does a piece of the hub's work; what is to be put on the list again.
     fn perform(&mut self, core: &Arc<Core>, work: Work) -> Option<Work> {
         match work {
-            Work::Mailbox(subscriber) => subscriber.serve(core, &mut self.batch, None),
-            Work::Lingering(subscriber, taken) => {
-                subscriber.serve(core, &mut self.batch, Some(taken))
-            }
+            Work::Mailbox(subscriber) => subscriber.serve(core, &mut self.batch),
             Work::Replay(replaying) => replaying.run(core).then_some(Work::Replay(replaying)),
             Work::Strand => core.run_strand().then_some(Work::Strand),
             Work::Notices => core.run_notices().then_some(Work::Notices),
@@ -130,8 +125,6 @@ enum Left {
     Nothing,
     /// There may be more in the mailbox.
     More,
-    /// Nothing, but more may come behind this.
-    Lingers(Taken),
 }
 
 /// How long a run goes on. To be put on the list and taken from it costs as much as some hundred messages to a
@@ -224,36 +217,15 @@ fn lend_shared(mail: &Mail<Handler>) -> Option<Handler> {
 }
 
 impl Subscriber {
-    /// Serves the mailbox for a while, or looks only whether there is more behind what a run has `taken`. Answers
-    /// what is to be put on the ready list again.
-    fn serve(
-        self: Arc<Self>,
-        core: &Arc<Core>,
-        batch: &mut VecDeque<Entry>,
-        mut taken: Option<Taken>,
-    ) -> Option<Work> {
-        if let Some(taken) = taken.take_if(|taken| !taken.is_ripe() && core.may_linger(taken)) {
-            if taken.may_be_hidden() {
-                self.channel().show();
-            }
-            return Some(Work::Lingering(self, taken.look(core.ready.is_empty())));
-        }
-        if taken.is_some() {
-            core.call(core.ready.relieve());
-        }
-        match self.run(core, batch, taken) {
+    /// Serves the mailbox for a while. Answers what is to be put on the ready list again.
+    fn serve(self: Arc<Self>, core: &Arc<Core>, batch: &mut VecDeque<Entry>) -> Option<Work> {
+        match self.run(core, batch) {
             Left::Nothing => None,
             Left::More => Some(Work::Mailbox(self)),
-            Left::Lingers(taken) => Some(Work::Lingering(self, taken)),
         }
     }
 
-    fn run(
-        self: &Arc<Self>,
-        core: &Arc<Core>,
-        batch: &mut VecDeque<Entry>,
-        taken: Option<Taken>,
-    ) -> Left {
+    fn run(self: &Arc<Self>, core: &Arc<Core>, batch: &mut VecDeque<Entry>) -> Left {
         let shared = self.rules.runs > 1;
         let mut mail = self.mail();
         if !mail.begin() {
@@ -264,7 +236,7 @@ impl Subscriber {
         let Some(mut handler) = handler else { unreachable!("a mailbox that is served has one") };
         let in_handler = InHandler::enter();
         let mut left = match self.rules.shared {
-            true => self.deliver_shared(core, &mut handler, batch, taken),
+            true => self.deliver_shared(core, &mut handler, batch),
             false if self.deliver(core, &mut handler, batch) => Left::More,
             false => Left::Nothing,
         };
@@ -277,7 +249,7 @@ impl Subscriber {
                 let again = !mail.rest(&self.rules);
                 (mail.leave(handler), again)
             }
-            Left::More | Left::Lingers(_) => {
+            Left::More => {
                 let mut mail = self.mail();
                 let waiters = core::mem::take(&mut mail.has_waiters);
                 let close = mail.leave(handler);
@@ -323,13 +295,12 @@ impl Subscriber {
         true
     }
 
-    /// Delivers some of what is in the mailbox and in the channel's ring, from behind what was `taken` before.
+    /// Delivers some of what is in the mailbox and in the channel's ring.
     fn deliver_shared(
         self: &Arc<Self>,
         core: &Arc<Core>,
         handler: &mut Handler,
         batch: &mut VecDeque<Entry>,
-        mut before: Option<Taken>,
     ) -> Left {
         let mut turn = Turn::default();
         let mut left = MESSAGES;
@@ -340,21 +311,14 @@ impl Subscriber {
                     return Left::More;
                 }
             }
-            let streamed = before.take().and_then(|mut taken| {
-                let lost = self.stream(&mut taken, &mut Settled::default(), left)?;
-                Some((taken, Following::default(), lost))
-            });
-            let (mut taken, mut following, lost) = match streamed {
-                Some(streamed) => streamed,
-                None => match self.channel().next(self, batch, left) {
-                    Next::Nothing => return Left::Nothing,
-                    Next::Ring(taken, following, lost) => (taken, following, lost),
-                    Next::Mailbox => {
-                        left = left.saturating_sub(batch.len());
-                        self.deliver_batch(core, handler, batch);
-                        continue;
-                    }
-                },
+            let (mut taken, mut following, lost) = match self.channel().next(self, batch, left) {
+                Next::Nothing => return Left::Nothing,
+                Next::Ring(taken, following, lost) => (taken, following, lost),
+                Next::Mailbox => {
+                    left = left.saturating_sub(batch.len());
+                    self.deliver_batch(core, handler, batch);
+                    continue;
+                }
             };
             let count = taken.count + following.count;
             turn.note(core, count);
@@ -362,15 +326,13 @@ impl Subscriber {
             let all = (&mut taken, &mut following);
             match self.deliver_in_place(core, handler, all, lost, batch, left) {
                 Some(rest) => left = rest,
-                None if core.may_linger(&taken) => return Left::Lingers(taken),
                 None => return Left::Nothing,
             }
         }
     }
 
     /// Lends the handler messages where they lie, and up to `left` more that are appended to the same segment
-    /// meanwhile, unless they are few. Answers how many of those are left; none, if few or no messages are left,
-    /// either.
+    /// meanwhile. Answers how many of those are left; none, if no messages are left, either.
     fn deliver_in_place(
         self: &Arc<Self>,
         core: &Arc<Core>,
@@ -419,7 +381,8 @@ impl Subscriber {
                 lost_before = 0;
                 continue;
             }
-            if left > 0 && !taken.is_ripe() && (taken.more() == 0 || core.may_linger(taken)) {
+            let more = || taken.more() > 0 || core.ready.len() < AWAITING && taken.await_more();
+            if left > 0 && !taken.is_at_end() && !more() {
                 self.mail().settle(&settled);
                 return None;
             }
@@ -683,13 +646,6 @@ pub(super) fn call_in_handler(
 }
 
 impl Core {
-    /// Whether a run that has nothing to do may look out for more for a while, which is shorter than to be called
-    /// again: not while much of the hub waits. Other work of the pool waits for a few turns of the service at most,
-    /// and one of that work may be another service, which would only take over what this one has at hand.
-    fn may_linger(&self, taken: &Taken) -> bool {
-        taken.may_look() && self.ready.len() < LINGERING
-    }
-
     /// Works on the strand for a while. True: there may be more.
     fn run_strand(&self) -> bool {
         for _ in 0..MESSAGES {

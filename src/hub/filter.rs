@@ -167,8 +167,6 @@ mod tests {
             headers: Headers::new(headers.iter().copied()).unwrap(),
             payload: Payload::new(payload),
             priority: Priority::Normal,
-            near: Default::default(),
-            far: Default::default(),
         }
     }
 

@@ -26,9 +26,7 @@
 //! # Runs
 //!
 //! A *run* serves the mailbox on some thread for a while. It is *scheduled* from when it is put on the ready
-//! list until it finds nothing to do, and *active* while a thread is in it. One that *lingers* has found nothing,
-//! or nothing that is worth a run yet, in the channel's ring, and stays scheduled for a few looks more, with its
-//! place there (`ready.rs`).
+//! list until it finds nothing to do, and *active* while a thread is in it.
 //!
 //! When the pool ends, each mailbox is *shut*: it takes no more messages, as if it had ended, whatever its phase. (What is
 //! offered to a suspended one still becomes a dead letter.) What waits in it is served, pulled, or counted as left.

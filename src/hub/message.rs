@@ -14,8 +14,6 @@ use super::key::Key;
 use crate::error::{Error, Result};
 use core::fmt;
 use core::ops::Deref;
-use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -261,43 +259,13 @@ pub struct Stored {
     pub(crate) payload: Payload,
     pub(crate) key: Key,
     pub(crate) priority: Priority,
-    /// Here and at the end: see `Mark`.
-    pub(crate) near: Mark,
     pub(crate) sequence: u64,
     /// Nanoseconds since 1970.
     pub(crate) time: u64,
     pub(crate) headers: Headers,
-    pub(crate) far: Mark,
 }
-
-/// A byte that means nothing: who writes it has its line of the cache. `queue/page.rs` says what for. Of messages that
-/// lie one behind the other, each line has one of the two marks of some message.
-#[derive(Default)]
-pub(crate) struct Mark(AtomicU8);
-
-impl Clone for Mark {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl PartialEq for Mark {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Mark {}
 
 impl Stored {
-    /// Takes its lines from whoever wrote it, for the one who reads it: see `queue/page.rs`.
-    #[inline]
-    pub(super) fn claim_lines(&self) {
-        // Relaxed: they mean nothing.
-        self.near.0.store(1, Relaxed);
-        self.far.0.store(1, Relaxed);
-    }
-
     /// The same once more, with this payload, to be stored elsewhere.
     pub(super) fn to_draft<'a>(&'a self, payload: &'a mut Payload) -> Draft<'a> {
         let Stored { sequence, time, ref key, ref headers, priority, .. } = *self;
@@ -370,8 +338,6 @@ impl Draft<'_> {
             headers: self.headers.clone(),
             payload: core::mem::take(self.payload),
             priority: self.priority,
-            near: Mark::default(),
-            far: Mark::default(),
         }
     }
 
@@ -490,7 +456,6 @@ impl Deref for Received {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use core::mem::offset_of;
 
     #[test]
     fn small_payloads_lie_inline_and_large_ones_are_shared() {
@@ -502,7 +467,7 @@ mod tests {
             assert_eq!(clone, payload);
             assert_eq!(clone.as_ptr() == payload.as_ptr(), len > INLINE);
         }
-        assert_eq!(size_of::<Option<Stored>>(), 96);
+        assert_eq!(size_of::<Option<Stored>>(), 88);
     }
 
     #[test]
@@ -521,21 +486,6 @@ mod tests {
         assert_ne!(payload, b"abd");
         assert_ne!(payload, b"ab");
         assert_ne!("abcd", payload);
-    }
-
-    #[test]
-    fn each_line_of_messages_in_a_row_has_a_mark() {
-        const LINE: usize = 64;
-        let (size, marks) =
-            (size_of::<Option<Stored>>(), [offset_of!(Stored, near), offset_of!(Stored, far)]);
-        for start in (0..LINE).step_by(align_of::<Stored>()) {
-            let marked: Vec<usize> =
-                (0..8).flat_map(|n| marks.map(|mark| (start + n * size + mark) / LINE)).collect();
-            // But for those at either end, which others share.
-            for line in start / LINE + 1..(start + 8 * size) / LINE {
-                assert!(marked.contains(&line), "line {line} of messages from {start} on");
-            }
-        }
     }
 
     #[test]

@@ -125,7 +125,7 @@ use crate::error::{Error, Result};
 use crate::pool::{self, Pool, Remains, Served, Shared};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, Mutex, MutexGuard, Numbers, store_load_barrier};
+use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
 use crate::sys::futex::Futex;
 use core::fmt;
 use core::time::Duration;
@@ -178,7 +178,7 @@ struct Core {
     dead: Arc<dead::DeadLetters>,
     groups: share::Groups,
     requests: Arc<request::Requests>,
-    sequence: CachePadded<Numbers>,
+    sequence: CachePadded<AtomicU64>,
     subscriptions: AtomicU64,
     histories: Histories,
     notices: notice::Notices,
@@ -202,8 +202,6 @@ struct Core {
 /// What can be on the ready list.
 enum Work {
     Mailbox(Arc<Subscriber>),
-    /// One whose run has taken this from the ring and looks out for more.
-    Lingering(Arc<Subscriber>, ring::Taken),
     Replay(Arc<Replaying>),
     Strand,
     Notices,
@@ -295,10 +293,7 @@ impl HubBuilder<'_> {
             dead,
             groups: share::Groups::default(),
             requests: Arc::default(),
-            sequence: CachePadded::new(Numbers::after(
-                histories.first_sequence() - 1,
-                shared.asymmetric,
-            )),
+            sequence: CachePadded::new(AtomicU64::new(histories.first_sequence() - 1)),
             subscriptions: AtomicU64::new(0),
             histories,
             notices,
@@ -438,7 +433,7 @@ impl Core {
     }
 
     fn published(&self) -> u64 {
-        self.sequence.last()
+        self.sequence.load(Relaxed)
     }
 
     fn next_subscription(&self) -> u64 {

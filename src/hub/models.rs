@@ -17,7 +17,7 @@
 //! | the hub's ready list | a service leaves without a look at the list | something is left on it |
 //! | a run that takes from the hub's ring without the channel's lock | it does not look at the mailbox, nor whether it is in the ring still | a message is lost or comes twice; a later one comes first; a publisher waits on |
 //! | suspending beside the end | a run that finds a suspension stays scheduled; dead messages are counted before they are buried | a message waits for ever; statistics name dead letters that are not there |
-//! | what lingers, and what is held for a retry | nobody is called by who enters a handler and leaves something lingering, whether it had waited or lingered itself; a timer lets go before it lists | it lingers behind a handler that does not return; a drain ends too early |
+//! | what is held for a retry | a timer lets go before it lists | a drain ends too early |
 //! | messages together | who has room in one mailbox publishes there at once | one mailbox has it, and the other has not |
 //! | an offer beside the end of the pool | mailboxes are not shut, or left to another thread that ends the pool; what is left is counted before they are | a message is accepted, and is not left |
 //! | a request with a function: reply, end of time, giving up | the end looks whether it is open, and calls before it takes | it is called twice |
@@ -59,8 +59,6 @@ fn message(sequence: u64) -> Stored {
         headers: Headers::NONE,
         payload: Payload::EMPTY,
         priority: Priority::Normal,
-        near: Default::default(),
-        far: Default::default(),
     }
 }
 
@@ -375,103 +373,6 @@ fn a_timer_that_lets_go_before_it_lists_is_found() {
     model(|| held(true));
 }
 
-/// What is put on the ready list in the models of lingering.
-#[derive(Debug, PartialEq)]
-enum Turn {
-    /// Its handler does not return before all else has been served.
-    Stuck,
-    /// It looks so often whether there is more, and then has something.
-    Lingers(u32),
-    /// As `Lingers`, and its handler is stuck.
-    LingersThenStuck(u32),
-}
-
-/// What a model of lingering leaves out.
-#[derive(Clone, Copy, PartialEq)]
-enum Fault {
-    None,
-    /// Nobody is called by who takes something and leaves something lingering.
-    Pop,
-    /// Nobody is called by who enters a handler after it has lingered.
-    Relieve,
-}
-
-/// One of the services. Whom it calls runs on the same thread before it goes on, as it might.
-fn serve_lingering(ready: &Ready<Turn>, service: usize, served: &AtomicU64, fault: Fault) {
-    let call = |call: Option<usize>, fault| {
-        if let (Some(other), Fault::None) = (call, fault) {
-            serve_lingering(ready, other, served, Fault::None);
-        }
-    };
-    let only = |seen| if fault == seen { seen } else { Fault::None };
-    ready.begin();
-    while let Some((work, called)) = ready.pop(service) {
-        call(called, only(Fault::Pop));
-        match work {
-            Turn::Lingers(0) => {
-                call(ready.relieve(), only(Fault::Relieve));
-                served.fetch_add(1, SeqCst);
-            }
-            Turn::LingersThenStuck(0) => {
-                call(ready.relieve(), only(Fault::Relieve));
-                return;
-            }
-            Turn::Stuck => return,
-            Turn::Lingers(looks) => ready.linger(Turn::Lingers(looks - 1)),
-            Turn::LingersThenStuck(looks) => ready.linger(Turn::LingersThenStuck(looks - 1)),
-        }
-    }
-}
-
-/// Goal: what lingers is served, though handlers beside it do not return. Method: one thread lists one that lingers,
-/// another those that get stuck; there is a service more than those hold.
-fn linger(looks: u32, stuck: fn() -> Vec<Turn>, fault: Fault) {
-    let services = stuck().len() + 1;
-    let (ready, served) = (Arc::new(Ready::new(services)), Arc::new(AtomicU64::new(0)));
-    let list = move |ready: &Ready<Turn>, served: &AtomicU64, work: Vec<Turn>| {
-        if let Some(service) = ready.push_all(work.len(), work.into_iter().enumerate()) {
-            serve_lingering(ready, service, served, fault);
-        }
-    };
-    let (other_ready, other_served) = (Arc::clone(&ready), Arc::clone(&served));
-    let other = thread::spawn(move || list(&other_ready, &other_served, stuck()));
-    list(&ready, &served, vec![Turn::Lingers(looks)]);
-    other.join().unwrap();
-    assert_eq!(served.load(SeqCst), 1, "it lingers behind a handler that does not return");
-}
-
-/// One gets stuck at once.
-fn stuck() -> Vec<Turn> {
-    vec![Turn::Stuck]
-}
-
-/// Two linger first. One service is called for both, and another may take both from it.
-fn stuck_later() -> Vec<Turn> {
-    vec![Turn::LingersThenStuck(1), Turn::LingersThenStuck(1)]
-}
-
-#[test]
-fn what_lingers_is_served_beside_a_handler_that_is_stuck() {
-    model(|| linger(2, stuck, Fault::None));
-}
-
-#[test]
-fn what_lingers_is_served_beside_handlers_that_lingered_and_are_stuck() {
-    model(|| linger(6, stuck_later, Fault::None));
-}
-
-#[test]
-#[should_panic(expected = "it lingers behind a handler")]
-fn a_service_that_takes_work_and_leaves_others_lingering_alone_is_found() {
-    model(|| linger(2, stuck, Fault::Pop));
-}
-
-#[test]
-#[should_panic(expected = "it lingers behind a handler")]
-fn a_service_that_ends_its_lingering_without_relief_is_found() {
-    model(|| linger(6, stuck_later, Fault::Relieve));
-}
-
 /// Goal: every loss is told, though the timer is just about to close the burst that its loser sees open.
 /// `blind`: with the fault that the timer does not look again.
 fn burst(blind: bool) {
@@ -516,7 +417,6 @@ impl Stream {
     fn new() -> (Arc<Self>, Pen<u64>) {
         let mut pen = Pen::new(3);
         pen.push_with(|slot| *slot = 1);
-        pen.show();
         let cursor = Cursor::new();
         cursor.join(0);
         cursor.advance(1);
@@ -551,7 +451,6 @@ fn part(blind: bool) {
     let mail = stream.mail.lock().unwrap();
     let next = stream.cursor.part() as usize;
     drop(mail);
-    pen.show();
     let mut all = run.join().unwrap();
     all.extend(stream.page.read(next, 3 - next));
     assert_eq!(all, [2, 3], "a message is lost, or comes twice");

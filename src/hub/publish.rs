@@ -13,7 +13,7 @@ use super::{Core, Hub, NAP, SHORT_NAP, Work};
 use crate::error::receipt::{Receipt, Refused, Told};
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::time::Duration;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -471,7 +471,7 @@ impl Core {
 
     #[inline]
     fn next_sequence(&self) -> u64 {
-        self.sequence.take(1) + 1
+        self.sequence.fetch_add(1, Relaxed) + 1
     }
 
     #[inline]
@@ -559,7 +559,7 @@ impl Core {
         self.count_key(key, count as u64);
         let time = crate::sys::clock::recent_unix_nanos();
         let mut left = count;
-        let mut sequence = self.sequence.take(left as u64);
+        let mut sequence = self.sequence.fetch_add(left as u64, Relaxed);
         let last = sequence + left as u64;
         let mut messages = chunk.iter_mut().map(|payload| {
             sequence += 1;

@@ -11,9 +11,8 @@ use super::notice::{Burst, Loses, Notice, Severity};
 use super::publish::{Mode, Terms, ToKey};
 use crate::error::receipt::Receipt;
 use crate::error::{Error, Result};
+use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicU8, AtomicU64};
-use crate::sync::{CachePadded, STANDING, seat};
 use crate::time::{Rate, Tokens};
 use core::fmt;
 use serde_json::json;
@@ -62,9 +61,7 @@ impl<'a> PublisherBuilder<'a> {
             allowed,
             tokens,
             if_full: self.if_full,
-            owner: AtomicU8::new(STANDING),
-            own: CachePadded::default(),
-            others: Counts::default(),
+            counts: Counts::default(),
             refused: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
             burst: Burst::default(),
@@ -105,11 +102,7 @@ pub(super) struct Inner {
     allowed: Box<[Pattern]>,
     tokens: Option<Tokens>,
     if_full: Mode,
-    /// The seat of the thread that published first: it counts in `own`, by plain loads and stores. A locked
-    /// instruction would wait until what it has just published is out of its hands. `STANDING`: nobody yet.
-    owner: AtomicU8,
-    own: CachePadded<Counts>,
-    others: Counts,
+    counts: Counts,
     refused: AtomicU64,
     /// Of these, those beyond the quota.
     beyond: AtomicU64,
@@ -284,13 +277,7 @@ impl Publisher {
 
     #[inline]
     fn note(&self, published: u64, enqueued: u64, lost: u64) {
-        let (inner, seat) = (&self.inner, seat());
-        if inner.owner.load(Relaxed) == seat && seat != STANDING {
-            // Nobody else changes them while this thread sits there.
-            let add = |count: &AtomicU64, more| count.store(count.load(Relaxed) + more, Relaxed);
-            return inner.own.add(published, enqueued, lost, add);
-        }
-        inner.note_of_others(seat, published, enqueued, lost);
+        self.inner.counts.add(published, enqueued, lost);
     }
 
     /// Counts what was not published. What a mailbox has refused was; what was only tried comes again.
@@ -304,7 +291,8 @@ impl Publisher {
 
 impl Counts {
     #[inline]
-    fn add(&self, published: u64, enqueued: u64, lost: u64, add: impl Fn(&AtomicU64, u64)) {
+    fn add(&self, published: u64, enqueued: u64, lost: u64) {
+        let add = |count: &AtomicU64, more| _ = count.fetch_add(more, Relaxed);
         if enqueued == published {
             add(&self.both, published);
         } else {
@@ -318,27 +306,14 @@ impl Counts {
 }
 
 impl Inner {
-    #[inline(never)]
-    fn note_of_others(&self, seat: u8, published: u64, enqueued: u64, lost: u64) {
-        if self.owner.load(Relaxed) == STANDING {
-            // The next message is counted there.
-            let _lost = self.owner.compare_exchange(STANDING, seat, Relaxed, Relaxed);
-        }
-        self.others.add(published, enqueued, lost, |count, more| {
-            count.fetch_add(more, Relaxed);
-        });
-    }
-
     fn stats(&self) -> PublisherStats {
-        let sum = |of: fn(&Counts) -> &AtomicU64| {
-            [&*self.own, &self.others].map(|counts| of(counts).load(Relaxed)).iter().sum::<u64>()
-        };
-        let both = sum(|counts| &counts.both);
+        let Counts { both, published, enqueued, lost } = &self.counts;
+        let both = both.load(Relaxed);
         PublisherStats {
-            published: sum(|counts| &counts.published) + both,
+            published: published.load(Relaxed) + both,
             refused: self.refused.load(Relaxed),
-            enqueued: sum(|counts| &counts.enqueued) + both,
-            lost: sum(|counts| &counts.lost),
+            enqueued: enqueued.load(Relaxed) + both,
+            lost: lost.load(Relaxed),
         }
     }
 

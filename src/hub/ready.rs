@@ -10,10 +10,7 @@
 //!    looks at the list again before it does.
 //! 2. A service that takes something from the list and leaves something there has another one called before
 //!    it begins: what is in the list never waits behind a handler that does not return.
-//! 3. What *lingers* had nothing to do, or little, when it was put there, and may have at any moment; nobody is
-//!    called for it. No service rests while something lingers, and one that is about to enter a handler has another
-//!    one called for what it leaves lingering. What waits and what lingers is taken in turns.
-//! 4. What is *held* will be put there later, by a timer: it is counted from before its run ends until, under one
+//! 3. What is *held* will be put there later, by a timer: it is counted from before its run ends until, under one
 //!    lock, it is put there; so nobody who looks finds it in neither place. Or until somebody takes it back.
 //!
 //! # Shelves
@@ -31,26 +28,16 @@
 
 use crate::pool::Remains;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::Relaxed;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 /// See the head of the file. `W` is what is to be served.
 pub(super) struct Ready<W> {
     list: Mutex<List<W>>,
-    /// How many wait, how many linger and how many rest, for those who look without the lock. Relaxed: written
-    /// under it.
-    waiting: AtomicUsize,
-    lingering: AtomicUsize,
-    resting: AtomicUsize,
 }
 
 struct List<W> {
     waiting: Shelves<W>,
-    lingering: VecDeque<W>,
-    /// What lingers is next, if both are there.
-    lingering_next: bool,
     /// Services that rest.
     resting: Vec<usize>,
     /// Services that are called and have not begun.
@@ -69,16 +56,12 @@ impl<W> Ready<W> {
     pub(super) fn new(services: usize) -> Self {
         let list = List {
             waiting: Shelves::new(services),
-            lingering: VecDeque::new(),
-            lingering_next: false,
             resting: (0..services).rev().collect(),
             called: 0,
             held: 0,
             first_due: 0,
         };
-        let zero = || AtomicUsize::new(0);
-        let resting = AtomicUsize::new(services);
-        Self { list: Mutex::new(list), waiting: zero(), lingering: zero(), resting }
+        Self { list: Mutex::new(list) }
     }
 
     /// Puts something at the end of a shelf, in turns.
@@ -86,7 +69,7 @@ impl<W> Ready<W> {
     pub(super) fn push(&self, work: W) -> Call {
         let mut list = self.lock();
         list.waiting.push(work);
-        self.note_call(&mut list)
+        list.call_for_what_waits()
     }
 
     /// A service puts something at the end of its own.
@@ -94,7 +77,7 @@ impl<W> Ready<W> {
     pub(super) fn push_back(&self, service: usize, work: W) -> Call {
         let mut list = self.lock();
         list.waiting.push_to(service, work);
-        self.note_call(&mut list)
+        list.call_for_what_waits()
     }
 
     /// Puts some of `count` there, in order, by their places among these: neighbours lie on the same shelf.
@@ -106,7 +89,7 @@ impl<W> Ready<W> {
             list.waiting.put((place * shelves / count).min(shelves - 1), work);
         }
         list.waiting.stamp += 1;
-        self.note_call(&mut list)
+        list.call_for_what_waits()
     }
 
     /// Something will be put there at `due`, by the pool's clock.
@@ -129,28 +112,7 @@ impl<W> Ready<W> {
         let mut list = self.lock();
         list.held -= 1;
         list.waiting.push(work);
-        self.note_call(&mut list)
-    }
-
-    /// A service puts something there that lingers. It goes on to ask for the first.
-    pub(super) fn linger(&self, work: W) {
-        let mut list = self.lock();
-        list.lingering.push_back(work);
-        self.note(&list);
-    }
-
-    /// A service is about to enter a handler, after it has taken what lingered.
-    #[inline]
-    #[must_use]
-    pub(super) fn relieve(&self) -> Call {
-        // What this service left there it has seen, and who rested then has noted it under the same lock.
-        if self.lingering.load(Relaxed) == 0 || self.resting.load(Relaxed) == 0 {
-            return None;
-        }
-        let mut list = self.lock();
-        let call = if list.lingering.is_empty() { None } else { list.call_one() };
-        self.note(&list);
-        call
+        list.call_for_what_waits()
     }
 
     /// A service begins.
@@ -162,21 +124,13 @@ impl<W> Ready<W> {
     /// it rests from now on.
     pub(super) fn pop(&self, service: usize) -> Option<(W, Call)> {
         let mut list = self.lock();
-        list.lingering_next = !list.lingering_next;
-        let lingers = match list.lingering_next {
-            true => list.lingering.pop_front(),
-            false => None,
-        };
-        let waits = if lingers.is_none() { list.waiting.pop(service) } else { None };
-        // It enters a handler, as far as anybody knows.
-        let left = !list.waiting.is_empty() || waits.is_some() && !list.lingering.is_empty();
-        let call = if left { list.call_one() } else { None };
-        let work = lingers.or(waits).or_else(|| list.lingering.pop_front());
-        if work.is_none() {
+        let Some(work) = list.waiting.pop(service) else {
             list.resting.push(service);
-        }
-        self.note(&list);
-        work.map(|work| (work, call))
+            return None;
+        };
+        // It enters a handler, as far as anybody knows.
+        let call = if list.waiting.is_empty() { None } else { list.call_one() };
+        Some((work, call))
     }
 
     /// A service lets others have their turn, and will begin again without being called.
@@ -186,39 +140,18 @@ impl<W> Ready<W> {
 
     /// A service rests though there may be something in the list, because the pool stops.
     pub(super) fn stop(&self, service: usize) {
-        let mut list = self.lock();
-        list.resting.push(service);
-        self.note(&list);
+        self.lock().resting.push(service);
     }
 
-    fn note(&self, list: &List<W>) {
-        self.waiting.store(list.waiting.count, Relaxed);
-        self.lingering.store(list.lingering.len(), Relaxed);
-        self.resting.store(list.resting.len(), Relaxed);
-    }
-
-    fn note_call(&self, list: &mut List<W>) -> Call {
-        let call = if list.waiting.is_empty() { None } else { list.call_one() };
-        self.note(list);
-        call
-    }
-
-    /// Whether nothing waits, or did a moment ago. What lingers does not.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.load(Relaxed) == 0
-    }
-
-    /// How many wait or linger, or did a moment ago.
-    #[inline]
+    /// How many wait.
     pub(super) fn len(&self) -> usize {
-        self.waiting.load(Relaxed) + self.lingering.load(Relaxed)
+        self.lock().waiting.count
     }
 
     /// What a drain that ends at `deadline` still has to wait for.
     pub(super) fn remains(&self, deadline: u64) -> Remains {
         let list = self.lock();
-        let is_empty = list.waiting.is_empty() && list.lingering.is_empty();
+        let is_empty = list.waiting.is_empty();
         let rests = list.resting.len() == list.waiting.shelves.len();
         match list.held {
             _ if !(is_empty && rests) => Remains::Work,
@@ -303,6 +236,10 @@ impl<W> Shelves<W> {
 }
 
 impl<W> List<W> {
+    fn call_for_what_waits(&mut self) -> Call {
+        if self.waiting.is_empty() { None } else { self.call_one() }
+    }
+
     /// Calls a service, unless one is called already or all are at work.
     fn call_one(&mut self) -> Call {
         if self.called > 0 {
@@ -360,37 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn what_lingers_calls_nobody_until_a_handler_is_entered() {
-        let ready = Ready::new(2);
-        let first = ready.push("work").expect("both rest");
-        ready.begin();
-        assert_eq!(ready.pop(first), Some(("work", None)));
-        ready.linger("lingers");
-        assert!(ready.is_empty() && ready.remains(9) == Remains::Work);
-        assert_eq!(ready.pop(first), Some(("lingers", None)));
-        ready.linger("lingers");
-        // Its handler may not return, and the other service has to look.
-        assert_eq!(ready.push("more"), Some(1 - first));
-        ready.begin();
-        // In turns.
-        assert_eq!(ready.pop(first), Some(("lingers", None)));
-        assert_eq!(ready.pop(1 - first), Some(("more", None)));
-        assert_eq!(ready.pop(1 - first), None);
-        ready.linger("a");
-        ready.linger("b");
-        assert_eq!(ready.pop(first), Some(("a", None)));
-        assert_eq!(ready.relieve(), Some(1 - first));
-        assert_eq!(ready.relieve(), None, "one is called already");
-        ready.begin();
-        assert_eq!(ready.pop(1 - first), Some(("b", None)));
-        assert_eq!(ready.relieve(), None, "nothing lingers");
-        assert_eq!((ready.pop(first), ready.pop(1 - first)), (None, None));
+    fn what_is_held_is_waited_for_until_its_time() {
+        let ready = Ready::<&str>::new(2);
         assert_eq!(ready.remains(9), Remains::Nothing);
         ready.hold(10);
-        assert_eq!(
-            [9, 10].map(|deadline| ready.remains(deadline)),
-            [Remains::Later, Remains::Work]
-        );
+        let remains = [9, 10].map(|deadline| ready.remains(deadline));
+        assert_eq!(remains, [Remains::Later, Remains::Work]);
         ready.let_go(1);
         assert_eq!(ready.remains(10), Remains::Nothing);
     }

@@ -692,8 +692,6 @@ mod tests {
             headers: Headers::NONE,
             payload: payload.into(),
             priority: Priority::Normal,
-            near: Default::default(),
-            far: Default::default(),
         }
     }
 

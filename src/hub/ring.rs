@@ -48,8 +48,7 @@
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
 //!    when the subscription comes or goes. So a run takes what has been appended to the segment that it is
 //!    in without the channel's lock, which publishers need (*streaming*): `shown` of the page says how far
-//!    it may go. What is not shown yet it has asked for, or finds with the channel's lock, by which it comes before it
-//!    rests: whoever takes messages there shows all there is. Before it streams, it looks at its mailbox, by
+//!    it may go. Before it rests it looks with the channel's lock. Before it streams, it looks at its mailbox, by
 //!    invariant 2: a message in the ring that it sees was appended after what the same publisher brought to the
 //!    mailbox, so it sees that, too.
 //!    What a run takes with the channel's lock may lie in several segments. It *turns over* from one to the next
@@ -73,17 +72,15 @@ use super::route::{Channel, State};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Work};
 use crate::error::receipt::Told;
-use crate::queue::{Page, Pen, SHOWN, Shown};
+use crate::queue::{Page, Pen, Shown};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{Light, Locked, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 /// Slots of a segment.
 pub(super) const SEGMENT: usize = if cfg!(loom) { 2 } else { 128 };
-/// What is full is shown.
-const _: () = assert!(SEGMENT.is_multiple_of(SHOWN));
 /// How many segments a run takes at once at the most: the channel's lock, which all of its runs and publishers
 /// need, and the count of references of each segment are what threads that serve it fight for.
 const AT_ONCE: usize = if cfg!(loom) { 2 } else { 5 };
@@ -139,29 +136,21 @@ impl Segment {
 }
 
 /// Messages of a page, one after the other.
-pub(super) struct InPlace<'a> {
-    shown: Shown<'a, Option<Stored>>,
-    /// Who reads them takes their lines; see `queue/page.rs`.
-    claims: bool,
-}
+pub(super) struct InPlace<'a>(Shown<'a, Option<Stored>>);
 
 impl<'a> Iterator for InPlace<'a> {
     type Item = &'a Stored;
 
     #[inline(always)] // A part of `Lent::next`.
     fn next(&mut self) -> Option<&'a Stored> {
-        let stored = self.shown.next()?.as_ref().expect("written by `Segment::push`");
-        if self.claims {
-            stored.claim_lines();
-        }
-        Some(stored)
+        Some(self.0.next()?.as_ref().expect("written by `Segment::push`"))
     }
 }
 
 /// Messages of a page from an index on, all of which are shown.
 #[inline]
 fn read(page: &Messages, from: usize, count: usize) -> InPlace<'_> {
-    InPlace { shown: page.read(from, count), claims: false }
+    InPlace(page.read(from, count))
 }
 
 /// What no ring of a hub uses.
@@ -281,13 +270,6 @@ pub(super) struct Taken {
     pub(super) count: usize,
     /// The position of the first.
     pub(super) position: u64,
-    /// As in `InPlace`. One of those who share the ring does: it was the first of them, then.
-    claims: bool,
-    patience: Patience,
-    /// How often somebody has looked for more behind it.
-    looks: u32,
-    /// The next message is to be shown at once.
-    asked: bool,
 }
 
 /// What it takes with that from the segments behind, from their first messages on.
@@ -317,59 +299,22 @@ impl Following {
     }
 }
 
-/// How long who looks out for more waits for it to be worth a run. If it comes back a little later it takes more at
-/// once, and does not have the publisher wait for the lines that both of them touch; nor for those that are about to be
-/// written, which the reader's processor asks for on its own, as they come behind what is read.
-#[derive(Clone, Copy)]
-struct Patience {
-    /// So many messages in the same segment are worth one.
-    ripe: usize,
-    /// After so many looks any message is.
-    looks: u32,
-    /// After so many looks without any, the next message is to be shown at once, and is worth a run.
-    asks: u32,
-}
-
-impl Patience {
-    fn of(members: usize, capacity: u32) -> Self {
-        match members {
-            // Some messages more, and its mailbox is full.
-            _ if (capacity as usize) < 2 * SHOWN => Self { ripe: 1, looks: 0, asks: 0 },
-            1 if capacity as usize >= 4 * SEGMENT => ALONE,
-            _ => EAGER,
-        }
-    }
-}
-
-/// Who takes messages as fast as they come, and has room for many, has nothing better to do.
-const ALONE: Patience = Patience { ripe: SEGMENT, looks: 20, asks: 10 };
-/// Where a message is delivered several times, who waits falls behind.
-const EAGER: Patience = Patience { ripe: 16, looks: 2, asks: 10 };
-/// After so many, there may be one that was not shown, although it was asked for.
-const HIDDEN_LOOKS: u32 = 14;
-/// After so many the run rests.
-const LAST_LOOK: u32 = 2 * LOOKS;
-
-/// How often whoever waits for the other side looks.
+/// How often a publisher looks out for room, and a run for messages, before it rests.
 const LOOKS: u32 = 16;
-/// After so many looks it pauses for longer, and after so many it yields.
-const SHORT: u32 = 8;
-const PAUSED: u32 = 12;
-/// How long it pauses first, in what the processor takes for one pause.
-const PAUSES: u32 = 8;
+/// So many messages are worth a run at once.
+const RIPE: usize = 16;
 
-/// Waits for a moment, after so many looks.
+/// Waits for a moment, after so many looks: most handlers have made room before a thread were asleep.
 fn pause(looks: u32) {
     match looks {
-        0..SHORT => (0..PAUSES).for_each(|_| core::hint::spin_loop()),
-        SHORT..PAUSED => (0..2 * PAUSES).for_each(|_| core::hint::spin_loop()),
+        0..8 => (0..8).for_each(|_| core::hint::spin_loop()),
         _ => std::thread::yield_now(),
     }
 }
 
 impl Taken {
     pub(super) fn messages(&self) -> InPlace<'_> {
-        InPlace { claims: self.claims, ..read(&self.page, self.from, self.count) }
+        read(&self.page, self.from, self.count)
     }
 
     /// How many are shown behind it in its segment.
@@ -378,36 +323,21 @@ impl Taken {
         self.page.shown().saturating_sub(self.from + self.count)
     }
 
-    /// Whether it is worth a run to see what comes behind it.
-    #[inline]
-    pub(super) fn is_ripe(&self) -> bool {
-        let more = self.more();
-        let is_late = || self.asked || self.looks >= self.patience.looks;
-        let is_at_end = || self.from + self.count == SEGMENT;
-        more >= self.patience.ripe || is_at_end() || more > 0 && is_late()
-    }
-
-    /// Whether somebody may look for more.
-    pub(super) fn may_look(&self) -> bool {
-        self.looks < LAST_LOOK
-    }
-
-    /// Whether something may have been written and not shown when it was asked for, which nobody writes more behind.
-    pub(super) fn may_be_hidden(&self) -> bool {
-        self.looks == HIDDEN_LOOKS && self.more() == 0
-    }
-
-    /// Somebody has looked, and `waits` for a moment before the next time.
-    pub(super) fn look(mut self, waits: bool) -> Self {
-        if waits {
-            pause(self.looks / 2);
+    /// Looks out for a moment whether more comes behind it in its segment: to rest and to be called again takes longer
+    /// than some messages do. It ends early when there are several, as each look takes the publisher's line from it.
+    pub(super) fn await_more(&self) -> bool {
+        for looks in 0..LOOKS {
+            if self.more() >= RIPE {
+                break;
+            }
+            pause(looks);
         }
-        self.looks += 1;
-        if self.looks >= self.patience.asks && self.more() == 0 {
-            self.page.ask();
-            self.asked = true;
-        }
-        self
+        self.more() > 0
+    }
+
+    /// Whether nothing can come behind it in its segment.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.from + self.count == SEGMENT
     }
 
     /// Goes on to so many that follow.
@@ -415,14 +345,13 @@ impl Taken {
         self.from += self.count;
         self.position += self.count as u64;
         self.count = count;
-        (self.looks, self.asked) = (0, false);
     }
 
     /// Goes on to the next segment.
     fn turn_over(&mut self, following: &mut Following) {
         self.position += self.count as u64;
         (self.page, self.count) = following.next();
-        (self.from, self.looks, self.asked) = (0, 0, false);
+        self.from = 0;
     }
 
     /// What is left after the first so many, for a mailbox.
@@ -523,10 +452,6 @@ impl Ring {
                 full.push(Arc::clone(member));
             }
         }
-        if !full.is_empty() {
-            // Whoever is to make room may look out for it.
-            flow.show();
-        }
         full
     }
 
@@ -606,7 +531,6 @@ impl Ring {
             return None;
         }
         let flow = self.flow.as_mut()?;
-        flow.show();
         let index = (next - flow.base) as usize;
         let (first, from) = (index / SEGMENT, index % SEGMENT);
         let total = most.min((self.head - next) as usize).min(segments * SEGMENT - from);
@@ -616,11 +540,8 @@ impl Ring {
         let mut following = Following { count: total - count, ..Following::default() };
         let pages = following.pages.iter_mut().take(following.count.div_ceil(SEGMENT));
         pages.zip(first + 1..).for_each(|(place, segment)| *place = Some(page(segment)));
-        let claims = member.place() == 0;
-        let patience = Patience::of(self.members.len(), member.rules.capacity);
         let (page, position) = (page(first), next);
-        let (looks, asked) = (0, false);
-        Some((Taken { page, from, count, position, claims, patience, looks, asked }, following))
+        Some((Taken { page, from, count, position }, following))
     }
 
     /// What waits in the ring for a member. Under its mailbox's lock, if a run may be active.
@@ -647,9 +568,6 @@ impl Ring {
         match discard {
             true => mail.part(&member.rules, self.head, waiting, core::iter::empty()),
             false => {
-                if let Some(flow) = &mut self.flow {
-                    flow.show();
-                }
                 let flow = self.flow.as_ref();
                 let message = |position: u64| flow.expect("it flows").message(position).clone();
                 let waiting = (next..next + waiting).map(message);
@@ -721,13 +639,6 @@ impl Flow {
         call
     }
 
-    /// Shows all that there is.
-    fn show(&mut self) {
-        if let Some(last) = &mut self.last {
-            last.pen.show();
-        }
-    }
-
     fn message(&self, position: u64) -> &Stored {
         let index = (position - self.base) as usize;
         let mut one = read(self.segment(index / SEGMENT).pen.page(), index % SEGMENT, 1);
@@ -758,14 +669,6 @@ pub(super) struct Pull {
 }
 
 impl Channel {
-    /// Shows those who look out for messages all that there are.
-    #[cold]
-    pub(super) fn show(&self) {
-        if let Some(flow) = &mut self.lock().ring.flow {
-            flow.show();
-        }
-    }
-
     /// Takes a subscription out of the ring, if it is there: what waits comes to its mailbox.
     pub(super) fn part(&self, state: &mut State, member: &Arc<Subscriber>) {
         if member.cursor.is_in_ring() {
@@ -1017,10 +920,10 @@ impl Channel {
     fn wait_for_room<'a, 'b>(
         &'a self,
         core: &'b Core,
-        mut state: Locked<'a, State, Light>,
+        mut state: MutexGuard<'a, State>,
         may_wait: bool,
         waiting: &mut Option<Waiting<'b>>,
-    ) -> (Locked<'a, State, Light>, Vec<Arc<Subscriber>>, bool) {
+    ) -> (MutexGuard<'a, State>, Vec<Arc<Subscriber>>, bool) {
         let blocks = |member: &&Arc<Subscriber>| {
             may_wait && matches!(member.rules.overflow, Overflow::Block(_))
         };

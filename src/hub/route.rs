@@ -24,7 +24,7 @@ use super::text::Text;
 use crate::pool::contain;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, Light, Lock, Locked, Mutex, MutexGuard, prefetch};
+use crate::sync::{CachePadded, Mutex, MutexGuard};
 use arc_swap::ArcSwapOption;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -46,8 +46,7 @@ pub(super) struct Channel {
     route: Route,
     /// Those on their own, for publishers; made of `state` by the first of them after a change.
     own: Own,
-    /// A publisher gives it back right after it has written what others read.
-    state: Lock<State, Light>,
+    state: Mutex<State>,
     pattern: Text,
 }
 
@@ -139,7 +138,7 @@ impl Channel {
             watch: AtomicU64::new(0),
             route: Route::default(),
             own: Own::nobody(),
-            state: Lock::new(State::default()),
+            state: Mutex::new(State::default()),
             pattern: Text::new(pattern),
         })
     }
@@ -304,15 +303,7 @@ impl Channel {
     /// be in the ring.
     #[inline]
     pub(super) fn ahead(&self) -> Option<Snapshot> {
-        (!self.is_shared()).then(|| self.snapshot_ahead())
-    }
-
-    fn snapshot_ahead(&self) -> Snapshot {
-        let snapshot = self.snapshot();
-        if let Some(first) = snapshot.first() {
-            prefetch(Arc::as_ptr(first).addr(), size_of::<Subscriber>());
-        }
-        snapshot
+        (!self.is_shared()).then(|| self.snapshot())
     }
 
     /// The same, for whoever holds the lock. None: there are none.
@@ -348,8 +339,8 @@ impl Channel {
     }
 
     #[inline]
-    pub(super) fn lock(&self) -> Locked<'_, State, Light> {
-        self.state.lock()
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -41,12 +41,12 @@ use crate::pool::{Key, Shared};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
-use crate::sync::{Lock, Locked, store_load_barrier};
+use crate::sync::{Mutex, MutexGuard, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use socket2::Socket;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What a connection is called for: bits of one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,7 +128,7 @@ pub(super) struct Outlet<W> {
     /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
     /// little later then.
     pressed: AtomicBool,
-    output: Lock<Output<W>>,
+    output: Mutex<Output<W>>,
 }
 
 impl<W: Wire> Outlet<W> {
@@ -136,20 +136,24 @@ impl<W: Wire> Outlet<W> {
         Self {
             calls: CallWord::new(),
             pressed: AtomicBool::new(false),
-            output: Lock::new(Output::new(wire, blocked)),
+            output: Mutex::new(Output::new(wire, blocked)),
         }
     }
 
     /// The output, for a few steps that run no code of the user.
     #[inline(always)] // It is a few instructions, of which some go away with what follows.
     pub(super) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
-        Held(Some(self.output.lock()))
+        Held(Some(self.locked()))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Output<W>> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `f` on the output, as with [`lock`](Self::lock), which is for what happens seldom.
     #[inline(always)] // Of plain runs.
     fn with<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> R {
-        let mut output = self.output.lock();
+        let mut output = self.locked();
         let result = f(&mut output);
         if output.has_rare() {
             // Its end tidies up.
@@ -242,7 +246,7 @@ impl<W: Wire> Outlet<W> {
 
 /// An output under its lock. What it has spent is dropped when the lock is free: that may call code of the
 /// user, which may want the output.
-struct Held<'a, W>(Option<Locked<'a, Output<W>>>);
+struct Held<'a, W>(Option<MutexGuard<'a, Output<W>>>);
 
 impl<W> Deref for Held<'_, W> {
     type Target = Output<W>;

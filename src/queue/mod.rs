@@ -45,7 +45,7 @@ pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
 pub(crate) use outbox::Outbox;
 pub(crate) use outbox::Store;
-pub(crate) use page::{Page, Pen, SHOWN, Shown};
+pub(crate) use page::{Page, Pen, Shown};
 pub(crate) use pollable::Pollable;
 pub use standalone::{Queue, QueueFull};
 

@@ -5,9 +5,6 @@
 
 mod asymmetric;
 pub(crate) mod atomic;
-#[allow(dead_code, reason = "which of the two are used, the features say")]
-mod lock;
-mod numbers;
 mod parker;
 mod seat;
 mod spin;
@@ -16,8 +13,6 @@ mod static_ref;
 pub(crate) use asymmetric::{heavy_barrier, is_asymmetric, light_barrier};
 pub(crate) use crossbeam_utils::CachePadded;
 #[allow(unused_imports, reason = "which are used, the features say")]
-pub(crate) use lock::{Light, Lock, Locked};
-pub(crate) use numbers::Numbers;
 pub(crate) use parker::{Parker, Unparked, Wakes};
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use seat::{SEATS, STANDING, seat};

@@ -668,8 +668,6 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<(u64, Stored)> {
         priority: priority.ok_or_else(|| damaged(4, "no such priority".into()))?,
         headers,
         payload: Payload::new(row.get_ref(6)?.as_blob()?),
-        near: Default::default(),
-        far: Default::default(),
     };
     Ok((row.get::<_, i64>(0)? as u64, record))
 }

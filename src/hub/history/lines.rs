@@ -174,8 +174,6 @@ fn from_line(line: &Value) -> core::result::Result<Stored, String> {
         headers,
         payload,
         priority,
-        near: Default::default(),
-        far: Default::default(),
     })
 }
 

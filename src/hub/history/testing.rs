@@ -14,8 +14,6 @@ pub(super) fn plain(sequence: u64, time: u64, key: &str, payload: &[u8]) -> Stor
         headers: Headers::NONE,
         payload: Payload::new(payload),
         priority: Priority::Normal,
-        near: Default::default(),
-        far: Default::default(),
     }
 }
 
