@@ -424,7 +424,7 @@ impl Core {
         if !self.may_push(key) {
             return (0, 0);
         }
-        let time = crate::sys::clock::recent_unix_nanos();
+        let time = crate::sys::clock::unix_nanos();
         let mut state = key.channel().lock();
         let members = state.all_in_ring();
         if members == 0 || !state.ring.has_room() {
@@ -483,7 +483,7 @@ impl Core {
     ) -> Draft<'a> {
         Draft {
             sequence: self.next_sequence(),
-            time: crate::sys::clock::recent_unix_nanos(),
+            time: crate::sys::clock::unix_nanos(),
             key,
             headers: &terms.headers,
             payload,
@@ -557,7 +557,7 @@ impl Core {
             return 0;
         }
         self.count_key(key, count as u64);
-        let time = crate::sys::clock::recent_unix_nanos();
+        let time = crate::sys::clock::unix_nanos();
         let mut left = count;
         let mut sequence = self.sequence.fetch_add(left as u64, Relaxed);
         let last = sequence + left as u64;

@@ -33,7 +33,6 @@ use crate::contain::contain;
 use crate::error::Error;
 use crate::pool::{Activity, Flow, Key};
 use crate::source::Ready;
-use crate::sync::prefetch;
 use crate::sys::clock;
 use core::any::Any;
 use core::time::Duration;
@@ -45,9 +44,6 @@ use std::sync::Arc;
 
 /// Reads in one run, before others have their turn.
 const READS: usize = 16;
-
-/// Bytes of a handler that are asked for before it is needed.
-const HANDLER: usize = 56;
 
 const NEVER: u64 = u64::MAX;
 
@@ -187,10 +183,6 @@ impl Connection {
 
     #[inline]
     fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
-        if let Some(handler) = &self.handler {
-            // It is needed when something was received.
-            prefetch(core::ptr::from_ref(&**handler).cast::<u8>() as usize, HANDLER);
-        }
         let is_plain = core::mem::take(&mut self.plain) && ready.is_only_room_and_data();
         if is_plain && !self.link().outlet.calls.is_called() {
             self.turn_plainly()
@@ -593,12 +585,11 @@ impl Connection {
     fn show(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
         let was_empty = self.input.is_empty();
-        clock::forget_read();
         let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
         let limits = &self.conn.link.origin.limits;
         if limits.idle != NEVER || limits.read != NEVER {
             // If it has answered, that has looked at the clock. The rest waits from the end of its run on.
-            let now = if self.input.is_empty() { clock::read_soon() } else { clock::soon() };
+            let now = clock::soon();
             self.active = now;
             if taken > 0 || was_empty {
                 self.partial = now;
@@ -816,11 +807,6 @@ impl Activity for Connection {
                 resume_unwind(panic)
             }
         }
-    }
-
-    fn ahead(&self) -> [usize; 2] {
-        let link = Arc::as_ptr(self.link()).cast::<u8>();
-        [core::ptr::from_ref(self).cast::<u8>(), link].map(|at| at as usize)
     }
 
     fn let_to(&mut self, key: Key) {

@@ -79,7 +79,6 @@ pub(crate) mod models;
 mod pace;
 mod placement;
 mod pull;
-mod purse;
 pub(crate) mod record;
 mod reserve;
 mod ring;

@@ -93,9 +93,9 @@
 
 use super::slab::{Entry, Slab};
 use crate::queue::{ErasedIn, Run};
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
-use crate::sync::{UnsafeCell, prefetch_line_to_write};
 use crate::sys::futex::Futex;
 use crate::time::WheelEntries;
 use core::cell::RefCell;
@@ -989,10 +989,6 @@ impl<M: Meta> WheelEntries for RecordTable<M> {
     }
 }
 
-/// After how many others a record is taken that is asked for. Its lines are where its last tenant was run, or beyond the
-/// processor's own cache if many are under way.
-const AHEAD: usize = 3;
-
 /// A few free records of one thread, so that a thread that submits and waits does not pass each of them
 /// through a word that all threads share.
 pub(crate) struct Magazine<M: Meta> {
@@ -1017,11 +1013,7 @@ impl<M: Meta> Magazine<M> {
             return M::table().take_alone();
         }
         let mut free = self.free.borrow_mut();
-        let record = free.records.pop().or_else(|| free.refill());
-        if let Some(next) = free.records.iter().nth_back(AHEAD) {
-            prefetch_line_to_write(core::ptr::from_ref(*next).addr());
-        }
-        record
+        free.records.pop().or_else(|| free.refill())
     }
 
     #[inline]

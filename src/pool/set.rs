@@ -52,9 +52,6 @@ const HARVEST_SHIFT: u32 = 24;
 /// interleaving, and needs few.
 pub(crate) const BATCH: usize = if cfg!(loom) { 1 } else { 256 };
 
-/// While one event is sorted out, the slot of the one so many places behind it is asked for.
-const AHEAD: usize = 4;
-
 /// A sleeping leader is called once for so many cancelled timers.
 const CLEAR_UP_EVERY: u64 = 1024;
 
@@ -306,12 +303,7 @@ impl Leadership<'_> {
         let set = self.set;
         self.tools(|LeaderState { events, wheel, due, .. }| {
             let mut kept = Kept { slots, overflow, first: None, batch: set.surplus.batch() };
-            for (index, (token, ready)) in events.iter().enumerate() {
-                if let Some(token) = events.token(index + AHEAD)
-                    && let Some(slot) = slots.get(Key::from_token(token).index)
-                {
-                    slot.prefetch();
-                }
+            for (token, ready) in events.iter() {
                 let key = Key::from_token(token);
                 let slot = slots.get(key.index);
                 if slot.is_some_and(|slot| slot.ready(key.generation, ready)) {
@@ -357,8 +349,6 @@ impl Kept<'_> {
     #[inline(always)] // Of each event.
     fn keep(&mut self, index: u32) {
         if self.first.is_none() {
-            // It runs as soon as the others are sorted out.
-            self.slots.slot(index).prefetch_activity();
             self.first = Some(index);
         } else if !self.batch.push(u64::from(index)) {
             self.overflow.push(index, self.slots);

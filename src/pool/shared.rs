@@ -23,7 +23,7 @@ use crate::queue::{
 use crate::source::{Clock, Interest, Ready};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{CachePadded, is_asymmetric, store_load_barrier};
+use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::fork::ForkGuard;
 use crate::sys::futex::Futex;
 use core::time::Duration;
@@ -61,8 +61,6 @@ pub(crate) struct Shared {
     pub(crate) log: Logger,
     clock: Clock,
     fork: ForkGuard,
-    /// Whether there is a heavy barrier.
-    pub(crate) asymmetric: bool,
     pub(crate) placement: Placement<'static>,
     /// Until when the watch is fine.
     fine_until: CachePadded<AtomicU64>,
@@ -215,7 +213,6 @@ impl Shared {
             log: config.logger(),
             clock,
             fork,
-            asymmetric: is_asymmetric(),
             placement,
             fine_until: CachePadded::new(AtomicU64::new(0)),
             phase: CachePadded::new(AtomicU32::new(OPEN)),
@@ -250,12 +247,6 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
-    }
-
-    /// A time that has not passed, for deadlines.
-    #[inline]
-    pub(crate) fn at_least_now(&self) -> u64 {
-        self.clock.at_least_now()
     }
 
     #[inline]
@@ -1272,7 +1263,6 @@ impl Shared {
         }
         self.crew.stop_all();
         self.dismiss_producers();
-        self.collect_references();
         self.announce_change();
     }
 

@@ -56,20 +56,15 @@
 
 use crate::queue::{Erased, Run};
 use crate::source::Ready;
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
-use crate::sync::{UnsafeCell, prefetch};
 use crate::time::WheelEntries;
 use core::any::Any;
 use std::os::fd::RawFd;
 
 use super::slab::{Entry, Slab};
 use super::{Flow, context};
-
-/// What a claim looks at, in bytes from the start of a slot: up to where its activity lies.
-const CLAIMED: usize = core::mem::offset_of!(Slot, payload) + 3 * size_of::<usize>();
-/// What a run looks at first, of an activity and of what that says.
-const RUN: usize = 144;
 
 const STATE_SHIFT: u32 = 24;
 const STATE: u64 = 0xf << STATE_SHIFT;
@@ -128,10 +123,6 @@ impl Key {
 pub(crate) trait Activity: Send {
     /// Runs the handler once. `ready` is what arrived since the last run.
     fn run(&mut self, ready: Ready) -> Flow;
-    /// Addresses of what a run looks at first, to be asked for ahead and never followed. 0: nothing.
-    fn ahead(&self) -> [usize; 2] {
-        [core::ptr::from_ref(self).cast::<u8>() as usize, 0]
-    }
     /// Told its slot and tenancy before anybody else can know them.
     fn let_to(&mut self, _key: Key) {}
     /// The descriptor that it has now, which a handler may have exchanged.
@@ -286,8 +277,7 @@ pub(crate) struct Slot {
     word: AtomicU64,
     next: AtomicU32,
     traits: AtomicU32,
-    /// When a timer is due, in nanoseconds; may be postponed while the wheel holds it. Of anything else, this
-    /// and the next are what its activity says to be asked for [`ahead`](Activity::ahead).
+    /// When a timer is due, in nanoseconds; may be postponed while the wheel holds it.
     deadline: AtomicU64,
     wheel_deadline: AtomicU64,
     payload: UnsafeCell<Payload>,
@@ -318,33 +308,6 @@ impl Slot {
     pub(crate) fn traits(&self) -> Traits {
         // Relaxed: written before the slot was published, read by those who hold its key.
         Traits::unpack(self.traits.load(Relaxed))
-    }
-
-    /// Asks for what a claim looks at.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch(core::ptr::from_ref(self) as usize, CLAIMED);
-    }
-
-    /// Asks for what a run looks at first. The slot itself should be here by now.
-    #[inline]
-    pub(crate) fn prefetch_activity(&self) {
-        if cfg!(loom) {
-            // It decides nothing, and each load would double the interleavings.
-            return;
-        }
-        if let Some([activity, more]) = self.ahead() {
-            prefetch(activity, RUN);
-            prefetch(more, RUN);
-        }
-    }
-
-    #[inline]
-    fn ahead(&self) -> Option<[usize; 2]> {
-        // Relaxed: a wrong one is as good as none.
-        let addresses =
-            || [&self.deadline, &self.wheel_deadline].map(|at| at.load(Relaxed) as usize);
-        (!self.traits().timer).then(addresses)
     }
 
     pub(crate) fn descriptor(&self) -> i32 {
@@ -809,10 +772,6 @@ impl SlotTable {
         let key = Key { index, generation: slot.generation() };
         if let Payload::Activity(activity) = &mut payload {
             activity.let_to(key);
-            let [first, second] = activity.ahead();
-            // Release: as in `set_deadline`.
-            slot.deadline.store(first as u64, Release);
-            slot.wheel_deadline.store(second as u64, Relaxed);
         }
         // SAFETY: the slot came off the free list and is not published yet.
         unsafe { slot.payload(|place| *place = payload) };
@@ -941,46 +900,5 @@ impl WheelEntries for SlotTable {
     #[inline]
     fn deadline(&self, index: u32) -> &AtomicU64 {
         &self.slot(index).wheel_deadline
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    struct Idle;
-
-    impl Activity for Idle {
-        fn run(&mut self, _: Ready) -> Flow {
-            Flow::Wait
-        }
-        fn ahead(&self) -> [usize; 2] {
-            [7, 9]
-        }
-        fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
-            self
-        }
-    }
-
-    /// Goal: a slot asks for what its own tenant looks at, and not for what the one before did. Method: the
-    /// same slot let to an activity, a timer and an activity.
-    #[test]
-    fn what_is_asked_for_ahead_is_the_tenants() {
-        let slots = SlotTable::new(1);
-        let let_to_idle = || {
-            let payload = Payload::Activity(Box::new(Idle));
-            let key = slots.allocate(Traits::default(), -1, payload).ok().unwrap();
-            let slot = slots.slot(key.index);
-            assert_eq!(slot.ahead(), Some([7, 9]));
-            key.index
-        };
-        let first = let_to_idle();
-        slots.free(first);
-        let timer = Traits { timer: true, once: true, ..Traits::default() };
-        let key = slots.allocate(timer, -1, Payload::Once(Erased::new(|| ()))).ok().unwrap();
-        assert_eq!((key.index, slots.slot(key.index).ahead()), (first, None));
-        slots.slot(key.index).set_deadline(5);
-        slots.free(key.index);
-        assert_eq!(let_to_idle(), first);
     }
 }

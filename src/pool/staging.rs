@@ -28,8 +28,7 @@
 //! by another thread, stays as it is until the owner needs it. If the owner finds that most of its
 //! timers stay, it hands half of them to the intake.
 //!
-//! Slots that the owner frees stay with it, and with their cells: a few, in a table that is large. So do references
-//! to the pool, which each timer holds ([purse.rs](purse.rs)).
+//! Slots that the owner frees stay with it, and with their cells: a few, in a table that is large.
 //!
 //! What a timer is passes in registers, or lies where it is to be. A closure, a key or a handle that is
 //! written in pieces, and then moved in larger ones, is waited for by the processor, which cost more than the
@@ -50,16 +49,13 @@
 //! the cell. *Ask, then ring* against *arm the bell, then look whether it was asked* is the doorbell's.
 //! A cell is stored with Release and loaded with Acquire: its slot is complete. A shard passes from owner to
 //! owner by its bit in `claimed`, given up with Release and taken with Acquire.
-#![allow(unsafe_code, reason = "references to the pool are counted beforehand")]
-
 use super::Shared;
-use super::purse::Purse;
 use super::set::HandleSet;
 use super::slots::{Key, Payload, Slot, SlotTable};
 use crate::queue::Run;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use crate::sync::{heavy_barrier, store_load_barrier};
+use crate::sync::store_load_barrier;
 use core::cell::RefCell;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -85,10 +81,6 @@ pub(crate) struct Shard {
     cancelled: AtomicU64,
     /// Slots of those cancelled that were freed in the table's books.
     spilled: AtomicU64,
-    /// For the timers' references to the pool.
-    purse: Purse,
-    /// Whose references those are.
-    pool: OnceLock<Weak<Shared>>,
 }
 
 impl Shard {
@@ -99,8 +91,6 @@ impl Shard {
             armed: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
             spilled: AtomicU64::new(0),
-            purse: Purse::new(),
-            pool: OnceLock::new(),
         }
     }
 }
@@ -294,31 +284,7 @@ impl Own {
         };
         own.free_slots.reserve_exact(keep + SHARE);
         own.find_free_cells(shared);
-        own.open_purse(shared);
         Some(own)
-    }
-
-    fn open_purse(&self, shared: &Arc<Shared>) {
-        if !shared.asymmetric {
-            return;
-        }
-        self.shard.pool.get_or_init(|| Weak::clone(&self.shared));
-        self.shard.purse.open();
-        if shared.is_stopping() {
-            give_up(Arc::as_ptr(shared), self.shard.purse.shut());
-        }
-    }
-
-    /// Counts a reference to the pool that nobody has yet, or takes one that is counted.
-    #[inline]
-    fn lend(&self, shared: &Arc<Shared>) {
-        let turn = self.shard.purse.take();
-        if !turn.done {
-            core::mem::forget(Arc::clone(shared));
-        }
-        if turn.left != 0 {
-            give_up(Arc::as_ptr(shared), turn.left);
-        }
     }
 
     #[inline]
@@ -359,18 +325,6 @@ impl Own {
         store_load_barrier();
         self.home(shared).ask(deadline);
         Some(key.token())
-    }
-
-    #[inline(always)] // Where it is called most often.
-    fn stage_and_lend<F: Run, N: FnOnce(Key)>(
-        &mut self,
-        shared: &Arc<Shared>,
-        deadline: u64,
-        given: &mut Option<(F, N)>,
-    ) -> Option<u64> {
-        let token = self.stage(shared, deadline, given)?;
-        self.lend(shared);
-        Some(token)
     }
 
     /// Cancels a timer that is still staged, by whomever. False: it is not. The caller drops what is its
@@ -484,31 +438,6 @@ impl Own {
     }
 }
 
-/// Gives a reference to the pool up, to this thread's purse if there is room.
-#[inline]
-pub(super) fn give_back(shared: Arc<Shared>) {
-    let put = |own: &mut Own| own.shard.purse.put();
-    let turn = if cfg!(loom) { None } else { with_own(&shared, put) };
-    let mut left = 1;
-    if let Some(turn) = turn {
-        left = u32::from(!turn.done) + turn.left;
-    }
-    // Without the hold: the last reference to the pool may be among them.
-    let shared = Arc::into_raw(shared);
-    if left != 0 {
-        give_up(shared, left);
-    }
-}
-
-/// Gives up so many references to a pool, which are counted and nobody else's.
-#[inline(never)]
-fn give_up(shared: *const Shared, references: u32) {
-    for _ in 0..references {
-        // SAFETY: the caller owns so many counts of this `Arc`, which therefore lives.
-        drop(unsafe { Arc::from_raw(shared) });
-    }
-}
-
 impl Drop for Own {
     /// What is staged stays so; the shard's next owner finds it there.
     fn drop(&mut self) {
@@ -518,14 +447,12 @@ impl Drop for Own {
         }
         self.free_slots.extend(self.ready.iter().map(|&(slot, _)| slot));
         shared.slots.give_back_all(&self.free_slots);
-        give_up(Arc::as_ptr(&shared), self.shard.purse.shut());
         self.home(&shared).staging.give_up(self.number);
     }
 }
 
 impl Shared {
-    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken. Else the
-    /// key's token, and a reference to the pool has been counted, for the caller.
+    /// Arms a timer in this thread's shard, and passes a barrier. None: nothing was taken. Else the key's token.
     #[inline]
     pub(super) fn stage_timer<F: Run, N: FnOnce(Key)>(
         self: &Arc<Self>,
@@ -536,7 +463,7 @@ impl Shared {
         if self.hosted.load(Relaxed) || cfg!(loom) {
             return None;
         }
-        match with_own(self, |own| own.stage_and_lend(self, deadline, given)) {
+        match with_own(self, |own| own.stage(self, deadline, given)) {
             Some(token) => token,
             None => self.stage_as_owner(deadline, given),
         }
@@ -550,27 +477,13 @@ impl Shared {
         given: &mut Option<(F, N)>,
     ) -> Option<u64> {
         become_owner(self);
-        with_own(self, |own| own.stage_and_lend(self, deadline, given)).flatten()
+        with_own(self, |own| own.stage(self, deadline, given)).flatten()
     }
 
     /// Cancels a timer that is still staged. False: it is not, or this thread has no shard.
     #[inline]
     pub(super) fn cancel_staged(self: &Arc<Self>, key: Key, closure: &mut Payload) -> bool {
         !cfg!(loom) && with_own(self, |own| own.cancel(self, key, closure)).unwrap_or(false)
-    }
-
-    /// The pool ends: no thread keeps references to it.
-    pub(super) fn collect_references(&self) {
-        let shards = || self.sets.iter().flat_map(|set| set.staging.shards());
-        if shards().next().is_none() {
-            return;
-        }
-        shards().for_each(|shard| shard.purse.close());
-        if heavy_barrier() {
-            for (shard, pool) in shards().filter_map(|shard| Some((shard, shard.pool.get()?))) {
-                give_up(pool.as_ptr(), shard.purse.collect());
-            }
-        }
     }
 
     /// What was staged here, for the books: armed, cancelled.

@@ -1,13 +1,12 @@
 //! One-shot timers.
 
 use super::slots::{Close, Key, Payload, Traits};
-use super::{Pool, Shared, staging};
+use super::{Pool, Shared};
 use crate::error::{Error, Result};
 use crate::queue::{Erased, Run};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::time::MAX_DELAY;
 use core::fmt;
-use core::mem::ManuallyDrop;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -26,15 +25,14 @@ use std::sync::Arc;
 /// # }
 /// ```
 pub struct Timer {
-    shared: ManuallyDrop<Arc<Shared>>,
+    shared: Arc<Shared>,
     key: Key,
 }
 
 impl Timer {
-    /// `shared` was counted for it.
     #[inline]
     fn new(shared: Arc<Shared>, key: Key) -> Self {
-        Self { shared: ManuallyDrop::new(shared), key }
+        Self { shared, key }
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -71,16 +69,6 @@ impl Timer {
 impl Clone for Timer {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.shared), self.key)
-    }
-}
-
-impl Drop for Timer {
-    #[inline]
-    fn drop(&mut self) {
-        #[allow(unsafe_code, reason = "the reference is given back, not dropped")]
-        // SAFETY: it is taken once, here.
-        let shared = unsafe { ManuallyDrop::take(&mut self.shared) };
-        staging::give_back(shared);
     }
 }
 
@@ -169,7 +157,7 @@ impl Shared {
         if delay > MAX_DELAY {
             return Err((self.refuse(delay), work));
         }
-        let deadline = self.at_least_now().saturating_add(nanos_within(delay));
+        let deadline = self.now().saturating_add(nanos_within(delay));
         self.at_or_back(deadline, work, named)
     }
 
@@ -189,17 +177,13 @@ impl Shared {
     ) -> Result<Timer, (Error, F)> {
         let mut given = Some((work, named));
         if let Some(token) = self.arm_staged(deadline, &mut given) {
-            #[allow(unsafe_code, reason = "a reference was counted beforehand")]
-            // SAFETY: `arm_staged` has counted one for this timer.
-            let shared = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
-            return Ok(Timer::new(shared, Key::from_token(token)));
+            return Ok(Timer::new(Arc::clone(self), Key::from_token(token)));
         }
         let key = self.arm_shared(deadline, given)?;
         Ok(Timer::new(Arc::clone(self), key))
     }
 
-    /// Arms a timer in this thread's shard, if it has one and the pool is open, and counts a reference to the
-    /// pool for it. Not part of its caller, so that only the key has to come back: as its token, which two
+    /// Arms a timer in this thread's shard, if it has one and the pool is open. Not part of its caller, so that only the key has to come back: as its token, which two
     /// registers hold, where an `Option<Key>` is written to memory in pieces and read whole.
     #[inline(never)]
     fn arm_staged<F: Run, N: FnOnce(Key)>(

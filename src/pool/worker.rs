@@ -11,7 +11,7 @@
 use super::context;
 use super::crew::{Member, ThreadRole};
 use super::pace::{Pace, Survey};
-use super::set::{HandleSet, Leadership};
+use super::set::Leadership;
 use super::slots::{Claim, Finish, Slot};
 use super::wake::WakeWord;
 use super::{Flow, Promotion, Shared};
@@ -88,8 +88,6 @@ pub(crate) struct Worker<'a> {
     /// What its seat had run before it came; at the end, what it has run itself.
     ran: u64,
     survey: [Survey; 2],
-    /// What is likely to run after the next activation, whose slot was asked for ahead.
-    ahead: Option<&'a Slot>,
     /// A host thread that pulls: what is in the outbox is work for it.
     pulls: bool,
     /// Runs tasks of this lane only (`reserve.rs`).
@@ -126,7 +124,6 @@ impl<'a> Worker<'a> {
             survey: core::array::from_fn(|_| {
                 Survey::new(shared.sets.len(), shared.crew.members.len())
             }),
-            ahead: None,
             pulls: false,
             only: shared.crew.reserved_for(me),
             rank: if me < shared.crew.ordinary { me as u32 } else { 0 },
@@ -250,31 +247,8 @@ impl<'a> Worker<'a> {
                 }
             }
             let Some(index) = home.surplus.pop() else { return };
-            self.look_ahead(home);
             self.run_activation(index as u32);
         }
-    }
-
-    /// Asks for what the next activations will look at: while a handler runs, that is there when it is needed.
-    #[inline]
-    fn look_ahead(&mut self, home: &HandleSet) {
-        if let Some(next) = self.ahead {
-            next.prefetch_activity();
-        }
-        self.ahead = self.waits_in(home, 1);
-        if let Some(behind) = self.ahead {
-            behind.prefetch();
-        }
-    }
-
-    /// What waits behind so many others; a hint.
-    #[inline]
-    fn waits_in(&self, home: &HandleSet, others: u64) -> Option<&'a Slot> {
-        if cfg!(loom) {
-            // It decides nothing, and each load would double the interleavings.
-            return None;
-        }
-        self.shared.slots.get(home.surplus.peek(others)? as u32)
     }
 
     pub(super) fn is_wanted(&mut self) -> bool {
@@ -329,9 +303,6 @@ impl<'a> Worker<'a> {
             if shared.promotion == Promotion::Eager {
                 self.call_next_leader();
             }
-            let home = &shared.sets[self.next_set];
-            self.ahead = self.waits_in(home, 0);
-            self.look_ahead(home);
             self.run_activation(first);
         }
         true

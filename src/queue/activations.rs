@@ -135,13 +135,6 @@ impl Surplus {
         }
     }
 
-    /// What the pop after so many others would bring now: a hint, since others pop too.
-    #[inline]
-    pub(crate) fn peek(&self, others: u64) -> Option<u64> {
-        let position = self.head.load(Relaxed) + others;
-        (position < self.tail.load(Relaxed)).then(|| self.entry(position).load(Relaxed))
-    }
-
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0

@@ -21,13 +21,4 @@ impl Clock {
             Self::Manual(script) => script.now_nanos(),
         }
     }
-
-    /// A time that has not passed, by about a microsecond, and cheaper than [`now`](Self::now): for deadlines.
-    #[inline]
-    pub(crate) fn at_least_now(&self) -> u64 {
-        match self {
-            Self::Monotonic => sys::clock::at_least_now(),
-            Self::Manual(script) => script.now_nanos(),
-        }
-    }
 }

@@ -56,12 +56,6 @@ impl Events {
         self.list[..self.len].iter().map(|event| (event.token(), ready(event.bits())))
     }
 
-    /// The token of one of them, by its place among them.
-    #[inline]
-    pub(crate) fn token(&self, place: usize) -> Option<u64> {
-        self.list[..self.len].get(place).map(|event| event.token())
-    }
-
     pub(super) fn clear(&mut self) {
         self.len = 0;
         self.rung = false;

@@ -3,14 +3,12 @@
 //! Everything above this layer takes its atomics from here. Under `--cfg loom` they are loom's, and
 //! a model explores every interleaving and every value a load may legally return.
 
-mod asymmetric;
 pub(crate) mod atomic;
 mod parker;
 mod seat;
 mod spin;
 mod static_ref;
 
-pub(crate) use asymmetric::{heavy_barrier, is_asymmetric, light_barrier};
 pub(crate) use crossbeam_utils::CachePadded;
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use parker::{Parker, Unparked, Wakes};
@@ -51,61 +49,6 @@ impl<T> UnsafeCell<T> {
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
-}
-
-/// Of the cache, in bytes.
-const LINE: usize = 64;
-
-/// Asks for the lines of the cache with these bytes, which will be looked at soon. A hint: nothing need be there
-/// any more.
-#[inline(always)]
-pub(crate) fn prefetch(address: usize, len: usize) {
-    each_line(address, len, prefetch_line);
-}
-
-#[inline(always)]
-fn each_line(address: usize, len: usize, f: impl Fn(usize)) {
-    let mut offset = 0;
-    // Not an iterator: this loop is known when compiling, and goes away.
-    while offset < len - 1 {
-        f(address.wrapping_add(offset));
-        offset += LINE;
-    }
-    // The bytes seldom begin with a line.
-    f(address.wrapping_add(len - 1));
-}
-
-#[inline(always)]
-fn prefetch_line(address: usize) {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-    #[allow(unsafe_code, reason = "the instruction takes an address, whatever is there")]
-    // SAFETY: a hint: it changes neither memory nor flags, and cannot fault.
-    unsafe {
-        core::arch::asm!(
-            "prefetcht0 [{}]",
-            in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-    let _ = address;
-}
-
-/// Asks for the line with this address, which this thread will write soon, and others have read or written. A hint.
-#[inline(always)]
-pub(crate) fn prefetch_line_to_write(address: usize) {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-    #[allow(unsafe_code, reason = "as above")]
-    // SAFETY: as for `prefetch_line`. Processors that do not have it do nothing.
-    unsafe {
-        core::arch::asm!(
-            "prefetchw [{}]",
-            in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-    let _ = address;
 }
 
 /// Orders every store before it ahead of every load after it, on this thread.

@@ -121,11 +121,11 @@ impl AnswerHead {
 /// The line of the date that it is now.
 fn date_line() -> [u8; DATE.len()] {
     thread_local! {
-        /// The line, and when its second is over, as [`clock::soon_for_all`] tells it. The clock of the system may
+        /// The line, and when its second is over, as [`clock::soon`] tells it. The clock of the system may
         /// have been set meanwhile, which is seen then.
         static KEPT: Cell<(u64, [u8; DATE.len()])> = const { Cell::new((0, *DATE)) };
     }
-    let now = clock::soon_for_all();
+    let now = clock::soon();
     let (until, line) = KEPT.get();
     if now < until {
         return line;

@@ -25,7 +25,6 @@ use super::server::HttpService;
 use super::stats::{Abort, Tally};
 use crate::net::output::End;
 use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
-use crate::sync::prefetch;
 use core::cell::Cell;
 use core::ops::Deref;
 use std::io::ErrorKind;
@@ -165,8 +164,6 @@ impl HttpConn {
 impl ConnHandler for HttpConn {
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         let Self { service, talk } = self;
-        // It is needed when the head was judged.
-        prefetch(Arc::as_ptr(&talk.exchange) as usize, size_of::<Exchange>());
         let service = &Hook::of(service);
         let mut taken = 0;
         loop {

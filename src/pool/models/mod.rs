@@ -18,10 +18,8 @@
 //!
 //! # Faults that no model shows
 //!
-//! Four, because the ordering is given twice: the Acquire of a producer's load of its room's epoch (a barrier
-//! follows), the Release of a timer's expiry (the push into ready work is one), the Release and Acquire of a
-//! purse's `busy` (to loom a full barrier orders all that comes before it ahead of all behind the next one, though
-//! no word was read), and the barrier in `Pollable::pushed` (`Queue` passes one of its own). And three in how a
+//! Three, because the ordering is given twice: the Acquire of a producer's load of its room's epoch (a barrier
+//! follows), the Release of a timer's expiry (the push into ready work is one), and the barrier in `Pollable::pushed` (`Queue` passes one of its own). And three in how a
 //! drain looks at its members, which rest on the argument in `Shared::is_drained`: one look instead of two, a role
 //! stored Relaxed, and a hand's age loaded Relaxed.
 //!
@@ -51,7 +49,6 @@ mod heap;
 pub(crate) mod house;
 mod leadership;
 mod pull;
-mod purse;
 pub(crate) mod record;
 mod reserve;
 mod room;
