@@ -62,7 +62,6 @@
 mod care;
 mod dead;
 mod execute;
-mod few;
 mod figures;
 mod filter;
 mod group;
@@ -75,7 +74,6 @@ mod message;
 #[cfg(all(test, loom))]
 mod models;
 mod notice;
-mod own;
 mod publish;
 mod publisher;
 mod pull;
@@ -87,7 +85,6 @@ mod share;
 mod stats;
 mod subscribe;
 mod supervise;
-mod text;
 #[cfg(feature = "metrics")]
 mod threshold;
 mod together;

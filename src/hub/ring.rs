@@ -61,14 +61,12 @@
 //!
 //! Locks are taken in this order: channel, ready list, mailbox, spare segments.
 
-use super::few::Few;
 use super::handler::Handler;
 use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Settled};
 use super::message::{Draft, Headers, Payload, Stored};
-use super::own::Snapshot;
 use super::publish::{Over, Waiting, count};
 use super::ready::Call;
-use super::route::{Channel, State};
+use super::route::{Channel, Snapshot, State};
 use super::subscribe::{Execution, Subscriber};
 use super::{Core, Work};
 use crate::error::receipt::Told;
@@ -76,6 +74,7 @@ use crate::queue::{Page, Pen, Shown};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
@@ -370,7 +369,7 @@ impl Taken {
 pub(super) struct Ring {
     /// The position of the next message.
     head: u64,
-    members: Few<Arc<Subscriber>>,
+    members: SmallVec<[Arc<Subscriber>; 1]>,
     flow: Option<Box<Flow>>,
 }
 

@@ -13,19 +13,17 @@
 //!    generation was changed, before `join` returns; and the list was `STALE` before.
 //! 2. Routes are made under the router's lock, so an older one never replaces a newer one.
 
-use super::few::Few;
 use super::handler::Handler;
 use super::key::{Key, Token, is_reserved, pattern_tokens};
 use super::mailbox::Mail;
-use super::own::{Own, Snapshot};
 use super::ring::Ring;
 use super::subscribe::Subscriber;
-use super::text::Text;
 use crate::pool::contain;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Mutex, MutexGuard};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
+use core::ops::Deref;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
@@ -45,9 +43,9 @@ pub(super) struct Channel {
     watch: AtomicU64,
     route: Route,
     /// Those on their own, for publishers; made of `state` by the first of them after a change.
-    own: Own,
+    own: ArcSwapOption<Vec<Arc<Subscriber>>>,
     state: Mutex<State>,
-    pattern: Text,
+    pattern: Box<str>,
 }
 
 /// In `Channel::hub`.
@@ -74,9 +72,9 @@ pub(super) struct State {
 #[derive(Default)]
 struct Seldom {
     /// Those that are on their own.
-    own: Few<Arc<Subscriber>>,
+    own: Vec<Arc<Subscriber>>,
     /// Those that take no more messages and have not ended: of interest only to whoever adds up the books.
-    closed: Few<Arc<Subscriber>>,
+    closed: Vec<Arc<Subscriber>>,
     /// What those that must be unique are told apart by.
     identities: BTreeSet<Identity>,
 }
@@ -109,7 +107,7 @@ impl State {
 }
 
 /// Takes a subscription out of the list where it has its place; false if that is another's.
-fn take(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
+fn take(list: &mut Vec<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
     let place = subscriber.place.load(Relaxed);
     if !list.get(place as usize).is_some_and(|other| Arc::ptr_eq(other, subscriber)) {
         return false;
@@ -122,7 +120,7 @@ fn take(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) -> bool {
 }
 
 /// Adds a subscription to a list, where it has its place then.
-fn add(list: &mut Few<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) {
+fn add(list: &mut Vec<Arc<Subscriber>>, subscriber: &Arc<Subscriber>) {
     subscriber.place.store(list.len() as u32, Relaxed);
     list.push(Arc::clone(subscriber));
 }
@@ -137,9 +135,9 @@ impl Channel {
             takers: AtomicU32::new(0),
             watch: AtomicU64::new(0),
             route: Route::default(),
-            own: Own::nobody(),
+            own: ArcSwapOption::empty(),
             state: Mutex::new(State::default()),
-            pattern: Text::new(pattern),
+            pattern: pattern.into(),
         })
     }
 
@@ -245,7 +243,7 @@ impl Channel {
     /// Lets go of all subscriptions and messages, when the hub is gone: they lead back here.
     pub(super) fn clear(&self) {
         let state = core::mem::take(&mut *self.lock());
-        self.own.set(&[]);
+        self.own.store(None);
         let _panicked = contain(|| drop(state));
     }
 
@@ -296,7 +294,7 @@ impl Channel {
         if self.watch.load(Acquire) & STALE != 0 {
             self.renew(&self.lock());
         }
-        self.own.load()
+        Snapshot(self.own.load())
     }
 
     /// The same, for a publisher that is not there yet: what it needs of them is on its way meanwhile. None: some may
@@ -309,12 +307,13 @@ impl Channel {
     /// The same, for whoever holds the lock. None: there are none.
     pub(super) fn snapshot_of(&self, state: &State) -> Option<Snapshot> {
         self.renew(state);
-        (!state.own().is_empty()).then(|| self.own.load())
+        (!state.own().is_empty()).then(|| Snapshot(self.own.load()))
     }
 
     fn renew(&self, state: &State) {
         if self.watch.load(Relaxed) & STALE != 0 {
-            self.own.set(state.own());
+            let own = state.own();
+            self.own.store((!own.is_empty()).then(|| Arc::new(own.to_vec())));
             // After that, and under the lock: whoever sees it sees the list.
             self.watch.fetch_and(!STALE, Release);
         }
@@ -341,6 +340,18 @@ impl Channel {
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The subscriptions of a channel that are on their own, as they were at some moment.
+pub(super) struct Snapshot(Guard<Option<Arc<Vec<Arc<Subscriber>>>>>);
+
+impl Deref for Snapshot {
+    type Target = [Arc<Subscriber>];
+
+    #[inline]
+    fn deref(&self) -> &[Arc<Subscriber>] {
+        self.0.as_ref().map_or(&[], |own| own)
     }
 }
 

@@ -13,7 +13,6 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
-#[cfg(not(any(loom, miri, paceline_tsan)))]
 pub(crate) mod signalfd;
 pub(crate) mod stderr;
 pub(crate) mod stream;
