@@ -11,7 +11,7 @@
 //! |---|---|
 //! | threads, tasks, descriptors, timers, rings, strands | [`Pool`] |
 //! | a queue for several producers and consumers, by itself | [`Queue`] |
-//! | TCP and Unix servers, datagrams, HTTP (feature `http`) | `net::Server`, `net::http::Http`, `net::UdpSocket` |
+//! | TCP and Unix servers, datagrams, HTTP (feature `http`) | `net::Server`, `http::Http`, `net::UdpSocket` |
 //! | tasks with names, retries, limits and reports | `task::WorkerPool` |
 //! | publish and subscribe by keys | `hub::Hub` |
 //! | settings from files, the log's files, services, webhooks | `admin` |
@@ -36,6 +36,8 @@ mod contain;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod hub;
 pub mod log;
 #[cfg(feature = "metrics")]

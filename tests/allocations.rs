@@ -370,7 +370,7 @@ fn publishing_allocates_nothing() {
 #[cfg(feature = "http")]
 #[test]
 fn answering_requests_allocates_nothing() {
-    use paceline::net::http::{Http, Request, Response};
+    use paceline::http::{Http, Request, Response};
     use std::io::{Read, Write};
     let _guard = hang_guard();
     // One thread: another would get its buffers whenever it first answers.

@@ -11,13 +11,13 @@ mod places;
 
 use common::{Count, LONG, hang_guard, in_child_blocking, until};
 use paceline::admin::OutcomeLog;
+use paceline::http::Http;
 use paceline::hub::history::{History, Limits, ReplayFrom};
 use paceline::hub::{
     Execution, Failure, Hub, Intensity, Message, OnFailure, Overflow, Subscription,
 };
 use paceline::log::Log;
 use paceline::metrics::{Registry, Unit};
-use paceline::net::http::Http;
 use paceline::net::{
     Conn, ConnHandler, DatagramHandler, Datagrams, Outgoing, Server, ServerBuilder, UdpSocket,
     Verdict, Wanted,
@@ -514,7 +514,7 @@ fn echoes(builder: ServerBuilder) {
     assert!(server.drain(MAX).drained);
 }
 
-fn http(builder: paceline::net::http::HttpBuilder) {
+fn http(builder: paceline::http::HttpBuilder) {
     use std::io::{Read, Write};
     let http = builder.listen("127.0.0.1:0");
     let http = http.route("PUT", "/", |_, response| response.text("fine")).serve().unwrap();

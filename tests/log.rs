@@ -310,7 +310,7 @@ fn a_server_without_descriptors_says_so_once() {
 #[test]
 #[cfg(feature = "http")]
 fn http_tells_of_what_it_answers_in_a_handlers_place() {
-    use paceline::net::http::{Http, Request, Response};
+    use paceline::http::{Http, Request, Response};
     let _guard = hang_guard();
     let (log, told) = Told::log("off,http=debug");
     let pool = pool(&log);
@@ -915,8 +915,7 @@ fn trouble(pool: &Pool) {
     }
     #[cfg(feature = "http")]
     {
-        let server =
-            paceline::net::http::Http::builder(pool).listen("127.0.0.1:0").serve().unwrap();
+        let server = paceline::http::Http::builder(pool).listen("127.0.0.1:0").serve().unwrap();
         let mut client = TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();
         client.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -955,11 +954,9 @@ fn faults() {
     }
     #[cfg(feature = "http")]
     {
-        let server = paceline::net::http::Http::builder(&pool)
+        let server = paceline::http::Http::builder(&pool)
             .listen("127.0.0.1:0")
-            .route("GET", "/bad", |_: &paceline::net::http::Request, _| {
-                quiet_panic("a route's fault")
-            })
+            .route("GET", "/bad", |_: &paceline::http::Request, _| quiet_panic("a route's fault"))
             .serve()
             .unwrap();
         let mut client = TcpStream::connect(server.addresses()[0].tcp().unwrap()).unwrap();

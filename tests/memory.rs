@@ -14,7 +14,7 @@ mod kit;
 use common::{Count, LONG, finish, in_child, limit, until};
 use kit::*;
 use paceline::Pool;
-use paceline::net::http::{Http, Request, Response};
+use paceline::http::{Http, Request, Response};
 use paceline::net::{Address, Conn, ConnHandler, ConnId, ConnRef, Server};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashMap;

@@ -85,12 +85,13 @@ fn every_name_of_the_header_that_is_said_exists() {
     assert!(count > 5000 && unknown.is_empty(), "of {count}:\n{}", unknown.join("\n"));
 }
 
-/// Method: of `net::http::Http`, said in backquotes in a comment of the crate or in a document, each part must stand
-/// in a line of src/net that makes something public.
+/// Method: of `http::Http`, said in backquotes in a comment of the crate or in a document, each part must stand
+/// in a line of src/http that makes something public.
 #[test]
 fn every_path_of_the_crate_that_is_said_exists() {
-    let rooms =
-        ["admin", "hub", "log", "metrics", "net", "pool", "queue", "source", "task", "time"];
+    let rooms = [
+        "admin", "http", "hub", "log", "metrics", "net", "pool", "queue", "source", "task", "time",
+    ];
     let public = rooms.map(|room| {
         let code = files(&format!("src/{room}"), ".rs");
         let code = code.iter().map(|file| fs::read_to_string(file).expect("it can be read"));

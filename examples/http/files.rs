@@ -13,7 +13,7 @@
 //! large the file and slow the peer.
 
 use httpdate::{fmt_http_date, parse_http_date};
-use paceline::net::http::{Body, Request, Response};
+use paceline::http::{Body, Request, Response};
 use percent_encoding::percent_decode_str;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use std::ffi::OsStr;

@@ -35,7 +35,7 @@ mod files;
 use common::{Failure, address, number, print_now, set};
 use files::Files;
 use lexopt::Arg::{Long, Short};
-use paceline::net::http::{Http, Request, Response};
+use paceline::http::{Http, Request, Response};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;

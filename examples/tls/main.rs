@@ -16,7 +16,7 @@ mod common;
 
 use common::{Failure, address, number, print_now, set};
 use lexopt::Arg::{Long, Short};
-use paceline::net::http::{Http, Request, Response};
+use paceline::http::{Http, Request, Response};
 use paceline::net::{Filter, Inflow, Listen};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};

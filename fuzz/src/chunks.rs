@@ -1,4 +1,4 @@
 //! The same for bodies in chunks.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| paceline::net::http::fuzzing::chunks(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| paceline::http::fuzzing::chunks(bytes));

@@ -17,7 +17,7 @@ use super::response::{self, pace_response_t};
 use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
 use super::sized::{self, Room};
 use super::status::*;
-use crate::net::http::{
+use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };
 use crate::pool::Shared;

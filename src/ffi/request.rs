@@ -7,7 +7,7 @@ use super::boundary::{self, Out, Result, call};
 use super::callback::pace_conn_id_t;
 use super::conn::{name as name_of, pace_piece_t, put_address};
 use super::status::*;
-use crate::net::http::{Request, decode, split};
+use crate::http::{Request, decode, split};
 use core::ffi::{c_char, c_void};
 use core::ptr;
 

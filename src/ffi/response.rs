@@ -7,7 +7,7 @@ use super::conn::{Handler, Hooks, number_of, pace_conn_hooks_t};
 use super::handle::{PACE_FLOW_AGAIN, PACE_FLOW_DONE};
 use super::owner::{Owner, pair};
 use super::status::*;
-use crate::net::http::{Body, Response, is_inside_any};
+use crate::http::{Body, Response, is_inside_any};
 use crate::pool::Shared;
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};

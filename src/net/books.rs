@@ -33,8 +33,8 @@ fn index_of(reason: Reason) -> usize {
 }
 
 /// See the head of the file.
-pub(super) struct Origin {
-    pub(super) limits: Limits,
+pub(crate) struct Origin {
+    pub(crate) limits: Limits,
     /// Where it listens; unnamed: the outgoing side.
     pub(super) address: Address,
     /// Seats that are taken.
@@ -108,13 +108,13 @@ impl Origin {
 
     /// Whether there is a maximum.
     #[cfg(feature = "http")]
-    pub(super) fn limits_requests(&self) -> bool {
+    pub(crate) fn limits_requests(&self) -> bool {
         self.limits.max_requests != usize::MAX
     }
 
     /// False: as many are in work as may be.
     #[must_use]
-    pub(super) fn begin_request(&self) -> bool {
+    pub(crate) fn begin_request(&self) -> bool {
         if self.in_work.fetch_add(1, Relaxed) >= self.limits.max_requests {
             self.in_work.fetch_sub(1, Relaxed);
             self.busy.fetch_add(1, Relaxed);
@@ -124,7 +124,7 @@ impl Origin {
         true
     }
 
-    pub(super) fn end_request(&self, answered: bool) {
+    pub(crate) fn end_request(&self, answered: bool) {
         let count = if answered { &self.answered } else { &self.requests_aborted };
         count.fetch_add(1, Relaxed);
         // AcqRel: whoever sees zero sees what became of the requests.

@@ -241,7 +241,7 @@ impl ConnId {
 
 const STALE: Error = Error::Stale { what: "connection" };
 
-pub(super) fn refused(link: &Link, unwritten: Unwritten) -> Error {
+pub(crate) fn refused(link: &Link, unwritten: Unwritten) -> Error {
     let capacity = link.origin.limits.marks.max;
     match unwritten {
         Unwritten::Closed => STALE,
@@ -252,9 +252,9 @@ pub(super) fn refused(link: &Link, unwritten: Unwritten) -> Error {
 /// A connection inside its handler's hooks. What is written here is gathered, and sent when the hook
 /// returns, at 64 KiB, or by [`flush`](Self::flush).
 pub struct Conn {
-    pub(super) link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     /// Something was written or ended since the last flush.
-    pub(super) touched: Cell<bool>,
+    pub(crate) touched: Cell<bool>,
     /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
     pub(super) deadline: Cell<u64>,
     /// What a pulled connection's handler, notified, brings from its host.
@@ -448,7 +448,7 @@ impl fmt::Debug for Conn {
 /// connection. Holding one keeps some memory, but neither the connection nor its socket.
 #[derive(Clone)]
 pub struct ConnRef {
-    pub(super) link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
 }
 
 impl ConnRef {
@@ -601,7 +601,7 @@ impl fmt::Debug for ConnRef {
     }
 }
 
-pub(super) fn write(
+pub(crate) fn write(
     link: &Link,
     token: Option<u64>,
     write: impl FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,

@@ -73,7 +73,7 @@ type Make = dyn Fn(&Conn) -> Box<dyn Filter> + Send + Sync;
 
 /// Makes the filters of a listener's connections.
 #[derive(Clone)]
-pub(super) struct FilterFactory(Arc<Make>);
+pub(crate) struct FilterFactory(Arc<Make>);
 
 impl FilterFactory {
     pub(super) fn new<F: Filter>(make: impl Fn(&Conn) -> F + Send + Sync + 'static) -> Self {

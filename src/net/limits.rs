@@ -6,7 +6,7 @@ use core::time::Duration;
 
 /// When a connection's output presses, and how much of it there may be. In bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     pub(super) low: usize,
     pub(super) high: usize,
     pub(super) max: usize,
@@ -14,36 +14,36 @@ pub(super) struct Marks {
 
 /// Settings of one listener, or of outgoing connections. Times are in nanoseconds; `u64::MAX` stands for "never".
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
-    pub(super) marks: Marks,
-    pub(super) max_connections: usize,
-    pub(super) max_unconsumed: usize,
-    pub(super) max_requests: usize,
-    pub(super) refusal: Vec<u8>,
-    pub(super) busy: Vec<u8>,
-    pub(super) idle: u64,
-    pub(super) read: u64,
-    pub(super) stall: u64,
-    pub(super) connect: u64,
-    pub(super) linger: u64,
-    pub(super) backlog: i32,
-    pub(super) no_delay: bool,
-    pub(super) allow_half_open: bool,
-    pub(super) keep_alive: Option<Duration>,
-    pub(super) v6_only: bool,
-    pub(super) reuse_port: bool,
-    pub(super) socket_mode: Option<u32>,
-    pub(super) send_buffer: Option<usize>,
-    pub(super) receive_buffer: Option<usize>,
-    pub(super) filter: Option<FilterFactory>,
+pub(crate) struct Limits {
+    pub(crate) marks: Marks,
+    pub(crate) max_connections: usize,
+    pub(crate) max_unconsumed: usize,
+    pub(crate) max_requests: usize,
+    pub(crate) refusal: Vec<u8>,
+    pub(crate) busy: Vec<u8>,
+    pub(crate) idle: u64,
+    pub(crate) read: u64,
+    pub(crate) stall: u64,
+    pub(crate) connect: u64,
+    pub(crate) linger: u64,
+    pub(crate) backlog: i32,
+    pub(crate) no_delay: bool,
+    pub(crate) allow_half_open: bool,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) v6_only: bool,
+    pub(crate) reuse_port: bool,
+    pub(crate) socket_mode: Option<u32>,
+    pub(crate) send_buffer: Option<usize>,
+    pub(crate) receive_buffer: Option<usize>,
+    pub(crate) filter: Option<FilterFactory>,
 }
 
 /// Stand for what was not told to a server whose protocol has defaults of its own. Nobody can tell them:
 /// they are out of range.
 #[cfg(feature = "http")]
-pub(super) const UNTOLD_TIME: u64 = 1;
+pub(crate) const UNTOLD_TIME: u64 = 1;
 #[cfg(feature = "http")]
-pub(super) const UNTOLD_SIZE: usize = usize::MAX;
+pub(crate) const UNTOLD_SIZE: usize = usize::MAX;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -104,11 +104,11 @@ impl Limits {
     }
 }
 
-pub(super) fn nanos(time: Duration) -> u64 {
+pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(super) fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
+pub(crate) fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
     if (from..=to).contains(&value) {
         return Ok(());
     }
@@ -140,7 +140,7 @@ pub(super) fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
-pub(super) fn time(name: &'static str, value: u64) -> Result<()> {
+pub(crate) fn time(name: &'static str, value: u64) -> Result<()> {
     if value >= 1_000_000 {
         return Ok(());
     }

@@ -50,7 +50,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What a connection is called for: bits of one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Calls(pub(super) u32);
+pub(crate) struct Calls(pub(crate) u32);
 
 impl Calls {
     pub(super) const NONE: Calls = Calls(0);
@@ -67,7 +67,7 @@ impl Calls {
     /// Close at once: the drain's time is over.
     pub(super) const CUT: Calls = Calls(1 << 5);
     /// Its handler is to be told that something has happened elsewhere.
-    pub(super) const NOTIFY: Calls = Calls(1 << 6);
+    pub(crate) const NOTIFY: Calls = Calls(1 << 6);
 
     pub(super) fn has(self, other: Calls) -> bool {
         self.0 & other.0 != 0
@@ -123,7 +123,7 @@ pub(super) enum Hosted {
 
 /// The part of a link that threads race for.
 #[repr(C)]
-pub(super) struct Outlet<W> {
+pub(crate) struct Outlet<W> {
     pub(super) calls: CallWord,
     /// Mirrors the output's `pressed`, for a look without the lock. It may be late: reading pauses a
     /// little later then.
@@ -142,7 +142,7 @@ impl<W: Wire> Outlet<W> {
 
     /// The output, for a few steps that run no code of the user.
     #[inline(always)] // It is a few instructions, of which some go away with what follows.
-    pub(super) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
+    pub(crate) fn lock(&self) -> impl DerefMut<Target = Output<W>> + '_ {
         Held(Some(self.locked()))
     }
 
@@ -164,7 +164,7 @@ impl<W: Wire> Outlet<W> {
 
     /// The same. Afterwards everybody can see whether it presses.
     #[inline]
-    pub(super) fn change<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> (R, bool) {
+    pub(crate) fn change<R>(&self, f: impl FnOnce(&mut Output<W>) -> R) -> (R, bool) {
         self.with(|output| {
             let result = f(output);
             let pressed = output.is_pressed();
@@ -176,7 +176,7 @@ impl<W: Wire> Outlet<W> {
     }
 
     #[inline]
-    pub(super) fn is_pressed(&self) -> bool {
+    pub(crate) fn is_pressed(&self) -> bool {
         self.pressed.load(Relaxed)
     }
 
@@ -393,10 +393,10 @@ const RESUMED: u8 = 2;
 
 /// A connection as everybody but its handler knows it. What each run looks at comes first.
 #[repr(C)]
-pub(super) struct Link {
-    pub(super) outlet: Outlet<SendEnd>,
-    pub(super) service: Arc<Service>,
-    pub(super) origin: Arc<Origin>,
+pub(crate) struct Link {
+    pub(crate) outlet: Outlet<SendEnd>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) origin: Arc<Origin>,
     /// Requests admitted and not ended.
     in_work: AtomicU32,
     /// [`FLOWING`], [`PAUSED`] or [`RESUMED`].
@@ -407,7 +407,7 @@ pub(super) struct Link {
     /// The peer has finished, and the connection is closed when nothing is in work.
     finishing: AtomicBool,
     key: OnceLock<Key>,
-    pub(super) peer: Address,
+    pub(crate) peer: Address,
 }
 
 // With the counts of its references, what malloc(3) gives in 192 bytes.
@@ -456,12 +456,12 @@ impl Link {
 
     /// See [`Home::is_forked`].
     #[inline]
-    pub(super) fn is_forked(&self) -> bool {
+    pub(crate) fn is_forked(&self) -> bool {
         self.service.home.is_forked()
     }
 
     /// Asks for a run.
-    pub(super) fn call(&self, call: Calls) {
+    pub(crate) fn call(&self, call: Calls) {
         if self.outlet.calls.call(call) {
             self.poke();
         }
@@ -478,7 +478,7 @@ impl Link {
     }
 
     #[inline]
-    pub(super) fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         // Relaxed: a resume is followed by a call, whose Release and Acquire order it.
         self.paused.load(Relaxed) == PAUSED
     }
@@ -489,13 +489,13 @@ impl Link {
 
     /// By the handler, which sees to it itself that what was not consumed is shown again.
     #[cfg(feature = "http")]
-    pub(super) fn unpause(&self) {
+    pub(crate) fn unpause(&self) {
         self.paused.store(FLOWING, Relaxed);
     }
 
     /// By the handler, before code that may have the connection resumed before it is paused.
     #[cfg(feature = "http")]
-    pub(super) fn await_resume(&self) {
+    pub(crate) fn await_resume(&self) {
         // It fails if there is no resume to forget. Acquire: pairs with the Release in `resume`, so
         // that the code which comes next sees what went before the one that is forgotten.
         let _ = self.paused.compare_exchange(RESUMED, FLOWING, Acquire, Relaxed);
@@ -503,7 +503,7 @@ impl Link {
 
     /// By the handler, behind it.
     #[cfg(feature = "http")]
-    pub(super) fn pause_unless_resumed(&self) {
+    pub(crate) fn pause_unless_resumed(&self) {
         if self.paused.compare_exchange(FLOWING, PAUSED, Relaxed, Relaxed) == Err(RESUMED) {
             self.call(Calls::RESUME);
         }
@@ -521,11 +521,11 @@ impl Link {
         self.in_work.load(Acquire)
     }
 
-    pub(super) fn begin_work(&self) {
+    pub(crate) fn begin_work(&self) {
         self.in_work.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn end_work(&self) {
+    pub(crate) fn end_work(&self) {
         self.in_work.fetch_sub(1, AcqRel);
         self.call_if_ending();
     }

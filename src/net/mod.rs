@@ -24,7 +24,6 @@
 //! | `pulled.rs` | hooks as events, for hosts that cannot be called back |
 //! | `filter.rs` | what turns the bytes of a connection, as TLS does |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
-//! | `http/` | HTTP/1.1 on it; feature `http` |
 //! | `address.rs`, `socket.rs`, `limits.rs` | names, sockets, numbers |
 //!
 //! # How to answer later
@@ -45,22 +44,20 @@
 
 mod address;
 mod books;
-mod conn;
+pub(crate) mod conn;
 mod connection;
 mod filter;
 mod framing;
-#[cfg(feature = "http")]
-pub mod http;
 mod inherited;
 mod input;
-mod limits;
-mod link;
+pub(crate) mod limits;
+pub(crate) mod link;
 mod listener;
-mod output;
+pub(crate) mod output;
 mod pulled;
 mod server;
-mod settings;
-mod socket;
+pub(crate) mod settings;
+pub(crate) mod socket;
 mod udp;
 mod udp_pulled;
 

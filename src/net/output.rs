@@ -56,7 +56,7 @@ const SMALL: usize = 4 << 10;
 const PIECES: usize = 16;
 
 /// What takes the bytes: a socket, or a stand-in of tests and models.
-pub(super) trait Wire {
+pub(crate) trait Wire {
     /// Takes some of the bytes; `WouldBlock`, or less than all, when it is full.
     fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
     /// There will be no more.
@@ -93,7 +93,7 @@ impl Chunk {
 
 /// How an output is to end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It is not.
     Open,
     /// After the last byte the peer is told that there are no more.
@@ -104,16 +104,16 @@ pub(super) enum End {
 
 /// Why bytes were not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unwritten {
+pub(crate) enum Unwritten {
     Closed,
     Full,
 }
 
 /// What the handler wants to know after a flush.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     pub(super) queued: usize,
-    pub(super) end: End,
+    pub(crate) end: End,
     /// The end has been told to the wire.
     pub(super) finished: bool,
     /// The queue fell to the low mark since this was last asked.
@@ -146,7 +146,7 @@ fn give_back(mut buffer: Vec<u8>) {
 
 /// See the head of the file. In the order in which it is used, since there may be many.
 #[repr(C)]
-pub(super) struct Output<W> {
+pub(crate) struct Output<W> {
     head: Vec<u8>,
     /// How much of the head has been sent.
     sent: usize,
@@ -297,7 +297,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// By the handler: appends, and sends only what is too much to gather.
-    pub(super) fn gather(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
+    pub(crate) fn gather(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
         if self.has_filter() {
             return self.write_filtered(&[IoSlice::new(bytes)], false);
         }
@@ -311,7 +311,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// The same of several pieces, as one.
-    pub(super) fn gather_vectored(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
+    pub(crate) fn gather_vectored(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
         if self.has_filter() {
             return self.write_filtered(pieces, false);
         }
@@ -338,7 +338,7 @@ impl<W: Wire> Output<W> {
     /// The same of two pieces, not both empty: of most answers the head and the body.
     #[cfg(feature = "http")]
     #[inline]
-    pub(super) fn gather_pair(&mut self, first: &[u8], second: &[u8]) -> Result<(), Unwritten> {
+    pub(crate) fn gather_pair(&mut self, first: &[u8], second: &[u8]) -> Result<(), Unwritten> {
         let total = first.len() + second.len();
         if self.has_filter() || self.queued + total >= GATHER {
             return self.gather_vectored(&[IoSlice::new(first), IoSlice::new(second)]);
@@ -359,7 +359,7 @@ impl<W: Wire> Output<W> {
 
     /// The same with a last piece that need not be copied.
     #[cfg(feature = "http")]
-    pub(super) fn gather_owned(
+    pub(crate) fn gather_owned(
         &mut self,
         pieces: &[IoSlice<'_>],
         last: Vec<u8>,
@@ -519,7 +519,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// Sends what is queued, and the end if it is due.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         while self.queued > 0 && !self.blocked {
             let Some(wire) = &self.wire else { return };
             let (sent, outcome) = match self.has_tail() {
@@ -559,7 +559,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// What whoever looks after it wants to know.
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         State {
             queued: self.queued,
             end: self.end,

@@ -297,7 +297,7 @@ impl PulledServer {
     }
 
     /// What a connection of another server may be given to, so that what happens to it is pulled here:
-    /// one that is [upgraded](crate::net::http::Response::upgrade), say. It stays the other server's, as
+    /// one that is [upgraded](crate::http::Response::upgrade), say. It stays the other server's, as
     /// to its limits, its drain and its books.
     pub fn handler(&self, wanted: Wanted) -> impl ConnHandler + use<> {
         Pulled::new(&self.inner.host, wanted)

@@ -307,7 +307,7 @@ pub struct DrainReport {
 
 type Registry = [Mutex<HashMap<u64, Arc<Link>>>; SHARDS];
 
-pub(super) struct Service {
+pub(crate) struct Service {
     /// Of its connections.
     pub(super) home: Home,
     pool: WeakPool,
@@ -377,7 +377,7 @@ impl Service {
     }
 
     #[inline]
-    pub(super) fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         // Acquire: pairs with the Release in `begin_drain`.
         self.draining.load(Acquire)
     }

@@ -29,8 +29,8 @@ use std::sync::Arc;
 /// have [their own](Self::outgoing), too.
 #[must_use]
 pub struct ServerBuilder {
-    pub(super) pool: Pool,
-    pub(super) limits: Limits,
+    pub(crate) pool: Pool,
+    pub(crate) limits: Limits,
     listeners: Vec<Listen>,
     outgoing: Vec<Change>,
     protocol: Option<Protocol>,
@@ -73,11 +73,11 @@ pub struct Outgoing {
 }
 
 /// What a protocol on the stream server has to say about the limits of listeners.
-pub(super) struct Protocol {
+pub(crate) struct Protocol {
     /// What they have where they were not told otherwise, in place of the server's.
-    pub(super) defaults: Limits,
+    pub(crate) defaults: Limits,
     /// An error that names the setting which cannot be so.
-    pub(super) check: Box<Check>,
+    pub(crate) check: Box<Check>,
 }
 
 enum Source {
@@ -95,13 +95,13 @@ type Check = dyn Fn(&Limits) -> Result<()>;
 pub(super) struct Opened {
     pub(super) socket: Socket,
     pub(super) file: Option<OwnFile>,
-    pub(super) origin: Arc<Origin>,
+    pub(crate) origin: Arc<Origin>,
 }
 
 impl ServerBuilder {
     /// Whether it has no place to listen at.
     #[cfg(feature = "http")]
-    pub(super) fn listens_nowhere(&self) -> bool {
+    pub(crate) fn listens_nowhere(&self) -> bool {
         self.listeners.is_empty()
     }
 
@@ -181,12 +181,12 @@ impl ServerBuilder {
 
     /// For a protocol on top.
     #[cfg(feature = "http")]
-    pub(super) fn with_protocol(mut self, protocol: Protocol) -> Self {
+    pub(crate) fn with_protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = Some(protocol);
         self
     }
 
-    pub(super) fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
         change(&mut self.limits);
         self
     }

@@ -211,7 +211,7 @@ pub(super) fn turn_away(socket: &Socket, message: &[u8]) {
 }
 
 /// The wire of a connection: its socket, which the connection owns. It closes the output before that.
-pub(super) struct SendEnd {
+pub(crate) struct SendEnd {
     origin: Arc<Origin>,
     socket: Lent,
 }

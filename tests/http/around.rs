@@ -3,7 +3,7 @@
 use crate::common::{finish, hang_guard, quiet_panic, until};
 use crate::http_kit::*;
 use crate::kit::{KINDS, pool};
-use paceline::net::http::{HttpBuilder, Next, Request, RequestBody, Response};
+use paceline::http::{HttpBuilder, Next, Request, RequestBody, Response};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

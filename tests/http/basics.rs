@@ -4,7 +4,7 @@ use crate::common::{finish, hang_guard, until};
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, pattern, pool};
 use paceline::Error;
-use paceline::net::http::{Http, HttpBuilder, Request, Response};
+use paceline::http::{Http, HttpBuilder, Request, Response};
 use std::sync::{Arc, Mutex};
 use std::thread;
 

@@ -4,7 +4,7 @@ use crate::common::{Count, hang_guard, until};
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pattern, pool};
 use paceline::Error;
-use paceline::net::http::{Body, HttpBuilder, Request, RequestBody, Response};
+use paceline::http::{Body, HttpBuilder, Request, RequestBody, Response};
 use paceline::net::{ConnRef, Wrote};
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -3,8 +3,8 @@
 use crate::common::{hang_guard, skipped};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, pattern, pool};
+use paceline::http::{HttpBuilder, Request, Response};
 use paceline::net::Address;
-use paceline::net::http::{HttpBuilder, Request, Response};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

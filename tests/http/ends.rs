@@ -6,7 +6,7 @@ use crate::common::{
 };
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
-use paceline::net::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
+use paceline::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
 use paceline::net::{
     Admission, Conn, ConnHandler, Filter, Inflow, Listen, Outgoing, Reason, Server, ServerBuilder,
     Timeout, Verdict,
@@ -656,7 +656,7 @@ fn a_streamed_body_comes_before_another_protocol() {
                     upgraded.unwrap_err().to_string(),
                     "upgrade is told, but must be what the request asks for"
                 );
-                None::<Box<dyn paceline::net::http::RequestBody>>
+                None::<Box<dyn paceline::http::RequestBody>>
             })
         });
         let mut asker = Asker::connect(&address);

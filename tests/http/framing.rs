@@ -3,7 +3,7 @@
 use crate::common::{hang_guard, unread, until, with_longer_ticks};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, TICK, pool};
-use paceline::net::http::{HttpBuilder, Request, Response};
+use paceline::http::{HttpBuilder, Request, Response};
 use std::thread;
 
 fn routes(builder: HttpBuilder) -> HttpBuilder {

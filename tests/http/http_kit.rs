@@ -3,8 +3,8 @@
 use crate::common::{LONG, until};
 use crate::kit::{Client, Kind};
 use paceline::Pool;
+use paceline::http::{Http, HttpBuilder, HttpStats};
 use paceline::net::Address;
-use paceline::net::http::{Http, HttpBuilder, HttpStats};
 use std::io::Read;
 
 /// An answer, taken apart.

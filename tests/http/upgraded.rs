@@ -3,7 +3,7 @@
 use crate::common::{LONG, PATIENCE, finish, hang_guard};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, pool};
-use paceline::net::http::{Http, Request, Response};
+use paceline::http::{Http, Request, Response};
 use paceline::net::{Address, ConnEvent, ConnEventKind, PulledServer, Reason, Server, Wanted};
 use paceline::{Error, Pool};
 use std::sync::Mutex;

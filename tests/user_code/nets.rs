@@ -3,7 +3,7 @@
 use crate::charge::{Bang, Charge, Driver, panics};
 use crate::common::{Count, LONG, until};
 use paceline::Pool;
-use paceline::net::http::{Http, HttpBuilder, Next, Request, RequestBody, RequestEnd, Response};
+use paceline::http::{Http, HttpBuilder, Next, Request, RequestBody, RequestEnd, Response};
 use paceline::net::{
     Address, Conn, ConnHandler, Datagrams, Filter, Inflow, Listen, Patience, Reason, Server,
     ServerBuilder, Timeout, ToAddress, UdpSocket, Verdict,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use paceline::Pool;
-use paceline::net::http::{Http, Request, Response};
+use paceline::http::{Http, Request, Response};
 
 use super::{BODY, Server, announce};
 

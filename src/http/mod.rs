@@ -17,7 +17,7 @@
 //! | `pulled.rs` | requests as data, for hosts that cannot be called back |
 //! | `server.rs`, `stats.rs` | settings, start, drain; the books |
 //!
-//! TLS is not here: a [`Filter`](super::Filter) between socket and protocol is where it goes, as the
+//! TLS is not here: a [`Filter`](crate::net::Filter) between socket and protocol is where it goes, as the
 //! example `tls` shows.
 
 mod answer;

@@ -124,7 +124,7 @@ fn of_outgoing(told: &Limits) -> Limits {
 /// Settings of an HTTP server; see [`Http::builder`].
 ///
 /// ```
-/// use paceline::{Pool, net::http::{Http, Next, Request, RequestEnd, Response}};
+/// use paceline::{Pool, http::{Http, Next, Request, RequestEnd, Response}};
 /// use std::time::Duration;
 /// # fn main() -> paceline::Result<()> {
 /// # let pool = Pool::new()?;
@@ -264,7 +264,7 @@ impl HttpBuilder {
     /// [`on_end`](Self::on_end).
     ///
     /// ```no_run
-    /// # use paceline::net::http::{Http, Next, Request, Response};
+    /// # use paceline::http::{Http, Next, Request, Response};
     /// # fn main() -> paceline::Result<()> {
     /// # let pool = paceline::Pool::new()?;
     /// let server = Http::builder(&pool)
@@ -432,7 +432,7 @@ impl fmt::Debug for HttpBuilder {
 ///
 /// ```
 /// use paceline::Pool;
-/// use paceline::net::http::{Http, Request, Response};
+/// use paceline::http::{Http, Request, Response};
 ///
 /// # fn main() -> paceline::Result<()> {
 /// let pool = Pool::new()?;

@@ -54,7 +54,7 @@ fn decoded(text: &str) -> Option<String> {
 /// A request, for as long as its handler runs.
 ///
 /// ```
-/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// use paceline::{Pool, http::{Http, Request, Response}};
 /// # fn main() -> paceline::Result<()> {
 /// # let pool = Pool::new()?;
 /// let server = Http::builder(&pool)
@@ -108,7 +108,7 @@ impl<'a> Request<'a> {
     /// target has room for ([`max_target`](super::HttpBuilder::max_target)).
     ///
     /// ```no_run
-    /// # use paceline::net::http::{Request, Response};
+    /// # use paceline::http::{Request, Response};
     /// # let handler =
     /// |request: &Request, response: Response| {
     ///     let page = request.query_pairs().find(|(name, _)| name == "page");

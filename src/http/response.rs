@@ -152,7 +152,7 @@ impl Asked {
 /// A response that is dropped is a failure of its handler: the peer gets a 500.
 ///
 /// ```
-/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// use paceline::{Pool, http::{Http, Request, Response}};
 /// # fn main() -> paceline::Result<()> {
 /// # let pool = Pool::new()?;
 /// let server = Http::builder(&pool)
@@ -722,7 +722,7 @@ pub(super) fn refuse(
 /// Dropped before its end, it can never be whole: the connection is reset, so that the peer can tell.
 ///
 /// ```
-/// use paceline::{Pool, net::http::{Http, Request, Response}};
+/// use paceline::{Pool, http::{Http, Request, Response}};
 /// # fn main() -> paceline::Result<()> {
 /// # let pool = Pool::new()?;
 /// let server = Http::builder(&pool)
